@@ -1,0 +1,129 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import pTimeout from "p-timeout";
+import type { Way } from "./guards.ts";
+import type { Shop } from "./shop.ts";
+
+/** What a worker process is to do. */
+export interface Job {
+  readonly way: Way;
+  readonly url: string;
+  readonly shop: Shop;
+  readonly worker: number;
+  /** The orders that this worker serves. They come at the same moment, as when a sale opens. */
+  readonly orders: readonly number[];
+}
+
+/** What a worker process says. */
+export type Report =
+  | { is: "ready" }
+  /** `waits`: of all its orders, in ms. `sent`: commands to Redis, on all its connections. */
+  | { is: "done"; waits: number[]; sent: number }
+  | { is: "failed"; why: string };
+
+type Done = Extract<Report, { is: "done" }>;
+
+/** Far more than a run takes on a slow machine: something hangs. */
+const START_WITHIN_MS = 30_000;
+const WORK_WITHIN_MS = 120_000;
+const LEAVE_WITHIN_MS = 10_000;
+
+/**
+ * The worker processes of one run. Every step ends: with all of them, with the first that fails or dies, or when it
+ * takes too long. Call `dismiss()` in any case.
+ */
+export class Crew {
+  readonly #members: readonly Member[];
+  readonly #signal: AbortSignal;
+
+  /** Starts one process per job. When the signal aborts, the step that is under way rejects with its reason. */
+  constructor(jobs: readonly Job[], signal: AbortSignal) {
+    this.#signal = signal;
+    this.#members = jobs.map((job) => new Member(job));
+  }
+
+  /** Resolves when every worker is connected and waits for the word, so that start-up time is not measured. */
+  async ready(): Promise<void> {
+    await this.#all("start", START_WITHIN_MS, (member) => member.hears("ready"));
+  }
+
+  /** Gives all of them the word at once, and resolves with their reports when the last has finished. */
+  work(): Promise<Done[]> {
+    return this.#all("finish their orders", WORK_WITHIN_MS, (member) => {
+      member.tell("start");
+      return member.hears("done");
+    });
+  }
+
+  /** Lets them close their connections and end by themselves. */
+  async leave(): Promise<void> {
+    await this.#all("end", LEAVE_WITHIN_MS, (member) => {
+      member.tell("leave");
+      return member.ends();
+    });
+  }
+
+  /** Ends whoever is still there, whatever he is doing. */
+  dismiss(): void {
+    for (const member of this.#members) member.kill();
+  }
+
+  #all<T>(step: string, milliseconds: number, each: (member: Member) => Promise<T>): Promise<T[]> {
+    return pTimeout(Promise.all(this.#members.map(each)), {
+      milliseconds,
+      message: `The workers did not ${step} within ${milliseconds / 1000} s`,
+      signal: this.#signal,
+    });
+  }
+}
+
+class Member {
+  readonly #child: ChildProcess;
+  /** Never resolves; rejects when the worker fails, or dies. */
+  readonly #failure: Promise<never>;
+  readonly #exit: Promise<unknown>;
+
+  constructor(job: Job) {
+    this.#child = fork(new URL("./worker.ts", import.meta.url), {
+      // Resolved here, because a bare "tsx" would be looked up from the working directory.
+      execArgv: ["--import", import.meta.resolve("tsx")],
+      env: { ...process.env, HOLDFAST_DEMO_JOB: JSON.stringify(job) },
+    });
+    this.#exit = once(this.#child, "exit");
+    this.#failure = new Promise((_, reject) => {
+      const fail = (why: string) => reject(new Error(`Worker ${job.worker} (${job.way}) ${why}`));
+      this.#child.on("error", (error) => fail(`has trouble: ${error.message}`));
+      this.#child.on("exit", (code, signal) =>
+        fail(`ended before its work did (${signal ?? `exit code ${code}`})`),
+      );
+      this.#child.on("message", (report: Report) => {
+        if (report.is === "failed") fail(`failed: ${report.why}`);
+      });
+    });
+    // Between two steps nobody listens; the next one will.
+    this.#failure.catch(() => {});
+    this.#exit.catch(() => {});
+  }
+
+  tell(word: "start" | "leave"): void {
+    if (this.#child.connected) this.#child.send(word);
+  }
+
+  hears<Kind extends "ready" | "done">(kind: Kind): Promise<Extract<Report, { is: Kind }>> {
+    const heard = new Promise<Extract<Report, { is: Kind }>>((resolve) => {
+      this.#child.on("message", (report: Report) => {
+        if (report.is === kind) resolve(report as Extract<Report, { is: Kind }>);
+      });
+    });
+    return Promise.race([heard, this.#failure]);
+  }
+
+  async ends(): Promise<void> {
+    await this.#exit;
+    if (this.#child.exitCode !== 0) await this.#failure;
+  }
+
+  kill(): void {
+    this.#child.kill("SIGKILL");
+  }
+}

@@ -1,0 +1,26 @@
+-- Raises the TTL of holds: the watchdog's renewal, a claim, an extension.
+--
+-- KEYS  1 to 100 locks
+-- ARGV  for each lock: hold, ttl ms
+-- RETURNS for each lock: "renewed" | "gone" | "taken", ttl ms (0 unless renewed)
+-- INVARIANTS  Never shortens a TTL (R2), so a copy that comes after an extension does no harm.
+
+local time = redis.call("TIME")
+local nowMs = math.ceil((time[1] * 1000000 + time[2]) / 1000)
+local answers = {}
+for i, lockKey in ipairs(KEYS) do
+  local hold, ttl = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
+  local owner = redis.call("HGET", lockKey, "hold")
+  local answer, left = "taken", 0
+  if owner == hold then
+    answer, left = "renewed", redis.call("PTTL", lockKey)
+    if left < ttl then
+      redis.call("PEXPIREAT", lockKey, string.format("%.0f", nowMs + ttl))
+      left = ttl
+    end
+  elseif not owner then
+    answer = "gone"
+  end
+  answers[2 * i - 1], answers[2 * i] = answer, left
+end
+return answers

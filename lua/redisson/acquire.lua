@@ -1,0 +1,32 @@
+-- Redisson's tryLock on a plain RLock.
+--
+-- KEYS  1 the lock: hash, field = owner, value = hold count
+-- ARGV  1 owner   2 lease ms   3 notAfter: server time in ms after which this command is stale; 0 = unknown
+-- RETURNS { "owner", now µs, 0, ttl ms, 1 = was mine already }
+--         { "held", now µs, holder's ttl ms (-1: none), -1 }
+--         { "stale", now µs }
+-- INVARIANTS  Differs from Redisson's script where nobody can see it: the count is set, not incremented, so that a
+--         command sent twice by a reconnect does not count as a re-entry (an owner id is used for one acquisition);
+--         and a TTL is never shortened.
+
+local time = redis.call("TIME")
+local nowMicros = time[1] * 1000000 + time[2]
+if tonumber(ARGV[3]) > 0 and nowMicros / 1000 > tonumber(ARGV[3]) then
+  return { "stale", nowMicros }
+end
+local owner, lease = ARGV[1], tonumber(ARGV[2])
+local mine = redis.call("HEXISTS", KEYS[1], owner) == 1
+if not mine and redis.call("EXISTS", KEYS[1]) == 1 then
+  return { "held", nowMicros, redis.call("PTTL", KEYS[1]), -1 }
+end
+if not mine then
+  redis.call("HSET", KEYS[1], owner, 1)
+  redis.call("PEXPIRE", KEYS[1], lease)
+  return { "owner", nowMicros, 0, lease, 0 }
+end
+local left = redis.call("PTTL", KEYS[1])
+if left >= 0 and left < lease then
+  redis.call("PEXPIRE", KEYS[1], lease)
+  left = lease
+end
+return { "owner", nowMicros, 0, left, 1 }

@@ -1,0 +1,8 @@
+-- Deletes the unlock latch of a request that was answered, as Redisson does after every unlock.
+--
+-- KEYS  1 the unlock latch
+-- ARGV  none
+-- RETURNS the number of deleted keys
+-- INVARIANTS  Touches nobody else's latch.
+
+return redis.call("DEL", KEYS[1])

@@ -1,0 +1,106 @@
+import { TIMER_MAX } from "./defaults.ts";
+
+/** A time at which something must be done. Belongs to one place that sets and clears it. */
+export class Alarm {
+  readonly ring: () => void;
+  /** When it rings on the monotonic clock, and where it stands in the heap (-1: not set). Only Alarms writes them. */
+  at = Number.POSITIVE_INFINITY;
+  index = -1;
+
+  constructor(ring: () => void) {
+    this.ring = ring;
+  }
+}
+
+/**
+ * All alarms of a client behind one timer: ten thousand parked waiters need no timer each. A binary heap; clearing an
+ * alarm is O(log n), and the timer is only ever re-armed for an earlier time. The timer never keeps the process alive:
+ * waiting callers do that themselves.
+ */
+export class Alarms {
+  readonly #heap: Alarm[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #armed = Number.POSITIVE_INFINITY;
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  /** Sets or moves it. Infinity clears it. */
+  set(alarm: Alarm, at: number): void {
+    if (alarm.index >= 0) this.#remove(alarm);
+    if (at === Number.POSITIVE_INFINITY) return;
+    alarm.at = at;
+    alarm.index = this.#heap.length;
+    this.#heap.push(alarm);
+    this.#up(alarm);
+    if (at < this.#armed) this.#arm(at);
+  }
+
+  clear(alarm: Alarm): void {
+    if (alarm.index >= 0) this.#remove(alarm);
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#armed = Number.POSITIVE_INFINITY;
+    for (const alarm of this.#heap.splice(0)) alarm.index = -1;
+  }
+
+  #arm(at: number): void {
+    clearTimeout(this.#timer);
+    this.#armed = at;
+    const delay = Math.min(Math.max(1, Math.ceil(at - performance.now())), TIMER_MAX);
+    this.#timer = setTimeout(this.#fire, delay).unref();
+  }
+
+  readonly #fire = (): void => {
+    this.#timer = undefined;
+    this.#armed = Number.POSITIVE_INFINITY;
+    const now = performance.now();
+    for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {
+      this.#remove(first);
+      first.ring();
+    }
+    const next = this.#heap[0];
+    if (next && next.at < this.#armed) this.#arm(next.at);
+  };
+
+  #remove(alarm: Alarm): void {
+    const last = this.#heap.pop();
+    if (last && last !== alarm) {
+      last.index = alarm.index;
+      this.#heap[last.index] = last;
+      this.#up(last);
+      this.#down(last);
+    }
+    alarm.index = -1;
+  }
+
+  #up(alarm: Alarm): void {
+    while (alarm.index > 0) {
+      const parent = this.#heap[(alarm.index - 1) >> 1];
+      if (!parent || parent.at <= alarm.at) return;
+      this.#swap(parent, alarm);
+    }
+  }
+
+  #down(alarm: Alarm): void {
+    for (;;) {
+      const left = this.#heap[2 * alarm.index + 1];
+      const right = this.#heap[2 * alarm.index + 2];
+      const child = left && right && right.at < left.at ? right : left;
+      if (!child || child.at >= alarm.at) return;
+      this.#swap(alarm, child);
+    }
+  }
+
+  #swap(upper: Alarm, lower: Alarm): void {
+    const index = upper.index;
+    upper.index = lower.index;
+    lower.index = index;
+    this.#heap[upper.index] = upper;
+    this.#heap[lower.index] = lower;
+  }
+}

@@ -1,0 +1,87 @@
+// Every default and every tuned number, with its reason. Times are milliseconds.
+
+/** The lease when none is given; the watchdog renews it. Redisson's `lockWatchdogTimeout`. */
+export const LEASE_TIME = 30_000;
+
+/** The watchdog renews when a third of the lease is over: two more tries fit in before it ends. */
+export const RENEWALS_PER_LEASE = 3;
+
+/** A renewal takes along what is due within this part of a renewal period: 1 000 leases are a dozen calls, not 1 000. */
+export const RENEWAL_LOOKAHEAD = 0.25;
+
+/** Locks in one renewal call: Redisson's batch. Bounds how long one script keeps the server. */
+export const RENEWAL_BATCH = 100;
+
+/** How long a command may stay unanswered. */
+export const REPLY_TIMEOUT = 5_000;
+
+/** The first command of a call with a short wait, or none, gets at least this long. */
+export const FIRST_REPLY = 500;
+
+/** A command about the lock that is older makes "somebody else holds it" unsure. */
+export const UNANSWERED = 500;
+
+/** The TTL of a lock that was granted by message, until its new holder is known to be awake. */
+export const GRANT_WINDOW = 3_000;
+
+/** A watchdog lease granted by message is raised to its full lease once it was held this long. */
+export const CLAIM_AFTER = 100;
+
+/** Passes in memory before the lock goes to the next process. */
+export const LOCAL_PASSES = 8;
+
+/** Passes happen only this long after a grant: with longer holds a hand-off costs little, and is fair. */
+export const PASS_TIME = 25;
+
+/** Of an explicit lease this part must be left when it is handed out, else it is raised first. */
+export const ENOUGH_EXPLICIT = 0.9;
+
+/** Of a watchdog lease, cut to the grant window, this part must be left: the claim follows soon. */
+export const ENOUGH_WATCHDOG = 0.5;
+
+/** A hold that lives longer than this many of the next holder's leases is not passed to him: a crash would cost it all. */
+export const TOO_MUCH = 1.5;
+
+/** How long a parked hold sleeps, by its position in the queue. Shorter than the grant window: a lost message must not cost the turn. */
+export const RECHECKS = [
+  { before: 8, period: 1_500 },
+  { before: 100, period: 3_000 },
+  { before: Number.POSITIVE_INFINITY, period: 10_000 },
+] as const;
+
+/** A position nobody has told yet: the first re-check of a far place comes early and moves its deadline. */
+export const UNKNOWN_POSITION = 8;
+
+/** Re-checks are spread by this part of their period, so that waiters of one lock do not come together. */
+export const RECHECK_SPREAD = 0.25;
+
+/** A waiter that looks for an expired lock adds up to this much to the holder's TTL. */
+export const EXPIRY_JITTER = 50;
+
+/** A queue entry lives this many re-check periods, and never less than PATIENCE_MIN. */
+export const PATIENCE_PERIODS = 3;
+export const PATIENCE_MIN = 4_500;
+
+/** Between tries after Redis failed: 50, 100, 200 … ms. */
+export const RETRY_MIN = 50;
+export const RETRY_MAX = 2_000;
+
+/** Clock rates differ by less than this: the local deadline comes before the server's. */
+export const CLOCK_DRIFT = 0.01;
+
+/** Redis keeps expiry times in whole milliseconds; taken off every local deadline. */
+export const CLOCK_GRAIN = 2;
+
+/** The self-test of a subscriber: at most one in this time, and how long its message may take. */
+export const SELF_TEST_EVERY = 5_000;
+export const SELF_TEST_REPLY = 1_000;
+
+/** How long `close()` lets holders finish. */
+export const GRACE = 5_000;
+
+/** The longest time a Node timer can wait is 2^31-1; longer waits are re-armed. */
+export const TIMER_MAX = 2 ** 31 - 1;
+
+/** Bounds of the numbers that callers give. */
+export const LEASE_MIN = 10;
+export const NAME_BYTES_MAX = 512;

@@ -1,0 +1,111 @@
+/** Why a lease was lost. `docs/errors.md` says what to do about each. */
+export type LossReason = "expired" | "taken" | "gone" | "revoked" | "closed" | "unknown";
+
+/** The codes of all errors and warnings of this package. */
+export type LockErrorCode =
+  | "LOCK_TIMEOUT"
+  | "LOCK_LOST"
+  | "LOCK_UNAVAILABLE"
+  | "LOCK_RELEASED"
+  | "LOCK_LEFT_BEHIND"
+  | "CLIENT_CLOSED";
+
+/** What every error of this package has: a stable `code`, the lock's name (null: no single lock), and the cause. */
+export class LockError extends Error {
+  override readonly name: string = "LockError";
+  readonly code: LockErrorCode;
+  readonly lockName: string | null;
+
+  constructor(code: LockErrorCode, lockName: string | null, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.lockName = lockName;
+  }
+}
+
+/** `lock()` or `withLock()` waited for `wait` ms and somebody else held the lock all the time. Nothing is left in Redis. */
+export class LockTimeoutError extends LockError {
+  override readonly name = "LockTimeoutError";
+  /** How long the call was willing to wait, in ms. */
+  readonly wait: number;
+
+  constructor(lockName: string, wait: number) {
+    super(
+      "LOCK_TIMEOUT",
+      lockName,
+      `Lock ${quote(lockName)} was held by somebody else for all of the ${wait} ms that this call waited. ` +
+        "Wait longer, hold it for a shorter time, or use tryLock() and treat null as busy.",
+    );
+    this.wait = wait;
+  }
+}
+
+/** The lock is no longer surely held: stop the protected work. `cause` = the body's error, if it had one. */
+export class LockLostError extends LockError {
+  override readonly name = "LockLostError";
+  readonly reason: LossReason;
+
+  constructor(lockName: string, reason: LossReason, cause?: unknown) {
+    super("LOCK_LOST", lockName, `Lock ${quote(lockName)} was lost: ${LOSSES[reason]}`, cause);
+    this.reason = reason;
+  }
+}
+
+/** Redis did not give a usable answer, so nothing is known about the lock. `cause` says what happened. */
+export class LockUnavailableError extends LockError {
+  override readonly name = "LockUnavailableError";
+
+  constructor(lockName: string | null, what: string, cause?: unknown) {
+    const why = cause instanceof Error ? `: ${cause.message}` : "";
+    super(
+      "LOCK_UNAVAILABLE",
+      lockName,
+      `${lockName === null ? "The locks are" : `Lock ${quote(lockName)} is`} unavailable: ${what}${why}`,
+      cause,
+    );
+  }
+}
+
+/** The client was closed before or during the call. */
+export class ClientClosedError extends LockError {
+  override readonly name = "ClientClosedError";
+
+  constructor(lockName: string | null) {
+    super("CLIENT_CLOSED", lockName, "This lock client is closed: create a new one with createLockClient().");
+  }
+}
+
+const LOSSES: Record<LossReason, string> = {
+  expired: "its lease ran out on this process's clock before it was renewed or released.",
+  taken: "somebody else holds it, so its lease had run out in Redis.",
+  gone: "its key is not in Redis any more: it ran out, or was evicted, deleted, or lost with a server.",
+  revoked: "somebody released it by force.",
+  closed: "this client was closed while it was held.",
+  unknown:
+    "the connection broke while it was released, and Redis cannot tell whether it was held until then.",
+};
+
+/**
+ * Is this error, or one that it wraps, a lost lock? Looks through `cause`, AggregateError, and the SuppressedError
+ * that `await using` makes when both the body and the release throw.
+ *
+ * @example
+ * try { await sell(); } catch (error) { if (isLockLost(error)) return "try again"; throw error; }
+ */
+export function isLockLost(error: unknown): boolean {
+  const seen = new Set<unknown>();
+  const look = (one: unknown): boolean => {
+    if (typeof one !== "object" || one === null || seen.has(one)) return false;
+    seen.add(one);
+    if (one instanceof LockLostError || ("code" in one && one.code === "LOCK_LOST")) return true;
+    const { error: inner, suppressed, cause, errors } = one as Record<string, unknown>;
+    return [inner, suppressed, cause, ...(Array.isArray(errors) ? errors : [])].some(look);
+  };
+  return look(error);
+}
+
+/** A name as messages show it: quoted, escaped, never longer than a line. */
+export function quote(name: string): string {
+  const text = JSON.stringify(name.length > 100 ? `${name.slice(0, 99)}…` : name);
+  return `'${text.slice(1, -1)}'`;
+}

@@ -1,0 +1,120 @@
+import { LockError, quote } from "../errors.ts";
+import type { Tenure } from "./tenure.ts";
+
+/**
+ * A held lock with an end. Release it with `unlock()`, or let `await using` do so.
+ *
+ * @example
+ * await using lease = await lock.tryLock(1_000);
+ * if (!lease) return "busy";
+ * await charge(order, { signal: lease.signal, fence: lease.token });
+ */
+export interface Lease {
+  /** The lock's name. */
+  readonly name: string;
+  /**
+   * The fencing token: grows with every change of holder, below 2^53. Send it along with every write to the protected
+   * resource, which refuses a smaller one than it has seen. 0 for lock kinds without tokens (Redisson's plain lock).
+   */
+  readonly token: number;
+  /** Aborts with a LockLostError as soon as the lock is not surely held any more; never on a normal unlock. Made on first use. */
+  readonly signal: AbortSignal;
+  /** Is the lock surely held at this moment? Computed from both clocks, without asking Redis. */
+  readonly held: boolean;
+  /**
+   * The line to put before an irreversible write: it knows of a deadline that passed before any timer could fire.
+   *
+   * @throws LockLostError when the lock is lost, LockError `LOCK_RELEASED` after `unlock()`.
+   */
+  assertHeld(): void;
+  /** ms until the lease ends unless it is renewed or extended; 0 when it is not held. */
+  remaining(): number;
+  /**
+   * Makes the lease last at least `ms` from now; never shortens it.
+   *
+   * @param ms whole milliseconds, 10 to 2^31-1.
+   * @throws LockLostError when it was lost, LockUnavailableError when Redis did not answer.
+   */
+  extend(ms: number): Promise<void>;
+  /**
+   * Releases the lock; at once to the next waiter, if there is one. Calling it again does nothing.
+   *
+   * @throws LockLostError, once, when the lease had been lost; LockUnavailableError when Redis did not confirm (the
+   *   release is tried again in the background until the lease is over).
+   */
+  unlock(): Promise<void>;
+  /** `await using`: the same as `unlock()`. */
+  [Symbol.asyncDispose](): Promise<void>;
+  /** `using`: unlocks without waiting; a failure goes to the client's `error` event. */
+  [Symbol.dispose](): void;
+}
+
+/** How a handle leaves its tenure. */
+export interface HandleExit {
+  /** Leaves the tenure; called once. */
+  leave(): Promise<void>;
+  /** Where the failure of a `using` goes. */
+  report(error: unknown): void;
+  /** Checks the argument of `extend`. */
+  check(ms: number): void;
+}
+
+/** One user's handle on a tenure: a re-entered lock has several with the same token and signal. */
+export class LeaseHandle implements Lease {
+  readonly #tenure: Tenure;
+  readonly #exit: HandleExit;
+  #unlocking: Promise<void> | null = null;
+
+  constructor(tenure: Tenure, exit: HandleExit) {
+    this.#tenure = tenure;
+    this.#exit = exit;
+  }
+
+  get name(): string {
+    return this.#tenure.name;
+  }
+
+  get token(): number {
+    return this.#tenure.token;
+  }
+
+  get signal(): AbortSignal {
+    return this.#tenure.signal;
+  }
+
+  get held(): boolean {
+    return this.#unlocking === null && this.#tenure.held;
+  }
+
+  assertHeld(): void {
+    if (this.#unlocking === null && this.#tenure.expire()) return;
+    throw this.#tenure.loss ?? released(this.name);
+  }
+
+  remaining(): number {
+    return this.held ? Math.max(0, this.#tenure.left()) : 0;
+  }
+
+  async extend(ms: number): Promise<void> {
+    this.#exit.check(ms);
+    this.assertHeld();
+    await this.#tenure.extend(ms);
+  }
+
+  async unlock(): Promise<void> {
+    if (this.#unlocking) return this.#unlocking.catch(() => {});
+    this.#unlocking = this.#exit.leave();
+    return this.#unlocking;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.unlock();
+  }
+
+  [Symbol.dispose](): void {
+    this.unlock().catch((error: unknown) => this.#exit.report(error));
+  }
+}
+
+const released = (name: string): LockError =>
+  new LockError("LOCK_RELEASED", name, `Lock ${quote(name)} was unlocked: this lease is over.`);

@@ -1,0 +1,173 @@
+import { FIRST_REPLY, REPLY_TIMEOUT } from "../defaults.ts";
+import { LockLostError, LockUnavailableError, type LossReason } from "../errors.ts";
+import type { RenewAnswer } from "../scripts/answers.ts";
+import { type Instant, now } from "./clock.ts";
+import type { Hold } from "./hold.ts";
+import type { Renewer } from "./renewer.ts";
+import type { Terms } from "./terms.ts";
+
+/** What a tenure needs of the place that gave it. */
+export interface Landlord {
+  /** Its last user has left: give the lock away. Rejects with LockLostError or LockUnavailableError. */
+  vacated(tenure: Tenure): Promise<void>;
+  /** It was lost: nobody here holds the lock any more. */
+  lost(tenure: Tenure, error: LockLostError): void;
+  /** How its lock kind talks to Redis about a hold. */
+  readonly kind: Renewer & {
+    /** Tell Redis how often the lock was entered. Null: Redis does not care. */
+    readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
+  };
+}
+
+/**
+ * One caller's time with the lock, shared by everybody who re-entered or borrowed it in his scope.
+ *
+ * | state | true | leaves it by |
+ * |---|---|---|
+ * | held | the deadline is ahead, users > 0 | the last `leave()` → ended · `lose()` → lost |
+ * | ended | somebody else may have it | – |
+ * | lost | `loss` says why, the signal is aborted | – |
+ */
+export class Tenure {
+  readonly hold: Hold;
+  readonly token: number;
+  readonly terms: Terms;
+  readonly since: Instant;
+  readonly #landlord: Landlord;
+  #end: number;
+  #users = 1;
+  #entries = 1;
+  #state: "held" | "ended" | "lost" = "held";
+  #loss: LockLostError | null = null;
+  #controller: AbortController | undefined;
+
+  constructor(hold: Hold, terms: Terms, landlord: Landlord) {
+    this.hold = hold;
+    this.token = hold.token === 0 ? 0 : hold.token + hold.passes;
+    this.terms = terms;
+    this.since = now();
+    this.#landlord = landlord;
+    // An explicit lease that was passed on ends after its own time, though the hold may live longer.
+    this.#end =
+      this.since.mono + Math.min(terms.watchdog ? Number.POSITIVE_INFINITY : terms.lease, terms.maxHold);
+  }
+
+  get name(): string {
+    return this.hold.name;
+  }
+
+  /** Computed, not remembered: true only while the deadline is ahead, also in the first statement after a long stop. */
+  get held(): boolean {
+    return this.#state === "held" && this.left() > 0;
+  }
+
+  get loss(): LockLostError | null {
+    return this.#loss;
+  }
+
+  get ended(): boolean {
+    return this.#state === "ended";
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      this.expire();
+      if (this.#loss) this.#controller.abort(this.#loss);
+    }
+    return this.#controller.signal;
+  }
+
+  /** ms until the local deadline. */
+  left(at: Instant = now()): number {
+    return Math.min(
+      this.hold.validity.left(at),
+      this.#end - at.mono,
+      this.since.wall + (this.#end - this.since.mono) - at.wall,
+    );
+  }
+
+  /** Loses it if its deadline has passed. Returns whether it is held. */
+  expire(at: Instant = now()): boolean {
+    if (this.#state === "held" && this.left(at) <= 0) this.lose("expired");
+    return this.#state === "held";
+  }
+
+  lose(reason: LossReason): void {
+    if (this.#state !== "held") return;
+    this.#state = "lost";
+    this.#loss = new LockLostError(this.name, reason);
+    // The lock's waiters come first: a listener of the signal may run for long.
+    this.#landlord.lost(this, this.#loss);
+    this.#controller?.abort(this.#loss);
+  }
+
+  /** One more user of the same lease, without a command. */
+  share(): void {
+    this.#users++;
+  }
+
+  /** One more user who entered the lock again. Kinds that count in Redis send a command. */
+  async enter(): Promise<void> {
+    this.#users++;
+    this.#entries++;
+    try {
+      await this.#recount();
+    } catch (error) {
+      this.#entries--;
+      await this.leave().catch(() => {});
+      throw error;
+    }
+  }
+
+  /** A user who had entered leaves. */
+  async exit(): Promise<void> {
+    this.#entries--;
+    if (this.#users > 1 && this.#state === "held") await this.#recount();
+    await this.leave();
+  }
+
+  /** A user leaves; with the last one the lock goes. Rejects with LockLostError when it was lost meanwhile. */
+  async leave(): Promise<void> {
+    this.#users--;
+    this.expire();
+    if (this.#loss) throw this.#loss;
+    if (this.#users > 0 || this.#state === "ended") return;
+    this.#state = "ended";
+    await this.#landlord.vacated(this);
+  }
+
+  /**
+   * At least `ttl` ms from now in Redis, for an explicit lease and a watchdog's alike; never less than it had.
+   *
+   * @throws LockLostError, LockUnavailableError.
+   */
+  async extend(ttl: number): Promise<void> {
+    const sent = now();
+    const timeout = Math.min(REPLY_TIMEOUT, Math.max(this.left(), FIRST_REPLY));
+    const answers = await this.#landlord.kind
+      .renew([{ name: this.name, id: this.hold.id, ttl }], timeout)
+      .catch((error: unknown) => {
+        throw new LockUnavailableError(this.name, "its lease was not extended", error);
+      });
+    const answer = answers[0] ?? { is: "gone", ttl: 0 };
+    this.#settle(answer.is);
+    this.hold.validity.renewed(sent, answer.ttl);
+    this.hold.ttl = Math.max(this.hold.ttl, answer.ttl);
+    if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);
+  }
+
+  async #recount(): Promise<void> {
+    const { recount } = this.#landlord.kind;
+    if (!recount) return;
+    const answer = await recount(this.hold, this.#entries).catch((error: unknown) => {
+      throw new LockUnavailableError(this.name, "its hold count was not changed", error);
+    });
+    this.#settle(answer);
+  }
+
+  #settle(answer: RenewAnswer["is"]): void {
+    if (answer !== "renewed") this.lose(answer);
+    if (this.#loss) throw this.#loss;
+  }
+}

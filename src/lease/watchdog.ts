@@ -1,0 +1,153 @@
+import { Alarm, type Alarms } from "../alarms.ts";
+import { CLAIM_AFTER, RENEWAL_BATCH, RENEWAL_LOOKAHEAD, RENEWALS_PER_LEASE } from "../defaults.ts";
+import { LockUnavailableError } from "../errors.ts";
+import type { Events } from "../events.ts";
+import type { RenewAnswer } from "../scripts/answers.ts";
+import { now } from "./clock.ts";
+import type { Renewer } from "./renewer.ts";
+import type { Tenure } from "./tenure.ts";
+
+interface Watched {
+  readonly tenure: Tenure;
+  readonly renewer: Renewer;
+  /** When to renew, on the monotonic clock; Infinity for leases without watchdog and while a renewal is under way. */
+  due: number;
+}
+
+/**
+ * Keeps live leases alive and ends dead ones, with one alarm for all of them.
+ *
+ * A renewal has four answers: renewed; gone and taken, which end the lease at once; and unknown, when Redis did not
+ * answer: it is tried again, well before the deadline. The deadline itself needs no answer: when it passes, the lease
+ * is lost whether or not Redis can be reached.
+ */
+export class Watchdog {
+  readonly #watched = new Map<Tenure, Watched>();
+  readonly #alarms: Alarms;
+  readonly #events: Events;
+  readonly #alarm = new Alarm(() => this.#tick());
+
+  constructor(alarms: Alarms, events: Events) {
+    this.#alarms = alarms;
+    this.#events = events;
+  }
+
+  get size(): number {
+    return this.#watched.size;
+  }
+
+  tenures(): Iterable<Tenure> {
+    return this.#watched.keys();
+  }
+
+  watch(tenure: Tenure, renewer: Renewer): void {
+    const { hold, terms, since } = tenure;
+    const left = tenure.left(since);
+    // A grant by message has only the window: raised once it is clear that this is no short critical section.
+    const first =
+      hold.ttl < terms.lease ? Math.min(CLAIM_AFTER, left / RENEWALS_PER_LEASE) : left - keep(terms.lease);
+    const watched = {
+      tenure,
+      renewer,
+      due: terms.watchdog ? since.mono + Math.max(0, first) : Number.POSITIVE_INFINITY,
+    };
+    this.#watched.set(tenure, watched);
+    this.#wakeAt(Math.min(watched.due, since.mono + left));
+  }
+
+  unwatch(tenure: Tenure): void {
+    this.#watched.delete(tenure);
+  }
+
+  #wakeAt(at: number): void {
+    if (this.#alarm.index < 0 || at < this.#alarm.at) this.#alarms.set(this.#alarm, at);
+  }
+
+  #tick(): void {
+    const at = now();
+    const due: Watched[] = [];
+    const soon: Watched[] = [];
+    for (const watched of this.#watched.values()) {
+      if (!watched.tenure.expire(at)) continue;
+      if (watched.due <= at.mono) due.push(watched);
+      else if (
+        watched.tenure.hold.ttl >= watched.tenure.terms.lease &&
+        watched.due <= at.mono + period(watched) * RENEWAL_LOOKAHEAD
+      )
+        soon.push(watched);
+    }
+    if (due.length > 0) this.#renew([...due, ...soon]);
+    let next = Number.POSITIVE_INFINITY;
+    for (const { tenure, due: dueAt } of this.#watched.values())
+      next = Math.min(next, dueAt, at.mono + tenure.left(at));
+    this.#wakeAt(next);
+  }
+
+  #renew(list: readonly Watched[]): void {
+    const groups = new Map<Renewer, Watched[]>();
+    for (const watched of list) {
+      const group = groups.get(watched.renewer);
+      if (group) group.push(watched);
+      else groups.set(watched.renewer, [watched]);
+    }
+    for (const [renewer, group] of groups) {
+      for (let i = 0; i < group.length; i += RENEWAL_BATCH)
+        void this.#batch(renewer, group.slice(i, i + RENEWAL_BATCH));
+    }
+  }
+
+  async #batch(renewer: Renewer, batch: readonly Watched[]): Promise<void> {
+    const sent = now();
+    const shortest = Math.min(...batch.map(({ tenure }) => tenure.left(sent)));
+    for (const watched of batch) watched.due = Number.POSITIVE_INFINITY;
+    const holds = batch.map(({ tenure }) => ({
+      name: tenure.name,
+      id: tenure.hold.id,
+      ttl: tenure.terms.lease,
+    }));
+    let answers: RenewAnswer[];
+    try {
+      answers = await renewer.renew(holds, Math.max(shortest / RENEWALS_PER_LEASE, CLAIM_AFTER));
+    } catch (error) {
+      this.#events.report(
+        new LockUnavailableError(batch.length === 1 ? (batch[0]?.tenure.name ?? null) : null, RENEWAL, error),
+      );
+      for (const watched of batch) this.#later(watched);
+      return;
+    }
+    for (const [i, watched] of batch.entries()) {
+      const answer = answers[i];
+      if (answer) this.#answered(watched, answer, sent);
+    }
+  }
+
+  #answered(watched: Watched, answer: RenewAnswer, sent: ReturnType<typeof now>): void {
+    const { tenure } = watched;
+    // Released, passed on or lost while the renewal was under way: its answer is for a tenure of the past.
+    if (!this.#watched.has(tenure)) return;
+    if (answer.is !== "renewed") {
+      tenure.lose(answer.is);
+      return;
+    }
+    tenure.hold.validity.renewed(sent, answer.ttl);
+    tenure.hold.ttl = Math.max(tenure.hold.ttl, answer.ttl);
+    watched.due = sent.mono + period(watched);
+    this.#wakeAt(watched.due);
+    this.#events.tell("renew", () => ({ name: tenure.name, token: tenure.token, remaining: tenure.left() }));
+  }
+
+  /** Unknown: again after a tenth of what is left, so that several tries fit in before the deadline. */
+  #later(watched: Watched): void {
+    if (!this.#watched.has(watched.tenure)) return;
+    const at = now();
+    watched.due = at.mono + Math.min(Math.max(watched.tenure.left(at) / 10, 10), period(watched));
+    this.#wakeAt(watched.due);
+  }
+}
+
+const RENEWAL = "a renewal failed and is tried again until the lease ends";
+
+/** What is left of a lease when it is time to renew it. */
+const keep = (lease: number): number => lease - lease / RENEWALS_PER_LEASE;
+
+const period = ({ tenure }: Watched): number => tenure.terms.lease / RENEWALS_PER_LEASE;

@@ -1,0 +1,40 @@
+import { lockKeys } from "../keys.ts";
+import type { Commands } from "../scripts/commands.ts";
+import { type Entry, HandoffScripts } from "../scripts/handoff.ts";
+import type { Ask, LockKind } from "../waiting/kind.ts";
+
+/**
+ * The default lock, and its fair variant: waiters queue in Redis, and the unlock makes the next of them the owner.
+ * `isFair`: a queue entry for every waiter and no passes, so that the order holds over all processes.
+ */
+export function handoffLock(commands: Commands, isFair: boolean, passes: number, window: number): LockKind {
+  const scripts = new HandoffScripts(commands);
+  const localPasses = isFair ? 0 : passes;
+  const entry = (ask: Ask): Entry => ({
+    patience: ask.patience,
+    passes: localPasses,
+    grantTtl: Math.min(ask.lease, window),
+    channel: ask.channel?.name ?? null,
+    counted: ask.channel?.counted ?? false,
+  });
+  return {
+    label: isFair ? "fairLock" : "lock",
+    protocol: "handoff",
+    queues: true,
+    solitary: isFair,
+    localPasses,
+    channel: () => null,
+    attempt: (hold, ask) => scripts.acquire(lockKeys(hold.name), hold.id, ask, entry(ask)),
+    withdraw: (hold) => scripts.leave(lockKeys(hold.name), hold.id),
+    release: (hold) => scripts.release(lockKeys(hold.name), hold.id, hold.token),
+    yield: (old, hold, ask) => scripts.yield(lockKeys(hold.name), old, hold.id, ask.lease, entry(ask)),
+    renew: (holds, timeout) =>
+      scripts.renew(
+        holds.map((hold) => ({ ...hold, key: lockKeys(hold.name).lock })),
+        timeout,
+      ),
+    recount: null,
+    inspect: (name) => scripts.inspect(lockKeys(name)),
+    forceRelease: (name) => scripts.forceRelease(lockKeys(name)),
+  };
+}

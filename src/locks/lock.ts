@@ -1,0 +1,71 @@
+import type { Lease } from "../lease/lease.ts";
+import type { LockOptions } from "../options.ts";
+import type { Inspection } from "../scripts/answers.ts";
+
+/** The body of a `withLock`. */
+export type LockBody<T> = (lease: Lease) => T | PromiseLike<T>;
+
+/**
+ * A lock by name. Cheap and stateless: create it per request, or share it; what holds a lock is a lease.
+ *
+ * Every acquisition rejects with a TypeError or RangeError for bad arguments, before anything is sent; with
+ * LockUnavailableError when Redis does not answer; with ClientClosedError after `close()`; with `signal.reason` when
+ * `options.signal` aborts; and with LockLostError inside a scope whose own lease on this lock was lost.
+ */
+export interface Lock {
+  readonly name: string;
+
+  /**
+   * Takes the lock if it can within `wait` ms.
+   *
+   * @param wait ms to wait; Infinity is allowed. Left out or 0: one attempt, never queued.
+   * @param lease ms to hold. Left out: 30 000, renewed by the watchdog. Given: it ends after this time.
+   * @returns the lease, or null, which only means that somebody else held the lock all the time.
+   * @example
+   * await using lease = await lock.tryLock(1_000, 30_000);
+   * if (!lease) return "busy";
+   */
+  tryLock(wait?: number, lease?: number): Promise<Lease | null>;
+  tryLock(options: LockOptions): Promise<Lease | null>;
+
+  /**
+   * Takes the lock, waiting for ever or up to `options.wait` ms.
+   *
+   * @throws LockTimeoutError when somebody else held the lock for `options.wait` ms.
+   * @example
+   * const lease = await lock.lock({ wait: 5_000 });
+   * try { await work(); } finally { await lease.unlock(); }
+   */
+  lock(options?: LockOptions): Promise<Lease>;
+
+  /**
+   * The form to prefer: takes the lock, runs the body, releases, and tells the truth about loss. Inside the body the
+   * lock is borrowed: a nested `withLock` of the same name needs no command, one at a time.
+   *
+   * @returns what the body returned, when the lock was kept to the end; rejects with the body's error.
+   * @throws LockTimeoutError when somebody else held the lock for `options.wait` ms (default: Infinity);
+   *   LockLostError when the lock was lost before the end, with the body's error, if any, as its `cause`.
+   * @example
+   * await lock.withLock(async (lease) => charge(order, { signal: lease.signal, fence: lease.token }), { wait: 1_000 });
+   */
+  withLock<T>(body: LockBody<T>, options?: LockOptions): Promise<T>;
+  withLock<T>(options: LockOptions, body: LockBody<T>): Promise<T>;
+
+  /** Does the current scope hold this lock? Asks nobody. */
+  isHeldHere(): boolean;
+
+  /** Does anybody hold it? One command. @throws LockUnavailableError */
+  isLocked(): Promise<boolean>;
+
+  /** Who holds it, until when, with which token, and who waits, in order. One command. @throws LockUnavailableError */
+  inspect(): Promise<Inspection>;
+
+  /**
+   * For people: takes the lock away from whoever holds it and hands it to the next waiter. The holder's signal aborts
+   * (reason "revoked") if he is subscribed; else he learns of it at his next renewal or unlock.
+   *
+   * @returns whether anybody held it.
+   * @throws LockUnavailableError
+   */
+  forceUnlock(): Promise<boolean>;
+}

@@ -1,0 +1,40 @@
+import { redissonChannel } from "../keys.ts";
+import { newRedissonId } from "../random.ts";
+import type { Commands } from "../scripts/commands.ts";
+import { RedissonScripts } from "../scripts/redisson.ts";
+import type { LockKind } from "../waiting/kind.ts";
+
+/**
+ * Redisson's plain lock, key for key and message for message, to share a lock with Java: one release channel for each
+ * lock, a broadcast that only says "try again", the holder's TTL as the fallback. It has no fencing tokens.
+ *
+ * An owner is `<uuid>:<number>`, as in Java, where the number is a thread's; here every hold has its own (R1).
+ */
+export function redissonLock(commands: Commands): LockKind {
+  const scripts = new RedissonScripts(commands);
+  const uuid = newRedissonId();
+  const owner = (id: string): string => `${uuid}:${id.slice(id.lastIndexOf(":") + 1)}`;
+  const channel = (name: string): string => redissonChannel(commands.keyPrefix, name);
+  return {
+    label: "redissonLock",
+    protocol: "redisson",
+    queues: false,
+    solitary: false,
+    localPasses: 0,
+    channel,
+    attempt: (hold, ask) => scripts.acquire(hold.name, owner(hold.id), ask.lease),
+    async withdraw(hold) {
+      await scripts.release(hold.name, owner(hold.id), channel(hold.name));
+    },
+    release: (hold) => scripts.release(hold.name, owner(hold.id), channel(hold.name)),
+    yield: null,
+    renew: (holds, timeout) =>
+      scripts.renew(
+        holds.map((hold) => ({ key: hold.name, id: owner(hold.id), ttl: hold.ttl })),
+        timeout,
+      ),
+    recount: (hold, count) => scripts.recount(hold.name, owner(hold.id), count),
+    inspect: (name) => scripts.inspect(name),
+    forceRelease: (name) => scripts.forceRelease(name, channel(name)),
+  };
+}

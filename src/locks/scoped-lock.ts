@@ -1,0 +1,206 @@
+import { LockLostError, LockTimeoutError, LockUnavailableError, quote } from "../errors.ts";
+import { type Lease, LeaseHandle } from "../lease/lease.ts";
+import type { Tenure } from "../lease/tenure.ts";
+import { checkExtension, checkLockOptions, type LockOptions, type Request } from "../options.ts";
+import { Scope, type Scopes } from "../scope/scope.ts";
+import type { Inspection } from "../scripts/answers.ts";
+import type { LockKind } from "../waiting/kind.ts";
+import type { Room } from "../waiting/room.ts";
+import type { Lock, LockBody } from "./lock.ts";
+
+/** Every lock kind as the caller sees it: arguments, scopes and handles around the waiting room. */
+export class ScopedLock implements Lock {
+  readonly name: string;
+  readonly #kind: LockKind;
+  readonly #room: Room;
+  readonly #scopes: Scopes;
+  readonly #leaseTime: number;
+
+  constructor(name: string, kind: LockKind, room: Room, scopes: Scopes, leaseTime: number) {
+    this.name = name;
+    this.#kind = kind;
+    this.#room = room;
+    this.#scopes = scopes;
+    this.#leaseTime = leaseTime;
+  }
+
+  async tryLock(...args: unknown[]): Promise<Lease | null> {
+    const [first, lease, ...rest] = args;
+    if (rest.length > 0)
+      throw new TypeError(
+        `${this.#cannot}: tryLock takes (wait, lease) in milliseconds; there is no time unit`,
+      );
+    const isObject = typeof first === "object" && first !== null;
+    if (isObject && args.length > 1)
+      throw new TypeError(`${this.#cannot}: tryLock takes (wait, lease) or (options)`);
+    return this.#acquire(this.#check(isObject ? first : { wait: first, lease }, 0));
+  }
+
+  async lock(...args: unknown[]): Promise<Lease> {
+    if (args.length > 1) throw new TypeError(`${this.#cannot}: lock takes one argument, the options`);
+    const request = this.#check(args[0], Number.POSITIVE_INFINITY);
+    return (await this.#acquire(request)) ?? this.#timedOut(request);
+  }
+
+  async withLock<T>(...args: unknown[]): Promise<T> {
+    const [body, options] = typeof args[0] === "function" ? args : [args[1], args[0]];
+    if (typeof body !== "function" || args.length > 2) {
+      throw new TypeError(`${this.#cannot}: withLock takes a function, and options before or after it`);
+    }
+    const request = this.#check(options, Number.POSITIVE_INFINITY);
+    const holding = this.#scopes.find(this.#key);
+    if (!holding) {
+      const tenure = await this.#enter(request);
+      return this.#run(tenure ?? this.#timedOut(request), body as LockBody<T>, () => tenure?.leave());
+    }
+    const { tenure, gate } = holding;
+    this.#assertKept(tenure);
+    // The lock stays until every borrower has ended, also those that still wait for their turn.
+    tenure.share();
+    try {
+      if (!(await gate.enter(request.wait, request.signal))) this.#timedOut(request);
+    } catch (error) {
+      await tenure.leave().catch(() => {});
+      throw error;
+    }
+    try {
+      return await this.#run(tenure, body as LockBody<T>, () => tenure.leave(), request.explicit);
+    } finally {
+      gate.leave();
+    }
+  }
+
+  isHeldHere(): boolean {
+    return this.#scopes.find(this.#key)?.tenure.held ?? false;
+  }
+
+  async isLocked(): Promise<boolean> {
+    return (await this.inspect()).holder !== null;
+  }
+
+  inspect(): Promise<Inspection> {
+    return this.#ask(() => this.#kind.inspect(this.name), "it could not be inspected");
+  }
+
+  forceUnlock(): Promise<boolean> {
+    return this.#ask(() => this.#kind.forceRelease(this.name), "it could not be released by force");
+  }
+
+  /** Redisson's idiom would release whatever this process holds by then. JavaScript callers are told what to do. */
+  unlock(): never {
+    throw new TypeError(
+      `Cannot unlock ${quote(this.name)}: a lock has no unlock(); keep the lease that tryLock() or lock() gave, and call lease.unlock()`,
+    );
+  }
+
+  // ---- acquiring
+
+  /** A lease on a lock that this scope holds already, or on a new tenure. */
+  async #acquire(request: Request): Promise<Lease | null> {
+    const scope = this.#scopes.current();
+    const holding = scope && this.#scopes.find(this.#key);
+    if (holding) {
+      const { tenure } = holding;
+      this.#assertKept(tenure);
+      await tenure.enter();
+      const lease = this.#handle(tenure, () => tenure.exit(), scope);
+      await this.#lengthen(tenure, request.explicit).catch(async (error: unknown) => {
+        await lease.unlock().catch(() => {});
+        throw error;
+      });
+      return lease;
+    }
+    const tenure = await this.#enter(request);
+    if (!tenure) return null;
+    // The scope may have ended while this waited: then it is nobody's but the caller's.
+    const keeper = scope && !scope.hasEnded ? scope : null;
+    keeper?.hold(this.#key, tenure);
+    return this.#handle(tenure, () => tenure.exit(), keeper);
+  }
+
+  #enter(request: Request): Promise<Tenure | null> {
+    return this.#room.enter(this.#kind, this.name, request.terms, request.wait, request.signal);
+  }
+
+  /** A longer lease extends what the scope holds; a shorter one never shortens it. */
+  async #lengthen(tenure: Tenure, lease: number | null): Promise<void> {
+    if (lease !== null && lease > tenure.left()) await tenure.extend(lease);
+  }
+
+  /** Runs a body in a scope of its own that holds the lock, and leaves. */
+  async #run<T>(
+    tenure: Tenure,
+    body: LockBody<T>,
+    leave: () => Promise<void> | undefined,
+    longer: number | null = null,
+  ): Promise<T> {
+    const scope = new Scope(this.#scopes.current());
+    scope.hold(this.#key, tenure);
+    const lease = this.#handle(tenure, async () => leave(), null);
+    let outcome: { readonly value: T } | { readonly error: unknown };
+    try {
+      await this.#lengthen(tenure, longer);
+      outcome = { value: await this.#scopes.run(scope, () => body(lease)) };
+    } catch (error) {
+      outcome = { error };
+    }
+    await scope.end((error) => this.#room.events.report(error));
+    // What Redis did not confirm is tried again until the lease ends; the body ran under the lock, and that is the answer.
+    const loss = await lease
+      .unlock()
+      .catch((error: unknown) => (error instanceof LockLostError ? error : this.#room.events.report(error)));
+    const lost = loss ?? tenure.loss;
+    if (lost && "error" in outcome)
+      throw outcome.error === lost ? lost : new LockLostError(this.name, lost.reason, outcome.error);
+    if (lost) throw lost;
+    if ("error" in outcome) throw outcome.error;
+    return outcome.value;
+  }
+
+  #handle(tenure: Tenure, leave: () => Promise<void>, scope: Scope | null): Lease {
+    let forget = (): unknown => undefined;
+    const lease = new LeaseHandle(tenure, {
+      leave: () => {
+        forget();
+        return leave();
+      },
+      report: (error) => this.#room.events.report(error),
+      check: (ms) => checkExtension(this.name, ms),
+    });
+    if (scope) forget = scope.keep(lease);
+    return lease;
+  }
+
+  // ---- small parts
+
+  get #cannot(): string {
+    return `Cannot lock ${quote(this.name)}`;
+  }
+
+  /** By what scopes know the lock: `lock` and `fairLock` of one name are one lock. */
+  get #key(): string {
+    return `${this.#kind.protocol} ${this.name}`;
+  }
+
+  #check(options: unknown, wait: number): Request {
+    return checkLockOptions(this.#cannot, options, { wait, leaseTime: this.#leaseTime });
+  }
+
+  #timedOut(request: Request): never {
+    throw new LockTimeoutError(this.name, request.wait);
+  }
+
+  /** Nothing new may begin under a lock that its scope has lost. */
+  #assertKept(tenure: Tenure): void {
+    tenure.expire();
+    if (tenure.loss) throw tenure.loss;
+  }
+
+  async #ask<T>(command: () => Promise<T>, failure: string): Promise<T> {
+    try {
+      return await command();
+    } catch (error) {
+      throw new LockUnavailableError(this.name, failure, error);
+    }
+  }
+}

@@ -1,0 +1,191 @@
+import {
+  GRACE,
+  GRANT_WINDOW,
+  LEASE_MIN,
+  LEASE_TIME,
+  LOCAL_PASSES,
+  NAME_BYTES_MAX,
+  TIMER_MAX,
+} from "./defaults.ts";
+import { quote } from "./errors.ts";
+import type { Terms } from "./lease/terms.ts";
+
+/** How one acquisition waits and holds. Times are whole milliseconds. */
+export interface LockOptions {
+  /** How long to wait for the lock; Infinity is allowed. Default: 0 for `tryLock`, Infinity for `lock` and `withLock`. */
+  wait?: number | undefined;
+  /**
+   * How long the lease lasts, from 10. Left out: the client's `leaseTime` (30 000), renewed by the watchdog while it is
+   * held. Given: it ends after this time although the process lives, unless `watchdog` is true.
+   */
+  lease?: number | undefined;
+  /** Renew the lease every third of its time while it is held. Default: true when `lease` is left out. */
+  watchdog?: boolean | undefined;
+  /** The lease is lost after this time even with the watchdog. Default: no limit. */
+  maxHold?: number | undefined;
+  /** Ends the waiting, and only that: the call rejects with `signal.reason`. */
+  signal?: AbortSignal | undefined;
+}
+
+/** How a client works. Times are whole milliseconds. */
+export interface LockClientOptions {
+  /** The lease when a call names none. Default: 30 000. */
+  leaseTime?: number | undefined;
+  /**
+   * The TTL of a lock that was handed over by message until its new holder is known to be awake; Infinity: always the
+   * full lease. Default: 3 000. A stopped process or a lost host at the head of the queue costs the others this long.
+   */
+  grantWindow?: number | undefined;
+  /** How often the lock is passed on inside this process before it goes to the next one. Default: 8. 0: never. */
+  localPasses?: number | undefined;
+  /**
+   * "shared": commands travel on the connection that was given, which must not be blocked (BLPOP, MULTI without
+   * pipeline, SUBSCRIBE). "own": on a duplicate of it. Default: "shared".
+   */
+  connection?: "shared" | "own" | undefined;
+}
+
+/** How `close` treats what is still going on. */
+export interface CloseOptions {
+  /** How long holders may finish before their leases are taken, in ms. Default: 5 000. */
+  grace?: number | undefined;
+}
+
+/** A call's options, checked and complete. */
+export interface Request {
+  readonly terms: Terms;
+  readonly wait: number;
+  readonly signal: AbortSignal | undefined;
+  /** The lease that was asked for by number; null: none. A re-entry extends to it. */
+  readonly explicit: number | null;
+}
+
+/** A client's options, checked and complete. */
+export type Settings = Required<{ [K in keyof LockClientOptions]: NonNullable<LockClientOptions[K]> }>;
+
+/** `what` begins every message: "Cannot lock 'order:42'". */
+export function checkLockOptions(
+  what: string,
+  options: unknown,
+  defaults: { wait: number; leaseTime: number },
+): Request {
+  const given = checkObject(what, options, ["wait", "lease", "watchdog", "maxHold", "signal"]);
+  const { wait, lease, watchdog, maxHold, signal } = given as LockOptions;
+  checkTime(what, "wait", wait, 0, true);
+  checkTime(what, "lease", lease, LEASE_MIN, false);
+  checkTime(what, "maxHold", maxHold, LEASE_MIN, true);
+  if (watchdog !== undefined && typeof watchdog !== "boolean")
+    throw refuse(TypeError, what, "watchdog", "true or false", watchdog);
+  if (signal !== undefined && !isSignal(signal))
+    throw refuse(TypeError, what, "signal", "an AbortSignal", signal);
+  return {
+    terms: {
+      lease: lease ?? defaults.leaseTime,
+      watchdog: watchdog ?? lease === undefined,
+      maxHold: maxHold ?? Number.POSITIVE_INFINITY,
+    },
+    wait: wait ?? defaults.wait,
+    signal,
+    explicit: lease ?? null,
+  };
+}
+
+export function checkClientOptions(options: unknown): Settings {
+  const what = "Cannot create a lock client";
+  const given = checkObject(what, options, [
+    "leaseTime",
+    "grantWindow",
+    "localPasses",
+    "connection",
+  ]) as LockClientOptions;
+  const { leaseTime, grantWindow, localPasses, connection } = given;
+  checkTime(what, "leaseTime", leaseTime, LEASE_MIN, false);
+  checkTime(what, "grantWindow", grantWindow, LEASE_MIN, true);
+  if (localPasses !== undefined && !isWhole(localPasses, 0, 1_000)) {
+    throw refuse(
+      typeof localPasses === "number" ? RangeError : TypeError,
+      what,
+      "localPasses",
+      "a whole number from 0 to 1000",
+      localPasses,
+    );
+  }
+  if (connection !== undefined && connection !== "shared" && connection !== "own") {
+    throw refuse(TypeError, what, "connection", '"shared" or "own"', connection);
+  }
+  return {
+    leaseTime: leaseTime ?? LEASE_TIME,
+    grantWindow: grantWindow ?? GRANT_WINDOW,
+    localPasses: localPasses ?? LOCAL_PASSES,
+    connection: connection ?? "shared",
+  };
+}
+
+export function checkGrace(options: unknown): number {
+  const what = "Cannot close the lock client";
+  const { grace } = checkObject(what, options, ["grace"]) as CloseOptions;
+  checkTime(what, "grace", grace, 0, false);
+  return grace ?? GRACE;
+}
+
+export function checkExtension(name: string, ms: unknown): void {
+  const what = `Cannot extend the lease of ${quote(name)}`;
+  if (ms === undefined) throw refuse(TypeError, what, "ms", "a whole number of milliseconds", ms);
+  checkTime(what, "ms", ms, LEASE_MIN, false);
+}
+
+export function checkName(name: unknown): string {
+  const what = "Cannot create a lock";
+  if (typeof name !== "string") throw refuse(TypeError, what, "name", "a string", name);
+  if (name === "") throw refuse(RangeError, what, "name", "a non-empty string", name);
+  // A lone surrogate has no UTF-8 form: two different names would be one lock in Redis.
+  if (/\p{Surrogate}/u.test(name)) throw refuse(RangeError, what, "name", "a well-formed string", name);
+  const bytes = Buffer.byteLength(name);
+  if (bytes > NAME_BYTES_MAX) {
+    throw new RangeError(
+      `${what}: name must be at most ${NAME_BYTES_MAX} bytes of UTF-8, received ${bytes} bytes (${quote(name)})`,
+    );
+  }
+  return name;
+}
+
+function checkObject(what: string, options: unknown, known: readonly string[]): object {
+  if (options === undefined) return {};
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw refuse(TypeError, what, "options", "an object", options);
+  }
+  for (const key of Object.keys(options)) {
+    if (!known.includes(key))
+      throw new TypeError(`${what}: unknown option ${quote(key)}; known are ${known.join(", ")}`);
+  }
+  return options;
+}
+
+function checkTime(what: string, name: string, value: unknown, from: number, isInfinityFine: boolean): void {
+  if (value === undefined || (isInfinityFine && value === Number.POSITIVE_INFINITY)) return;
+  if (isWhole(value, from, TIMER_MAX)) return;
+  const wanted = `a whole number of milliseconds from ${from} to 2^31-1${isInfinityFine ? ", or Infinity" : ""}`;
+  throw refuse(typeof value === "number" ? RangeError : TypeError, what, name, wanted, value);
+}
+
+const isWhole = (value: unknown, from: number, to: number): boolean =>
+  typeof value === "number" && Number.isInteger(value) && value >= from && value <= to;
+
+const isSignal = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && "aborted" in value && "addEventListener" in value;
+
+function refuse(
+  kind: typeof TypeError | typeof RangeError,
+  what: string,
+  name: string,
+  wanted: string,
+  received: unknown,
+): Error {
+  const shown =
+    typeof received === "string"
+      ? quote(received)
+      : typeof received === "object" && received
+        ? "an object"
+        : String(received);
+  return new kind(`${what}: ${name} must be ${wanted}, received ${shown}`);
+}

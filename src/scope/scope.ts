@@ -1,0 +1,87 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { LockError, quote } from "../errors.ts";
+import type { Lease } from "../lease/lease.ts";
+import type { Tenure } from "../lease/tenure.ts";
+import { Turnstile } from "./turnstile.ts";
+
+/** A lock that a scope holds, and the gate through which nested bodies borrow it, one at a time. */
+export interface Holding {
+  readonly tenure: Tenure;
+  readonly gate: Turnstile;
+}
+
+/**
+ * What one asynchronous flow of control holds: the body of a `withLock`, or a function given to `locks.scope`. There
+ * are no threads here whose identity could say "that is me again"; the scope says it. Scopes nest. An ended scope holds
+ * nothing: code that still runs in it is a stranger.
+ */
+export class Scope {
+  readonly parent: Scope | null;
+  readonly #held = new Map<string, Holding>();
+  readonly #leases = new Set<Lease>();
+  #hasEnded = false;
+
+  constructor(parent: Scope | null) {
+    this.parent = parent;
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  hold(key: string, tenure: Tenure): void {
+    this.#held.set(key, { tenure, gate: new Turnstile() });
+  }
+
+  /** Held by this scope itself, and not let go yet. A lost lock still counts: nested acquisitions must hear of it. */
+  find(key: string): Holding | null {
+    const holding = this.#held.get(key);
+    return holding && !holding.tenure.ended ? holding : null;
+  }
+
+  /** A lease that must be unlocked before the scope ends. Returns what to call when it was. */
+  keep(lease: Lease): () => void {
+    this.#leases.add(lease);
+    return () => this.#leases.delete(lease);
+  }
+
+  /** Unlocks what was left behind, and reports it. */
+  async end(report: (error: unknown) => void): Promise<void> {
+    this.#hasEnded = true;
+    await Promise.all(
+      [...this.#leases].map((lease) => {
+        report(new LockError("LOCK_LEFT_BEHIND", lease.name, leftBehind(lease.name)));
+        return lease.unlock().catch(report);
+      }),
+    );
+  }
+}
+
+const leftBehind = (name: string): string =>
+  `Lock ${quote(name)} was still held when the scope that took it ended, and was released: unlock it in the scope, or use \`await using\`.`;
+
+/** The scopes of one client. `AsyncLocalStorage` costs every promise a little, so none is made before the first scope. */
+export class Scopes {
+  #storage: AsyncLocalStorage<Scope> | null = null;
+
+  /** The innermost scope that has not ended; null outside of any. */
+  current(): Scope | null {
+    let scope = this.#storage?.getStore() ?? null;
+    while (scope?.hasEnded) scope = scope.parent;
+    return scope;
+  }
+
+  /** What the current scope, or the next one around it that knows the lock, holds. */
+  find(key: string): Holding | null {
+    for (let scope = this.current(); scope; scope = scope.parent) {
+      const holding = scope.hasEnded ? null : scope.find(key);
+      if (holding) return holding;
+    }
+    return null;
+  }
+
+  run<T>(scope: Scope, body: () => T): T {
+    this.#storage ??= new AsyncLocalStorage();
+    return this.#storage.run(scope, body);
+  }
+}

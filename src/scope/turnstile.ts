@@ -1,0 +1,47 @@
+import { TIMER_MAX } from "../defaults.ts";
+
+/** Lets one borrower through at a time, first come first, in memory. */
+export class Turnstile {
+  #isBusy = false;
+  readonly #waiting = new Set<() => void>();
+
+  /** True: come in, and call `leave` afterwards. False: `wait` ms were over first. Rejects with the signal's reason. */
+  async enter(wait: number, signal: AbortSignal | undefined): Promise<boolean> {
+    signal?.throwIfAborted();
+    if (!this.#isBusy) {
+      this.#isBusy = true;
+      return true;
+    }
+    if (wait === 0) return false;
+    return new Promise((resolve, reject) => {
+      const end = (): void => {
+        this.#waiting.delete(admit);
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", abort);
+      };
+      const admit = (): void => {
+        end();
+        resolve(true);
+      };
+      const abort = (): void => {
+        end();
+        reject(signal?.reason);
+      };
+      const timer = setTimeout(
+        () => {
+          end();
+          resolve(false);
+        },
+        Math.min(wait, TIMER_MAX),
+      );
+      signal?.addEventListener("abort", abort, { once: true });
+      this.#waiting.add(admit);
+    });
+  }
+
+  leave(): void {
+    const [next] = this.#waiting;
+    if (next) next();
+    else this.#isBusy = false;
+  }
+}

@@ -1,0 +1,119 @@
+// What scripts answer, decoded. One vocabulary for every lock kind.
+
+/** Of an attempt to take a lock, or to look again. `at` is the server's time in µs when the script ran. */
+export type AttemptAnswer =
+  | Placed
+  | { readonly is: "gone"; readonly at: number }
+  | { readonly is: "stale"; readonly at: number };
+
+type Placed =
+  | {
+      readonly is: "owner";
+      readonly at: number;
+      readonly token: number;
+      readonly ttl: number;
+      readonly already: boolean;
+    }
+  | { readonly is: "held"; readonly at: number; readonly ttl: number; readonly position: number | null };
+
+/** Of a release. `clock` is the last fencing token that was given (0: not told). */
+export interface ReleaseAnswer {
+  readonly is: "released" | "gone" | "taken";
+  readonly at: number;
+  readonly clock: number;
+}
+
+/** Of a yield: where the new hold stands, or what became of the old one, when that was not held any more. */
+export type YieldAnswer = Placed | ReleaseAnswer;
+
+/** Of a renewal: `ttl` ms are left now, Infinity when the key has no TTL; 0 unless renewed. */
+export interface RenewAnswer {
+  readonly is: "renewed" | "gone" | "taken";
+  readonly ttl: number;
+}
+
+/** Who holds a lock and who waits. `remaining` is null when the lock is free, Infinity when it has no TTL. */
+export interface Inspection {
+  /** The hold as Redis knows it: the client's id and a sequence number. Null: the lock is free. */
+  readonly holder: string | null;
+  /** The holder's fencing token, 0 when free or when the lock kind has none. */
+  readonly token: number;
+  /** ms until the hold ends in Redis unless it is renewed. */
+  readonly remaining: number | null;
+  /** Waiting holds, the next one first; at most 1 000. Empty for kinds that keep no queue in Redis. */
+  readonly waiters: readonly string[];
+}
+
+/** Replies are arrays of strings and integers; ioredis with `stringNumbers` makes strings of the integers. */
+function fields(reply: unknown): unknown[] {
+  if (Array.isArray(reply)) return reply;
+  throw new TypeError(`unexpected reply ${JSON.stringify(reply)}`);
+}
+
+function oneOf<T extends string>(value: unknown, ...allowed: T[]): T {
+  const found = allowed.find((one) => one === value);
+  if (found === undefined) throw new TypeError(`unexpected answer ${JSON.stringify(value)}`);
+  return found;
+}
+
+export function decodeAttempt(reply: unknown): AttemptAnswer {
+  const [word, at] = fields(reply);
+  return decodePlaced(reply) ?? { is: oneOf(word, "gone", "stale"), at: Number(at) };
+}
+
+export function decodeRelease(reply: unknown): ReleaseAnswer {
+  const [word, at, clock] = fields(reply);
+  return { is: oneOf(word, "released", "gone", "taken"), at: Number(at), clock: Number(clock) };
+}
+
+export function decodeYield(reply: unknown): YieldAnswer {
+  return decodePlaced(reply) ?? decodeRelease(reply);
+}
+
+export function decodeRenewals(reply: unknown): RenewAnswer[] {
+  const list = fields(reply);
+  return Array.from({ length: list.length / 2 }, (_, i) => ({
+    is: oneOf(list[2 * i], "renewed", "gone", "taken"),
+    ttl: ttl(list[2 * i + 1]),
+  }));
+}
+
+export function decodeRecount(reply: unknown): RenewAnswer["is"] {
+  return oneOf(reply, "renewed", "gone", "taken");
+}
+
+export function decodeInspection(reply: unknown): Inspection {
+  const [holder, token, remaining, ...waiters] = fields(reply);
+  const free = holder === "";
+  return {
+    holder: free ? null : String(holder),
+    token: Number(token),
+    remaining: free ? null : ttl(remaining),
+    waiters: waiters.map(String),
+  };
+}
+
+export function decodeForced(reply: unknown): boolean {
+  return Number(fields(reply)[0]) === 1;
+}
+
+function decodePlaced(reply: unknown): Placed | null {
+  const [word, at, first, second, third] = fields(reply);
+  if (word === "owner") {
+    return { is: word, at: Number(at), token: Number(first), ttl: ttl(second), already: Number(third) === 1 };
+  }
+  if (word === "held") {
+    return {
+      is: word,
+      at: Number(at),
+      ttl: ttl(first),
+      position: Number(second) < 0 ? null : Number(second),
+    };
+  }
+  return null;
+}
+
+/** PTTL's -1 means that the key has no TTL. */
+function ttl(value: unknown): number {
+  return Number(value) === -1 ? Number.POSITIVE_INFINITY : Number(value);
+}

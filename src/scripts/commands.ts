@@ -1,0 +1,159 @@
+import { REPLY_TIMEOUT, UNANSWERED } from "../defaults.ts";
+import type { RedisLike } from "../redis-like.ts";
+
+/** A script as tools/embed-lua.mjs makes it. */
+export interface Script {
+  readonly name: string;
+  readonly sha: string;
+  readonly lua: string;
+}
+
+/** No reply came in time. The command may have been executed, or may be yet. */
+export class NoReplyError extends Error {
+  override readonly name = "NoReplyError";
+}
+
+interface Sent {
+  readonly until: number;
+  readonly since: number;
+  readonly script: Script;
+  give(error: Error): void;
+}
+
+/** How often unanswered commands are looked at. A timer and an error object for every command would cost 14 µs each. */
+const SWEEP = 50;
+
+/**
+ * The connection that carries the commands: sends scripts, bounds the time until they are answered, and tells when the
+ * connection comes and goes. The connection may be the caller's: nothing on it is changed but three listeners.
+ */
+export class Commands {
+  readonly #redis: RedisLike;
+  readonly #sent = new Set<Sent>();
+  #sweeper: NodeJS.Timeout | undefined;
+  #epoch = 0;
+  #server: { readonly micros: number; readonly at: number } | undefined;
+
+  /** Called when the connection is there again after it was lost. */
+  onReconnect: () => void = () => {};
+  /** Called when the connection is closed for good. */
+  onEnd: () => void = () => {};
+
+  constructor(redis: RedisLike) {
+    this.#redis = redis;
+    redis.on("close", this.#closed);
+    redis.on("ready", this.#ready);
+    redis.on("end", this.#ended);
+  }
+
+  /** What ioredis puts before every key. */
+  get keyPrefix(): string {
+    return this.#redis.options.keyPrefix ?? "";
+  }
+
+  /** Grows whenever the connection is lost. The same number before and after a command: it was sent once. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  get ended(): boolean {
+    return this.#redis.status === "end";
+  }
+
+  /**
+   * Runs a script: EVALSHA, and EVAL when the server does not know it.
+   *
+   * @throws the server's or the connection's error, or NoReplyError after `timeout` ms.
+   */
+  run(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    timeout = REPLY_TIMEOUT,
+  ): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const since = performance.now();
+      const sent: Sent = { until: since + timeout, since, script, give: reject };
+      this.#sent.add(sent);
+      this.#sweeper ??= setTimeout(this.#sweep, SWEEP).unref();
+      this.#evaluate(script, keys, args).then(
+        (reply) => {
+          this.#sent.delete(sent);
+          if (reply === "QUEUED") reject(new Error(QUEUED));
+          else resolve(reply);
+        },
+        (error: unknown) => {
+          this.#sent.delete(sent);
+          reject(error);
+        },
+      );
+    });
+  }
+
+  async #evaluate(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    try {
+      return await this.#redis.evalsha(script.sha, keys.length, ...keys, ...args);
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
+      return this.#redis.eval(script.lua, keys.length, ...keys, ...args);
+    }
+  }
+
+  /** Remembers the server's clock from a reply, in µs. */
+  sawServerTime(micros: number): void {
+    this.#server = { micros, at: performance.now() };
+  }
+
+  /**
+   * Until when, in the server's time in ms, a command that is sent now may be executed: later its caller has given up.
+   * A little early rather than late; 0: no reply has told the server's time yet.
+   */
+  notAfter(): number {
+    const server = this.#server;
+    return server ? Math.ceil(server.micros / 1_000 + performance.now() - server.at + REPLY_TIMEOUT) : 0;
+  }
+
+  /** Takes the listeners off again. Commands that are on their way are still answered. */
+  detach(): void {
+    this.#redis.off("close", this.#closed);
+    this.#redis.off("ready", this.#ready);
+    this.#redis.off("end", this.#ended);
+  }
+
+  readonly #sweep = (): void => {
+    const now = performance.now();
+    this.#sweeper = undefined;
+    for (const sent of this.#sent) {
+      if (sent.until > now) continue;
+      this.#sent.delete(sent);
+      sent.give(new NoReplyError(this.#why(sent, now)));
+    }
+    if (this.#sent.size > 0) this.#sweeper = setTimeout(this.#sweep, SWEEP).unref();
+  };
+
+  #why(sent: Sent, now: number): string {
+    const text = `no reply to ${sent.script.name} within ${Math.round(now - sent.since)} ms (connection ${this.#redis.status})`;
+    return this.#redis.status === "ready" && now - sent.since >= UNANSWERED ? `${text}. ${BLOCKED}` : text;
+  }
+
+  readonly #closed = (): void => {
+    this.#epoch++;
+  };
+  readonly #ready = (): void => {
+    if (this.#epoch > 0) this.onReconnect();
+  };
+  readonly #ended = (): void => {
+    this.onEnd();
+  };
+}
+
+const BLOCKED =
+  "Redis is slow or unreachable, or the connection is blocked by a command such as BLPOP: give the lock client a " +
+  'connection of its own with { connection: "own" }';
+const QUEUED =
+  "the connection is inside MULTI, so the command was queued and not executed: use pipelined MULTI, or give the lock " +
+  'client a connection of its own with { connection: "own" }';

@@ -1,0 +1,30 @@
+const listening = new WeakMap<AbortSignal, Set<() => void>>();
+
+/**
+ * Calls `listener` when the signal aborts, and returns how to stop that. One listener per signal, however many wait on
+ * it: a thousand waiters with one shutdown signal must not trip Node's warning about a leak.
+ */
+export function onAbort(signal: AbortSignal, listener: () => void): () => void {
+  let listeners = listening.get(signal);
+  if (!listeners) {
+    const set = new Set<() => void>();
+    listeners = set;
+    listening.set(signal, set);
+    const fire = (): void => {
+      listening.delete(signal);
+      for (const one of [...set]) one();
+    };
+    signal.addEventListener("abort", fire, { once: true });
+    removers.set(set, () => {
+      listening.delete(signal);
+      signal.removeEventListener("abort", fire);
+    });
+  }
+  const mine = listeners;
+  mine.add(listener);
+  return () => {
+    if (mine.delete(listener) && mine.size === 0) removers.get(mine)?.();
+  };
+}
+
+const removers = new WeakMap<Set<() => void>, () => void>();

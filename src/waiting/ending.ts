@@ -1,0 +1,30 @@
+import { LockLostError, LockUnavailableError } from "../errors.ts";
+import type { Hold } from "../lease/hold.ts";
+import type { ReleaseAnswer } from "../scripts/answers.ts";
+
+/**
+ * How a hold ended, by what Redis answered to its release or yield. Null: as it should.
+ *
+ * "Gone" can mean that our own command was executed twice: the connection broke before the first reply was read, nobody
+ * waited, and the second copy found nothing. That is so when the connection did break, the hold's time is not over, and
+ * the server is one that has given our token. Otherwise the lock was lost before it was released.
+ */
+export function lossAtRelease(hold: Hold, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null {
+  if (answer.is === "released") return null;
+  const isOwnCopy =
+    answer.is === "gone" &&
+    isBroken &&
+    hold.validity.left() > 0 &&
+    hold.token > 0 &&
+    answer.clock >= hold.token;
+  return isOwnCopy ? null : new LockLostError(hold.name, isBroken ? "unknown" : answer.is);
+}
+
+/** Redis did not confirm; the hold is withdrawn in the background. */
+export function unconfirmed(hold: Hold, cause: unknown): LockUnavailableError {
+  return new LockUnavailableError(
+    hold.name,
+    "its release was not confirmed, and is tried again until the lease ends",
+    cause,
+  );
+}

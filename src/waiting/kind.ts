@@ -1,0 +1,51 @@
+import type { Hold } from "../lease/hold.ts";
+import type { Renewer } from "../lease/renewer.ts";
+import type {
+  AttemptAnswer,
+  Inspection,
+  ReleaseAnswer,
+  RenewAnswer,
+  YieldAnswer,
+} from "../scripts/answers.ts";
+
+/** How one attempt is made. */
+export interface Ask {
+  /** "try" once, "queue" when it is held, look "again" from the place in the queue. */
+  readonly mode: "try" | "queue" | "again";
+  /** The lease wanted, in ms. */
+  readonly lease: number;
+  /** How long a queue entry may stand without a re-check, in ms. */
+  readonly patience: number;
+  /** Other queued holds of this client whose places are kept alive by the same command. */
+  readonly others: readonly string[];
+  /** Where grants are heard; null while nothing is subscribed. */
+  readonly channel: { readonly name: string; readonly counted: boolean } | null;
+}
+
+/**
+ * A lock kind says what to try and how to take it back. It never loops, sleeps or subscribes: the waiting engine does,
+ * the same way for every kind. Each method is one command; a rejection means that its outcome is unknown.
+ */
+export interface LockKind extends Renewer {
+  readonly label: "lock" | "fairLock" | "redissonLock";
+  /** Two kinds with the same protocol are one lock to a scope when name and protocol agree. */
+  readonly protocol: "handoff" | "redisson";
+  /** True: Redis keeps a queue and grants the lock by message. False: messages only say "it may be free, try again". */
+  readonly queues: boolean;
+  /** True: every waiter has a place of its own in the queue, so order holds over the whole fleet. */
+  readonly solitary: boolean;
+  /** Passes in memory before the lock must go to Redis. */
+  readonly localPasses: number;
+  /** The channel to hear before parking; null: the client's own. */
+  channel(name: string): string | null;
+  attempt(hold: Hold, ask: Ask): Promise<AttemptAnswer>;
+  /** Takes a hold out of queue and lock; safe at any time, any number of times. */
+  withdraw(hold: { readonly id: string; readonly name: string }): Promise<void>;
+  release(hold: Hold): Promise<ReleaseAnswer>;
+  /** Release and queue again in one command. Null: the kind has no queue. */
+  readonly yield: ((old: Hold, hold: Hold, ask: Ask) => Promise<YieldAnswer>) | null;
+  /** Tell Redis how often the lock was entered. Null: Redis does not care. */
+  readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
+  inspect(name: string): Promise<Inspection>;
+  forceRelease(name: string): Promise<boolean>;
+}

@@ -1,0 +1,95 @@
+import type { Alarms } from "../alarms.ts";
+import { FIRST_REPLY, REPLY_TIMEOUT } from "../defaults.ts";
+import type { Tenure } from "../lease/tenure.ts";
+import { type Waiter, WaiterList } from "./waiter.ts";
+
+/** What a line tells the room that it stands in. */
+export interface LineKeeper {
+  readonly alarms: Alarms;
+  /** So many callers more, or fewer, are waiting in this process. */
+  count(change: number): void;
+  /** A caller has to wait. */
+  tellWait(name: string, waiter: Waiter): void;
+}
+
+/** The callers of this process in front of one lock, in order, each with its alarm. */
+export class Line {
+  readonly #name: string;
+  readonly #keeper: LineKeeper;
+  readonly #list = new WaiterList();
+  #unanswered = 0;
+
+  constructor(name: string, keeper: LineKeeper) {
+    this.#name = name;
+    this.#keeper = keeper;
+  }
+
+  get first(): Waiter | null {
+    return this.#list.first;
+  }
+
+  /** Is anybody willing to wait at all? */
+  get isPatient(): boolean {
+    return this.#list.patient > 0;
+  }
+
+  /** `asks`: the lock is being asked for, so this call shares a first command, which must be answered. */
+  add(waiter: Waiter, asks: boolean): void {
+    if (asks) {
+      waiter.answerBy = waiter.since + Math.min(REPLY_TIMEOUT, Math.max(waiter.wait, FIRST_REPLY));
+      this.#unanswered++;
+    }
+    this.#list.push(waiter);
+    this.#keeper.count(1);
+    this.#keeper.alarms.set(waiter.alarm, asks ? waiter.answerBy : waiter.deadline);
+    if (!asks) this.#keeper.tellWait(this.#name, waiter);
+  }
+
+  /** First again: its turn was taken away from it. */
+  putBack(waiter: Waiter): void {
+    this.#list.unshift(waiter);
+    this.#keeper.count(1);
+    this.#keeper.alarms.set(waiter.alarm, waiter.deadline);
+  }
+
+  remove(waiter: Waiter): void {
+    if (!waiter.listed) return;
+    this.#list.remove(waiter);
+    this.#keeper.count(-1);
+    this.#keeper.alarms.clear(waiter.alarm);
+    if (waiter.answerBy !== Number.POSITIVE_INFINITY) this.#unanswered--;
+  }
+
+  give(waiter: Waiter, tenure: Tenure | null): void {
+    this.remove(waiter);
+    waiter.give(tenure);
+  }
+
+  refuse(waiter: Waiter, error: unknown): void {
+    this.remove(waiter);
+    waiter.refuse(error);
+  }
+
+  /** Redis answered, and the lock is not free: who would not wait is told so, the others wait on. */
+  tellBusy(): void {
+    if (this.#unanswered === 0) return;
+    for (const waiter of this.#list) {
+      if (waiter.answerBy === Number.POSITIVE_INFINITY) continue;
+      waiter.answerBy = Number.POSITIVE_INFINITY;
+      this.#unanswered--;
+      if (performance.now() >= waiter.deadline) {
+        this.give(waiter, null);
+        continue;
+      }
+      this.#keeper.alarms.set(waiter.alarm, waiter.deadline);
+      this.#keeper.tellWait(this.#name, waiter);
+    }
+  }
+
+  /** Refuses everybody, or only those whose first command is unanswered. */
+  refuseAll(error: () => unknown, which: "all" | "unanswered" = "all"): void {
+    for (const waiter of this.#list) {
+      if (which === "all" || waiter.answerBy !== Number.POSITIVE_INFINITY) this.refuse(waiter, error());
+    }
+  }
+}

@@ -1,0 +1,232 @@
+import pTimeout from "p-timeout";
+import { Alarms } from "../alarms.ts";
+import { REPLY_TIMEOUT, TIMER_MAX } from "../defaults.ts";
+import { ClientClosedError, LockUnavailableError, quote } from "../errors.ts";
+import type { Events } from "../events.ts";
+import { clientChannel, lockName } from "../keys.ts";
+import { now } from "../lease/clock.ts";
+import { Hold } from "../lease/hold.ts";
+import type { Tenure } from "../lease/tenure.ts";
+import type { Terms } from "../lease/terms.ts";
+import { Watchdog } from "../lease/watchdog.ts";
+import type { RedisLike } from "../redis-like.ts";
+import type { Commands } from "../scripts/commands.ts";
+import { decodeMessage } from "../scripts/messages.ts";
+import { onAbort } from "./abort.ts";
+import type { Ask, LockKind } from "./kind.ts";
+import type { LineKeeper } from "./line.ts";
+import { Subscriber } from "./subscriber.ts";
+import { Turn } from "./turn.ts";
+import { Waiter } from "./waiter.ts";
+import { Withdrawals } from "./withdrawals.ts";
+
+/** The waiting room of a client: every turn, and what they share. The only way in is `enter`. */
+export class Room implements LineKeeper {
+  readonly clientId: string;
+  readonly commands: Commands;
+  readonly events: Events;
+  readonly alarms = new Alarms();
+  readonly watchdog: Watchdog;
+  readonly subscriber: Subscriber;
+  /** The grant window in ms. */
+  readonly window: number;
+  readonly #withdrawals: Withdrawals;
+  readonly #turns = new Set<Turn>();
+  /** Turns that all callers of a lock share, by kind and name. */
+  readonly #shared = new Map<string, Turn>();
+  /** Turns by the hold that a message may name. */
+  readonly #expected = new Map<string, Turn>();
+  /** Parked turns with a place of their own, by lock, in the order of parking. */
+  readonly #siblings = new Map<string, Set<Turn>>();
+  /** A kind whose `withdraw` understands grants that nobody expects. */
+  #granting: LockKind | null = null;
+  #holds = 0;
+  #waiting = 0;
+  #keepAlive: NodeJS.Timeout | undefined;
+  #closed = false;
+  #whenEmpty: (() => void) | null = null;
+
+  constructor(redis: RedisLike, commands: Commands, clientId: string, window: number, events: Events) {
+    this.clientId = clientId;
+    this.commands = commands;
+    this.window = window;
+    this.events = events;
+    this.watchdog = new Watchdog(this.alarms, events);
+    this.#withdrawals = new Withdrawals(commands, this.alarms);
+    this.subscriber = new Subscriber(
+      redis,
+      commands,
+      clientChannel(commands.keyPrefix, clientId),
+      () => this.#waiting > 0,
+    );
+    this.subscriber.listen(this.subscriber.channel, (message) => this.#heard(message));
+    this.subscriber.onGap = () => this.#lookAgain();
+    commands.onReconnect = () => this.#lookAgain();
+    commands.onEnd = () => {
+      for (const turn of [...this.#turns]) turn.leaveAll(() => ended(turn.name));
+    };
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  /** Waits up to `wait` ms for the lock. Null: somebody else held it all the time. */
+  enter(
+    kind: LockKind,
+    name: string,
+    terms: Terms,
+    wait: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Tenure | null> {
+    return new Promise((resolve, reject) => {
+      if (this.#closed) throw new ClientClosedError(name);
+      if (this.commands.ended) throw ended(name);
+      if (signal?.aborted) throw signal.reason;
+      const turn = this.#turn(kind, name);
+      const waiter = new Waiter(terms, wait, { resolve, reject }, (late) => turn.late(late));
+      if (signal) waiter.unlisten = onAbort(signal, () => turn.leave(waiter, signal.reason));
+      turn.join(waiter);
+    });
+  }
+
+  /** No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them. */
+  async close(grace: number): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const turn of [...this.#turns]) turn.leaveAll(() => new ClientClosedError(turn.name));
+    if (this.watchdog.size > 0) await this.#emptied(grace);
+    for (const tenure of [...this.watchdog.tenures()]) tenure.lose("closed");
+    await pTimeout(this.#withdrawals.idle(), {
+      milliseconds: Math.min(grace, REPLY_TIMEOUT),
+      fallback: () => {},
+    });
+    this.subscriber.close();
+    this.commands.detach();
+    this.alarms.close();
+    clearInterval(this.#keepAlive);
+  }
+
+  // ---- what turns need
+
+  /** R1: an id that was never used before. */
+  newHold(name: string): Hold {
+    return new Hold(`${this.clientId}:${++this.#holds}`, name, now());
+  }
+
+  expect(hold: Hold, turn: Turn): void {
+    this.#expected.set(hold.id, turn);
+  }
+
+  forget(hold: Hold): void {
+    this.#expected.delete(hold.id);
+    if (this.#whenEmpty && this.watchdog.size === 0) this.#whenEmpty();
+  }
+
+  withdraw(kind: LockKind, hold: Hold, lease: number): void {
+    this.#withdrawals.add(kind, hold, lease);
+  }
+
+  /** Where grants for this client are heard; null while they are not. */
+  grantChannel(): Ask["channel"] {
+    const { channel, counted } = this.subscriber;
+    return this.subscriber.isReady(channel) ? { name: channel, counted } : null;
+  }
+
+  left(turn: Turn): void {
+    this.#turns.delete(turn);
+    const key = sharedKey(turn.kind, turn.name);
+    if (this.#shared.get(key) === turn) this.#shared.delete(key);
+  }
+
+  parked(turn: Turn): void {
+    if (!turn.kind.solitary) return;
+    const siblings = this.#siblings.get(turn.name) ?? new Set();
+    this.#siblings.set(turn.name, siblings.add(turn));
+  }
+
+  /** The first place of a client looks soon, and keeps the others' places; when it goes, the next one takes over. */
+  unparked(turn: Turn): void {
+    const siblings = this.#siblings.get(turn.name);
+    if (!siblings) return;
+    const [first] = siblings;
+    siblings.delete(turn);
+    if (siblings.size === 0) this.#siblings.delete(turn.name);
+    else if (first === turn) for (const next of siblings) return next.hasten();
+  }
+
+  /** The other parked turns of this client at the same lock. */
+  siblings(turn: Turn): Turn[] {
+    return [...(this.#siblings.get(turn.name) ?? [])].filter((other) => other !== turn);
+  }
+
+  count(change: number): void {
+    this.#waiting += change;
+    // Waiting callers keep the process alive, and nothing else of this client does.
+    if (this.#waiting === change) {
+      this.#keepAlive ??= setInterval(() => {}, TIMER_MAX);
+      this.#keepAlive.ref();
+    } else if (this.#waiting === 0) this.#keepAlive?.unref();
+  }
+
+  tellWait(name: string, waiter: Waiter): void {
+    this.events.tell("wait", () => ({ name, holder: "unknown", waited: performance.now() - waiter.since }));
+  }
+
+  /** The commonest self-made deadlock: a caller waits for a lock that its own process holds, for longer than a lease. */
+  warnSelfWait(turn: Turn, waiter: Waiter): void {
+    const waited = performance.now() - waiter.since;
+    if (waiter.warned || waited < waiter.terms.lease || !this.#holdsHere(turn)) return;
+    waiter.warned = true;
+    this.events.tell("wait", () => ({ name: turn.name, holder: "this client", waited }));
+    process.emitWarning(
+      `A caller has waited ${Math.round(waited)} ms for lock ${quote(turn.name)}, which this process itself holds. If it is called ` +
+        "from the code that holds it, that is a deadlock: nest withLock(), or re-enter inside locks.scope().",
+      { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
+    );
+  }
+
+  #holdsHere(turn: Turn): boolean {
+    for (const tenure of this.watchdog.tenures()) if (tenure.name === turn.name) return true;
+    return false;
+  }
+
+  #turn(kind: LockKind, name: string): Turn {
+    if (kind.queues) this.#granting = kind;
+    const key = sharedKey(kind, name);
+    const known = kind.solitary ? undefined : this.#shared.get(key);
+    if (known) return known;
+    const turn = new Turn(kind, name, this);
+    this.#turns.add(turn);
+    if (!kind.solitary) this.#shared.set(key, turn);
+    return turn;
+  }
+
+  #heard(text: string): void {
+    const message = decodeMessage(text);
+    if (!message) return;
+    if (message.is === "probe") this.subscriber.heardProbe(message.number);
+    else if (message.is === "revoked") this.#expected.get(message.hold)?.revoked(message.hold);
+    else if (!this.#expected.get(message.hold)?.granted(message.hold, message) && this.#granting) {
+      // R3: nobody waits with this hold any more, so the lock must go on to the next waiter.
+      const hold = { id: message.hold, name: lockName(this.commands.keyPrefix, message.key) };
+      this.#withdrawals.add(this.#granting, hold, message.ttl);
+    }
+  }
+
+  #lookAgain(): void {
+    for (const turn of [...this.#turns]) turn.recheck();
+  }
+
+  #emptied(grace: number): Promise<void> {
+    const empty = new Promise<void>((resolve) => {
+      this.#whenEmpty = resolve;
+    });
+    return pTimeout(empty, { milliseconds: grace, fallback: () => {} });
+  }
+}
+
+const sharedKey = (kind: LockKind, name: string): string => `${kind.label} ${name}`;
+
+const ended = (name: string): LockUnavailableError =>
+  new LockUnavailableError(name, "its Redis connection was closed for good (status 'end')");

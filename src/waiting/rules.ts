@@ -1,0 +1,71 @@
+import {
+  ENOUGH_EXPLICIT,
+  ENOUGH_WATCHDOG,
+  EXPIRY_JITTER,
+  LEASE_TIME,
+  PASS_TIME,
+  PATIENCE_MIN,
+  PATIENCE_PERIODS,
+  RECHECK_SPREAD,
+  RECHECKS,
+  RETRY_MAX,
+  RETRY_MIN,
+  TOO_MUCH,
+  UNKNOWN_POSITION,
+} from "../defaults.ts";
+import type { Hold } from "../lease/hold.ts";
+import type { Terms } from "../lease/terms.ts";
+import { between } from "../random.ts";
+
+/** The nominal re-check period at a place in the queue, in ms. */
+function period(position: number | null): number {
+  const at = position ?? UNKNOWN_POSITION;
+  return RECHECKS.find((tier) => at < tier.before)?.period ?? PATIENCE_MIN;
+}
+
+/** How long a queue entry may stand: three periods, and never so short that one late re-check loses the place. */
+export function patience(position: number | null): number {
+  return Math.max(PATIENCE_MIN, PATIENCE_PERIODS * period(position));
+}
+
+/**
+ * How long to sleep before looking again, in ms. By position where Redis keeps a queue; without one only the holder's
+ * TTL can end the wait. `asked` is false for a hold that was just queued: the server gave it the shortest patience, so
+ * even the last of a long queue must be back before that is over.
+ */
+export function sleep(ttl: number, position: number | null, asked: boolean): number {
+  // A key without TTL (only others write such) ends by a message, or is seen to be gone at the latest after LEASE_TIME.
+  const expiry = Math.max(0, ttl === Number.POSITIVE_INFINITY ? LEASE_TIME : ttl) + between(1, EXPIRY_JITTER);
+  if (position === null) return expiry;
+  const nominal = period(asked ? position : Math.min(position, UNKNOWN_POSITION));
+  return Math.min(expiry, nominal * between(1 - RECHECK_SPREAD, 1 + RECHECK_SPREAD));
+}
+
+/** After a failure: 50, 100, 200 … 2 000 ms, spread. */
+export function backOff(failures: number): number {
+  return (
+    Math.min(RETRY_MAX, RETRY_MIN * 2 ** Math.min(failures, 10)) *
+    between(1 - RECHECK_SPREAD, 1 + RECHECK_SPREAD)
+  );
+}
+
+/** May a hold with this much left be handed to these terms as it is, without a claim? */
+export function isEnough(left: number, terms: Terms, window: number): boolean {
+  return (
+    left >= (terms.watchdog ? ENOUGH_WATCHDOG * Math.min(terms.lease, window) : ENOUGH_EXPLICIT * terms.lease)
+  );
+}
+
+/** What to do with a hold when its holder leaves and somebody in this process waits. */
+export function handOver(
+  hold: Hold,
+  next: Terms,
+  passes: number,
+  window: number,
+): "pass" | "claim" | "yield" {
+  if (hold.passes >= passes || performance.now() - hold.ownedAt >= PASS_TIME) return "yield";
+  const left = hold.validity.left();
+  // A hold that outlives the next holder's lease by far would block everybody else if this process died.
+  if (left > TOO_MUCH * next.lease && left > window) return "yield";
+  return isEnough(left, next, window) ? "pass" : "claim";
+}

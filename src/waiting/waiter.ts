@@ -1,0 +1,112 @@
+import { Alarm } from "../alarms.ts";
+import type { Tenure } from "../lease/tenure.ts";
+import type { Terms } from "../lease/terms.ts";
+
+/** One call that wants the lock. Settled once: with a tenure, with null (somebody else holds it), or with an error. */
+export class Waiter {
+  readonly terms: Terms;
+  /** ms that the caller is willing to wait, and when the call began. */
+  readonly wait: number;
+  readonly since = performance.now();
+  /** While its first command is unanswered: when to give up on it. Infinity afterwards. */
+  answerBy = Number.POSITIVE_INFINITY;
+  readonly alarm: Alarm;
+  /** The `wait` event was told; the warning about waiting for one's own client was given. */
+  told = false;
+  warned = false;
+  /** Takes the abort listener off. */
+  unlisten: (() => void) | null = null;
+  next: Waiter | null = null;
+  previous: Waiter | null = null;
+  listed = false;
+  #settle: { resolve(tenure: Tenure | null): void; reject(error: unknown): void } | null;
+
+  constructor(
+    terms: Terms,
+    wait: number,
+    settle: { resolve(tenure: Tenure | null): void; reject(error: unknown): void },
+    late: (waiter: Waiter) => void,
+  ) {
+    this.terms = terms;
+    this.wait = wait;
+    this.#settle = settle;
+    this.alarm = new Alarm(() => late(this));
+  }
+
+  get settled(): boolean {
+    return this.#settle === null;
+  }
+
+  get deadline(): number {
+    return this.since + this.wait;
+  }
+
+  give(tenure: Tenure | null): void {
+    this.#end()?.resolve(tenure);
+  }
+
+  refuse(error: unknown): void {
+    this.#end()?.reject(error);
+  }
+
+  #end(): { resolve(tenure: Tenure | null): void; reject(error: unknown): void } | null {
+    const settle = this.#settle;
+    this.#settle = null;
+    this.unlisten?.();
+    return settle;
+  }
+}
+
+/** The callers of one process in front of one lock, first come first: a linked list, because any of them may leave. */
+export class WaiterList {
+  #first: Waiter | null = null;
+  #last: Waiter | null = null;
+  /** How many are willing to wait at all. */
+  patient = 0;
+
+  get first(): Waiter | null {
+    return this.#first;
+  }
+
+  *[Symbol.iterator](): Iterator<Waiter> {
+    for (let waiter = this.#first; waiter; ) {
+      const { next } = waiter;
+      yield waiter;
+      waiter = next;
+    }
+  }
+
+  push(waiter: Waiter): void {
+    waiter.previous = this.#last;
+    if (this.#last) this.#last.next = waiter;
+    else this.#first = waiter;
+    this.#last = waiter;
+    this.#listed(waiter);
+  }
+
+  /** Back to the front: its turn was taken away from it. */
+  unshift(waiter: Waiter): void {
+    waiter.next = this.#first;
+    if (this.#first) this.#first.previous = waiter;
+    else this.#last = waiter;
+    this.#first = waiter;
+    this.#listed(waiter);
+  }
+
+  remove(waiter: Waiter): void {
+    if (!waiter.listed) return;
+    if (waiter.previous) waiter.previous.next = waiter.next;
+    else this.#first = waiter.next;
+    if (waiter.next) waiter.next.previous = waiter.previous;
+    else this.#last = waiter.previous;
+    waiter.next = null;
+    waiter.previous = null;
+    waiter.listed = false;
+    if (waiter.wait > 0) this.patient--;
+  }
+
+  #listed(waiter: Waiter): void {
+    waiter.listed = true;
+    if (waiter.wait > 0) this.patient++;
+  }
+}

@@ -1,0 +1,47 @@
+import { Alarm, type Alarms } from "../alarms.ts";
+import { REPLY_TIMEOUT } from "../defaults.ts";
+import type { Commands } from "../scripts/commands.ts";
+import type { LockKind } from "./kind.ts";
+import { backOff } from "./rules.ts";
+
+/**
+ * R3: what became of a hold is unknown (its command was rejected, timed out, or its caller has gone), or a grant came
+ * for a hold that nobody waits with any more. It is left, again and again, until Redis has answered, until it cannot
+ * exist any more, or until the connection is closed for good. Nobody waits for this but `close()`.
+ */
+export class Withdrawals {
+  readonly #commands: Commands;
+  readonly #alarms: Alarms;
+  #pending = 0;
+  #whenIdle: (() => void)[] = [];
+
+  constructor(commands: Commands, alarms: Alarms) {
+    this.#commands = commands;
+    this.#alarms = alarms;
+  }
+
+  /** `lease`: ms that the hold may live after its command is executed, which may be a reply timeout from now. */
+  add(kind: LockKind, hold: { readonly id: string; readonly name: string }, lease: number): void {
+    const until = performance.now() + REPLY_TIMEOUT + lease;
+    this.#pending++;
+    let failures = 0;
+    const done = (): void => {
+      this.#pending--;
+      if (this.#pending === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+    };
+    const attempt = (): void => {
+      kind.withdraw(hold).then(done, () => {
+        const at = performance.now() + backOff(failures++);
+        if (this.#commands.ended || at > until) done();
+        else this.#alarms.set(new Alarm(attempt), at);
+      });
+    };
+    attempt();
+  }
+
+  /** Resolves when nothing is left to withdraw. */
+  idle(): Promise<void> {
+    if (this.#pending === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#whenIdle.push(resolve));
+  }
+}

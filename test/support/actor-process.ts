@@ -1,0 +1,128 @@
+import { once } from "node:events";
+import { Redis } from "ioredis";
+import { createLockClient, type Lease, type LockClient } from "../../src/index.ts";
+import { type HammerOptions, hammer } from "./hammer.ts";
+import { StopWatch } from "./stop-watch.ts";
+
+export type LockKind = "lock" | "fairLock" | "redissonLock";
+
+export interface ActorOptions {
+  url: string;
+  /** Options of ioredis that a message can carry: no functions. */
+  redis?: Record<string, unknown>;
+  /** Options of `createLockClient`. */
+  client?: Record<string, unknown>;
+}
+
+export interface Failure {
+  name: string;
+  message: string;
+  code?: unknown;
+  reason?: unknown;
+}
+
+export type Answer = { id: number; result: unknown } | { id: number; failure: Failure };
+
+interface Call {
+  id: number;
+  method: keyof ActorMethods;
+  args: unknown[];
+}
+
+export type ActorMethods = typeof methods;
+
+interface Session {
+  redis: Redis;
+  locks: LockClient;
+}
+
+let session: Session | undefined;
+const leases: Lease[] = [];
+const watches = new Map<number, StopWatch>();
+
+/** What an actor can be asked to do; a handle stands for a lease, also after its unlock. */
+const methods = {
+  async start({ url, redis: options, client }: ActorOptions) {
+    // ioredis 6 waits up to 5 s between two attempts: too long for a test that gives Redis back.
+    const redis = new Redis(url, { retryStrategy: (times) => Math.min(times * 20, 200), ...options });
+    redis.on("error", () => {}); // losing Redis is what tests do to actors
+    const locks = createLockClient(redis, client as Parameters<typeof createLockClient>[1]);
+    session = { redis, locks };
+    await once(redis, "ready"); // rejects on the first error
+  },
+
+  async acquire(kind: LockKind, name: string, wait?: number, lease?: number) {
+    const acquired = await current().locks[kind](name).tryLock(wait, lease);
+    return acquired && { handle: leases.push(acquired) - 1, token: acquired.token };
+  },
+
+  unlock: (handle: number) => leaseOf(handle).unlock(),
+
+  state(handle: number) {
+    const lease = leaseOf(handle);
+    const { held, token, signal } = lease;
+    return { held, remaining: lease.remaining(), aborted: signal.aborted, token };
+  },
+
+  /** Keeps the event loop busy. */
+  block(ms: number) {
+    const end = performance.now() + ms;
+    while (performance.now() < end);
+  },
+
+  hammer: (kind: LockKind, name: string, options: HammerOptions) =>
+    hammer(current().redis, current().locks[kind](name), options),
+
+  /** The process's wall clock. */
+  now: () => Date.now(),
+
+  watchStop(handle: number) {
+    watches.set(handle, new StopWatch(leaseOf(handle)));
+  },
+
+  stopReport: (handle: number) => watches.get(handle)?.report ?? null,
+
+  async close() {
+    const { redis, locks } = current();
+    await locks.close({ grace: 0 });
+    redis.disconnect();
+  },
+};
+
+function current(): Session {
+  if (session === undefined) throw new Error("The actor was not started");
+  return session;
+}
+
+function leaseOf(handle: number): Lease {
+  const lease = leases[handle];
+  if (lease === undefined) throw new Error(`No lease has the handle ${handle}`);
+  return lease;
+}
+
+async function answer({ id, method, args }: Call): Promise<void> {
+  try {
+    const run = methods[method] as (...args: unknown[]) => unknown;
+    send({ id, result: await run(...args) });
+  } catch (error) {
+    send({ id, failure: failureOf(error) });
+  }
+}
+
+function send(message: Answer): void {
+  process.send?.(message);
+}
+
+function failureOf(error: unknown): Failure {
+  if (!(error instanceof Error)) return { name: "Error", message: String(error) };
+  const { name, message } = error;
+  return {
+    name,
+    message,
+    ...("code" in error && { code: error.code }),
+    ...("reason" in error && { reason: error.reason }),
+  };
+}
+
+process.on("message", (call: Call) => void answer(call));
+process.on("disconnect", () => process.exit()); // the parent has gone, or is done with us

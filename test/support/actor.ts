@@ -1,0 +1,106 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import type { ActorMethods, ActorOptions, Answer } from "./actor-process.ts";
+
+type Returned<M extends keyof ActorMethods> = Awaited<ReturnType<ActorMethods[M]>>;
+
+interface Waiting {
+  resolve(result: unknown): void;
+  reject(error: Error): void;
+}
+
+const living = new Set<ChildProcess>();
+// A stopped process does not see that its parent has gone, and would stay for ever.
+process.once("exit", () => {
+  for (const child of living) child.kill("SIGKILL");
+});
+
+/**
+ * A process of its own with a Redis connection and a lock client, to be stopped and killed for real.
+ *
+ * @example
+ * const actor = await Actor.start({ url });
+ * const granted = await actor.call("acquire", "lock", "orders", 0, 2_000);
+ * actor.kill("SIGSTOP"); // and "SIGCONT", or nothing for SIGKILL
+ */
+export class Actor {
+  readonly pid: number;
+  /** Resolves when the process has ended, however it did. */
+  readonly exit: Promise<void>;
+
+  readonly #child: ChildProcess;
+  readonly #waiting = new Map<number, Waiting>();
+  #calls = 0;
+  #isOver = false;
+
+  private constructor(child: ChildProcess, pid: number) {
+    this.#child = child;
+    this.pid = pid;
+    living.add(child);
+    child.on("message", (answer: Answer) => this.#settle(answer));
+    child.on("error", () => {}); // a message to a process that has just ended; "exit" settles the call
+    this.exit = once(child, "exit").then(([code, signal]) => this.#exited(signal ?? `code ${code}`));
+  }
+
+  static async start(options: ActorOptions): Promise<Actor> {
+    const child = fork(new URL("./actor-process.ts", import.meta.url), {
+      cwd: fileURLToPath(new URL("../..", import.meta.url)), // where "tsx" is found
+      execArgv: ["--import", "tsx"],
+      serialization: "advanced", // JSON would make Infinity null
+    });
+    if (child.pid === undefined) throw await once(child, "error").then(([error]) => error);
+    const actor = new Actor(child, child.pid);
+    try {
+      await actor.call("start", options);
+    } catch (error) {
+      actor.kill();
+      throw error;
+    }
+    return actor;
+  }
+
+  /** Rejects with the actor's error (name, code, reason, message), or when the process ends before it answers. */
+  call<M extends keyof ActorMethods>(method: M, ...args: Parameters<ActorMethods[M]>): Promise<Returned<M>> {
+    return new Promise<unknown>((resolve, reject) => {
+      if (this.#isOver) {
+        reject(new Error(`Actor ${this.pid} has ended and cannot ${method}`));
+        return;
+      }
+      const id = ++this.#calls;
+      this.#waiting.set(id, { resolve, reject });
+      this.#child.send({ id, method, args });
+    }) as Promise<Returned<M>>;
+  }
+
+  /** SIGKILL unless told otherwise; "SIGSTOP" and "SIGCONT" stop it and let it go on. */
+  kill(signal: NodeJS.Signals = "SIGKILL"): void {
+    if (signal !== "SIGSTOP" && signal !== "SIGCONT") this.#isOver = true;
+    this.#child.kill(signal);
+  }
+
+  /** Closes its lock client and its connection and waits for its end; fine after `kill()`. */
+  async end(): Promise<void> {
+    this.#child.kill("SIGCONT"); // a stopped process neither answers nor ends
+    if (!this.#isOver) {
+      await this.call("close");
+      this.#child.disconnect();
+    }
+    await this.exit;
+  }
+
+  #settle(answer: Answer): void {
+    const waiting = this.#waiting.get(answer.id);
+    this.#waiting.delete(answer.id);
+    if ("failure" in answer)
+      waiting?.reject(Object.assign(new Error(answer.failure.message), answer.failure));
+    else waiting?.resolve(answer.result);
+  }
+
+  #exited(how: string): void {
+    this.#isOver = true;
+    living.delete(this.#child);
+    for (const { reject } of this.#waiting.values()) reject(new Error(`Actor ${this.pid} ended (${how})`));
+    this.#waiting.clear();
+  }
+}

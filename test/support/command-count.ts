@@ -1,0 +1,53 @@
+/** Calls by command name in lower case; subcommands as Redis names them: `script|load`. */
+export type CommandCounts = Record<string, number>;
+
+export interface CommandCount {
+  /** The commands since `countCommands()`; names that did not occur are left out. */
+  since(): Promise<CommandCounts>;
+  /** EVALSHA + EVAL. */
+  scripts(): Promise<number>;
+  /** EVALSHA + EVAL + SUBSCRIBE: all that a parked waiter may cost. */
+  waiting(): Promise<number>;
+}
+
+interface InfoClient {
+  info(section: string): Promise<string>;
+}
+
+/**
+ * Counts the commands that a server receives, from all its clients, by the difference of two
+ * `INFO commandstats`.
+ *
+ * Exact for what only clients can send: `evalsha`, `eval`, `subscribe`, `unsubscribe`, … For names that scripts
+ * call too (`get`, `set`, `publish`, `time`, …) Redis adds the scripts' calls to the same number. A refused
+ * command counts as sent, so an EVALSHA answered NOSCRIPT and the EVAL after it make two.
+ */
+export async function countCommands(redis: InfoClient): Promise<CommandCount> {
+  const before = await readCounts(redis);
+  let ownInfos = 0;
+
+  const since = async (): Promise<CommandCounts> => {
+    const now = await readCounts(redis);
+    // An INFO is counted once it has answered: now shows the first one and those of earlier since() calls.
+    ownInfos += 1;
+    now.set("info", (now.get("info") ?? 0) - ownInfos);
+    const differences = [...now].map(([name, count]) => [name, count - (before.get(name) ?? 0)] as const);
+    return Object.fromEntries(differences.filter(([, difference]) => difference !== 0));
+  };
+  const sum = async (...names: string[]): Promise<number> => {
+    const counts = await since();
+    return names.reduce((total, name) => total + (counts[name] ?? 0), 0);
+  };
+
+  return { since, scripts: () => sum("evalsha", "eval"), waiting: () => sum("evalsha", "eval", "subscribe") };
+}
+
+async function readCounts(redis: InfoClient): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  const line = /^cmdstat_(\S+?):calls=(\d+),.*?(?:rejected_calls=(\d+))?(?:,failed_calls=\d+)?\r?$/gm;
+  for (const [, name = "", calls, rejected = 0] of (await redis.info("commandstats")).matchAll(line)) {
+    // `calls` includes those that failed while they ran; `rejected_calls` never began (arity, ACL, BUSY, OOM).
+    counts.set(name, Number(calls) + Number(rejected));
+  }
+  return counts;
+}

@@ -1,0 +1,45 @@
+import { randomUUID } from "node:crypto";
+import { Redis, type RedisOptions } from "ioredis";
+import { createLockClient, type LockClient, type LockClientOptions } from "../../src/index.ts";
+
+/** A connection and a lock client on it, as one process would have. */
+export interface Party {
+  readonly redis: Redis;
+  readonly locks: LockClient;
+}
+
+/** The shared test server. */
+export function testUrl(): string {
+  const { TEST_REDIS_URL } = process.env;
+  if (!TEST_REDIS_URL)
+    throw new Error("TEST_REDIS_URL is not set: run the tests with vitest, which starts a Redis");
+  return TEST_REDIS_URL;
+}
+
+/** A lock name that no other test uses. */
+export function freshName(label = "lock"): string {
+  return `test:${label}:${randomUUID()}`;
+}
+
+/** Makes parties and closes all of them at once; one per test file, with `afterAll(parties.close)`. */
+export class Parties {
+  readonly #all: Party[] = [];
+
+  async join(
+    options: { url?: string; redis?: RedisOptions; client?: LockClientOptions } = {},
+  ): Promise<Party> {
+    const redis = new Redis(options.url ?? testUrl(), { retryStrategy: () => 20, ...options.redis });
+    redis.on("error", () => {});
+    const party = { redis, locks: createLockClient(redis, options.client) };
+    this.#all.push(party);
+    if (!options.redis?.lazyConnect) await redis.ping();
+    return party;
+  }
+
+  readonly close = async (): Promise<void> => {
+    for (const { redis, locks } of this.#all.splice(0)) {
+      await locks.close({ grace: 0 });
+      redis.disconnect();
+    }
+  };
+}

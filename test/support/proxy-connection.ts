@@ -1,0 +1,178 @@
+import type { Socket } from "node:net";
+import { ReplyPairing } from "./reply-pairing.ts";
+import { decodeCommand, FrameReader } from "./resp.ts";
+
+/** A command that was kept back from Redis while its client went on without it. */
+export interface HeldCommand {
+  readonly command: string[];
+  /** Sends the bytes to Redis on the old connection; resolves when Redis has answered them. */
+  deliver(): Promise<void>;
+}
+
+/** What is to go wrong with one command; `happened` is called when it has. */
+export type Fault =
+  | { kind: "drop reply" | "drop command"; happened(command: string[]): void }
+  | { kind: "hold command"; happened(held: HeldCommand): void };
+
+interface Hooks {
+  /** Called once for every command, in the order of the stream. */
+  inspect(connection: number, command: string[]): Fault | undefined;
+  closed(): void;
+}
+
+/**
+ * One client connection and its counterpart on the server's side.
+ *
+ * | state    | client socket | server socket | from the client | from the server                                |
+ * |----------|---------------|---------------|-----------------|------------------------------------------------|
+ * | open     | open          | open          | passed on       | passed on                                      |
+ * | draining | open          | open          | ignored         | passed on; after the last reply → kept, closed |
+ * | kept     | closed        | open          | nothing comes   | ignored; after the late reply → closed         |
+ * | closed   | closed        | closed        |                 |                                                |
+ *
+ * `draining` is there so that a fault hits the chosen command alone: the commands before it in the same
+ * pipeline are answered first.
+ */
+export class ProxyConnection {
+  readonly id: number;
+  readonly #client: Socket;
+  readonly #server: Socket;
+  readonly #hooks: Hooks;
+  readonly #requests = new FrameReader();
+  readonly #replies = new FrameReader();
+  readonly #pairing = new ReplyPairing();
+  #state: "open" | "draining" | "kept" | "closed" = "open";
+  #whenDrained: () => void = () => {};
+  #frozen = false;
+  #late: (() => void)[] = [];
+
+  constructor(id: number, client: Socket, server: Socket, hooks: Hooks) {
+    this.id = id;
+    this.#client = client;
+    this.#server = server;
+    this.#hooks = hooks;
+    client.on("data", (chunk) => this.#unlessFrozen(() => this.#fromClient(chunk)));
+    server.on("data", (chunk) => this.#unlessFrozen(() => this.#fromServer(chunk)));
+    client.on("close", () => this.#unlessFrozen(() => this.#clientClosed()));
+    server.on("close", () => this.#unlessFrozen(() => this.#serverClosed()));
+    // "close" follows an error and is all that matters here.
+    for (const socket of [client, server]) socket.on("error", () => {});
+  }
+
+  /** Whether a client is at the other end. */
+  get isLive(): boolean {
+    return this.#state === "open" || this.#state === "draining";
+  }
+
+  /** Whether it has ever sent a SUBSCRIBE. */
+  get isSubscriber(): boolean {
+    return this.#pairing.isSubscriber;
+  }
+
+  /** From now on nothing passes in either direction, the news that one side has closed neither. */
+  freeze(): void {
+    this.#frozen = true;
+  }
+
+  /** Everything passes that came in the meantime, in its order; also from a side that is closed by now. */
+  thaw(): void {
+    this.#frozen = false;
+    for (const event of this.#late.splice(0)) event();
+  }
+
+  destroy(): void {
+    this.#client.destroy();
+    this.#server.destroy();
+    this.#become("closed");
+  }
+
+  #unlessFrozen(event: () => void): void {
+    if (this.#frozen) this.#late.push(event);
+    else event();
+  }
+
+  #fromClient(chunk: Buffer): void {
+    this.#server.cork();
+    for (const frame of this.#requests.read(chunk)) {
+      if (this.#state !== "open") break;
+      const command = decodeCommand(frame);
+      const fault = this.#hooks.inspect(this.id, command);
+      if (fault === undefined) this.#send(frame, command);
+      else if (fault.kind === "hold command") this.#drain(() => this.#keep(frame, command, fault.happened));
+      else if (fault.kind === "drop command") this.#drain(() => this.#drop(command, fault.happened));
+      else this.#send(frame, command, () => this.#drop(command, fault.happened));
+    }
+    this.#server.uncork();
+  }
+
+  #send(frame: Buffer, command: string[], swallow?: () => void): void {
+    this.#pairing.sent(command, swallow);
+    this.#server.write(frame);
+  }
+
+  #fromServer(chunk: Buffer): void {
+    this.#client.cork();
+    for (const frame of this.#replies.read(chunk)) {
+      if (this.#state === "closed") return;
+      const swallow = this.#pairing.answeredBy(frame)?.swallow;
+      if (swallow !== undefined) swallow();
+      else if (this.isLive) this.#client.write(frame);
+    }
+    this.#client.uncork();
+    this.#checkDrained();
+  }
+
+  #drain(whenDrained: () => void): void {
+    this.#become("draining");
+    this.#whenDrained = whenDrained;
+    this.#checkDrained();
+  }
+
+  #checkDrained(): void {
+    if (this.#state === "draining" && this.#pairing.isEmpty) this.#whenDrained();
+  }
+
+  #drop(command: string[], happened: (command: string[]) => void): void {
+    this.#client.destroySoon(); // not destroy(): replies to earlier commands are on their way
+    this.#server.destroy();
+    this.#become("closed");
+    happened(command);
+  }
+
+  #keep(frame: Buffer, command: string[], happened: (held: HeldCommand) => void): void {
+    this.#client.destroySoon();
+    this.#become("kept");
+    const deliver = () =>
+      new Promise<void>((resolve, reject) => {
+        if (this.#server.destroyed) {
+          reject(new Error(`The old connection of ${command[0]} is closed: nothing can be delivered on it.`));
+          return;
+        }
+        this.#server.once("close", () => reject(new Error(`Redis closed before it answered ${command[0]}.`)));
+        this.#send(frame, command, () => {
+          resolve();
+          this.destroy();
+        });
+      });
+    happened({ command, deliver });
+  }
+
+  #clientClosed(): void {
+    if (this.#state !== "open") return;
+    this.#server.destroySoon(); // what the client has sent still goes out
+    this.#become("closed");
+  }
+
+  #serverClosed(): void {
+    this.#pairing.clear();
+    this.#checkDrained();
+    this.#client.destroySoon();
+    this.#become("closed");
+  }
+
+  #become(state: "draining" | "kept" | "closed"): void {
+    if (this.#state === "closed") return;
+    this.#state = state;
+    if (state === "closed") this.#hooks.closed();
+  }
+}

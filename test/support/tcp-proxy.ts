@@ -1,0 +1,143 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { type Fault, type HeldCommand, ProxyConnection } from "./proxy-connection.ts";
+
+/** Says whether a command is meant: `command[0]` is its name in lower case, the rest its arguments (latin1). */
+export type Match = (command: string[]) => boolean;
+
+/** Which connections: "subscribers" are those that have ever sent a SUBSCRIBE, "commands" all others. */
+export type Which = "all" | "subscribers" | "commands";
+
+/** Matches commands by name: `proxy.dropReply(named("eval", "evalsha"))`. */
+export function named(...names: string[]): Match {
+  return ([name = ""]) => names.includes(name);
+}
+
+/**
+ * Stands between clients and a real Redis and makes one chosen thing go wrong.
+ *
+ * The faults of a single command are one-shot: they hit the next command that matches and is sent after the
+ * call, on whatever connection; the first fault that matches wins. Their promises resolve when the fault has
+ * happened. Commands that were pipelined before the chosen one are answered first.
+ *
+ * @example
+ * const proxy = await TcpProxy.start(server);
+ * const redis = new Redis(proxy.url);
+ * const dropped = proxy.dropReply(named("incr"));
+ * await redis.incr("n"); // 2: executed, its reply lost, sent again
+ * await dropped;
+ */
+export class TcpProxy {
+  /** What clients have sent since `record()` was called. */
+  readonly commands: { connection: number; command: string[] }[] = [];
+
+  readonly #target: { host: string; port: number };
+  readonly #server: Server;
+  readonly #connections = new Set<ProxyConnection>();
+  #faults: (Fault & { match: Match })[] = [];
+  #opened = 0;
+  #recording = false;
+  #refusing = false;
+  #frozen = false;
+
+  private constructor(target: { host: string; port: number }) {
+    this.#target = target;
+    this.#server = createServer({ noDelay: true }, (client) => this.#accept(client));
+  }
+
+  static async start(target: { host: string; port: number }): Promise<TcpProxy> {
+    const proxy = new TcpProxy(target);
+    proxy.#server.listen(0, "127.0.0.1");
+    await once(proxy.#server, "listening");
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  async stop(): Promise<void> {
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    for (const connection of this.#connections) connection.destroy();
+    await closed;
+  }
+
+  /** Redis executes the command; its reply is swallowed and the connection destroyed. */
+  dropReply(match: Match): Promise<string[]> {
+    return new Promise((happened) => this.#faults.push({ kind: "drop reply", match, happened }));
+  }
+
+  /** The command never reaches Redis; the connection is destroyed. */
+  dropCommand(match: Match): Promise<string[]> {
+    return new Promise((happened) => this.#faults.push({ kind: "drop command", match, happened }));
+  }
+
+  /** The client's connection is destroyed; the command reaches Redis when `deliver()` is called, late. */
+  holdCommand(match: Match): Promise<HeldCommand> {
+    return new Promise((happened) => this.#faults.push({ kind: "hold command", match, happened }));
+  }
+
+  /**
+   * Nothing passes any more, in both directions, but connections stay open. "all" is a dead network: it
+   * freezes later connections too. The others freeze only those that exist: a half-open connection, beside
+   * which a new one works.
+   */
+  freeze(which: Which = "all"): void {
+    if (which === "all") this.#frozen = true;
+    for (const connection of this.#select(which)) connection.freeze();
+  }
+
+  /** What was held by `freeze()` arrives, late and in order. */
+  thaw(): void {
+    this.#frozen = false;
+    for (const connection of [...this.#connections]) connection.thaw();
+  }
+
+  /** Destroys connections; answers how many. */
+  cut(which: Which = "all"): number {
+    const connections = this.#select(which);
+    for (const connection of connections) connection.destroy();
+    return connections.length;
+  }
+
+  /** While on, new connections are accepted and destroyed at once. */
+  refuse(on: boolean): void {
+    this.#refusing = on;
+  }
+
+  /** From now on `commands` grows. */
+  record(): void {
+    this.#recording = true;
+  }
+
+  #select(which: Which): ProxyConnection[] {
+    const live = [...this.#connections].filter((connection) => connection.isLive);
+    return which === "all" ? live : live.filter((one) => one.isSubscriber === (which === "subscribers"));
+  }
+
+  #accept(client: Socket): void {
+    if (this.#refusing) {
+      client.destroy();
+      return;
+    }
+    const server = connect({ ...this.#target, noDelay: true });
+    const connection = new ProxyConnection(++this.#opened, client, server, {
+      inspect: (id, command) => this.#inspect(id, command),
+      closed: () => this.#connections.delete(connection),
+    });
+    this.#connections.add(connection);
+    if (this.#frozen) connection.freeze();
+  }
+
+  #inspect(connection: number, command: string[]): Fault | undefined {
+    if (this.#recording) this.commands.push({ connection, command });
+    const fault = this.#faults.find(({ match }) => match(command));
+    if (fault !== undefined) this.#faults = this.#faults.filter((other) => other !== fault);
+    return fault;
+  }
+}

@@ -1,0 +1,65 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { rm, writeFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { findCommand } from "./command.ts";
+
+const run = promisify(execFile);
+
+/** Debian's packages ask this file before they start a service; exit code 101 means no. */
+const SERVICE_POLICY = "/usr/sbin/policy-rc.d";
+
+/** The reason why Redis cannot be installed here; null when it can. */
+export function whyNotInstall(): string | null {
+  const { HOLDFAST_NO_INSTALL } = process.env;
+  if (HOLDFAST_NO_INSTALL === "1") return "HOLDFAST_NO_INSTALL=1";
+  if (!existsSync("/etc/debian_version")) return "this is neither Debian nor Ubuntu";
+  if (process.getuid?.() !== 0) return "this needs root";
+  if (findCommand(["apt-get"]) === null) return "there is no apt-get on the PATH";
+  return null;
+}
+
+/**
+ * Installs Debian's redis-server package, without starting its service: what is wanted is the program.
+ *
+ * @param say told in one line what is about to happen, since this changes the machine
+ * @throws Error with the last lines that apt-get wrote
+ */
+export async function installRedis(say: (line: string) => void): Promise<void> {
+  say(
+    "No Redis on this machine: installing Debian's redis-server package (HOLDFAST_NO_INSTALL=1 prevents it) ...",
+  );
+  await withoutServices(SERVICE_POLICY, async () => {
+    await aptGet("update");
+    await aptGet("install", "-y", "--no-install-recommends", "redis-server");
+  });
+}
+
+/** Runs the body while no package may start a service. A policy that stands there already is left alone. */
+export async function withoutServices(policy: string, body: () => Promise<void>): Promise<void> {
+  const ours = await writeFile(policy, "#!/bin/sh\nexit 101\n", { flag: "wx", mode: 0o755 }).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === "EEXIST") return false;
+      throw error;
+    },
+  );
+  try {
+    await body();
+  } finally {
+    if (ours) await rm(policy, { force: true });
+  }
+}
+
+async function aptGet(...args: string[]): Promise<void> {
+  try {
+    await run("apt-get", args, {
+      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+      maxBuffer: 64 * 1024 * 1024,
+    });
+  } catch (cause) {
+    const written = cause instanceof Error && "stderr" in cause ? String(cause.stderr) : String(cause);
+    const tail = written.trim().split("\n").slice(-5).join("\n");
+    throw new Error(`Installing Redis failed: apt-get ${args.join(" ")}\n${tail}`, { cause });
+  }
+}

@@ -1,0 +1,39 @@
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+
+/** The bus of a cluster node listens 10 000 above its port, and ports end at 65 535. */
+const HIGHEST_PORT = 55_535;
+
+/** A loopback port that was free a moment ago. Somebody may take it before its user does: be ready to ask again. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const address = server.address();
+    await new Promise((closed) => server.close(closed));
+    if (address !== null && typeof address === "object" && address.port <= HIGHEST_PORT) return address.port;
+  }
+}
+
+/**
+ * Does the Redis of this process id answer on this loopback port? PING says that somebody serves; INFO says who:
+ * another process may have been quicker to take the port. A server with a password answers neither, but NOAUTH;
+ * and QUIT spares the waiting for more when a stranger has answered.
+ * Never rejects; gives up after a second.
+ */
+export function answers(port: number, pid: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    let reply = "";
+    const socket = connect(port, "127.0.0.1", () => socket.write("PING\r\nINFO server\r\nQUIT\r\n"));
+    socket.setEncoding("utf8").setTimeout(1_000, () => socket.destroy());
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => resolve(false));
+    socket.on("data", (chunk) => {
+      reply += chunk;
+      const ready = reply.includes("+PONG") && reply.includes(`\nprocess_id:${pid}\r`);
+      if (!ready && !reply.startsWith("-NOAUTH")) return;
+      resolve(true);
+      socket.destroy();
+    });
+  });
+}

@@ -1,0 +1,79 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { answers } from "./probe.ts";
+import { endWithProcess } from "./reaper.ts";
+
+/** One life of a server; a restart makes another. */
+export interface ServerProcess {
+  readonly pid: number;
+  /** Sends the signal, if the process still runs, and waits until it is gone. */
+  kill(signal: NodeJS.Signals): Promise<void>;
+}
+
+/** The port is taken: worth another try on another port. */
+export class AddressInUse extends Error {}
+
+/** A cold start takes some 20 ms; a busy machine may take a hundred times that. */
+const READY_WITHIN_MS = 10_000;
+const BETWEEN_PROBES_MS = 10;
+
+/**
+ * Starts a server on the loopback interface and waits until it answers. It does not keep this process alive, and
+ * ends with it.
+ *
+ * @throws AddressInUse; Error with the end of the server's log when it ends or does not answer within 10 s
+ */
+export async function startProcess(options: {
+  command: string;
+  args: string[];
+  port: number;
+  dir: string;
+}): Promise<ServerProcess> {
+  const { command, port, dir } = options;
+  const args = ["--bind", "127.0.0.1", "--port", `${port}`, "--save", "", "--appendonly", "no", "--dir", dir];
+  const log = join(dir, "server.log");
+
+  // A file and not a pipe: a pipe would have to be read, and would keep this process alive.
+  const output = openSync(log, "w");
+  const child = spawn(command, [...args, ...options.args], { stdio: ["ignore", output, output] });
+  closeSync(output);
+  await once(child, "spawn");
+
+  const running = () => child.exitCode === null && child.signalCode === null;
+  const forget = endWithProcess(() => void child.kill("SIGKILL"));
+  child.once("exit", forget);
+  child.unref();
+
+  const kill = async (signal: NodeJS.Signals) => {
+    if (!running()) return;
+    // While somebody waits for the end, the child must keep this process alive, or the wait would be cut short.
+    child.ref();
+    const exit = once(child, "exit");
+    child.kill(signal);
+    await exit;
+  };
+  const pid = child.pid ?? 0;
+
+  const giveUpAt = performance.now() + READY_WITHIN_MS;
+  while (!(await answers(port, pid))) {
+    const late = performance.now() > giveUpAt;
+    if (running() && !late) {
+      await delay(BETWEEN_PROBES_MS);
+      continue;
+    }
+    await kill("SIGKILL");
+    const written = await readFile(log, "utf8");
+    if (/address already in use/i.test(written)) throw new AddressInUse(`Port ${port} is already in use`);
+    const what = late ? `did not answer within ${READY_WITHIN_MS / 1000} s` : "ended at once";
+    throw new Error(`${command} ${what}. The end of its log:\n${tail(written)}`);
+  }
+  return { pid, kill };
+}
+
+function tail(text: string): string {
+  return text.trimEnd().split("\n").slice(-10).join("\n");
+}
