@@ -1,7 +1,7 @@
 import { LockLostError, LockTimeoutError, LockUnavailableError, quote } from "../errors.ts";
 import { type Lease, LeaseHandle } from "../lease/lease.ts";
 import type { Tenure } from "../lease/tenure.ts";
-import { checkExtension, checkLockOptions, type LockOptions, type Request } from "../options.ts";
+import { checkExtension, checkLockOptions, type Request } from "../options.ts";
 import { Scope, type Scopes } from "../scope/scope.ts";
 import type { Inspection } from "../scripts/answers.ts";
 import type { LockKind } from "../waiting/kind.ts";

@@ -149,10 +149,10 @@ export class Room implements LineKeeper {
   unparked(turn: Turn): void {
     const siblings = this.#siblings.get(turn.name);
     if (!siblings) return;
-    const [first] = siblings;
+    const [first, second] = siblings;
     siblings.delete(turn);
     if (siblings.size === 0) this.#siblings.delete(turn.name);
-    else if (first === turn) for (const next of siblings) return next.hasten();
+    else if (first === turn) second?.hasten();
   }
 
   /** The other parked turns of this client at the same lock. */

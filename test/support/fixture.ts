@@ -2,6 +2,9 @@ import { randomUUID } from "node:crypto";
 import { Redis, type RedisOptions } from "ioredis";
 import { createLockClient, type LockClient, type LockClientOptions } from "../../src/index.ts";
 
+/** ioredis 6 has two reply mappings; the tests use the one that ioredis 5 has too. */
+type ConnectionOptions = Omit<RedisOptions, "replyMapping">;
+
 /** A connection and a lock client on it, as one process would have. */
 export interface Party {
   readonly redis: Redis;
@@ -26,7 +29,7 @@ export class Parties {
   readonly #all: Party[] = [];
 
   async join(
-    options: { url?: string; redis?: RedisOptions; client?: LockClientOptions } = {},
+    options: { url?: string; redis?: ConnectionOptions; client?: LockClientOptions } = {},
   ): Promise<Party> {
     const redis = new Redis(options.url ?? testUrl(), { retryStrategy: () => 20, ...options.redis });
     redis.on("error", () => {});
