@@ -44,7 +44,7 @@ export class LockClient {
         : null;
     // ioredis prints errors that nobody listens to; commands tell about them, with the lock they hit.
     this.#own?.on("error", () => {});
-    const commands = new Commands(this.#own ?? redis);
+    const commands = new Commands(this.#own ?? redis, settings.replyTimeout);
     const { grantWindow, localPasses } = settings;
     this.#room = new Room(redis, commands, newClientId(), grantWindow, this.#events);
     this.#kinds = {

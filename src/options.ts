@@ -5,6 +5,7 @@ import {
   LEASE_TIME,
   LOCAL_PASSES,
   NAME_BYTES_MAX,
+  REPLY_TIMEOUT,
   TIMER_MAX,
 } from "./defaults.ts";
 import { quote } from "./errors.ts";
@@ -31,6 +32,11 @@ export interface LockOptions {
 export interface LockClientOptions {
   /** The lease when a call names none. Default: 30 000. */
   leaseTime?: number | undefined;
+  /**
+   * How long a command may stay unanswered before its outcome counts as unknown. Default: 5 000. The first command of a
+   * call with a shorter wait gets that wait, and 500 at least.
+   */
+  replyTimeout?: number | undefined;
   /**
    * The TTL of a lock that was handed over by message until its new holder is known to be awake; Infinity: always the
    * full lease. Default: 3 000. A stopped process or a lost host at the head of the queue costs the others this long.
@@ -94,12 +100,14 @@ export function checkClientOptions(options: unknown): Settings {
   const what = "Cannot create a lock client";
   const given = checkObject(what, options, [
     "leaseTime",
+    "replyTimeout",
     "grantWindow",
     "localPasses",
     "connection",
   ]) as LockClientOptions;
-  const { leaseTime, grantWindow, localPasses, connection } = given;
+  const { leaseTime, replyTimeout, grantWindow, localPasses, connection } = given;
   checkTime(what, "leaseTime", leaseTime, LEASE_MIN, false);
+  checkTime(what, "replyTimeout", replyTimeout, LEASE_MIN, false);
   checkTime(what, "grantWindow", grantWindow, LEASE_MIN, true);
   if (localPasses !== undefined && !isWhole(localPasses, 0, 1_000)) {
     throw refuse(
@@ -115,6 +123,7 @@ export function checkClientOptions(options: unknown): Settings {
   }
   return {
     leaseTime: leaseTime ?? LEASE_TIME,
+    replyTimeout: replyTimeout ?? REPLY_TIMEOUT,
     grantWindow: grantWindow ?? GRANT_WINDOW,
     localPasses: localPasses ?? LOCAL_PASSES,
     connection: connection ?? "shared",

@@ -1,4 +1,4 @@
-import { FIRST_REPLY, REPLY_TIMEOUT } from "../defaults.ts";
+import { FIRST_REPLY } from "../defaults.ts";
 import { LockLostError, LockUnavailableError, type LossReason } from "../errors.ts";
 import type { RenewAnswer } from "../scripts/answers.ts";
 import { type Instant, now } from "./clock.ts";
@@ -144,7 +144,7 @@ export class Tenure {
    */
   async extend(ttl: number): Promise<void> {
     const sent = now();
-    const timeout = Math.min(REPLY_TIMEOUT, Math.max(this.left(), FIRST_REPLY));
+    const timeout = Math.max(this.left(), FIRST_REPLY);
     const answers = await this.#landlord.kind
       .renew([{ name: this.name, id: this.hold.id, ttl }], timeout)
       .catch((error: unknown) => {

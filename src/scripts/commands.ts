@@ -1,4 +1,4 @@
-import { REPLY_TIMEOUT, UNANSWERED } from "../defaults.ts";
+import { UNANSWERED } from "../defaults.ts";
 import type { RedisLike } from "../redis-like.ts";
 
 /** A script as tools/embed-lua.mjs makes it. */
@@ -28,6 +28,8 @@ const SWEEP = 50;
  * connection comes and goes. The connection may be the caller's: nothing on it is changed but three listeners.
  */
 export class Commands {
+  /** How long a command may stay unanswered, in ms. */
+  readonly replyTimeout: number;
   readonly #redis: RedisLike;
   readonly #sent = new Set<Sent>();
   #sweeper: NodeJS.Timeout | undefined;
@@ -39,7 +41,8 @@ export class Commands {
   /** Called when the connection is closed for good. */
   onEnd: () => void = () => {};
 
-  constructor(redis: RedisLike) {
+  constructor(redis: RedisLike, replyTimeout: number) {
+    this.replyTimeout = replyTimeout;
     this.#redis = redis;
     redis.on("close", this.#closed);
     redis.on("ready", this.#ready);
@@ -63,17 +66,17 @@ export class Commands {
   /**
    * Runs a script: EVALSHA, and EVAL when the server does not know it.
    *
-   * @throws the server's or the connection's error, or NoReplyError after `timeout` ms.
+   * @throws the server's or the connection's error, or NoReplyError after `timeout` ms, at the most `replyTimeout`.
    */
   run(
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
-    timeout = REPLY_TIMEOUT,
+    timeout = this.replyTimeout,
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const since = performance.now();
-      const sent: Sent = { until: since + timeout, since, script, give: reject };
+      const sent: Sent = { until: since + Math.min(timeout, this.replyTimeout), since, script, give: reject };
       this.#sent.add(sent);
       this.#sweeper ??= setTimeout(this.#sweep, SWEEP).unref();
       this.#evaluate(script, keys, args).then(
@@ -114,7 +117,7 @@ export class Commands {
    */
   notAfter(): number {
     const server = this.#server;
-    return server ? Math.ceil(server.micros / 1_000 + performance.now() - server.at + REPLY_TIMEOUT) : 0;
+    return server ? Math.ceil(server.micros / 1_000 + performance.now() - server.at + this.replyTimeout) : 0;
   }
 
   /** Takes the listeners off again. Commands that are on their way are still answered. */

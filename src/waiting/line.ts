@@ -1,11 +1,13 @@
 import type { Alarms } from "../alarms.ts";
-import { FIRST_REPLY, REPLY_TIMEOUT } from "../defaults.ts";
+import { FIRST_REPLY } from "../defaults.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import { type Waiter, WaiterList } from "./waiter.ts";
 
 /** What a line tells the room that it stands in. */
 export interface LineKeeper {
   readonly alarms: Alarms;
+  /** How long a first command may stay unanswered, in ms. */
+  readonly replyTimeout: number;
   /** So many callers more, or fewer, are waiting in this process. */
   count(change: number): void;
   /** A caller has to wait. */
@@ -36,7 +38,8 @@ export class Line {
   /** `asks`: the lock is being asked for, so this call shares a first command, which must be answered. */
   add(waiter: Waiter, asks: boolean): void {
     if (asks) {
-      waiter.answerBy = waiter.since + Math.min(REPLY_TIMEOUT, Math.max(waiter.wait, FIRST_REPLY));
+      waiter.answerBy =
+        waiter.since + Math.min(this.#keeper.replyTimeout, Math.max(waiter.wait, FIRST_REPLY));
       this.#unanswered++;
     }
     this.#list.push(waiter);

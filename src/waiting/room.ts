@@ -1,6 +1,6 @@
 import pTimeout from "p-timeout";
 import { Alarms } from "../alarms.ts";
-import { REPLY_TIMEOUT, TIMER_MAX } from "../defaults.ts";
+import { TIMER_MAX } from "../defaults.ts";
 import { ClientClosedError, LockUnavailableError, quote } from "../errors.ts";
 import type { Events } from "../events.ts";
 import { clientChannel, lockName } from "../keys.ts";
@@ -67,8 +67,8 @@ export class Room implements LineKeeper {
     };
   }
 
-  get isClosed(): boolean {
-    return this.#closed;
+  get replyTimeout(): number {
+    return this.commands.replyTimeout;
   }
 
   /** Waits up to `wait` ms for the lock. Null: somebody else held it all the time. */
@@ -97,10 +97,7 @@ export class Room implements LineKeeper {
     for (const turn of [...this.#turns]) turn.leaveAll(() => new ClientClosedError(turn.name));
     if (this.watchdog.size > 0) await this.#emptied(grace);
     for (const tenure of [...this.watchdog.tenures()]) tenure.lose("closed");
-    await pTimeout(this.#withdrawals.idle(), {
-      milliseconds: Math.min(grace, REPLY_TIMEOUT),
-      fallback: () => {},
-    });
+    await atMost(this.#withdrawals.idle(), Math.min(grace, this.commands.replyTimeout));
     this.subscriber.close();
     this.commands.detach();
     this.alarms.close();
@@ -222,9 +219,13 @@ export class Room implements LineKeeper {
     const empty = new Promise<void>((resolve) => {
       this.#whenEmpty = resolve;
     });
-    return pTimeout(empty, { milliseconds: grace, fallback: () => {} });
+    return atMost(empty, grace);
   }
 }
+
+/** Waits for something, but no longer than this; p-timeout wants a positive number. */
+const atMost = (done: Promise<void>, ms: number): Promise<void> =>
+  pTimeout(done, { milliseconds: Math.max(1, ms), fallback: () => {} });
 
 const sharedKey = (kind: LockKind, name: string): string => `${kind.label} ${name}`;
 

@@ -1,5 +1,5 @@
 import pTimeout from "p-timeout";
-import { REPLY_TIMEOUT, SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
+import { SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
 import type { RedisLike, SubscriberLike } from "../redis-like.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { publishProbe } from "../scripts/handoff.ts";
@@ -75,13 +75,13 @@ export class Subscriber {
     };
   }
 
-  /** Resolves when the channel is acknowledged. Rejects when SUBSCRIBE is refused or takes longer than REPLY_TIMEOUT. */
+  /** Resolves when the channel is acknowledged. Rejects when SUBSCRIBE is refused or takes longer than a command may. */
   async ready(channel: string): Promise<void> {
     if (this.isReady(channel)) return;
     const connection = this.#open();
     await pTimeout(this.#acknowledge(connection, [channel]), {
-      milliseconds: REPLY_TIMEOUT,
-      message: `SUBSCRIBE was not acknowledged within ${REPLY_TIMEOUT} ms`,
+      milliseconds: this.#commands.replyTimeout,
+      message: `SUBSCRIBE was not acknowledged within ${this.#commands.replyTimeout} ms`,
     });
   }
 

@@ -1,5 +1,5 @@
 import { Alarm } from "../alarms.ts";
-import { RECHECKS, REPLY_TIMEOUT } from "../defaults.ts";
+import { RECHECKS } from "../defaults.ts";
 import { type LockLostError, LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Hold } from "../lease/hold.ts";
@@ -325,7 +325,7 @@ export class Turn implements Landlord {
     const claim = { name: this.name, id: hold.id, ttl: waiter.terms.lease };
     this.#health.sending();
     try {
-      const [answer] = await this.kind.renew([claim], Math.min(REPLY_TIMEOUT, this.#room.window / 3));
+      const [answer] = await this.kind.renew([claim], this.#room.window / 3);
       this.#health.answered();
       if (!this.#is("claiming", hold)) return;
       if (answer?.is === "renewed") {

@@ -1,5 +1,4 @@
 import { Alarm, type Alarms } from "../alarms.ts";
-import { REPLY_TIMEOUT } from "../defaults.ts";
 import type { Commands } from "../scripts/commands.ts";
 import type { LockKind } from "./kind.ts";
 import { backOff } from "./rules.ts";
@@ -22,7 +21,7 @@ export class Withdrawals {
 
   /** `lease`: ms that the hold may live after its command is executed, which may be a reply timeout from now. */
   add(kind: LockKind, hold: { readonly id: string; readonly name: string }, lease: number): void {
-    const until = performance.now() + REPLY_TIMEOUT + lease;
+    const until = performance.now() + this.#commands.replyTimeout + lease;
     this.#pending++;
     let failures = 0;
     const done = (): void => {
