@@ -170,10 +170,14 @@ export class Room implements LineKeeper {
     this.events.tell("wait", () => ({ name, holder: "unknown", waited: performance.now() - waiter.since }));
   }
 
-  /** The commonest self-made deadlock: a caller waits for a lock that its own process holds, for longer than a lease. */
+  /** The commonest self-made deadlock: a caller waits, for longer than a lease, for a lock that its own process keeps holding. */
   warnSelfWait(turn: Turn, waiter: Waiter): void {
-    const waited = performance.now() - waiter.since;
-    if (waiter.warned || waited < waiter.terms.lease || !this.#holdsHere(turn)) return;
+    const at = performance.now();
+    const waited = at - waiter.since;
+    if (waiter.warned || waited < waiter.terms.lease) return;
+    const isKept = (tenure: Tenure): boolean =>
+      tenure.name === turn.name && Math.min(waited, at - tenure.since.mono) >= waiter.terms.lease;
+    if (![...this.watchdog.tenures()].some(isKept)) return;
     waiter.warned = true;
     this.events.tell("wait", () => ({ name: turn.name, holder: "this client", waited }));
     process.emitWarning(
@@ -181,11 +185,6 @@ export class Room implements LineKeeper {
         "from the code that holds it, that is a deadlock: nest withLock(), or re-enter inside locks.scope().",
       { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
     );
-  }
-
-  #holdsHere(turn: Turn): boolean {
-    for (const tenure of this.watchdog.tenures()) if (tenure.name === turn.name) return true;
-    return false;
   }
 
   #turn(kind: LockKind, name: string): Turn {

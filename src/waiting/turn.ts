@@ -488,7 +488,9 @@ export class Turn implements Landlord {
   #prepareToWait(): void {
     if (!this.#isSubscribed()) this.#listen().catch(() => {});
     const head = this.#line.first;
-    if (head && this.#alarm.index < 0) this.#room.alarms.set(this.#alarm, head.since + head.terms.lease);
+    if (!head || this.#state.at !== "holding" || this.#alarm.index >= 0) return;
+    const since = Math.max(head.since, this.#state.tenure.since.mono);
+    this.#room.alarms.set(this.#alarm, since + head.terms.lease);
   }
 
   #withdraw(hold: Hold, lease = 0): void {

@@ -8,11 +8,13 @@ export interface UnhandledTracker {
   stop(): void;
 }
 
-/** Records unhandled rejections and process warnings from now on. */
-export function trackUnhandled(): UnhandledTracker {
+/** Records unhandled rejections and process warnings from now on, but for warnings with these codes. */
+export function trackUnhandled(options: { ignore?: readonly string[] } = {}): UnhandledTracker {
   const seen: string[] = [];
   const onRejection = (reason: unknown) => seen.push(`unhandled rejection: ${describe(reason)}`);
-  const onWarning = (warning: Error) => seen.push(`warning: ${describe(warning)}`);
+  const onWarning = (warning: Error & { code?: string }) => {
+    if (!options.ignore?.includes(warning.code ?? "")) seen.push(`warning: ${describe(warning)}`);
+  };
   process.on("unhandledRejection", onRejection);
   process.on("warning", onWarning);
 

@@ -1,0 +1,119 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Actor } from "./support/actor.ts";
+import { freshName, Parties, type Party, testUrl } from "./support/fixture.ts";
+import { until } from "./support/until.ts";
+
+// Real processes, killed, stopped and blocked. Every time bound is a third, or less, of what the failure would take.
+
+const parties = new Parties();
+let here: Party;
+
+beforeAll(async () => {
+  here = await parties.join();
+});
+afterAll(parties.close);
+
+/** Resolves when so many wait in the queue in Redis. */
+const queued = (name: string, count: number): Promise<unknown> =>
+  until(async () => (await here.locks.lock(name).inspect()).waiters.length === count, { what: `${count} waiters` });
+
+const timed = async <T>(work: Promise<T>): Promise<[T, number]> => {
+  const start = performance.now();
+  return [await work, performance.now() - start];
+};
+
+describe("a waiter at the head of the queue", () => {
+  it("killed with SIGKILL costs nobody a window", async () => {
+    const name = freshName();
+    const held = await here.locks.lock(name).lock();
+    const actor = await Actor.start({ url: testUrl() });
+    const dying = actor.call("acquire", "lock", name, 60_000).catch(() => "dead");
+    await queued(name, 1);
+    const next = (await parties.join()).locks.lock(name).lock();
+    await queued(name, 2);
+    actor.kill("SIGKILL");
+    await actor.exit;
+    expect(await dying).toBe("dead");
+    await held.unlock();
+    const [lease, waited] = await timed(next);
+    expect(waited).toBeLessThan(900); // a window is 3 s, a re-check 1.1 s at the least
+    await lease.unlock();
+  });
+
+  it("stopped with SIGSTOP costs a window and a re-check, and does not enter while another holds", async () => {
+    const name = freshName();
+    const held = await here.locks.lock(name).lock();
+    const actor = await Actor.start({ url: testUrl() });
+    let entered = false;
+    const stopped = actor.call("acquire", "lock", name, 60_000).then((result) => {
+      entered = true;
+      return result;
+    });
+    await queued(name, 1);
+    const next = (await parties.join()).locks.lock(name).lock();
+    await queued(name, 2);
+    actor.kill("SIGSTOP");
+    await held.unlock();
+    const [lease, waited] = await timed(next);
+    expect(waited).toBeLessThan(6_000);
+    expect(waited).toBeGreaterThan(2_500); // it did get the window: a receiver is not a reader
+    actor.kill("SIGCONT");
+    // It reads a grant that is over, and queues again.
+    await queued(name, 1);
+    expect(entered).toBe(false);
+    expect(lease.held).toBe(true);
+    const { token } = lease;
+    await lease.unlock();
+    const granted = await stopped;
+    expect(granted?.token).toBeGreaterThan(token);
+    await actor.end();
+  }, 30_000);
+});
+
+describe("a holder", () => {
+  it("killed with SIGKILL costs its lease and a re-check", async () => {
+    const name = freshName();
+    const actor = await Actor.start({ url: testUrl(), client: { leaseTime: 2_000 } });
+    expect(await actor.call("acquire", "lock", name, 0)).not.toBeNull();
+    const waiting = here.locks.lock(name).lock();
+    await queued(name, 1);
+    actor.kill("SIGKILL");
+    const [lease, waited] = await timed(waiting);
+    expect(waited).toBeLessThan(2_000 + 1_875 + 1_000);
+    await lease.unlock();
+  });
+
+  it("stopped past its lease knows it in its first statement, and its signal aborts", async () => {
+    const name = freshName();
+    const actor = await Actor.start({ url: testUrl() });
+    const granted = await actor.call("acquire", "lock", name, 0, 700);
+    if (!granted) throw new Error("not acquired");
+    await actor.call("watchStop", granted.handle);
+    actor.kill("SIGSTOP");
+    const lease = await here.locks.lock(name).lock(); // somebody else has it now
+    expect(lease.token).toBeGreaterThan(granted.token);
+    actor.kill("SIGCONT");
+    const report = await until(() => actor.call("stopReport", granted.handle), { what: "the report of the stop" });
+    expect(report).toEqual({ heldAfterStop: false, abortedSoon: true });
+    await lease.unlock();
+    await actor.end();
+  });
+
+  it("that blocks its event loop for 5 s, 200 ms into the body after a contended wait, still holds", async () => {
+    const name = freshName();
+    const held = await here.locks.lock(name).lock();
+    const actor = await Actor.start({ url: testUrl() });
+    const waiting = actor.call("acquire", "lock", name, 60_000);
+    await queued(name, 1);
+    await held.unlock();
+    const granted = await waiting;
+    if (!granted) throw new Error("not acquired");
+    // Granted by message it has the window of 3 s; the claim after 100 ms raises it to the whole lease.
+    await until(async () => ((await here.locks.lock(name).inspect()).remaining ?? 0) > 20_000, { what: "the claim" });
+    await actor.call("block", 5_000);
+    expect(await actor.call("state", granted.handle)).toMatchObject({ held: true, aborted: false });
+    expect((await here.locks.lock(name).inspect()).token).toBe(granted.token);
+    expect(await here.locks.lock(name).tryLock()).toBeNull();
+    await actor.end();
+  }, 30_000);
+});

@@ -1,0 +1,221 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type LocalServer, launchServer } from "../tools/redis.ts";
+import { freshName, Parties, type Party } from "./support/fixture.ts";
+import { trackUnhandled } from "./support/leaks.ts";
+import { TcpProxy } from "./support/tcp-proxy.ts";
+import { until } from "./support/until.ts";
+
+// The server cuts, forgets, fills up, dies. A server of its own for these tests.
+
+const parties = new Parties();
+const unhandled = trackUnhandled();
+let server: LocalServer;
+let a: Party;
+let b: Party;
+let name: string;
+
+const join = (client = {}): Promise<Party> => parties.join({ url: server.url, client });
+const waiters = async (): Promise<number> => (await a.locks.lock(name).inspect()).waiters.length;
+const queued = (count: number): Promise<unknown> =>
+  until(async () => (await waiters()) === count, { what: `${count} queued` });
+
+beforeAll(async () => {
+  server = await launchServer();
+});
+beforeEach(async () => {
+  [a, b, name] = [await join(), await join(), freshName()];
+});
+afterEach(async () => {
+  await unhandled.assertNone();
+});
+afterAll(async () => {
+  unhandled.stop();
+  await parties.close();
+  await server.stop();
+});
+
+describe("subscriber connections are cut", () => {
+  it("while 20 waiters are parked: everyone gets his turn", async () => {
+    const held = await a.locks.lock(name).lock();
+    const all = await Promise.all(Array.from({ length: 20 }, () => join()));
+    const waiting = all.map(async ({ locks }) => (await locks.lock(name).lock()).unlock());
+    await queued(20);
+    await a.redis.call("CLIENT", "KILL", "TYPE", "pubsub");
+    await held.unlock();
+    await Promise.all(waiting);
+    expect(await a.locks.lock(name).isLocked()).toBe(false);
+  });
+
+  it("at the moment of a grant: a re-check finds it, within less than the grant window", async () => {
+    const proxy = await TcpProxy.start(server);
+    const far = await parties.join({ url: proxy.url });
+    const held = await a.locks.lock(name).lock();
+    const waiting = far.locks.lock(name).lock();
+    await queued(1);
+    // Half-open first: the server counts a receiver whom the message does not reach; then the connection breaks.
+    proxy.freeze("subscribers");
+    await held.unlock();
+    proxy.cut("subscribers");
+    const start = performance.now();
+    const lease = await waiting;
+    expect(performance.now() - start).toBeLessThan(3_000);
+    expect(lease.token).toBeGreaterThan(held.token);
+    expect(lease.held).toBe(true);
+    await lease.unlock();
+    await far.locks.close();
+    await proxy.stop();
+  });
+
+  it("a deaf one, still counted as a receiver, is replaced", async () => {
+    const proxy = await TcpProxy.start(server);
+    const far = await parties.join({ url: proxy.url });
+    const lock = far.locks.lock(name);
+    const held = await a.locks.lock(name).lock();
+    const first = lock.lock();
+    await queued(1);
+    proxy.freeze("subscribers");
+    const before = await a.redis.call("CLIENT", "LIST", "TYPE", "pubsub");
+    await held.unlock();
+    await (await first).unlock(); // by its re-check, "already mine": the self-test begins
+    await until(async () => (await a.redis.call("CLIENT", "LIST", "TYPE", "pubsub")) !== before, {
+      what: "another subscriber",
+    });
+    // The new one hears grants again: no re-check is needed.
+    const again = await a.locks.lock(name).lock();
+    const second = lock.lock();
+    await queued(1);
+    await until(
+      async () => Number((await a.redis.pubsub("NUMSUB", `holdfast:client:${far.locks.id}`))[1]) >= 1,
+    );
+    const start = performance.now();
+    await again.unlock();
+    await (await second).unlock();
+    expect(performance.now() - start).toBeLessThan(1_000);
+    await far.locks.close();
+    await proxy.stop();
+  }, 30_000);
+});
+
+describe("SCRIPT FLUSH", () => {
+  it("at any time is not noticed", async () => {
+    let flushing = true;
+    const flusher = (async () => {
+      while (flushing) await a.redis.script("FLUSH");
+    })();
+    let count = 0;
+    const work = [a, b, await join()].map(async ({ locks }) => {
+      for (let i = 0; i < 30; i++) await locks.lock(name).withLock(() => count++);
+    });
+    await Promise.all(work);
+    flushing = false;
+    await flusher;
+    expect(count).toBe(90);
+  });
+});
+
+describe("a full server (maxmemory 1, noeviction)", () => {
+  afterEach(async () => {
+    await a.redis.config("SET", "maxmemory", "0");
+  });
+
+  it("unlock still hands over; a new acquisition fails with a typed error and leaves nothing", async () => {
+    const held = await a.locks.lock(name).lock();
+    const waiting = b.locks.lock(name).lock();
+    await queued(1);
+    await a.redis.config("SET", "maxmemory", "1");
+    await held.unlock();
+    const lease = await waiting;
+    expect(lease.held).toBe(true);
+    expect(lease.token).toBeGreaterThan(held.token);
+    const other = freshName();
+    await expect(a.locks.lock(other).lock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    await expect(a.locks.lock(name).lock({ wait: 100 })).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    expect(await a.redis.keys(`holdfast:{${other}}*`)).toEqual([]);
+    expect(await waiters()).toBe(0);
+    await lease.unlock();
+    expect(await a.locks.lock(name).isLocked()).toBe(false);
+  });
+});
+
+describe("the server is killed and restarted empty", () => {
+  it("the holder is told, the waiters get the lock, the tokens keep growing", async () => {
+    const c = await join({ leaseTime: 1_500 });
+    const held = await c.locks.lock(name).lock();
+    const { signal, token } = held;
+    const waiting = b.locks.lock(name).lock();
+    await queued(1);
+    await server.kill();
+    await server.restart();
+    const lease = await waiting;
+    expect(lease.token).toBeGreaterThan(token);
+    await until(() => signal.aborted, { what: "the holder's signal" });
+    expect(held.held).toBe(false);
+    await expect(held.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
+    await lease.unlock();
+  });
+
+  it("while it is down: the deadline passes without it, calls fail with a typed error, nobody hangs", async () => {
+    const c = await join({ leaseTime: 1_000, replyTimeout: 600 });
+    const held = await c.locks.lock(name).lock();
+    const errors: Error[] = [];
+    for (const { locks } of [a, b, c]) locks.on("error", (error) => errors.push(error));
+    await server.kill();
+    const start = performance.now();
+    const tries = [
+      c.locks.lock(freshName()).tryLock(),
+      c.locks.lock(freshName()).lock(),
+      c.locks.lock(freshName()).withLock(() => {}, { wait: 200 }),
+      c.locks.lock(name).isLocked(),
+    ];
+    for (const outcome of await Promise.allSettled(tries)) {
+      expect(outcome).toMatchObject({ status: "rejected", reason: { code: "LOCK_UNAVAILABLE" } });
+    }
+    expect(performance.now() - start).toBeLessThan(5_000);
+    await until(() => held.signal.aborted, { what: "the holder's signal" });
+    expect(held.signal.reason).toMatchObject({ code: "LOCK_LOST", reason: "expired" });
+    await server.restart();
+    await until(
+      () =>
+        a.locks
+          .lock(name)
+          .tryLock(1_000)
+          .catch(() => null),
+      { what: "the locks to work again" },
+    );
+  });
+});
+
+describe("what else may be in the way", () => {
+  it("another type under the lock's name is a typed error", async () => {
+    await a.redis.set(`holdfast:{${name}}`, "a string");
+    await expect(a.locks.lock(name).tryLock()).rejects.toMatchObject({
+      code: "LOCK_UNAVAILABLE",
+      lockName: name,
+    });
+  });
+
+  it("MULTI on the shared connection is explained", async () => {
+    await a.redis.multi({ pipeline: false });
+    await expect(a.locks.lock(name).tryLock()).rejects.toThrow(/inside MULTI.*connection: "own"/s);
+    await a.redis.discard();
+  });
+
+  it("SUBSCRIBE refused by an ACL is a typed error", async () => {
+    await a.redis.acl("SETUSER", "mute", "on", "nopass", "~*", "+@all", "-subscribe");
+    const mute = await parties.join({ url: server.url, redis: { username: "mute", password: "any" } });
+    const held = await a.locks.lock(name).lock();
+    await expect(mute.locks.lock(name).lock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    expect(await waiters()).toBe(0);
+    await held.unlock();
+  });
+
+  it("PUBLISH refused by an ACL: the count proves nothing, and the lock still goes on", async () => {
+    await a.redis.acl("SETUSER", "quiet", "on", "nopass", "~*", "&*", "+@all", "-publish");
+    const quiet = await parties.join({ url: server.url, redis: { username: "quiet", password: "any" } });
+    const held = await quiet.locks.lock(name).lock();
+    const waiting = b.locks.lock(name).lock();
+    await queued(1);
+    await held.unlock();
+    await (await waiting).unlock(); // no message: a re-check finds it
+  });
+});
