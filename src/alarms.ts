@@ -2,12 +2,12 @@ import { TIMER_MAX } from "./defaults.ts";
 
 /** A time at which something must be done. Belongs to one place that sets and clears it. */
 export class Alarm {
-  readonly ring: () => void;
+  readonly ring: () => unknown;
   /** When it rings on the monotonic clock, and where it stands in the heap (-1: not set). Only Alarms writes them. */
   at = Number.POSITIVE_INFINITY;
   index = -1;
 
-  constructor(ring: () => void) {
+  constructor(ring: () => unknown) {
     this.ring = ring;
   }
 }

@@ -1,6 +1,13 @@
 import type { Instant } from "./clock.ts";
 import { Validity } from "./validity.ts";
 
+/** A lock became ours: the server's time in µs when its TTL was set, that TTL in ms, and the token. From a reply or a message. */
+export interface Grant {
+  readonly at: number;
+  readonly ttl: number;
+  readonly token: number;
+}
+
 /**
  * What Redis knows as an owner or a waiter: one attempt, one place in the queue, one yield. R1: its id is used for
  * nothing else, ever. Scopes, passes and re-entries happen inside one hold and are invisible to Redis.
@@ -23,5 +30,19 @@ export class Hold {
     this.name = name;
     this.sent = sent;
     this.validity = new Validity(sent);
+  }
+
+  /** It owns the lock from now on. */
+  owned(grant: Grant): void {
+    this.validity.granted(grant.at, grant.ttl);
+    this.token = grant.token;
+    this.ttl = Math.max(this.ttl, grant.ttl);
+    this.ownedAt = performance.now();
+  }
+
+  /** A renewal that was sent then raised its TTL to this. */
+  renewed(sent: Instant, ttl: number): void {
+    this.validity.renewed(sent, ttl);
+    this.ttl = Math.max(this.ttl, ttl);
   }
 }

@@ -152,8 +152,7 @@ export class Tenure {
       });
     const answer = answers[0] ?? { is: "gone", ttl: 0 };
     this.#settle(answer.is);
-    this.hold.validity.renewed(sent, answer.ttl);
-    this.hold.ttl = Math.max(this.hold.ttl, answer.ttl);
+    this.hold.renewed(sent, answer.ttl);
     if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);
   }
 

@@ -129,8 +129,7 @@ export class Watchdog {
       tenure.lose(answer.is);
       return;
     }
-    tenure.hold.validity.renewed(sent, answer.ttl);
-    tenure.hold.ttl = Math.max(tenure.hold.ttl, answer.ttl);
+    tenure.hold.renewed(sent, answer.ttl);
     watched.due = sent.mono + period(watched);
     this.#wakeAt(watched.due);
     this.#events.tell("renew", () => ({ name: tenure.name, token: tenure.token, remaining: tenure.left() }));

@@ -15,6 +15,8 @@ import { decodeMessage } from "../scripts/messages.ts";
 import { onAbort } from "./abort.ts";
 import type { Ask, LockKind } from "./kind.ts";
 import type { LineKeeper } from "./line.ts";
+import type { Place } from "./place.ts";
+import type { Search } from "./search.ts";
 import { Subscriber } from "./subscriber.ts";
 import { Turn } from "./turn.ts";
 import { Waiter } from "./waiter.ts";
@@ -36,8 +38,8 @@ export class Room implements LineKeeper {
   readonly #shared = new Map<string, Turn>();
   /** Turns by the hold that a message may name. */
   readonly #expected = new Map<string, Turn>();
-  /** Parked turns with a place of their own, by lock, in the order of parking. */
-  readonly #siblings = new Map<string, Set<Turn>>();
+  /** Parked places, where every caller has one of his own, by lock, in the order of parking. */
+  readonly #siblings = new Map<string, Set<Search>>();
   /** A kind whose `withdraw` understands grants that nobody expects. */
   #granting: LockKind | null = null;
   #holds = 0;
@@ -92,12 +94,12 @@ export class Room implements LineKeeper {
 
   /** No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them. */
   async close(grace: number): Promise<void> {
-    if (this.#closed) return;
     this.#closed = true;
     for (const turn of [...this.#turns]) turn.leaveAll(() => new ClientClosedError(turn.name));
-    if (this.watchdog.size > 0) await this.#emptied(grace);
+    // Every turn ends: with its holder's unlock, or with the answer to the command that is on its way.
+    await atMost(this.#emptied(), this.watchdog.size > 0 ? grace : Math.min(grace, this.replyTimeout));
     for (const tenure of [...this.watchdog.tenures()]) tenure.lose("closed");
-    await atMost(this.#withdrawals.idle(), Math.min(grace, this.commands.replyTimeout));
+    await atMost(this.#withdrawals.idle(), Math.min(grace, this.replyTimeout));
     this.subscriber.close();
     this.commands.detach();
     this.alarms.close();
@@ -117,7 +119,6 @@ export class Room implements LineKeeper {
 
   forget(hold: Hold): void {
     this.#expected.delete(hold.id);
-    if (this.#whenEmpty && this.watchdog.size === 0) this.#whenEmpty();
   }
 
   withdraw(kind: LockKind, hold: Hold, lease: number): void {
@@ -132,29 +133,31 @@ export class Room implements LineKeeper {
 
   left(turn: Turn): void {
     this.#turns.delete(turn);
+    if (this.#turns.size === 0) this.#whenEmpty?.();
     const key = sharedKey(turn.kind, turn.name);
     if (this.#shared.get(key) === turn) this.#shared.delete(key);
   }
 
-  parked(turn: Turn): void {
-    if (!turn.kind.solitary) return;
-    const siblings = this.#siblings.get(turn.name) ?? new Set();
-    this.#siblings.set(turn.name, siblings.add(turn));
+  parked(search: Search, place: Place): void {
+    if (!place.kind.solitary) return;
+    const siblings = this.#siblings.get(place.name) ?? new Set();
+    this.#siblings.set(place.name, siblings.add(search));
   }
 
   /** The first place of a client looks soon, and keeps the others' places; when it goes, the next one takes over. */
-  unparked(turn: Turn): void {
-    const siblings = this.#siblings.get(turn.name);
+  unparked(search: Search, place: Place): void {
+    const siblings = this.#siblings.get(place.name);
     if (!siblings) return;
     const [first, second] = siblings;
-    siblings.delete(turn);
-    if (siblings.size === 0) this.#siblings.delete(turn.name);
-    else if (first === turn) second?.hasten();
+    siblings.delete(search);
+    if (siblings.size === 0) this.#siblings.delete(place.name);
+    else if (first === search) second?.hasten();
   }
 
-  /** The other parked turns of this client at the same lock. */
-  siblings(turn: Turn): Turn[] {
-    return [...(this.#siblings.get(turn.name) ?? [])].filter((other) => other !== turn);
+  /** The other parked places of this client at the same lock. */
+  siblings(search: Search, place: Place): Search[] {
+    if (!place.kind.solitary) return [];
+    return [...(this.#siblings.get(place.name) ?? [])].filter((other) => other !== search);
   }
 
   count(change: number): void {
@@ -171,17 +174,17 @@ export class Room implements LineKeeper {
   }
 
   /** The commonest self-made deadlock: a caller waits, for longer than a lease, for a lock that its own process keeps holding. */
-  warnSelfWait(turn: Turn, waiter: Waiter): void {
+  warnSelfWait(name: string, waiter: Waiter): void {
     const at = performance.now();
     const waited = at - waiter.since;
     if (waiter.warned || waited < waiter.terms.lease) return;
     const isKept = (tenure: Tenure): boolean =>
-      tenure.name === turn.name && Math.min(waited, at - tenure.since.mono) >= waiter.terms.lease;
+      tenure.name === name && Math.min(waited, at - tenure.since.mono) >= waiter.terms.lease;
     if (![...this.watchdog.tenures()].some(isKept)) return;
     waiter.warned = true;
-    this.events.tell("wait", () => ({ name: turn.name, holder: "this client", waited }));
+    this.events.tell("wait", () => ({ name, holder: "this client", waited }));
     process.emitWarning(
-      `A caller has waited ${Math.round(waited)} ms for lock ${quote(turn.name)}, which this process itself holds. If it is called ` +
+      `A caller has waited ${Math.round(waited)} ms for lock ${quote(name)}, which this process itself holds. If it is called ` +
         "from the code that holds it, that is a deadlock: nest withLock(), or re-enter inside locks.scope().",
       { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
     );
@@ -211,14 +214,14 @@ export class Room implements LineKeeper {
   }
 
   #lookAgain(): void {
-    for (const turn of [...this.#turns]) turn.recheck();
+    for (const turn of [...this.#turns]) turn.search.recheck();
   }
 
-  #emptied(grace: number): Promise<void> {
-    const empty = new Promise<void>((resolve) => {
+  #emptied(): Promise<void> {
+    if (this.#turns.size === 0) return Promise.resolve();
+    return new Promise((resolve) => {
       this.#whenEmpty = resolve;
     });
-    return atMost(empty, grace);
   }
 }
 

@@ -1,0 +1,77 @@
+import type { Hold } from "../lease/hold.ts";
+import { Health } from "./health.ts";
+import type { Ask, LockKind } from "./kind.ts";
+import { Line } from "./line.ts";
+import type { Room } from "./room.ts";
+import { patience } from "./rules.ts";
+import type { Turn } from "./turn.ts";
+import type { Waiter } from "./waiter.ts";
+
+/** What the two halves of a turn share: the lock, its callers, what is known of Redis, and the way to hear of it. */
+export class Place {
+  readonly kind: LockKind;
+  readonly name: string;
+  readonly room: Room;
+  readonly line: Line;
+  readonly health = new Health();
+  readonly #turn: Turn;
+  #unlisten: (() => void) | null = null;
+
+  constructor(kind: LockKind, name: string, room: Room, turn: Turn) {
+    this.kind = kind;
+    this.name = name;
+    this.room = room;
+    this.line = new Line(name, room);
+    this.#turn = turn;
+  }
+
+  /** A hold that no command has named before (R1), and whose messages are expected from now on. */
+  newHold(): Hold {
+    const hold = this.room.newHold(this.name);
+    this.room.expect(hold, this.#turn);
+    return hold;
+  }
+
+  /** The hold is over: a grant that still comes for it is nobody's. */
+  forget(hold: Hold): void {
+    this.room.forget(hold);
+  }
+
+  /** The hold is over, and whatever it is in Redis must go. `lease`: ms that it may live there. */
+  withdraw(hold: Hold, lease = 0): void {
+    this.room.forget(hold);
+    this.room.withdraw(this.kind, hold, Math.max(lease, hold.ttl));
+  }
+
+  /** How the next command asks, for this caller. `position`: where the hold stands in the queue, if it does. */
+  ask(mode: Ask["mode"], head: Waiter, position: number | null = 0, others: readonly string[] = []): Ask {
+    return {
+      mode,
+      lease: head.terms.lease,
+      patience: patience(position),
+      others,
+      channel: this.room.grantChannel(),
+    };
+  }
+
+  /** Is every message about this lock heard from now on? */
+  get isSubscribed(): boolean {
+    return (this.kind.queues || this.#unlisten !== null) && this.room.subscriber.isReady(this.#channel);
+  }
+
+  /** Resolves when the release channel is acknowledged. */
+  listen(): Promise<void> {
+    if (!this.kind.queues)
+      this.#unlisten ??= this.room.subscriber.listen(this.#channel, () => this.#turn.search.woken());
+    return this.room.subscriber.ready(this.#channel);
+  }
+
+  unlisten(): void {
+    this.#unlisten?.();
+    this.#unlisten = null;
+  }
+
+  get #channel(): string {
+    return this.kind.channel(this.name) ?? this.room.subscriber.channel;
+  }
+}

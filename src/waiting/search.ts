@@ -1,0 +1,280 @@
+import { Alarm } from "../alarms.ts";
+import { RECHECKS } from "../defaults.ts";
+import { LockUnavailableError } from "../errors.ts";
+import { now } from "../lease/clock.ts";
+import type { Grant, Hold } from "../lease/hold.ts";
+import type { AttemptAnswer } from "../scripts/answers.ts";
+import type { Place } from "./place.ts";
+import { backOff, sleep } from "./rules.ts";
+
+type State =
+  | { readonly at: "off" | "subscribing" | "retrying" }
+  | { readonly at: "asking"; readonly hold: Hold }
+  | { readonly at: "parked"; readonly hold: Hold | null; isChecking: boolean; position: number | null };
+
+const MOVES: Record<State["at"], readonly State["at"][]> = {
+  off: ["asking", "parked", "retrying"],
+  asking: ["off", "asking", "subscribing", "parked", "retrying"],
+  subscribing: ["off", "asking"],
+  parked: ["off", "asking"],
+  retrying: ["off", "asking"],
+};
+
+/**
+ * The first half of a turn: from wanting a lock to owning it. The only place that asks, parks and looks again.
+ *
+ * | state | true in Redis | leaves it by |
+ * |---|---|---|
+ * | off | nothing of ours is waiting | `start()` → asking · after a yield → parked |
+ * | asking | unknown: an acquire is on its way | owner or a grant → off, found · held → parked, or subscribing first · failed → retrying |
+ * | subscribing | nothing of ours | acknowledged → asking, now with a place in the queue |
+ * | parked | our hold is queued; without a queue, nothing | a grant → off, found · a wake-up → asking · a re-check: owner → off, found; gone → asking |
+ * | retrying | nothing known to be ours | its alarm, or a new caller → asking |
+ *
+ * When the last caller leaves, parked, subscribing and retrying go to off; asking waits for its answer and gives back
+ * what it brings. Every answer is compared with the state and the hold that it was asked for (R3).
+ */
+export class Search {
+  readonly #place: Place;
+  readonly #found: (hold: Hold, isDirect: boolean) => void;
+  readonly #nobody: () => void;
+  readonly #alarm = new Alarm(() => (this.#state.at === "parked" ? this.recheck() : this.start()));
+  #state: State = { at: "off" };
+  /** How many wake-ups came. */
+  #wakes = 0;
+
+  /** `found`: the lock is ours, by an answer (`isDirect`) or by a grant message. `nobody`: no caller is left. */
+  constructor(place: Place, found: (hold: Hold, isDirect: boolean) => void, nobody: () => void) {
+    this.#place = place;
+    this.#found = found;
+    this.#nobody = nobody;
+  }
+
+  /** Is the lock being asked for, or about to be: do new callers share a first command? */
+  get isAsking(): boolean {
+    return this.#state.at === "asking" || this.#state.at === "retrying";
+  }
+
+  get isRetrying(): boolean {
+    return this.#state.at === "retrying";
+  }
+
+  /** The hold that waits in the queue, if one does. */
+  get queued(): Hold | null {
+    return this.#state.at === "parked" ? this.#state.hold : null;
+  }
+
+  // ---- ask
+
+  /** Asks for the first caller with a new hold. */
+  start(): void {
+    const { kind, line, health } = this.#place;
+    const head = line.first;
+    if (!head) {
+      this.#stop();
+      return;
+    }
+    const hold = this.#place.newHold();
+    const isQueueing = kind.queues && line.isPatient && this.#place.isSubscribed;
+    const wakes = this.#wakes;
+    this.#to({ at: "asking", hold });
+    health.sending();
+    kind.attempt(hold, this.#place.ask(isQueueing ? "queue" : "try", head)).then(
+      (answer) => this.#asked(hold, wakes, answer),
+      (error: unknown) => this.#failed(hold, head.terms.lease, error),
+    );
+  }
+
+  #asked(hold: Hold, wakes: number, answer: AttemptAnswer): void {
+    this.#place.health.answered();
+    // RACE 4: granted by message before this reply was read. The grant counts, and the hold has its own end.
+    if (!this.#isAsking(hold)) return;
+    hold.validity.answered(hold.sent, answer.at);
+    if (answer.is === "owner") this.#own(hold, answer, true);
+    else if (answer.is === "held") this.busy(hold, answer.ttl, answer.position, wakes);
+    else {
+      // Stale: older than its notAfter when Redis ran it. The server's clock is known now.
+      this.#place.forget(hold);
+      this.start();
+    }
+  }
+
+  /** The lock is held by somebody else. `wakes`: how many wake-ups had come when that was asked. */
+  busy(hold: Hold, ttl: number, position: number | null, wakes = this.#wakes): void {
+    const { line, kind, isSubscribed } = this.#place;
+    line.tellBusy();
+    if (position !== null && line.first) {
+      this.#park(hold, ttl, position, false);
+      return;
+    }
+    if (position !== null) this.#place.withdraw(hold);
+    else this.#place.forget(hold);
+    if (!line.first) this.#stop();
+    else if (!isSubscribed) void this.#subscribe();
+    // RACE 1, a lost wake-up: (1) our try runs, the lock is held; (2) it is released and the message is read; (3) the
+    // answer "held" is read; (4) we sleep. A message since the sending of the try leads to another try instead.
+    else if (kind.queues || wakes !== this.#wakes) this.start();
+    else this.#park(null, ttl, null, false);
+  }
+
+  #failed(hold: Hold, lease: number, error: unknown): void {
+    const { health, line, name } = this.#place;
+    health.failed(error);
+    // RACE 4 again: granted by message, so the reply is not needed.
+    if (!this.#isAsking(hold)) return;
+    this.#place.withdraw(hold, lease);
+    line.refuseAll(() => new LockUnavailableError(name, "the command failed", error), "unanswered");
+    this.retry();
+  }
+
+  /** RACE 2: register, then check, then sleep. The attempt that finds the lock held is sent after the acknowledgement. */
+  async #subscribe(): Promise<void> {
+    this.#to({ at: "subscribing" });
+    try {
+      await this.#place.listen();
+      if (this.#state.at === "subscribing") this.start();
+    } catch (error) {
+      if (this.#state.at !== "subscribing") return;
+      const { line, name } = this.#place;
+      line.refuseAll(() => new LockUnavailableError(name, "its release channel cannot be subscribed", error));
+      this.#stop();
+    }
+  }
+
+  /** Something failed: asks again after a pause, for whoever still waits. */
+  retry(): void {
+    if (!this.#place.line.first) {
+      this.#stop();
+      return;
+    }
+    this.#to({ at: "retrying" });
+    this.#wakeIn(backOff(this.#place.health.failures));
+  }
+
+  // ---- parked
+
+  /** Waits for a wake-up, which our own release has just sent to everybody. */
+  parkForWake(): void {
+    this.#park(null, RECHECKS[0].period, null, true);
+  }
+
+  #park(hold: Hold | null, ttl: number, position: number | null, isKnown: boolean): void {
+    this.#to({ at: "parked", hold, isChecking: false, position });
+    this.#place.room.parked(this, this.#place);
+    this.#wakeIn(sleep(ttl, position, isKnown));
+  }
+
+  /** Another place of this client keeps this one alive too: it need not look by itself for so long. */
+  postpone(delay: number): void {
+    if (this.#state.at === "parked") this.#wakeIn(delay);
+  }
+
+  /** The first place of this client: looks again soon, whatever it planned. */
+  hasten(): void {
+    const soon = RECHECKS[0].period;
+    if (this.#alarm.index < 0 || this.#alarm.at > performance.now() + soon)
+      this.postpone(sleep(soon, 0, true));
+  }
+
+  /** A message of a kind without queue: it may be free. */
+  woken(): void {
+    this.#wakes++;
+    if (this.#state.at === "parked" && !this.#state.hold) this.start();
+  }
+
+  /** Looks again: when its alarm rings, and when a message may have been missed in a reconnect. */
+  recheck(): void {
+    const { kind, line, health, room } = this.#place;
+    const state = this.#state;
+    const head = line.first;
+    if (state.at !== "parked" || !head) return;
+    const { hold } = state;
+    if (!hold) {
+      this.start();
+      return;
+    }
+    if (state.isChecking) return;
+    state.isChecking = true;
+    room.warnSelfWait(this.#place.name, head);
+    const sent = now();
+    const siblings = room.siblings(this, this.#place);
+    const others = siblings.flatMap((search) => search.queued?.id ?? []);
+    health.sending();
+    kind.attempt(hold, this.#place.ask("again", head, state.position, others)).then(
+      (answer) => {
+        health.answered();
+        state.isChecking = false;
+        // Granted by message, or left, meanwhile: the hold's own end takes care of it.
+        if (this.#state !== state) return;
+        if (answer.is === "owner") {
+          // Ours, and no message was read; "owner by this call" needed none.
+          if (answer.already) void room.subscriber.selfTest();
+          hold.validity.answered(sent, answer.at);
+          this.#own(hold, answer, true);
+        } else if (answer.is === "held") {
+          hold.validity.answered(sent, answer.at);
+          state.position = answer.position;
+          this.#wakeIn(sleep(answer.ttl, answer.position, true));
+          for (const [i, other] of siblings.entries()) {
+            other.postpone(sleep(answer.ttl, (answer.position ?? 0) + i + 1, true));
+          }
+        } else if (answer.is === "gone") {
+          void room.subscriber.selfTest();
+          this.#place.forget(hold);
+          this.start();
+        } else this.recheck();
+      },
+      (error: unknown) => {
+        health.failed(error);
+        state.isChecking = false;
+        if (this.#state === state) this.#wakeIn(backOff(health.failures));
+      },
+    );
+  }
+
+  // ---- ends
+
+  /** A grant message. False: it is not for the hold that asks or waits here. */
+  granted(id: string, grant: Grant): boolean {
+    const state = this.#state;
+    if ((state.at !== "asking" && state.at !== "parked") || state.hold?.id !== id) return false;
+    this.#own(state.hold, grant, false);
+    return true;
+  }
+
+  /** The last caller may have left. */
+  deserted(): void {
+    const { at } = this.#state;
+    if (this.#place.line.first || at === "asking" || at === "off") return;
+    if (this.queued) this.#place.withdraw(this.queued);
+    this.#stop();
+  }
+
+  #own(hold: Hold, grant: Grant, isDirect: boolean): void {
+    this.#to({ at: "off" });
+    hold.owned(grant);
+    this.#found(hold, isDirect);
+  }
+
+  #stop(): void {
+    if (this.#state.at !== "off") this.#to({ at: "off" });
+    this.#nobody();
+  }
+
+  #isAsking(hold: Hold): boolean {
+    return this.#state.at === "asking" && this.#state.hold === hold;
+  }
+
+  #wakeIn(delay: number): void {
+    this.#place.room.alarms.set(this.#alarm, performance.now() + delay);
+  }
+
+  #to(state: State): void {
+    const old = this.#state;
+    if (!MOVES[old.at].includes(state.at))
+      throw new Error(`search for a lock: illegal move from ${old.at} to ${state.at}`);
+    this.#state = state;
+    this.#place.room.alarms.clear(this.#alarm);
+    if (old.at === "parked") this.#place.room.unparked(this, this.#place);
+  }
+}
