@@ -14,6 +14,7 @@ export interface Landlord {
   lost(tenure: Tenure, error: LockLostError): void;
   /** How its lock kind talks to Redis about a hold. */
   readonly kind: Renewer & {
+    readonly protocol: string;
     /** Tell Redis how often the lock was entered. Null: Redis does not care. */
     readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
   };
@@ -48,8 +49,7 @@ export class Tenure {
     this.since = now();
     this.#landlord = landlord;
     // An explicit lease that was passed on ends after its own time, though the hold may live longer.
-    this.#end =
-      this.since.mono + Math.min(terms.watchdog ? Number.POSITIVE_INFINITY : terms.lease, terms.maxHold);
+    this.#end = this.since.mono + (terms.watchdog ? Number.POSITIVE_INFINITY : terms.lease);
   }
 
   get name(): string {
@@ -61,12 +61,17 @@ export class Tenure {
     return this.#state === "held" && this.left() > 0;
   }
 
+  get protocol(): string {
+    return this.#landlord.kind.protocol;
+  }
+
   get loss(): LockLostError | null {
     return this.#loss;
   }
 
+  /** Its last user has left, whether or not it was lost. */
   get ended(): boolean {
-    return this.#state === "ended";
+    return this.#users === 0;
   }
 
   get signal(): AbortSignal {
@@ -80,11 +85,9 @@ export class Tenure {
 
   /** ms until the local deadline. */
   left(at: Instant = now()): number {
-    return Math.min(
-      this.hold.validity.left(at),
-      this.#end - at.mono,
-      this.since.wall + (this.#end - this.since.mono) - at.wall,
-    );
+    const end = Math.min(this.#end, this.since.mono + this.terms.maxHold);
+    const wallEnd = this.since.wall + (end - this.since.mono);
+    return Math.min(this.hold.validity.left(at), end - at.mono, wallEnd - at.wall);
   }
 
   /** Loses it if its deadline has passed. Returns whether it is held. */
@@ -123,7 +126,8 @@ export class Tenure {
   /** A user who had entered leaves. */
   async exit(): Promise<void> {
     this.#entries--;
-    if (this.#users > 1 && this.#state === "held") await this.#recount();
+    // A borrower may stay longer than the last one who entered: the lock is still held once.
+    if (this.#entries > 0 && this.#state === "held") await this.#recount();
     await this.leave();
   }
 
@@ -134,7 +138,15 @@ export class Tenure {
     if (this.#loss) throw this.#loss;
     if (this.#users > 0 || this.#state === "ended") return;
     this.#state = "ended";
-    await this.#landlord.vacated(this);
+    try {
+      await this.#landlord.vacated(this);
+    } catch (error) {
+      if (error instanceof LockLostError) {
+        this.#loss = error;
+        this.#controller?.abort(error);
+      }
+      throw error;
+    }
   }
 
   /**

@@ -1,4 +1,4 @@
-import { TIMER_MAX } from "../defaults.ts";
+import { onAbort } from "../abort.ts";
 
 /** Lets one borrower through at a time, first come first, in memory. */
 export class Turnstile {
@@ -17,24 +17,22 @@ export class Turnstile {
       const end = (): void => {
         this.#waiting.delete(admit);
         clearTimeout(timer);
-        signal?.removeEventListener("abort", abort);
+        unlisten?.();
       };
       const admit = (): void => {
         end();
         resolve(true);
       };
+      const giveUp = (): void => {
+        end();
+        resolve(false);
+      };
       const abort = (): void => {
         end();
         reject(signal?.reason);
       };
-      const timer = setTimeout(
-        () => {
-          end();
-          resolve(false);
-        },
-        Math.min(wait, TIMER_MAX),
-      );
-      signal?.addEventListener("abort", abort, { once: true });
+      const timer = wait === Number.POSITIVE_INFINITY ? undefined : setTimeout(giveUp, wait);
+      const unlisten = signal && onAbort(signal, abort);
       this.#waiting.add(admit);
     });
   }

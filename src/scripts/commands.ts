@@ -9,7 +9,7 @@ export interface Script {
 }
 
 /** No reply came in time. The command may have been executed, or may be yet. */
-export class NoReplyError extends Error {
+class NoReplyError extends Error {
   override readonly name = "NoReplyError";
 }
 

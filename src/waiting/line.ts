@@ -60,7 +60,9 @@ export class Line {
     this.#list.remove(waiter);
     this.#keeper.count(-1);
     this.#keeper.alarms.clear(waiter.alarm);
-    if (waiter.answerBy !== Number.POSITIVE_INFINITY) this.#unanswered--;
+    if (waiter.answerBy === Number.POSITIVE_INFINITY) return;
+    waiter.answerBy = Number.POSITIVE_INFINITY;
+    this.#unanswered--;
   }
 
   give(waiter: Waiter, tenure: Tenure | null): void {

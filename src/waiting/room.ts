@@ -1,4 +1,5 @@
 import pTimeout from "p-timeout";
+import { onAbort } from "../abort.ts";
 import { Alarms } from "../alarms.ts";
 import { TIMER_MAX } from "../defaults.ts";
 import { ClientClosedError, LockUnavailableError, quote } from "../errors.ts";
@@ -12,7 +13,6 @@ import { Watchdog } from "../lease/watchdog.ts";
 import type { RedisLike } from "../redis-like.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { decodeMessage } from "../scripts/messages.ts";
-import { onAbort } from "./abort.ts";
 import type { Ask, LockKind } from "./kind.ts";
 import type { LineKeeper } from "./line.ts";
 import type { Place } from "./place.ts";
@@ -174,12 +174,14 @@ export class Room implements LineKeeper {
   }
 
   /** The commonest self-made deadlock: a caller waits, for longer than a lease, for a lock that its own process keeps holding. */
-  warnSelfWait(name: string, waiter: Waiter): void {
+  warnSelfWait({ name, kind }: Place, waiter: Waiter): void {
     const at = performance.now();
     const waited = at - waiter.since;
     if (waiter.warned || waited < waiter.terms.lease) return;
     const isKept = (tenure: Tenure): boolean =>
-      tenure.name === name && Math.min(waited, at - tenure.since.mono) >= waiter.terms.lease;
+      tenure.name === name &&
+      tenure.protocol === kind.protocol &&
+      Math.min(waited, at - tenure.since.mono) >= waiter.terms.lease;
     if (![...this.watchdog.tenures()].some(isKept)) return;
     waiter.warned = true;
     this.events.tell("wait", () => ({ name, holder: "this client", waited }));

@@ -37,8 +37,10 @@ export function sleep(ttl: number, position: number | null, asked: boolean): num
   // A key without TTL (only others write such) ends by a message, or is seen to be gone at the latest after LEASE_TIME.
   const expiry = Math.max(0, ttl === Number.POSITIVE_INFINITY ? LEASE_TIME : ttl) + between(1, EXPIRY_JITTER);
   if (position === null) return expiry;
-  const nominal = period(asked ? position : Math.min(position, UNKNOWN_POSITION));
-  return Math.min(expiry, nominal * between(1 - RECHECK_SPREAD, 1 + RECHECK_SPREAD));
+  const spread = between(1 - RECHECK_SPREAD, 1 + RECHECK_SPREAD);
+  // Only the first few look for a holder that crashed; if everybody did, a lock with short leases would be stormed.
+  if (position < RECHECKS[0].before) return Math.min(expiry, RECHECKS[0].period * spread);
+  return period(asked ? position : UNKNOWN_POSITION) * spread;
 }
 
 /** After a failure: 50, 100, 200 … 2 000 ms, spread. */

@@ -195,7 +195,7 @@ export class Search {
     }
     if (state.isChecking) return;
     state.isChecking = true;
-    room.warnSelfWait(this.#place.name, head);
+    room.warnSelfWait(this.#place, head);
     const sent = now();
     const siblings = room.siblings(this, this.#place);
     const others = siblings.flatMap((search) => search.queued?.id ?? []);

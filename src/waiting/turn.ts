@@ -43,9 +43,7 @@ export class Turn implements Landlord {
   readonly search: Search;
   readonly #room: Room;
   readonly #place: Place;
-  readonly #alarm = new Alarm(
-    () => this.#place.line.first && this.#room.warnSelfWait(this.name, this.#place.line.first),
-  );
+  readonly #alarm = new Alarm(() => this.#warnHead());
   #state: State = { at: "idle" };
 
   constructor(kind: LockKind, name: string, room: Room) {
@@ -59,8 +57,6 @@ export class Turn implements Landlord {
       () => this.#rest(),
     );
   }
-
-  // ---- callers come and go
 
   join(waiter: Waiter): void {
     const { at } = this.#state;
@@ -97,8 +93,6 @@ export class Turn implements Landlord {
     this.search.deserted();
   }
 
-  // ---- messages
-
   /** A grant message. False: its hold is not current, so it must be left (R3). */
   granted(id: string, grant: Grant): boolean {
     const state = this.#state;
@@ -115,8 +109,6 @@ export class Turn implements Landlord {
   revoked(id: string): void {
     if (this.#state.at === "holding" && this.#state.hold.id === id) this.#state.tenure.lose("revoked");
   }
-
-  // ---- hand out
 
   /** To the first caller, as it is or after a claim. */
   #handOut(hold: Hold, isDirect: boolean): void {
@@ -176,8 +168,6 @@ export class Turn implements Landlord {
     const waited = performance.now() - waiter.since;
     this.#room.events.tell("acquire", () => ({ name: this.name, token: tenure.token, waited }));
   }
-
-  // ---- let go
 
   async vacated(tenure: Tenure): Promise<void> {
     const { hold } = tenure;
@@ -292,8 +282,14 @@ export class Turn implements Landlord {
   #prepareToWait(): void {
     const head = this.#place.line.first;
     if (!this.#place.isSubscribed) this.#place.listen().catch(() => {});
-    if (!head || this.#state.at !== "holding" || this.#alarm.index >= 0) return;
+    if (!head || head.warned || this.#state.at !== "holding" || this.#alarm.index >= 0) return;
     const since = Math.max(head.since, this.#state.tenure.since.mono);
     this.#room.alarms.set(this.#alarm, since + head.terms.lease);
+  }
+
+  /** The head may be another one than when the alarm was set: then it is set again, for him. */
+  #warnHead(): void {
+    if (this.#place.line.first) this.#room.warnSelfWait(this.#place, this.#place.line.first);
+    this.#prepareToWait();
   }
 }

@@ -1,5 +1,5 @@
 /** Calls by command name in lower case; subcommands as Redis names them: `script|load`. */
-export type CommandCounts = Record<string, number>;
+type CommandCounts = Record<string, number>;
 
 export interface CommandCount {
   /** The commands since `countCommands()`; names that did not occur are left out. */

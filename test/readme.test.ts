@@ -1,0 +1,150 @@
+import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Redis } from "ioredis";
+import ts from "typescript";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type CodeBlock, markdownFiles, readText, splitCode } from "../tools/docs/markdown.ts";
+import { testUrl } from "./support/fixture.ts";
+
+/** What the examples take from the reader's own program. Stands before each of them, as one line. */
+const PRELUDE = `
+const order = { id: 42 };
+async function charge(what: { id: number }, how: { signal?: AbortSignal; fence: number }): Promise<void> {
+  how.signal?.throwIfAborted();
+  if (!(what.id > 0 && how.fence > 0)) throw new Error("charge: bad order or fence");
+}
+async function sendParcel(what: { id: number }): Promise<void> {
+  if (!(what.id > 0)) throw new Error("sendParcel: bad order");
+}
+void [order, charge, sendParcel];
+`.replaceAll("\n", " ");
+
+/** Far more than an example takes: it hangs, or leaves something open that keeps its process alive. */
+const ENDS_WITHIN = 15_000;
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+/** Every key of the examples begins with it, so that they can be removed from a Redis that is not ours. */
+const keyPrefix = `test:readme:${randomUUID()}:`;
+
+interface Example extends CodeBlock {
+  readonly name: string;
+}
+
+const examples: Example[] = markdownFiles(root).flatMap((file) =>
+  splitCode(readText(root, file))
+    .blocks.filter(({ info }) => info === "ts")
+    .map((block) => ({ ...block, name: `${file}:${block.line}` })),
+);
+
+let folder: string;
+
+beforeAll(() => {
+  // Inside node_modules, so that "ioredis" is found, and neither git nor the linter sees the files.
+  const cache = join(root, "node_modules/.cache");
+  mkdirSync(cache, { recursive: true });
+  folder = mkdtempSync(join(cache, "holdfast-readme-"));
+});
+
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  const redis = new Redis(testUrl());
+  for await (const keys of redis.scanStream({ match: `${keyPrefix}*` })) {
+    if (keys.length > 0) await redis.unlink(keys);
+  }
+  await redis.quit();
+});
+
+/** Writes an example as a module that uses the sources and the test server. Line 1 is the prelude. */
+function write(example: Example): string {
+  const code = example.code
+    .replaceAll(/from "holdfast"/g, `from ${JSON.stringify(join(root, "src/index.ts"))}`)
+    .replaceAll("new Redis()", `new Redis(${JSON.stringify(testUrl())}, ${JSON.stringify({ keyPrefix })})`);
+  const path = join(folder, `${example.name.replaceAll(/\W/g, "-")}.mts`);
+  writeFileSync(path, `${PRELUDE}\n${code}\n`);
+  return path;
+}
+
+/** Runs a module in a process of its own. Resolves when that ends, whoever ends it. */
+function run(path: string, timeout = ENDS_WITHIN): Promise<{ code: number | null; output: string }> {
+  const args = ["--import", import.meta.resolve("tsx"), path];
+  const options = { cwd: root, timeout, killSignal: "SIGKILL" } as const;
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, args, options, (_, stdout, stderr) =>
+      resolve({ code: child.exitCode, output: stdout + stderr }),
+    );
+  });
+}
+
+/** What the compiler says about modules under the project's own settings, with lines as in the Markdown file. */
+function typeErrors(modules: ReadonlyMap<string, Example>): string[] {
+  const { config } = ts.readConfigFile(join(root, "tsconfig.json"), ts.sys.readFile);
+  const { options } = ts.parseJsonConfigFileContent({ ...config, files: [], include: [] }, ts.sys, root);
+  const program = ts.createProgram([...modules.keys()], {
+    ...options,
+    skipLibCheck: true,
+    rewriteRelativeImportExtensions: false, // the way to the sources is absolute
+  });
+  return ts.getPreEmitDiagnostics(program).map(({ file, start, messageText }) => {
+    const text = ts.flattenDiagnosticMessageText(messageText, "\n");
+    if (!file || start === undefined) return text;
+    const line = file.getLineAndCharacterOfPosition(start).line;
+    const example = modules.get(file.fileName);
+    if (!example) return `${relative(root, file.fileName)}:${line + 1}: ${text}`;
+    return `${example.name.replace(/\d+$/, `${example.line + line - 1}`)}: ${text}`;
+  });
+}
+
+describe("the examples in the docs", () => {
+  it("are found", () => {
+    expect(examples.filter(({ name }) => name.startsWith("README.md")).length).toBeGreaterThanOrEqual(4);
+  });
+
+  it.each(examples)("$name runs, and ends by itself without a warning", async (example) => {
+    expect(await run(write(example))).toEqual({ code: 0, output: "" });
+  });
+
+  it("are right under strict types", { timeout: 60_000 }, () => {
+    expect(typeErrors(new Map(examples.map((example) => [write(example), example])))).toEqual([]);
+  });
+});
+
+describe("this check", () => {
+  const example = (code: string): Example => ({ info: "ts", line: 1, name: "made-up.md:1", code });
+
+  it("sees an example that throws", async () => {
+    const { code, output } = await run(write(example('throw new Error("a bad example");')));
+    expect(code).toBe(1);
+    expect(output).toContain("a bad example");
+  });
+
+  it("sees an example that leaves a connection open", async () => {
+    const path = write(example('import { Redis } from "ioredis"; await new Redis().ping();'));
+    expect(await run(path, 2_000)).toEqual({ code: null, output: "" });
+  });
+
+  it("sees an unheard error event", async () => {
+    const { output } = await run(
+      write(
+        example(`
+          import { Redis } from "ioredis";
+          import { createLockClient } from "holdfast";
+          const redis = new Redis();
+          const locks = createLockClient(redis);
+          await locks.scope(() => locks.lock("left behind").lock());
+          await locks.close();
+          await redis.quit();`),
+      ),
+    );
+    expect(output).toContain("LOCK_LEFT_BEHIND");
+  });
+
+  it("sees a wrong type", { timeout: 60_000 }, () => {
+    const wrong = example("charge(order, { fence: true });");
+    expect(typeErrors(new Map([[write(wrong), wrong]]))).toEqual([
+      "made-up.md:1: Type 'boolean' is not assignable to type 'number'.",
+    ]);
+  });
+});

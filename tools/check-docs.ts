@@ -1,0 +1,21 @@
+/** npm run check:docs: holds the docs against the code. An optional argument names another project folder. */
+import { fileURLToPath } from "node:url";
+import { checkErrors, checkOptions, checkReadmeCommands, checkScripts } from "./docs/code-checks.ts";
+import { checkLinks } from "./docs/links.ts";
+import { markdownFiles } from "./docs/markdown.ts";
+
+const root = process.argv[2] ?? fileURLToPath(new URL("..", import.meta.url));
+
+const problems = [
+  ...checkErrors(root),
+  ...checkOptions(root),
+  ...checkScripts(root),
+  ...checkReadmeCommands(root),
+  ...checkLinks(root),
+];
+
+if (problems.length > 0) {
+  for (const problem of problems) process.stderr.write(`${problem}\n`);
+  process.stderr.write(`\nThe docs do not fit the code; problems: ${problems.length}.\n`);
+  process.exitCode = 1;
+} else process.stdout.write(`${markdownFiles(root).length} Markdown files fit the code.\n`);
