@@ -59,12 +59,15 @@ export class Alarms {
     this.#timer = undefined;
     this.#armed = Number.POSITIVE_INFINITY;
     const now = performance.now();
-    for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {
-      this.#remove(first);
-      first.ring();
+    try {
+      for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {
+        this.#remove(first);
+        first.ring();
+      }
+    } finally {
+      const next = this.#heap[0];
+      if (next && next.at < this.#armed) this.#arm(next.at);
     }
-    const next = this.#heap[0];
-    if (next && next.at < this.#armed) this.#arm(next.at);
   };
 
   #remove(alarm: Alarm): void {

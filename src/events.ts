@@ -1,5 +1,6 @@
 import { EventEmitter } from "eventemitter3";
 import { LockError, type LockLostError } from "./errors.ts";
+import { outside } from "./outside.ts";
 
 /** What a client tells. Times are in ms. */
 export interface LockEvents {
@@ -46,7 +47,7 @@ export class Events {
   ): void {
     if (this.#emitter.listenerCount(event) === 0) return;
     try {
-      this.#emitter.emit(event, make());
+      outside(() => this.#emitter.emit(event, make()));
     } catch (error) {
       this.report(error);
     }
@@ -57,7 +58,7 @@ export class Events {
     const known = error instanceof Error ? error : new Error(String(error));
     if (this.#emitter.listenerCount("error") > 0) {
       try {
-        this.#emitter.emit("error", known);
+        outside(() => this.#emitter.emit("error", known));
         return;
       } catch (thrown) {
         this.#warn(thrown instanceof Error ? thrown : known);

@@ -10,7 +10,8 @@ local nowMs = math.ceil((time[1] * 1000000 + time[2]) / 1000)
 local answers = {}
 for i, lockKey in ipairs(KEYS) do
   local hold, ttl = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
-  local owner = redis.call("HGET", lockKey, "hold")
+  -- A key of another type is somebody else's doing; it must not cost the other locks of this call their renewal.
+  local owner = redis.pcall("HGET", lockKey, "hold")
   local answer, left = "taken", 0
   if owner == hold then
     answer, left = "renewed", redis.call("PTTL", lockKey)

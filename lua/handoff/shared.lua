@@ -40,9 +40,15 @@ local function raise(ttl)
   return ttl
 end
 
--- Queues `hold`, or moves its deadline when it is queued already.
+-- Queues `hold`, or moves its deadline when it is queued already. HDEL is a write that a full Redis does not refuse
+-- (R5): a place that was given is kept. A client that hears nothing at the moment gives no entry; the old one stands.
 local function enqueue(hold, patience, entry)
-  if not redis.call("ZSCORE", queueKey, hold) then
+  if redis.call("ZSCORE", queueKey, hold) then
+    if entry == "" then
+      entry = string.gsub(redis.call("HGET", waitersKey, hold) or "", "^%d+ ", "")
+    end
+    redis.call("HDEL", waitersKey, hold)
+  else
     local last = redis.call("ZRANGE", queueKey, -1, -1, "WITHSCORES")[2]
     redis.call("ZADD", queueKey, integer(math.max(tonumber(last or 0) + 1, nowMicros)), hold)
   end
@@ -60,7 +66,7 @@ end
 -- R5: the head is taken off before anything else is written. Redis refuses a script's first write when it must
 -- (READONLY, MISCONF, NOREPLICAS), so the script ends there with nothing done; memory it refuses only to writes that
 -- need some, and no more once the script has written: a release hands over also when Redis is full. PUBLISH comes
--- last and cannot fail the script, so nobody is told of a grant that did not happen.
+-- after all writes that its message speaks of, and cannot fail the script: nobody is told of a grant that did not happen.
 local function grantNext(since, me)
   while true do
     local hold = redis.call("ZPOPMIN", queueKey)[1]

@@ -8,7 +8,8 @@
 local answers = {}
 for i, lockKey in ipairs(KEYS) do
   local answer, left = "taken", 0
-  if redis.call("HEXISTS", lockKey, ARGV[2 * i - 1]) == 1 then
+  -- A key of another type must not cost the other locks of this call their renewal.
+  if redis.pcall("HEXISTS", lockKey, ARGV[2 * i - 1]) == 1 then
     local ttl = tonumber(ARGV[2 * i])
     answer, left = "renewed", redis.call("PTTL", lockKey)
     if left >= 0 and left < ttl then

@@ -21,6 +21,8 @@ export class Hold {
   token = 0;
   /** The TTL that Redis was last known to set, in ms: the grant window until a claim raised it. */
   ttl = 0;
+  /** It was released by force: nobody may have it any more. */
+  isRevoked = false;
   /** Passes made, and when the lock came here, on the monotonic clock. */
   passes = 0;
   ownedAt = 0;

@@ -1,5 +1,6 @@
 import { FIRST_REPLY } from "../defaults.ts";
 import { LockLostError, LockUnavailableError, type LossReason } from "../errors.ts";
+import { outside } from "../outside.ts";
 import type { RenewAnswer } from "../scripts/answers.ts";
 import { type Instant, now } from "./clock.ts";
 import type { Hold } from "./hold.ts";
@@ -102,7 +103,7 @@ export class Tenure {
     this.#loss = new LockLostError(this.name, reason);
     // The lock's waiters come first: a listener of the signal may run for long.
     this.#landlord.lost(this, this.#loss);
-    this.#controller?.abort(this.#loss);
+    this.#abort();
   }
 
   /** One more user of the same lease, without a command. */
@@ -127,8 +128,12 @@ export class Tenure {
   async exit(): Promise<void> {
     this.#entries--;
     // A borrower may stay longer than the last one who entered: the lock is still held once.
-    if (this.#entries > 0 && this.#state === "held") await this.#recount();
-    await this.leave();
+    try {
+      if (this.#entries > 0 && this.#state === "held") await this.#recount();
+    } finally {
+      // Whatever became of the count: this user is gone, and the last one ends the hold whatever its count is.
+      await this.leave();
+    }
   }
 
   /** A user leaves; with the last one the lock goes. Rejects with LockLostError when it was lost meanwhile. */
@@ -143,7 +148,7 @@ export class Tenure {
     } catch (error) {
       if (error instanceof LockLostError) {
         this.#loss = error;
-        this.#controller?.abort(error);
+        this.#abort();
       }
       throw error;
     }
@@ -175,6 +180,10 @@ export class Tenure {
       throw new LockUnavailableError(this.name, "its hold count was not changed", error);
     });
     this.#settle(answer);
+  }
+
+  #abort(): void {
+    outside(() => this.#controller?.abort(this.#loss));
   }
 
   #settle(answer: RenewAnswer["is"]): void {

@@ -64,7 +64,8 @@ export class ScopedLock implements Lock {
       throw error;
     }
     try {
-      return await this.#run(tenure, body as LockBody<T>, () => tenure.leave(), request.explicit);
+      // It may have been lost while another borrower was inside.
+      return await this.#run(tenure, body as LockBody<T>, () => tenure.leave(), request);
     } finally {
       gate.leave();
     }
@@ -103,8 +104,8 @@ export class ScopedLock implements Lock {
       const { tenure } = holding;
       this.#assertKept(tenure);
       await tenure.enter();
-      const lease = this.#handle(tenure, () => tenure.exit(), scope);
-      await this.#lengthen(tenure, request.explicit).catch(async (error: unknown) => {
+      const lease = this.#handle(tenure, () => tenure.exit(), scope.hasEnded ? null : scope);
+      await this.#lengthen(tenure, request).catch(async (error: unknown) => {
         await lease.unlock().catch(() => {});
         throw error;
       });
@@ -122,9 +123,11 @@ export class ScopedLock implements Lock {
     return this.#room.enter(this.#kind, this.name, request.terms, request.wait, request.signal);
   }
 
-  /** A longer lease extends what the scope holds; a shorter one never shortens it. */
-  async #lengthen(tenure: Tenure, lease: number | null): Promise<void> {
-    if (lease !== null && lease > tenure.left()) await tenure.extend(lease);
+  /** A longer lease extends what the scope holds; a shorter one never shortens it. A watchdog lease lasts anyway. */
+  async #lengthen(tenure: Tenure, request: Request): Promise<void> {
+    const lease = request.explicit ?? (tenure.terms.watchdog ? 0 : request.terms.lease);
+    if (lease > tenure.left()) await tenure.extend(lease);
+    this.#assertKept(tenure);
   }
 
   /** Runs a body in a scope of its own that holds the lock, and leaves. */
@@ -132,14 +135,14 @@ export class ScopedLock implements Lock {
     tenure: Tenure,
     body: LockBody<T>,
     leave: () => Promise<void> | undefined,
-    longer: number | null = null,
+    again: Request | null = null,
   ): Promise<T> {
     const scope = new Scope(this.#scopes.current());
     scope.hold(this.#key, tenure);
     const lease = this.#handle(tenure, async () => leave(), null);
     let outcome: { readonly value: T } | { readonly error: unknown };
     try {
-      await this.#lengthen(tenure, longer);
+      if (again) await this.#lengthen(tenure, again);
       outcome = { value: await this.#scopes.run(scope, () => body(lease)) };
     } catch (error) {
       outcome = { error };

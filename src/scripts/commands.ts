@@ -59,6 +59,11 @@ export class Commands {
     return this.#epoch;
   }
 
+  /** The connection was there and is lost; ioredis is getting it back. */
+  get isAway(): boolean {
+    return this.#epoch > 0 && this.#redis.status !== "ready";
+  }
+
   get ended(): boolean {
     return this.#redis.status === "end";
   }
@@ -79,7 +84,7 @@ export class Commands {
       const sent: Sent = { until: since + Math.min(timeout, this.replyTimeout), since, script, give: reject };
       this.#sent.add(sent);
       this.#sweeper ??= setTimeout(this.#sweep, SWEEP).unref();
-      this.#evaluate(script, keys, args).then(
+      this.#evaluate(sent, keys, args).then(
         (reply) => {
           this.#sent.delete(sent);
           if (reply === "QUEUED") reject(new Error(QUEUED));
@@ -93,16 +98,15 @@ export class Commands {
     });
   }
 
-  async #evaluate(
-    script: Script,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-  ): Promise<unknown> {
+  async #evaluate(sent: Sent, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
+    const { sha, lua } = sent.script;
     try {
-      return await this.#redis.evalsha(script.sha, keys.length, ...keys, ...args);
+      return await this.#redis.evalsha(sha, keys.length, ...keys, ...args);
     } catch (error) {
-      if (!(error instanceof Error) || !error.message.startsWith("NOSCRIPT")) throw error;
-      return this.#redis.eval(script.lua, keys.length, ...keys, ...args);
+      const isUnknown = error instanceof Error && error.message.startsWith("NOSCRIPT");
+      // A command that was given up must not be executed after the one that takes it back.
+      if (!isUnknown || !this.#sent.has(sent)) throw error;
+      return this.#redis.eval(lua, keys.length, ...keys, ...args);
     }
   }
 

@@ -16,7 +16,7 @@ import { decodeMessage } from "../scripts/messages.ts";
 import type { Ask, LockKind } from "./kind.ts";
 import type { LineKeeper } from "./line.ts";
 import type { Place } from "./place.ts";
-import type { Search } from "./search.ts";
+import { Siblings } from "./siblings.ts";
 import { Subscriber } from "./subscriber.ts";
 import { Turn } from "./turn.ts";
 import { Waiter } from "./waiter.ts";
@@ -37,9 +37,9 @@ export class Room implements LineKeeper {
   /** Turns that all callers of a lock share, by kind and name. */
   readonly #shared = new Map<string, Turn>();
   /** Turns by the hold that a message may name. */
-  readonly #expected = new Map<string, Turn>();
+  readonly #expected = new Map<string, { readonly hold: Hold; readonly turn: Turn }>();
   /** Parked places, where every caller has one of his own, by lock, in the order of parking. */
-  readonly #siblings = new Map<string, Set<Search>>();
+  readonly #siblings = new Map<string, Siblings>();
   /** A kind whose `withdraw` understands grants that nobody expects. */
   #granting: LockKind | null = null;
   #holds = 0;
@@ -63,7 +63,10 @@ export class Room implements LineKeeper {
     );
     this.subscriber.listen(this.subscriber.channel, (message) => this.#heard(message));
     this.subscriber.onGap = () => this.#lookAgain();
-    commands.onReconnect = () => this.#lookAgain();
+    commands.onReconnect = () => {
+      this.#lookAgain();
+      void this.subscriber.recount();
+    };
     commands.onEnd = () => {
       for (const turn of [...this.#turns]) turn.leaveAll(() => ended(turn.name));
     };
@@ -114,7 +117,7 @@ export class Room implements LineKeeper {
   }
 
   expect(hold: Hold, turn: Turn): void {
-    this.#expected.set(hold.id, turn);
+    this.#expected.set(hold.id, { hold, turn });
   }
 
   forget(hold: Hold): void {
@@ -133,31 +136,18 @@ export class Room implements LineKeeper {
 
   left(turn: Turn): void {
     this.#turns.delete(turn);
+    if (this.#siblings.get(turn.name)?.isEmpty) this.#siblings.delete(turn.name);
     if (this.#turns.size === 0) this.#whenEmpty?.();
     const key = sharedKey(turn.kind, turn.name);
     if (this.#shared.get(key) === turn) this.#shared.delete(key);
   }
 
-  parked(search: Search, place: Place): void {
-    if (!place.kind.solitary) return;
-    const siblings = this.#siblings.get(place.name) ?? new Set();
-    this.#siblings.set(place.name, siblings.add(search));
-  }
-
-  /** The first place of a client looks soon, and keeps the others' places; when it goes, the next one takes over. */
-  unparked(search: Search, place: Place): void {
-    const siblings = this.#siblings.get(place.name);
-    if (!siblings) return;
-    const [first, second] = siblings;
-    siblings.delete(search);
-    if (siblings.size === 0) this.#siblings.delete(place.name);
-    else if (first === search) second?.hasten();
-  }
-
-  /** The other parked places of this client at the same lock. */
-  siblings(search: Search, place: Place): Search[] {
-    if (!place.kind.solitary) return [];
-    return [...(this.#siblings.get(place.name) ?? [])].filter((other) => other !== search);
+  /** The parked places of this client at a lock where every caller has one of his own; null where they share one. */
+  siblings(place: Place): Siblings | null {
+    if (!place.kind.solitary) return null;
+    const known = this.#siblings.get(place.name) ?? new Siblings();
+    this.#siblings.set(place.name, known);
+    return known;
   }
 
   count(change: number): void {
@@ -206,9 +196,10 @@ export class Room implements LineKeeper {
   #heard(text: string): void {
     const message = decodeMessage(text);
     if (!message) return;
+    const expected = message.is === "probe" ? undefined : this.#expected.get(message.hold);
     if (message.is === "probe") this.subscriber.heardProbe(message.number);
-    else if (message.is === "revoked") this.#expected.get(message.hold)?.revoked(message.hold);
-    else if (!this.#expected.get(message.hold)?.granted(message.hold, message) && this.#granting) {
+    else if (message.is === "revoked") expected?.turn.revoked(expected.hold);
+    else if (!expected?.turn.granted(message.hold, message) && this.#granting) {
       // R3: nobody waits with this hold any more, so the lock must go on to the next waiter.
       const hold = { id: message.hold, name: lockName(this.commands.keyPrefix, message.key) };
       this.#withdrawals.add(this.#granting, hold, message.ttl);
@@ -216,7 +207,7 @@ export class Room implements LineKeeper {
   }
 
   #lookAgain(): void {
-    for (const turn of [...this.#turns]) turn.search.recheck();
+    for (const turn of [...this.#turns]) turn.search.lookAgain();
   }
 
   #emptied(): Promise<void> {

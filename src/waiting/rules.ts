@@ -51,8 +51,13 @@ export function backOff(failures: number): number {
   );
 }
 
-/** May a hold with this much left be handed to these terms as it is, without a claim? */
-export function isEnough(left: number, terms: Terms, window: number): boolean {
+/**
+ * May a hold be handed to these terms as it is, without a claim? Its own answer (`isDirect`) brought the full lease, of
+ * which a slow reply may have eaten some; a grant or a pass brings what is left of another's time.
+ */
+export function isEnough(hold: Hold, terms: Terms, window: number, isDirect: boolean): boolean {
+  const left = hold.validity.left();
+  if (isDirect) return hold.ttl >= terms.lease && left >= ENOUGH_WATCHDOG * terms.lease;
   return (
     left >= (terms.watchdog ? ENOUGH_WATCHDOG * Math.min(terms.lease, window) : ENOUGH_EXPLICIT * terms.lease)
   );
@@ -69,5 +74,5 @@ export function handOver(
   const left = hold.validity.left();
   // A hold that outlives the next holder's lease by far would block everybody else if this process died.
   if (left > TOO_MUCH * next.lease && left > window) return "yield";
-  return isEnough(left, next, window) ? "pass" : "claim";
+  return isEnough(hold, next, window, false) ? "pass" : "claim";
 }

@@ -1,5 +1,5 @@
 import { Alarm } from "../alarms.ts";
-import { RECHECKS } from "../defaults.ts";
+import { LEASE_TIME, RECHECKS } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
@@ -38,8 +38,10 @@ export class Search {
   readonly #place: Place;
   readonly #found: (hold: Hold, isDirect: boolean) => void;
   readonly #nobody: () => void;
-  readonly #alarm = new Alarm(() => (this.#state.at === "parked" ? this.recheck() : this.start()));
+  readonly #alarm = new Alarm(() => this.#rang());
   #state: State = { at: "off" };
+  /** When to look again at the latest, also when it is looking just now. */
+  #latest = Number.POSITIVE_INFINITY;
   /** How many wake-ups came. */
   #wakes = 0;
 
@@ -63,8 +65,6 @@ export class Search {
   get queued(): Hold | null {
     return this.#state.at === "parked" ? this.#state.hold : null;
   }
-
-  // ---- ask
 
   /** Asks for the first caller with a new hold. */
   start(): void {
@@ -151,8 +151,6 @@ export class Search {
     this.#wakeIn(backOff(this.#place.health.failures));
   }
 
-  // ---- parked
-
   /** Waits for a wake-up, which our own release has just sent to everybody. */
   parkForWake(): void {
     this.#park(null, RECHECKS[0].period, null, true);
@@ -160,20 +158,15 @@ export class Search {
 
   #park(hold: Hold | null, ttl: number, position: number | null, isKnown: boolean): void {
     this.#to({ at: "parked", hold, isChecking: false, position });
-    this.#place.room.parked(this, this.#place);
-    this.#wakeIn(sleep(ttl, position, isKnown));
+    if (hold) this.#place.room.siblings(this.#place)?.add(this);
+    this.#sleep(sleep(ttl, position, isKnown));
   }
 
-  /** Another place of this client keeps this one alive too: it need not look by itself for so long. */
-  postpone(delay: number): void {
-    if (this.#state.at === "parked") this.#wakeIn(delay);
-  }
-
-  /** The first place of this client: looks again soon, whatever it planned. */
-  hasten(): void {
-    const soon = RECHECKS[0].period;
-    if (this.#alarm.index < 0 || this.#alarm.at > performance.now() + soon)
-      this.postpone(sleep(soon, 0, true));
+  /** Looks again at this time at the latest. */
+  lookBefore(at: number): void {
+    this.#latest = Math.min(this.#latest, at);
+    const isSooner = this.#alarm.index < 0 || this.#alarm.at > at;
+    if (this.#state.at === "parked" && !this.#state.isChecking && isSooner) this.#sleep(LEASE_TIME);
   }
 
   /** A message of a kind without queue: it may be free. */
@@ -182,23 +175,43 @@ export class Search {
     if (this.#state.at === "parked" && !this.#state.hold) this.start();
   }
 
-  /** Looks again: when its alarm rings, and when a message may have been missed in a reconnect. */
-  recheck(): void {
-    const { kind, line, health, room } = this.#place;
-    const state = this.#state;
-    const head = line.first;
-    if (state.at !== "parked" || !head) return;
-    const { hold } = state;
-    if (!hold) {
+  /** A message may have been missed, or the connection is back: no need to sleep on. */
+  lookAgain(): void {
+    if (this.#state.at === "parked") this.#recheck();
+    else if (this.#state.at === "retrying") this.start();
+  }
+
+  #rang(): void {
+    const { health, room } = this.#place;
+    // While the connection is away, more commands would only pile up in it. It is looked again when it comes back.
+    if (room.commands.isAway) {
+      health.failed(new Error("the connection to Redis is lost"));
+      this.#wakeIn(backOff(health.failures));
+    } else this.lookAgain();
+  }
+
+  #recheck(): void {
+    const { room } = this.#place;
+    if (!this.queued) {
       this.start();
       return;
     }
-    if (state.isChecking) return;
+    const siblings = room.siblings(this.#place);
+    if (!siblings) this.#look([]);
+    else if (siblings.isFirst(this)) for (const { leader, others } of siblings.groups()) leader.#look(others);
+  }
+
+  /** Asks again for the queued hold; the places of `others` are kept by the same command. */
+  #look(others: readonly string[]): void {
+    const { kind, line, health, room } = this.#place;
+    const state = this.#state;
+    const head = line.first;
+    if (state.at !== "parked" || !state.hold || state.isChecking || !head) return;
+    const { hold } = state;
     state.isChecking = true;
+    room.alarms.clear(this.#alarm);
     room.warnSelfWait(this.#place, head);
     const sent = now();
-    const siblings = room.siblings(this, this.#place);
-    const others = siblings.flatMap((search) => search.queued?.id ?? []);
     health.sending();
     kind.attempt(hold, this.#place.ask("again", head, state.position, others)).then(
       (answer) => {
@@ -214,25 +227,20 @@ export class Search {
         } else if (answer.is === "held") {
           hold.validity.answered(sent, answer.at);
           state.position = answer.position;
-          this.#wakeIn(sleep(answer.ttl, answer.position, true));
-          for (const [i, other] of siblings.entries()) {
-            other.postpone(sleep(answer.ttl, (answer.position ?? 0) + i + 1, true));
-          }
+          this.#sleep(sleep(answer.ttl, answer.position, true));
         } else if (answer.is === "gone") {
           void room.subscriber.selfTest();
           this.#place.forget(hold);
           this.start();
-        } else this.recheck();
+        } else this.#look(others);
       },
       (error: unknown) => {
         health.failed(error);
         state.isChecking = false;
-        if (this.#state === state) this.#wakeIn(backOff(health.failures));
+        if (this.#state === state) this.#sleep(backOff(health.failures));
       },
     );
   }
-
-  // ---- ends
 
   /** A grant message. False: it is not for the hold that asks or waits here. */
   granted(id: string, grant: Grant): boolean {
@@ -246,7 +254,8 @@ export class Search {
   deserted(): void {
     const { at } = this.#state;
     if (this.#place.line.first || at === "asking" || at === "off") return;
-    if (this.queued) this.#place.withdraw(this.queued);
+    // An entry may stand for all of its patience, and be granted at its end.
+    if (this.queued) this.#place.withdraw(this.queued, LEASE_TIME);
     this.#stop();
   }
 
@@ -265,6 +274,14 @@ export class Search {
     return this.#state.at === "asking" && this.#state.hold === hold;
   }
 
+  /** Until the next look; of several places only the first one looks. */
+  #sleep(delay: number): void {
+    const { room } = this.#place;
+    if (!(room.siblings(this.#place)?.isFirst(this) ?? true)) return;
+    room.alarms.set(this.#alarm, Math.min(performance.now() + delay, this.#latest));
+    this.#latest = Number.POSITIVE_INFINITY;
+  }
+
   #wakeIn(delay: number): void {
     this.#place.room.alarms.set(this.#alarm, performance.now() + delay);
   }
@@ -274,7 +291,8 @@ export class Search {
     if (!MOVES[old.at].includes(state.at))
       throw new Error(`search for a lock: illegal move from ${old.at} to ${state.at}`);
     this.#state = state;
+    const dueAt = this.#alarm.index < 0 ? Number.POSITIVE_INFINITY : this.#alarm.at;
     this.#place.room.alarms.clear(this.#alarm);
-    if (old.at === "parked") this.#place.room.unparked(this, this.#place);
+    if (old.at === "parked" && old.hold) this.#place.room.siblings(this.#place)?.remove(this, dueAt);
   }
 }

@@ -36,6 +36,7 @@ export class Subscriber {
   readonly #wanted: () => boolean;
   readonly #channels = new Map<string, Set<(message: string) => void>>();
   readonly #acknowledged = new Set<string>();
+  readonly #pending = new Map<string, Promise<void>>();
   #connection: SubscriberLike | null = null;
   #closed = false;
   #counted = true;
@@ -79,7 +80,7 @@ export class Subscriber {
   async ready(channel: string): Promise<void> {
     if (this.isReady(channel)) return;
     const connection = this.#open();
-    await pTimeout(this.#acknowledge(connection, [channel]), {
+    await pTimeout(this.#once(connection, channel), {
       milliseconds: this.#commands.replyTimeout,
       message: `SUBSCRIBE was not acknowledged within ${this.#commands.replyTimeout} ms`,
     });
@@ -102,6 +103,11 @@ export class Subscriber {
     if (this.#heard >= number || this.#connection !== connection || this.#closed) return;
     this.#drop();
     this.#open();
+  }
+
+  /** The probe may have failed for want of a connection: believe the count again when it can be believed. */
+  async recount(): Promise<void> {
+    if (!this.#counted && this.isReady(this.channel)) await this.#probe();
   }
 
   /** Closes the connection it opened. */
@@ -130,9 +136,12 @@ export class Subscriber {
       unref(connection);
       void this.#resubscribe(connection);
     });
-    connection.on("close", () => this.#acknowledged.clear());
+    // A connection that was replaced closes late: what its successor has acknowledged stays.
+    connection.on("close", () => {
+      if (this.#connection === connection) this.#acknowledged.clear();
+    });
     connection.on("end", () => {
-      if (this.#connection === connection) this.#connection = null;
+      if (this.#connection === connection) this.#drop();
     });
     return connection;
   }
@@ -147,13 +156,27 @@ export class Subscriber {
     }
   }
 
+  /** One SUBSCRIBE for a channel, however many callers begin to wait at the same time. */
+  #once(connection: SubscriberLike, channel: string): Promise<void> {
+    const pending = this.#pending.get(channel);
+    if (pending) return pending;
+    const work = this.#acknowledge(connection, [channel]).finally(() => {
+      if (this.#pending.get(channel) === work) this.#pending.delete(channel);
+    });
+    this.#pending.set(channel, work);
+    return work;
+  }
+
   async #acknowledge(connection: SubscriberLike, channels: readonly string[]): Promise<void> {
     await connection.subscribe(...channels);
     if (this.#connection !== connection) throw new Error("the subscriber connection was replaced");
     if (channels.includes(this.channel) && !this.#acknowledged.has(this.channel)) await this.#probe();
     if (connection.status !== "ready") throw new Error("the subscriber connection was lost again");
-    for (const channel of channels)
-      if (channel === this.channel || this.#channels.has(channel)) this.#acknowledged.add(channel);
+    for (const channel of channels) {
+      if (this.#channels.has(channel)) this.#acknowledged.add(channel);
+      // Its last listener left while SUBSCRIBE was on its way.
+      else connection.unsubscribe(channel).catch(() => {});
+    }
   }
 
   /** Is the number of receivers of our own PUBLISH to be believed? It decides whether dead waiters are seen at once. */
@@ -168,6 +191,7 @@ export class Subscriber {
     const connection = this.#connection;
     this.#connection = null;
     this.#acknowledged.clear();
+    this.#pending.clear();
     connection?.disconnect();
   }
 }

@@ -106,19 +106,21 @@ export class Turn implements Landlord {
     return true;
   }
 
-  revoked(id: string): void {
-    if (this.#state.at === "holding" && this.#state.hold.id === id) this.#state.tenure.lose("revoked");
+  /** Somebody took it away by force; perhaps before the answer that gave it was read. */
+  revoked(hold: Hold): void {
+    hold.isRevoked = true;
+    if (this.#state.at === "holding" && this.#state.hold === hold) this.#state.tenure.lose("revoked");
   }
 
   /** To the first caller, as it is or after a claim. */
   #handOut(hold: Hold, isDirect: boolean): void {
     const head = this.#place.line.first;
     const left = hold.validity.left();
-    if (!head || left <= 0) {
+    if (!head || left <= 0 || hold.isRevoked) {
       // Nobody wants it any more, or the message was read so late that somebody else may have it.
       this.#place.withdraw(hold);
       this.#seek();
-    } else if (isDirect ? hold.ttl >= head.terms.lease : isEnough(left, head.terms, this.#room.window)) {
+    } else if (isEnough(hold, head.terms, this.#room.window, isDirect)) {
       this.#give(hold, head);
     } else void this.#claim(hold, head);
   }
@@ -134,7 +136,7 @@ export class Turn implements Landlord {
     try {
       const [answer] = await this.kind.renew([claim], this.#room.window / 3);
       health.answered();
-      if (answer?.is === "renewed") {
+      if (answer?.is === "renewed" && !hold.isRevoked) {
         hold.renewed(sent, answer.ttl);
         if (waiter.settled) this.#handOut(hold, false);
         else this.#give(hold, waiter);

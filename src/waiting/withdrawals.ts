@@ -28,12 +28,15 @@ export class Withdrawals {
       this.#pending--;
       if (this.#pending === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
     };
+    const later = (): void => {
+      const at = performance.now() + backOff(failures++);
+      if (this.#commands.ended || at > until) done();
+      else this.#alarms.set(new Alarm(attempt), at);
+    };
     const attempt = (): void => {
-      kind.withdraw(hold).then(done, () => {
-        const at = performance.now() + backOff(failures++);
-        if (this.#commands.ended || at > until) done();
-        else this.#alarms.set(new Alarm(attempt), at);
-      });
+      // While the connection is away, tries would only pile up in it.
+      if (failures > 0 && this.#commands.isAway) later();
+      else kind.withdraw(hold).then(done, later);
     };
     attempt();
   }

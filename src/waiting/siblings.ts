@@ -1,0 +1,49 @@
+import { RECHECKS } from "../defaults.ts";
+import type { Search } from "./search.ts";
+
+/** Ids in one command: bounds its size, and how long the server works on it. */
+const GROUP = 500;
+
+/**
+ * The parked places of one client at one fair lock, in the order of the queue. Only the first one sleeps and looks
+ * again, and its re-check keeps the places of all: n places cost what one costs. Grants come in order, so the first is
+ * also the one whose message can be missing.
+ */
+export class Siblings {
+  readonly #places = new Set<Search>();
+
+  get isEmpty(): boolean {
+    return this.#places.size === 0;
+  }
+
+  isFirst(search: Search): boolean {
+    const [first] = this.#places;
+    return first === search;
+  }
+
+  /** A new place has the shortest patience: the first one must look before that is over, however far it stands. */
+  add(search: Search): void {
+    const [first] = this.#places;
+    this.#places.add(search);
+    first?.lookBefore(performance.now() + RECHECKS[1].period);
+  }
+
+  /** When the first goes, the next one looks when the first would have: there is a re-check in every period. */
+  remove(search: Search, dueAt: number): void {
+    const wasFirst = this.isFirst(search);
+    this.#places.delete(search);
+    const [next] = this.#places;
+    if (wasFirst) next?.lookBefore(Math.min(dueAt, performance.now() + RECHECKS[0].period));
+  }
+
+  /** Who looks again, and whose places each of them keeps: the first one with those behind it, and one for every 500. */
+  groups(): { readonly leader: Search; readonly others: string[] }[] {
+    const all = [...this.#places];
+    const groups = [];
+    for (let i = 0; i < all.length; i += GROUP) {
+      const [leader, ...rest] = all.slice(i, i + GROUP);
+      if (leader) groups.push({ leader, others: rest.flatMap((search) => search.queued?.id ?? []) });
+    }
+    return groups;
+  }
+}
