@@ -123,10 +123,9 @@ export class ScopedLock implements Lock {
     return this.#room.enter(this.#kind, this.name, request.terms, request.wait, request.signal);
   }
 
-  /** A longer lease extends what the scope holds; a shorter one never shortens it. A watchdog lease lasts anyway. */
+  /** A longer lease extends what the scope holds; a shorter one never shortens it, and none leaves it as it is. */
   async #lengthen(tenure: Tenure, request: Request): Promise<void> {
-    const lease = request.explicit ?? (tenure.terms.watchdog ? 0 : request.terms.lease);
-    if (lease > tenure.left()) await tenure.extend(lease);
+    if (request.explicit !== null && request.explicit > tenure.left()) await tenure.extend(request.explicit);
     this.#assertKept(tenure);
   }
 
