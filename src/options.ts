@@ -160,7 +160,7 @@ export function checkName(name: unknown): string {
 
 function checkObject(what: string, options: unknown, known: readonly string[]): object {
   if (options === undefined) return {};
-  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+  if (typeof options !== "object" || options === null || Array.isArray(options) || isSignal(options)) {
     throw refuse(TypeError, what, "options", "an object", options);
   }
   for (const key of Object.keys(options)) {
@@ -190,11 +190,13 @@ function refuse(
   wanted: string,
   received: unknown,
 ): Error {
-  const shown =
-    typeof received === "string"
-      ? quote(received)
-      : typeof received === "object" && received
-        ? "an object"
-        : String(received);
-  return new kind(`${what}: ${name} must be ${wanted}, received ${shown}`);
+  return new kind(`${what}: ${name} must be ${wanted}, received ${show(received)}`);
+}
+
+function show(value: unknown): string {
+  if (typeof value === "string") return quote(value);
+  if (typeof value === "function") return "a function";
+  if (Array.isArray(value)) return "an array";
+  if (isSignal(value)) return "an AbortSignal";
+  return typeof value === "object" && value !== null ? "an object" : String(value);
 }

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { LockError, quote } from "../errors.ts";
+import { LockError, LockLostError, quote } from "../errors.ts";
 import type { Lease } from "../lease/lease.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import { Turnstile } from "./turnstile.ts";
@@ -50,8 +50,11 @@ export class Scope {
     this.#hasEnded = true;
     await Promise.all(
       [...this.#leases].map((lease) => {
-        report(new LockError("LOCK_LEFT_BEHIND", lease.name, leftBehind(lease.name)));
-        return lease.unlock().catch(report);
+        // A lost lease was told as lost; it cannot be left behind any more.
+        if (lease.held) report(new LockError("LOCK_LEFT_BEHIND", lease.name, leftBehind(lease.name)));
+        return lease
+          .unlock()
+          .catch((error: unknown) => (error instanceof LockLostError ? undefined : report(error)));
       }),
     );
   }
