@@ -1,0 +1,96 @@
+import { Redis } from "ioredis";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { ClientClosedError, createLockClient } from "../../src/index.ts";
+import { testUrl } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+import { failure, lossOf } from "./observe.ts";
+import type { Subject } from "./subject.ts";
+
+/** How a client ends, and what it leaves to the others. */
+export function closing(subject: Subject): void {
+  describe("close", () => {
+    it("rejects waiters and new calls, and keeps nothing in Redis", async () => {
+      const { locks } = await subject.join();
+      const { name, mine } = subject.pair();
+      const lock = locks[subject.kind](name);
+      const lease = await mine.lock();
+      const waiters = [lock.lock(), lock.tryLock(60_000), lock.withLock(() => {})].map(failure);
+      await until(async () => (await subject.waiting(name)) > 0);
+      await locks.close();
+      for (const error of await Promise.all(waiters)) {
+        expect(error).toBeInstanceOf(ClientClosedError);
+        expect(error).toMatchObject({ code: "CLIENT_CLOSED", lockName: name });
+      }
+      for (const call of [() => lock.tryLock(), () => lock.lock(), () => lock.withLock(() => {})])
+        expect(await failure(call())).toBeInstanceOf(ClientClosedError);
+      await subject.untilWaiting(name, 0);
+      expect(lease.held).toBe(true);
+      await lease.unlock();
+    });
+
+    it("rejects those who wait behind a holder of the same client, and lets him finish", async () => {
+      const { locks } = await subject.join({ leaseTime: 300 });
+      const { name, theirs } = subject.pair();
+      const lock = locks[subject.kind](name);
+      const lease = await lock.lock();
+      const waiter = failure(lock.lock());
+      const closed = locks.close({ grace: 10_000 });
+      expect(await waiter).toBeInstanceOf(ClientClosedError);
+      const start = performance.now();
+      await until(() => performance.now() - start > 700); // past two leases: the watchdog still works
+      expect([lease.held, await theirs.tryLock()]).toEqual([true, null]);
+      await lease.unlock();
+      await closed;
+      expect(performance.now() - start).toBeLessThan(3_000); // not the whole grace
+      await (await theirs.lock({ wait: 1_000 })).unlock();
+    });
+
+    it("takes the lock away when the grace is over", async () => {
+      const { locks } = await subject.join();
+      const { name, theirs } = subject.pair();
+      const lease = await locks[subject.kind](name).lock();
+      const { signal } = lease;
+      const start = performance.now();
+      await locks.close({ grace: 100 });
+      expect(performance.now() - start).toBeGreaterThanOrEqual(99);
+      expect([await lossOf(signal), lease.held]).toEqual(["closed", false]);
+      await (await theirs.lock({ wait: 1_000 })).unlock();
+      expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", reason: "closed" });
+    });
+
+    it("with no grace releases at once", async () => {
+      const { locks } = await subject.join();
+      const { name, theirs } = subject.pair();
+      const lease = await locks[subject.kind](name).lock();
+      await locks.close({ grace: 0 });
+      expect(lease.held).toBe(false);
+      await (await theirs.lock({ wait: 1_000 })).unlock();
+    });
+
+    it("`await using` closes the client, its own connections, and nothing else", async () => {
+      const redis = new Redis(testUrl());
+      onTestFinished(() => redis.disconnect());
+      const duplicate = vi.spyOn(redis, "duplicate");
+      const { name, mine } = subject.pair();
+      const first = await mine.lock();
+      {
+        await using locks = createLockClient(redis);
+        const waiter = locks[subject.kind](name).lock();
+        await subject.untilWaiting(name, 1);
+        await first.unlock();
+        await (await waiter).unlock();
+      }
+      expect(duplicate.mock.results.length).toBe(1);
+      const subscriber = duplicate.mock.results[0]?.value as Redis;
+      await until(() => subscriber.status === "end");
+      expect([redis.status, await redis.ping()]).toEqual(["ready", "PONG"]);
+    });
+
+    it("can be called again, at the same time and later", async () => {
+      const { locks } = await subject.join();
+      await Promise.all([locks.close(), locks.close({ grace: 0 })]);
+      await locks.close();
+      await expect(locks.close({ grace: -1 })).rejects.toThrow(RangeError);
+    });
+  });
+}

@@ -1,0 +1,53 @@
+import { afterAll, afterEach, beforeAll, describe } from "vitest";
+import { aborting } from "./aborting.ts";
+import { borrowing } from "./borrowing.ts";
+import { closing } from "./closing.ts";
+import { disposal } from "./disposal.ts";
+import { events } from "./events.ts";
+import { exclusion } from "./exclusion.ts";
+import { extension } from "./extension.ts";
+import { inspection } from "./inspection.ts";
+import { leases } from "./leases.ts";
+import { loss } from "./loss.ts";
+import { names } from "./names.ts";
+import { races } from "./races.ts";
+import { scopes } from "./scopes.ts";
+import { strays } from "./strays.ts";
+import { type Kind, Subject, type Traits } from "./subject.ts";
+import { tokens } from "./tokens.ts";
+import { waiting } from "./waiting.ts";
+
+const THEMES = [
+  exclusion,
+  races,
+  names,
+  waiting,
+  aborting,
+  borrowing,
+  scopes,
+  strays,
+  leases,
+  extension,
+  loss,
+  disposal,
+  inspection,
+  events,
+  closing,
+];
+
+/**
+ * The contract that every lock kind keeps, on a real Redis. A new kind is a test file with this one line.
+ *
+ * @example describeLock("fairLock", { tokens: true, queues: true });
+ */
+export function describeLock(kind: Kind, traits: Traits): void {
+  describe(kind, () => {
+    const subject = new Subject(kind, traits);
+    beforeAll(subject.open);
+    afterEach(subject.leavesNothing);
+    afterAll(subject.close);
+
+    for (const theme of THEMES) theme(subject);
+    if (traits.tokens) tokens(subject);
+  });
+}

@@ -1,0 +1,55 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { isLockLost, LockLostError } from "../../src/index.ts";
+import { until } from "../support/until.ts";
+import { failure } from "./observe.ts";
+import type { Subject } from "./subject.ts";
+
+/** `await using` and `using` release, and tell of a loss in their own ways. */
+export function disposal(subject: Subject): void {
+  const deleteKey = (name: string) => subject.second.redis.del(subject.key(name));
+
+  describe("disposal", () => {
+    it("wraps a loss in a SuppressedError when the body failed too: isLockLost sees through it", async () => {
+      const { name, mine } = subject.pair();
+      const work = async (isFailing: boolean) => {
+        await using lease = await mine.lock();
+        await deleteKey(name);
+        if (isFailing) throw new Error(`a failure under ${lease.name}`);
+      };
+      const [wrapped, bare] = [await failure(work(true)), await failure(work(false))];
+      expect(wrapped).not.toBeInstanceOf(LockLostError);
+      expect(wrapped).toMatchObject({ suppressed: { message: `a failure under ${name}` } });
+      expect([isLockLost(wrapped), isLockLost(bare), isLockLost(new Error())]).toEqual([true, true, false]);
+    });
+
+    it("`await using` and `using` release what was kept", async () => {
+      const { mine, theirs } = subject.pair();
+      {
+        await using lease = await mine.tryLock();
+        expect(lease?.held).toBe(true);
+      }
+      await (await theirs.lock({ wait: 1_000 })).unlock();
+      {
+        using lease = await mine.tryLock(1_000);
+        expect(lease?.held).toBe(true);
+      }
+      await (await theirs.lock({ wait: 1_000 })).unlock();
+    });
+
+    it("goes to the error event from `using`, which cannot wait", async () => {
+      const { name, mine } = subject.pair();
+      const errors: Error[] = [];
+      const listener = (error: Error) => errors.push(error);
+      subject.first.locks.on("error", listener);
+      onTestFinished(() => void subject.first.locks.off("error", listener));
+      {
+        using lease = await mine.lock();
+        await deleteKey(lease.name);
+      }
+      await until(() => errors.length > 0);
+      expect(errors).toEqual([
+        expect.objectContaining({ code: "LOCK_LOST", lockName: name, reason: "gone" }),
+      ]);
+    });
+  });
+}

@@ -1,0 +1,114 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createLockClient } from "../../src/index.ts";
+import { Actor } from "../support/actor.ts";
+import { freshName, testUrl } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+import { Gate, Section } from "./observe.ts";
+import type { Subject } from "./subject.ts";
+
+/** At most one holder, whoever asks from wherever; and nobody is forgotten. */
+export function exclusion(subject: Subject): void {
+  describe("exclusion", () => {
+    it("gives the lock to one client at a time", async () => {
+      const { mine, theirs } = subject.pair();
+      const lease = await mine.lock();
+      expect([lease.held, lease.name, await theirs.tryLock()]).toEqual([true, mine.name, null]);
+      await lease.unlock();
+      expect(lease.held).toBe(false);
+      const next = await theirs.lock();
+      expect(await mine.tryLock()).toBe(null);
+      await next.unlock();
+    });
+
+    it("excludes two clients on one connection, and two callers of one lock object", async () => {
+      const { mine, name } = subject.pair();
+      const twin = createLockClient(subject.first.redis);
+      onTestFinished(() => twin.close({ grace: 0 }));
+      const lease = await mine.lock();
+      expect([await twin[subject.kind](name).tryLock(), await mine.tryLock()]).toEqual([null, null]);
+      await lease.unlock();
+    });
+
+    it("excludes two scopes that share a lock object", async () => {
+      const { mine } = subject.pair();
+      const section = new Section();
+      const scope = () =>
+        subject.first.locks.scope(async () => {
+          const outer = await mine.lock();
+          const inner = await mine.lock();
+          await section.visit();
+          await inner.unlock();
+          await section.visit();
+          await outer.unlock();
+        });
+      await Promise.all([scope(), scope(), mine.withLock(section.visit), scope()]);
+      expect(section).toMatchObject({ most: 1, visits: 7 });
+    });
+
+    it("excludes callers of several clients, and serves all of them", async () => {
+      const { mine, theirs } = subject.pair();
+      const section = new Section();
+      const locks = Array.from({ length: 40 }, (_, caller) => (caller % 2 === 0 ? mine : theirs));
+      await Promise.all(locks.map((lock) => lock.withLock(section.visit)));
+      expect(section).toMatchObject({ most: 1, visits: 40 });
+    });
+
+    it("excludes processes: nobody overlaps, nothing is lost, nobody is left out", async () => {
+      const name = subject.name();
+      const actors = await Promise.all([1, 2, 3].map(() => Actor.start({ url: testUrl() })));
+      onTestFinished(() => Promise.all(actors.map((actor) => actor.end())).then(() => {}));
+      const counterKey = freshName("counter");
+      const orders = { tasks: 3, rounds: 15, holdMs: 0, counterKey };
+      const reports = await Promise.all(
+        actors.map((actor) => actor.call("hammer", subject.kind, name, orders)),
+      );
+      const sum = (count: "acquisitions" | "overlaps" | "lost") =>
+        reports.reduce((total, report) => total + report[count], 0);
+      const counter = Number(await subject.first.redis.getdel(counterKey));
+      expect([sum("overlaps"), sum("lost"), sum("acquisitions"), counter]).toEqual([0, 0, 135, 135]);
+    });
+
+    it("never lets a second unlock release the next holder's lock", async () => {
+      const { name, mine, theirs } = subject.pair();
+      const lease = await mine.lock();
+      await lease.unlock();
+      const next = await theirs.lock();
+      await expect(lease.unlock()).resolves.toBeUndefined();
+      await expect(lease[Symbol.asyncDispose]()).resolves.toBeUndefined();
+      expect([next.held, await subject.first.redis.exists(subject.key(name))]).toEqual([true, 1]);
+      await next.unlock(); // rejects if it had been released
+    });
+
+    it("answers a double unlock by two callers at once with one release", async () => {
+      const { mine, theirs } = subject.pair();
+      const lease = await mine.lock();
+      const waiter = theirs.lock();
+      await subject.untilWaiting(mine.name, 1);
+      await Promise.all([lease.unlock(), lease.unlock()]);
+      const next = await waiter;
+      expect(next.held).toBe(true);
+      await next.unlock();
+    });
+
+    it("has no unlock of its own, and says what to keep", async () => {
+      const { mine } = subject.pair();
+      const misused = mine as unknown as { unlock(): void };
+      expect(() => misused.unlock()).toThrow(TypeError);
+      expect(() => misused.unlock()).toThrow(/keep the lease.*lease\.unlock\(\)/);
+    });
+
+    it("gives the lock on when its holder keeps it only in a body that fails", async () => {
+      const { mine, theirs } = subject.pair();
+      const gate = new Gate();
+      const failing = mine.withLock(async () => {
+        await gate.passed;
+        throw new Error("out of stock");
+      });
+      const waiter = theirs.withLock(() => "served");
+      await until(async () => (await subject.waiting(mine.name)) > 0);
+      gate.open();
+      await expect(failing).rejects.toThrow("out of stock");
+      expect(await waiter).toBe("served");
+    });
+  });
+}

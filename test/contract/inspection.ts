@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import { failure, lossOf } from "./observe.ts";
+import type { Subject } from "./subject.ts";
+
+/** What people can see of a lock, and how they take it away. */
+export function inspection(subject: Subject): void {
+  describe("inspection", () => {
+    it("shows a free lock", async () => {
+      const { mine } = subject.pair();
+      expect(await mine.inspect()).toEqual({ holder: null, token: 0, remaining: null, waiters: [] });
+      expect([await mine.isLocked(), await mine.forceUnlock()]).toEqual([false, false]);
+    });
+
+    it("shows the holder, his token and his time", async () => {
+      const { name, mine, theirs } = subject.pair();
+      const lease = await mine.lock({ lease: 20_000 });
+      const shown = await theirs.inspect();
+      expect(shown).toMatchObject({ token: lease.token, waiters: [] });
+      expect(shown.remaining).toBeGreaterThan(15_000);
+      expect(shown.remaining).toBeLessThanOrEqual(20_001); // Redis rounds
+      if (subject.queues) expect(shown.holder).toContain(subject.first.locks.id);
+      else expect(await subject.first.redis.hkeys(name)).toEqual([shown.holder]);
+      expect(await theirs.isLocked()).toBe(true);
+      await lease.unlock();
+      expect(await theirs.isLocked()).toBe(false);
+    });
+
+    it.runIf(subject.queues)("shows the waiters in order, and serves them in it", async () => {
+      const { name, mine } = subject.pair();
+      const parties = [await subject.join(), await subject.join(), await subject.join()];
+      const lease = await mine.lock();
+      const served: string[] = [];
+      const calls: Promise<void>[] = [];
+      for (const [waiting, party] of parties.entries()) {
+        calls.push(subject.of(party, name).withLock(() => void served.push(party.locks.id)));
+        await subject.untilWaiting(name, waiting + 1);
+      }
+      const ids = parties.map(({ locks }) => locks.id);
+      const { waiters } = await mine.inspect();
+      expect(waiters).toEqual(ids.map((id) => expect.stringContaining(id)));
+      await lease.unlock();
+      await Promise.all(calls);
+      expect(served).toEqual(ids);
+    });
+
+    it("forceUnlock frees the lock, and the holder learns of it at his next renewal", async () => {
+      const party = await subject.join({ leaseTime: 300 });
+      const { name, theirs } = subject.pair();
+      const lease = await subject.of(party, name).lock();
+      expect(await theirs.forceUnlock()).toBe(true);
+      const next = await theirs.lock({ wait: 1_000 });
+      expect(await lossOf(lease.signal)).toBe("taken");
+      await next.unlock();
+      expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
+    });
+
+    it("forceUnlock tells a holder who listens at once, where the protocol can", async () => {
+      const party = await subject.join({ leaseTime: 1_500 });
+      const { name, mine, theirs } = subject.pair();
+      const first = await mine.lock();
+      const waiter = subject.of(party, name).lock(); // has a subscriber now
+      await subject.untilWaiting(name, 1);
+      await first.unlock();
+      const lease = await waiter;
+      const { signal } = lease;
+      expect(await theirs.forceUnlock()).toBe(true);
+      expect(await lossOf(signal)).toBe(subject.queues ? "revoked" : "gone");
+      expect(lease.held).toBe(false);
+      expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
+      await (await theirs.lock({ wait: 1_000 })).unlock();
+    });
+
+    it("forceUnlock hands the lock to who waits for it", async () => {
+      const { name, mine, theirs } = subject.pair();
+      const lease = await mine.lock({ lease: 30_000 });
+      const waiter = theirs.lock();
+      await subject.untilWaiting(name, 1);
+      const forced = performance.now();
+      await mine.forceUnlock();
+      const next = await waiter;
+      expect(performance.now() - forced).toBeLessThan(1_000);
+      expect(next.held).toBe(true);
+      expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
+      expect(next.held).toBe(true);
+      await next.unlock();
+    });
+  });
+}

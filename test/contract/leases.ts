@@ -1,0 +1,132 @@
+import { describe, expect, it, vi } from "vitest";
+import { LockError, LockLostError } from "../../src/index.ts";
+import { until } from "../support/until.ts";
+import { failure, lossOf } from "./observe.ts";
+import type { Subject } from "./subject.ts";
+
+const LEASE = 300;
+
+/** When a lease ends, and what keeps it alive. */
+export function leases(subject: Subject): void {
+  /** Nothing is to happen until this moment, so there is no other condition to wait for. */
+  const pastFrom = (start: number, ms: number) => until(() => performance.now() - start > ms);
+
+  describe("leases", () => {
+    it("an explicit lease ends by itself although the process lives", async () => {
+      const { mine, theirs } = subject.pair();
+      const asked = performance.now();
+      const lease = await mine.lock({ lease: LEASE });
+      const { signal } = lease;
+      expect(await theirs.tryLock()).toBe(null);
+      expect(await lossOf(signal)).toBe("expired");
+      const ended = performance.now() - asked;
+      expect(ended).toBeGreaterThan(LEASE * 0.9);
+      expect(ended).toBeLessThan(LEASE * 3);
+      expect([lease.held, lease.remaining()]).toEqual([false, 0]);
+      expect(() => lease.assertHeld()).toThrow(LockLostError);
+      const next = await theirs.lock({ wait: 5_000 });
+      await expect(lease.unlock()).rejects.toMatchObject({ reason: "expired", lockName: mine.name });
+      await expect(lease.unlock()).resolves.toBeUndefined(); // told once
+      expect(next.held).toBe(true);
+      await next.unlock();
+    });
+
+    it("is over before Redis lets another in", async () => {
+      const { mine, theirs } = subject.pair();
+      const lease = await mine.lock({ lease: LEASE });
+      const next = await until(() => theirs.tryLock());
+      expect([lease.held, lease.signal.aborted]).toEqual([false, true]);
+      await next.unlock();
+    });
+
+    it("is over before Redis lets another in, also when no renewal is answered", async () => {
+      const party = await subject.join({ leaseTime: LEASE });
+      party.locks.on("error", () => {}); // the failed renewals
+      const { name, theirs } = subject.pair();
+      const lease = await subject.of(party, name).lock();
+      const { signal } = lease;
+      vi.spyOn(party.redis, "evalsha").mockReturnValue(new Promise(() => {}));
+      const next = await until(() => theirs.tryLock());
+      expect([lease.held, signal.aborted]).toEqual([false, true]);
+      expect(await lossOf(signal)).toBe("expired");
+      await next.unlock();
+    });
+
+    it("knows in its first statement that time has passed, before any timer could tell", async () => {
+      const { mine } = subject.pair();
+      const lease = await mine.lock({ lease: 60 });
+      const end = performance.now() + 61;
+      while (performance.now() < end); // the event loop is busy
+      expect(lease.held).toBe(false);
+      expect(() => lease.assertHeld()).toThrow(
+        expect.objectContaining({ code: "LOCK_LOST", reason: "expired" }),
+      );
+    });
+
+    it("the watchdog keeps a lease without end for more than four leases", async () => {
+      const party = await subject.join({ leaseTime: LEASE });
+      const { name, theirs } = subject.pair();
+      const lease = await subject.of(party, name).lock();
+      const start = performance.now();
+      expect(lease.remaining()).toBeLessThanOrEqual(LEASE);
+      let smallest = LEASE;
+      while (performance.now() - start < 4.5 * LEASE) {
+        expect(await theirs.tryLock()).toBe(null);
+        smallest = Math.min(smallest, lease.remaining());
+        await pastFrom(performance.now(), 5);
+      }
+      expect(smallest).toBeGreaterThan(0);
+      await lease.unlock();
+    });
+
+    it("the watchdog keeps a lease that was handed over", async () => {
+      const party = await subject.join({ leaseTime: LEASE });
+      const { name, mine, theirs } = subject.pair();
+      const first = await mine.lock();
+      const waiter = subject.of(party, name).lock();
+      await subject.untilWaiting(name, 1);
+      await first.unlock();
+      const lease = await waiter;
+      await pastFrom(performance.now(), 3 * LEASE);
+      expect([lease.held, await theirs.tryLock()]).toEqual([true, null]);
+      await lease.unlock();
+    });
+
+    it("`watchdog: true` renews an explicit lease, `watchdog: false` lets the default one end", async () => {
+      const party = await subject.join({ leaseTime: LEASE });
+      const [renewed, left] = [subject.name(), subject.name()].map((name) => subject.of(party, name));
+      const kept = await renewed?.lock({ lease: LEASE, watchdog: true });
+      const lost = await left?.lock({ watchdog: false });
+      const start = performance.now();
+      expect(lost && (await lossOf(lost.signal))).toBe("expired");
+      await pastFrom(start, 3 * LEASE);
+      expect(kept?.held).toBe(true);
+      await kept?.unlock();
+    });
+
+    it("maxHold ends a lease that the watchdog would keep", async () => {
+      const party = await subject.join({ leaseTime: LEASE });
+      const { name, theirs } = subject.pair();
+      const asked = performance.now();
+      const lease = await subject.of(party, name).lock({ maxHold: 500 });
+      expect(await lossOf(lease.signal)).toBe("expired");
+      const ended = performance.now() - asked;
+      expect(ended).toBeGreaterThan(490);
+      expect(ended).toBeLessThan(1_500);
+      await (await theirs.lock({ wait: 5_000 })).unlock();
+    });
+
+    it("an unlocked lease is not held, and its signal does not abort", async () => {
+      const { mine } = subject.pair();
+      const lease = await mine.lock();
+      expect(lease.remaining()).toBeGreaterThan(29_000);
+      expect(() => lease.assertHeld()).not.toThrow();
+      const { signal } = lease;
+      await lease.unlock();
+      expect([lease.held, lease.remaining(), signal.aborted]).toEqual([false, 0, false]);
+      const error = await failure(Promise.resolve().then(() => lease.assertHeld()));
+      expect(error).toBeInstanceOf(LockError);
+      expect(error).toMatchObject({ code: "LOCK_RELEASED", lockName: mine.name });
+    });
+  });
+}

@@ -1,0 +1,68 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { onTestFinished, vi } from "vitest";
+import { LockLostError, type LossReason } from "../../src/index.ts";
+import type { Party } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+
+/** Counts what one party sends: the commands on its connection, and the connections it opens beside it. */
+export function watchTraffic({ redis }: Party): { readonly commands: number; readonly connections: number } {
+  const send = vi.spyOn(redis, "sendCommand");
+  const duplicate = vi.spyOn(redis, "duplicate");
+  onTestFinished(() => {
+    send.mockRestore();
+    duplicate.mockRestore();
+  });
+  return {
+    get commands() {
+      return send.mock.calls.length;
+    },
+    get connections() {
+      return duplicate.mock.calls.length;
+    },
+  };
+}
+
+/** Counts who is inside a critical section. */
+export class Section {
+  /** The most that were inside at one time: 1 under a lock. */
+  most = 0;
+  visits = 0;
+  #inside = 0;
+
+  readonly visit = async (): Promise<void> => {
+    this.most = Math.max(this.most, ++this.#inside);
+    for (let turn = 0; turn < 5; turn++) await nextTurn();
+    this.#inside--;
+    this.visits++;
+  };
+}
+
+/** A promise that a test opens by hand. */
+export class Gate {
+  readonly passed: Promise<void>;
+  open: () => void = () => {};
+
+  constructor() {
+    this.passed = new Promise((resolve) => {
+      this.open = resolve;
+    });
+  }
+}
+
+/** Resolves with what a promise rejects with; rejects when it does not. */
+export async function failure(promise: Promise<unknown>): Promise<unknown> {
+  const none = Symbol();
+  const error = await promise.then(
+    () => none,
+    (error: unknown) => error,
+  );
+  if (error === none) throw new Error("Expected a rejection, but it resolved");
+  return error;
+}
+
+/** Waits until a lease's signal aborts, and answers why. */
+export async function lossOf(signal: AbortSignal): Promise<LossReason> {
+  await until(() => signal.aborted, { what: "the lease's signal to abort" });
+  if (signal.reason instanceof LockLostError) return signal.reason.reason;
+  throw new Error(`The signal aborted with ${signal.reason}`);
+}

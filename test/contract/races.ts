@@ -1,0 +1,59 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { describe, expect, it, vi } from "vitest";
+import { until } from "../support/until.ts";
+import { Gate } from "./observe.ts";
+import { seeded } from "./seed.ts";
+import type { Subject } from "./subject.ts";
+
+/** The moments at which a wake-up could be lost. */
+export function races(subject: Subject): void {
+  describe("wake-ups", () => {
+    it("are not lost: an unlock at any moment of a waiter's start is heard within a second", async () => {
+      const { mine, theirs } = subject.pair();
+      const { seed, next } = seeded();
+      const waits: number[] = [];
+      for (let trial = 0; trial < 60; trial++) {
+        const lease = await mine.lock();
+        const started = performance.now();
+        const waiter = theirs.lock();
+        const unlockAt = started + next() * 3;
+        while (performance.now() < unlockAt) await nextTurn();
+        await lease.unlock();
+        const granted = await waiter;
+        waits.push(performance.now() - started);
+        await granted.unlock();
+      }
+      expect(Math.max(...waits), `the longest wait in ms; HOLDFAST_SEED=${seed}`).toBeLessThan(1_000);
+    });
+
+    it("are not lost when they overtake the answer that the lock is held", async () => {
+      const party = await subject.join();
+      const { name, mine } = subject.pair();
+      const gate = new Gate();
+      const evalsha = party.redis.evalsha.bind(party.redis);
+      let busy = 0;
+      // The second "held" comes after the subscription: what it says is old when its waiter reads it.
+      vi.spyOn(party.redis, "evalsha").mockImplementation(async (...args: Parameters<typeof evalsha>) => {
+        const reply = await evalsha(...args);
+        if (Array.isArray(reply) && reply[0] === "held" && ++busy === 2) await gate.passed;
+        return reply;
+      });
+      const heard: string[] = [];
+      const duplicate = party.redis.duplicate.bind(party.redis);
+      vi.spyOn(party.redis, "duplicate").mockImplementation((options) =>
+        duplicate(options).on("message", (_, message) => heard.push(message)),
+      );
+      const lease = await mine.lock();
+      const waiter = subject.of(party, name).lock();
+      await until(() => busy === 2);
+      const before = heard.length;
+      await lease.unlock();
+      await until(() => heard.length > before, { what: "the wake-up to be read" });
+      const asked = performance.now();
+      gate.open();
+      const next = await waiter;
+      expect(performance.now() - asked).toBeLessThan(350); // the next look would come after 1.1 s at the earliest
+      await next.unlock();
+    });
+  });
+}

@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type LocalServer, launchServer } from "../../tools/redis.ts";
+import { Parties, type Party } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+import { failure, lossOf } from "./observe.ts";
+import type { Subject } from "./subject.ts";
+
+const CLOCK = "holdfast:clock";
+
+/** Every change of holder gives a larger number, whatever happens to the data, the clock or the holder. */
+export function tokens(subject: Subject): void {
+  describe("tokens", () => {
+    const parties = new Parties();
+    let server: LocalServer;
+    let first: Party;
+    let second: Party;
+    let tokens: number[];
+
+    beforeAll(async () => {
+      server = await launchServer();
+      first = await parties.join({ url: server.url });
+      second = await parties.join({ url: server.url });
+    });
+    afterAll(async () => {
+      await parties.close();
+      await server?.stop();
+    });
+    beforeEach(async () => {
+      tokens = [];
+      await first.redis.flushall();
+    });
+
+    /** Takes the lock and gives it back, and remembers the token. */
+    const visit = (party: Party) =>
+      subject.of(party, "orders").withLock(({ token }) => void tokens.push(token), { wait: 10_000 });
+    const expectGrowth = (count: number) => {
+      expect(tokens.length).toBe(count);
+      expect(tokens.every(Number.isSafeInteger)).toBe(true);
+      expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b)); // strictly
+    };
+
+    it("grow over passes in a process and grants between processes", async () => {
+      await Promise.all(Array.from({ length: 60 }, (_, n) => visit(n % 3 === 0 ? second : first)));
+      expectGrowth(60);
+    });
+
+    it("grow over expiries and releases by force", async () => {
+      const lock = subject.of(first, "orders");
+      for (let round = 0; round < 3; round++) {
+        const expired = await lock.lock({ lease: 30 });
+        tokens.push(expired.token);
+        await lossOf(expired.signal);
+        await visit(second);
+        const forced = await lock.lock({ wait: 5_000 });
+        tokens.push(forced.token);
+        await subject.of(second, "orders").forceUnlock();
+        await visit(second);
+        await failure(forced.unlock());
+      }
+      expectGrowth(12);
+    });
+
+    it("are the same for all who share a lease, and for both kinds of this protocol", async () => {
+      const lock = subject.of(first, "orders");
+      await lock.withLock(async ({ token }) => {
+        expect(token).toBeGreaterThan(0);
+        expect((await lock.inspect()).token).toBe(token);
+        for (const kind of ["lock", "fairLock"] as const)
+          expect(await first.locks[kind]("orders").withLock((lease) => lease.token)).toBe(token);
+      });
+    });
+
+    it("grow over FLUSHALL, with and without a holder", async () => {
+      await visit(first);
+      await first.redis.flushall();
+      await visit(second);
+      const lease = await subject.of(first, "orders").lock();
+      tokens.push(lease.token);
+      await first.redis.flushall();
+      await visit(second);
+      await failure(lease.unlock());
+      expectGrowth(4);
+    });
+
+    it("grow over an empty restart of the server", async () => {
+      for (let n = 0; n < 5; n++) await visit(first);
+      await server.restart();
+      for (const { redis } of [first, second]) await until(() => redis.status === "ready");
+      await visit(second);
+      await visit(first);
+      expectGrowth(7);
+    });
+
+    it("go on from the last one when the server's clock steps back", async () => {
+      const ahead = (Date.now() + 3_600_000) * 1_000;
+      await first.redis.set(CLOCK, ahead);
+      await visit(first);
+      expect(tokens[0]).toBe(ahead + 1);
+      for (let n = 0; n < 5; n++) await visit(n % 2 === 0 ? second : first);
+      expectGrowth(6);
+      expect(tokens.at(-1)).toBeLessThan(ahead + 100);
+    });
+
+    it("are reserved for passes: when the clock steps back, the next process is above all of them", async () => {
+      await first.redis.set(CLOCK, (Date.now() + 3_600_000) * 1_000);
+      for (let round = 0; round < 5; round++) {
+        const held = await subject.of(second, "orders").lock();
+        tokens.push(held.token);
+        const calls = Array.from({ length: 12 }, () => visit(first)); // more than it may pass
+        await until(async () => (await first.redis.zcard("holdfast:{orders}:queue")) > 0);
+        await held.unlock();
+        await Promise.all([...calls, visit(second)]);
+      }
+      expectGrowth(5 * 14);
+      expect(Number(await first.redis.get(CLOCK))).toBeGreaterThanOrEqual(tokens.at(-1) ?? 0);
+    });
+  });
+}

@@ -1,0 +1,119 @@
+import { describe, expect, it } from "vitest";
+import { type Lease, LockTimeoutError } from "../../src/index.ts";
+import { failure, watchTraffic } from "./observe.ts";
+import type { Subject } from "./subject.ts";
+
+/** Who waits, for how long, and what is left of him when he goes. */
+export function waiting(subject: Subject): void {
+  describe("waiting", () => {
+    it.each(["never waited", "waited before"])(
+      "tryLock() without wait asks once and is not queued (%s)",
+      async (how) => {
+        const name = subject.name();
+        const party = await subject.join();
+        const [mine, theirs] = [subject.of(subject.first, name), subject.of(party, name)];
+        const lease = await mine.lock();
+        if (how === "waited before") expect(await theirs.tryLock(50)).toBe(null); // it has a subscriber now
+        await subject.untilWaiting(name, 0);
+        const traffic = watchTraffic(party);
+        expect([await theirs.tryLock(), await theirs.tryLock(0), await theirs.tryLock({})]).toEqual([
+          null,
+          null,
+          null,
+        ]);
+        expect([traffic.commands, traffic.connections, await subject.waiting(name)]).toEqual([3, 0, 0]);
+        await lease.unlock();
+      },
+    );
+
+    // Every caller of the fair lock has a place of its own, and asks for it.
+    it.skipIf(subject.kind === "fairLock")(
+      "tryLock() sends nothing when its own client holds it",
+      async () => {
+        const { mine } = subject.pair();
+        const lease = await mine.lock();
+        const traffic = watchTraffic(subject.first);
+        expect([await mine.tryLock(), traffic.commands]).toEqual([null, 0]);
+        await lease.unlock();
+      },
+    );
+
+    it.each(["theirs", "mine"] as const)(
+      "tryLock(wait) answers null when the wait is over (%s)",
+      async (who) => {
+        const pair = subject.pair();
+        const lease = await pair.mine.lock();
+        const asked = performance.now();
+        expect(await pair[who].tryLock(150)).toBe(null);
+        const waited = performance.now() - asked;
+        expect(waited).toBeGreaterThanOrEqual(149);
+        expect(waited).toBeLessThan(1_000);
+        if (who === "theirs" || subject.queues) await subject.untilWaiting(pair.name, 0);
+        expect(lease.held).toBe(true);
+        await lease.unlock();
+      },
+    );
+
+    it("lock and withLock reject with LockTimeoutError when the wait is over", async () => {
+      const { name, mine, theirs } = subject.pair();
+      const lease = await mine.lock();
+      let ran = false;
+      const body = () => {
+        ran = true;
+      };
+      for (const call of [
+        () => theirs.lock({ wait: 60 }),
+        () => theirs.withLock(body, { wait: 60 }),
+        () => theirs.withLock({ wait: 60 }, body),
+      ]) {
+        const asked = performance.now();
+        const error = await failure(call());
+        expect(error).toBeInstanceOf(LockTimeoutError);
+        expect(error).toMatchObject({ code: "LOCK_TIMEOUT", lockName: name, wait: 60 });
+        expect(performance.now() - asked).toBeGreaterThanOrEqual(59);
+      }
+      expect(ran).toBe(false);
+      await subject.untilWaiting(name, 0);
+      await lease.unlock();
+    });
+
+    it("a waiter that gives up costs the others nothing", async () => {
+      const { name, mine, theirs } = subject.pair();
+      const third = subject.of(await subject.join(), name);
+      const lease = await mine.lock();
+      const impatient = theirs.tryLock(300);
+      await subject.untilWaiting(name, 1);
+      const patient = third.lock();
+      await subject.untilWaiting(name, 2);
+      expect(await impatient).toBe(null);
+      await lease.unlock();
+      const unlocked = performance.now();
+      const next = await patient;
+      expect(performance.now() - unlocked).toBeLessThan(1_000);
+      await next.unlock();
+    });
+
+    it("takes a lock that is free again without having been unlocked by anybody here", async () => {
+      const { name, mine, theirs } = subject.pair();
+      const lease = await mine.lock({ lease: 200 }); // left to run out
+      const asked = performance.now();
+      const next: Lease = await theirs.lock({ wait: 10_000 });
+      expect(performance.now() - asked).toBeLessThan(2_000);
+      expect([next.held, lease.held, next.name]).toEqual([true, false, name]);
+      await next.unlock();
+      await expect(lease.unlock()).rejects.toMatchObject({ code: "LOCK_LOST", reason: "expired" });
+    });
+
+    it("refuses a time unit and other bad arguments before anything is sent", async () => {
+      const { mine } = subject.pair();
+      const traffic = watchTraffic(subject.first);
+      const tryLock = mine.tryLock.bind(mine) as (...args: unknown[]) => Promise<unknown>;
+      await expect(tryLock(10, 60, "SECONDS")).rejects.toThrow(/milliseconds/);
+      await expect(tryLock(-1)).rejects.toThrow(RangeError);
+      await expect(tryLock(0, 9)).rejects.toThrow(/lease must be .* from 10 to 2\^31-1, received 9/);
+      await expect(tryLock({ leaseTime: 1_000 })).rejects.toThrow(TypeError);
+      await expect(tryLock({ signal: {} })).rejects.toThrow(TypeError);
+      expect(traffic.commands).toBe(0);
+    });
+  });
+}

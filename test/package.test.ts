@@ -1,0 +1,342 @@
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { freshName, testUrl } from "./support/fixture.ts";
+
+// The package as npm would publish it, in the hands of users: packed, unpacked, compiled against and run.
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const run = promisify(execFile);
+
+let temp: string;
+/** The paths in the tarball, without its top folder. */
+let packed: string[];
+
+beforeAll(async () => {
+  temp = await mkdtemp(join(tmpdir(), "holdfast-package-"));
+  const source = join(temp, "source");
+  // A copy: packing builds anew, and deletes what the other tests import.
+  const parts = (await readdir(root)).filter(
+    (name) => !/^(\.|node_modules$|dist$|coverage$)|\.tgz$/.test(name),
+  );
+  for (const part of parts) await cp(join(root, part), join(source, part), { recursive: true });
+  await symlink(join(root, "node_modules"), join(source, "node_modules"));
+  await npm(source, "pack", "--silent", "--offline", "--pack-destination", temp);
+
+  const tarball = (await readdir(temp)).find((name) => name.endsWith(".tgz"));
+  if (tarball === undefined) throw new Error("npm pack made no tarball");
+  await run("tar", ["-xzf", join(temp, tarball), "-C", temp]);
+  const entries = await readdir(join(temp, "package"), { recursive: true, withFileTypes: true });
+  packed = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(join(temp, "package/").length));
+});
+afterAll(() => rm(temp, { recursive: true, force: true }));
+
+/** npm as a user calls it: what the npm that runs the tests was told must not reach it. */
+function npm(cwd: string, ...args: string[]) {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
+  return run("npm", args, { cwd, env: { ...env, npm_config_update_notifier: "false" } });
+}
+
+describe("the tarball", () => {
+  it("has what users need, and nothing else", () => {
+    expect(packed).toEqual(
+      expect.arrayContaining([
+        "package.json",
+        "README.md",
+        "LICENSE",
+        "dist/index.js",
+        "dist/index.d.ts",
+        "lua/handoff/acquire.lua",
+        "lua/redisson/acquire.lua",
+      ]),
+    );
+    const known =
+      /^(dist\/.+\.(js|d\.ts)|lua\/\w+\/[\w-]+\.lua|docs\/.+\.md|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/;
+    expect(packed.filter((path) => !known.test(path))).toEqual([]);
+  });
+
+  it("imports nothing but Node.js, eventemitter3, p-timeout and itself", async () => {
+    const allowed = /^(node:[\w/]+|eventemitter3|p-timeout|\.\.?\/[\w./-]+)$/;
+    const specifier = /\b(?:from|import|require)\s*\(?\s*["']([^"'\n]+)["']/g;
+    const imported = new Set<string>();
+    for (const path of packed.filter((path) => path.startsWith("dist/"))) {
+      const text = await readFile(join(temp, "package", path), "utf8");
+      const code = text.replace(/^\s*(\/?\*|\/\/).*$/gm, ""); // examples in comments import ioredis
+      for (const [, name = ""] of code.matchAll(specifier)) imported.add(name);
+    }
+    expect([...imported].filter((name) => !allowed.test(name))).toEqual([]);
+    expect(imported).toContain("eventemitter3"); // the search finds something
+    expect(imported).toContain("p-timeout");
+  });
+});
+
+describe.each(["ioredis", "ioredis5"])("a consumer with %s", (alias) => {
+  let folder: string;
+
+  beforeAll(async () => {
+    folder = await consumer(alias);
+    await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", folder]).catch(
+      (error) => {
+        throw new Error(`The consumer does not compile:\n${error.stdout}`);
+      },
+    );
+  });
+
+  it("compiles what users write, and runs it", async () => {
+    const { stdout, stderr } = await node("main.js");
+    expect({ stdout: stdout.trim().split("\n"), stderr }).toEqual({ stdout: SAID, stderr: "" });
+  });
+
+  it("may require() it", async () => {
+    const { stdout } = await node("main.cjs");
+    expect(stdout.trim()).toBe("required true true");
+  });
+
+  const node = (file: string) =>
+    run(process.execPath, [file, testUrl(), freshName()], { cwd: folder, timeout: 15_000 });
+});
+
+/** An installed package, with this version of ioredis and a second copy of it. */
+async function consumer(alias: string): Promise<string> {
+  const folder = join(temp, `consumer-${alias}`);
+  const modules = join(folder, "node_modules");
+  await mkdir(join(modules, "@types"), { recursive: true });
+  await cp(join(temp, "package"), join(modules, "holdfast"), { recursive: true });
+  const installed = join(root, "node_modules");
+  for (const name of ["eventemitter3", "p-timeout", "@types/node", "undici-types"])
+    await symlink(join(installed, name), join(modules, name));
+  await symlink(join(installed, alias), join(modules, "ioredis"));
+  // A copy, so that it is another class with another type; its own dependencies are found beside it.
+  await cp(join(installed, alias), join(modules, "second-ioredis"), { recursive: true });
+  const { dependencies } = JSON.parse(await readFile(join(installed, alias, "package.json"), "utf8"));
+  for (const name of Object.keys(dependencies)) {
+    await mkdir(join(modules, name, ".."), { recursive: true });
+    await symlink(join(installed, name), join(modules, name));
+  }
+  const files = {
+    "package.json": '{ "type": "module" }',
+    "tsconfig.json": TSCONFIG,
+    "main.ts": MAIN,
+    "main.cjs": REQUIRE,
+  };
+  for (const [name, content] of Object.entries(files)) await writeFile(join(folder, name), content);
+  return folder;
+}
+
+const TSCONFIG = JSON.stringify({
+  compilerOptions: {
+    target: "ES2023",
+    lib: ["ES2023", "ESNext.Disposable"],
+    module: "NodeNext",
+    types: ["node"],
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    skipLibCheck: false,
+  },
+  files: ["main.ts"],
+});
+
+const REQUIRE = `
+const { createLockClient, LockError, ...others } = require("holdfast");
+const { Redis } = require("ioredis");
+const [url, name] = process.argv.slice(2);
+const redis = new Redis(url);
+const locks = createLockClient(redis);
+locks.lock(name).withLock((lease) => lease.held).then(async (held) => {
+  console.log("required", held, new others.LockTimeoutError(name, 5) instanceof LockError);
+  await locks.close();
+  redis.disconnect();
+});
+`;
+
+/** What MAIN prints. */
+const SAID = [
+  "await using: held true",
+  "await using: free false",
+  "null: somebody else holds it",
+  "using: held true",
+  "body first: 42 true",
+  "options first: forty-two",
+  "undefined members: true",
+  "isLockLost: true false",
+  "lost in an await using block: true",
+  "timeout: LOCK_TIMEOUT 50",
+  "abort: enough",
+  "second copy: true",
+  "events: acquire release",
+  "closed: CLIENT_CLOSED",
+];
+
+const MAIN = `
+import { Redis } from "ioredis";
+import { Redis as SecondRedis } from "second-ioredis";
+import {
+  ClientClosedError,
+  createLockClient,
+  type Inspection,
+  isLockLost,
+  type Lease,
+  type Lock,
+  type LockClient,
+  type LockClientOptions,
+  LockError,
+  LockLostError,
+  type LockOptions,
+  LockTimeoutError,
+  type LossReason,
+  type RedisLike,
+} from "holdfast";
+
+const [url = "", name = ""] = process.argv.slice(2);
+const say = (...words: unknown[]): void => console.log(words.join(" "));
+
+const redis = new Redis(url);
+const redis2 = new Redis(url, { maxRetriesPerRequest: 1 });
+const second = new SecondRedis(url);
+const locks: LockClient = createLockClient(redis);
+const others = createLockClient(redis2, { leaseTime: 5_000, grantWindow: undefined, connection: "own" });
+const lock: Lock = locks.lock(name);
+const other = others.fairLock(name);
+
+const told = new Set<string>();
+locks.on("acquire", ({ name, token, waited }) => {
+  const types: [string, number, number] = [name, token, waited];
+  told.add(types.length === 3 ? "acquire" : "nothing");
+});
+locks.once("release", (event) => void told.add(event.held >= 0 ? "release" : "nothing"));
+locks.on("wait", ({ holder }) => {
+  const known: "this client" | "unknown" = holder;
+  return known;
+});
+locks.on("lost", ({ error }: { error: LockLostError }) => {
+  const reason: LossReason = error.reason;
+  return reason;
+});
+const onError = (error: Error): void => console.error(error);
+locks.on("error", onError).off("error", onError);
+
+async function awaitUsing(): Promise<void> {
+  {
+    await using lease = await lock.tryLock(1_000);
+    if (!lease) throw new Error("busy");
+    lease.assertHeld();
+    say("await using: held", lease.held);
+  }
+  say("await using: free", await lock.isLocked());
+}
+
+async function awaitUsingNull(): Promise<void> {
+  await using held = await other.lock();
+  await using lease = await lock.tryLock(20);
+  // @ts-expect-error it may be null
+  const token = () => lease.token;
+  if (lease === null) say("null: somebody else holds it");
+  else say("both have it", lease.token, held.token, token);
+}
+
+async function justUsing(): Promise<void> {
+  using lease = await lock.tryLock({ wait: 100, lease: 1_000 });
+  const narrowed: Lease | null = lease;
+  say("using: held", narrowed?.held);
+}
+
+async function bodies(): Promise<void> {
+  const number: number = await lock.withLock(async (lease) => (lease.remaining() > 0 ? 42 : 0), { wait: 1_000 });
+  const inside: boolean = await lock.withLock(() => lock.isHeldHere());
+  say("body first:", number, inside);
+  const text: string = await lock.withLock({ wait: 1_000, watchdog: true }, () => "forty-two");
+  say("options first:", text);
+}
+
+async function undefinedMembers(maybe?: AbortSignal): Promise<void> {
+  const options: LockOptions = { wait: undefined, lease: undefined, watchdog: undefined, maxHold: undefined };
+  const lease = await lock.lock({ ...options, signal: maybe });
+  await lease.extend(60_000);
+  const inspection: Inspection = await lock.inspect();
+  say("undefined members:", inspection.holder !== null && inspection.token === lease.token);
+  await lease.unlock();
+}
+
+async function losing(): Promise<void> {
+  const lease = await lock.lock();
+  await other.forceUnlock();
+  const error: unknown = await lease.unlock().catch((error: unknown) => error);
+  say("isLockLost:", isLockLost(error), isLockLost(new Error("other")));
+  const wrapped: unknown = await (async () => {
+    await using lease = await lock.lock();
+    await other.forceUnlock();
+    throw new Error(\`the body failed, holding \${lease.name}\`);
+  })().catch((error: unknown) => error);
+  say("lost in an await using block:", isLockLost(wrapped) && !(wrapped instanceof LockError));
+}
+
+async function impatient(): Promise<void> {
+  await using _ = await other.lock();
+  try {
+    await lock.lock({ wait: 50 });
+  } catch (error) {
+    if (!(error instanceof LockTimeoutError)) throw error;
+    const code: string = error.code;
+    say("timeout:", code, error.wait);
+  }
+  const controller = new AbortController();
+  setTimeout(() => controller.abort("enough"), 20);
+  await lock.lock({ signal: controller.signal }).catch((reason: unknown) => say("abort:", reason));
+}
+
+async function secondCopy(): Promise<void> {
+  const likes: RedisLike[] = [redis, second];
+  const options: LockClientOptions = { connection: "own", localPasses: undefined };
+  await using clients = createLockClient(second, options);
+  say("second copy:", (await clients.lock(name).withLock((lease) => lease.held)) && likes.length === 2);
+}
+
+await awaitUsing();
+await awaitUsingNull();
+await justUsing();
+await bodies();
+await undefinedMembers();
+await losing();
+await impatient();
+await secondCopy();
+say("events:", ...[...told].sort());
+await Promise.all([locks.close({ grace: undefined }), others.close({ grace: 100 })]);
+await lock.lock().catch((error: unknown) => say("closed:", error instanceof ClientClosedError && error.code));
+for (const connection of [redis, redis2, second]) await connection.quit();
+
+/** Never called: what must not compile. */
+export async function refused(lease: Lease): Promise<void> {
+  // @ts-expect-error the lease is what is unlocked
+  await lock.unlock();
+  // @ts-expect-error no time unit
+  await lock.tryLock(10, 60, "SECONDS");
+  // @ts-expect-error an unknown option
+  await lock.tryLock({ wait: 10, leaseTime: 60 });
+  // @ts-expect-error a number of ms
+  await lock.lock({ wait: "1s" });
+  // @ts-expect-error a number of ms
+  await lock.tryLock("1s");
+  // @ts-expect-error options, not a number
+  await lock.lock(5);
+  // @ts-expect-error no body
+  await lock.withLock({ wait: 5 });
+  // @ts-expect-error no such event
+  locks.on("locked", () => {});
+  // @ts-expect-error that event has no number
+  locks.on("acquire", (count: number) => count);
+  // @ts-expect-error a client needs a connection
+  createLockClient("redis://127.0.0.1");
+  // @ts-expect-error no such option
+  createLockClient(redis, { lease: 5 });
+  // @ts-expect-error made by createLockClient only
+  lease.token = 5;
+  // @ts-expect-error null is none
+  await lock.lock({ signal: null });
+}
+`;
