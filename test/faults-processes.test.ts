@@ -15,7 +15,9 @@ afterAll(parties.close);
 
 /** Resolves when so many wait in the queue in Redis. */
 const queued = (name: string, count: number): Promise<unknown> =>
-  until(async () => (await here.locks.lock(name).inspect()).waiters.length === count, { what: `${count} waiters` });
+  until(async () => (await here.locks.lock(name).inspect()).waiters.length === count, {
+    what: `${count} waiters`,
+  });
 
 const timed = async <T>(work: Promise<T>): Promise<[T, number]> => {
   const start = performance.now();
@@ -93,7 +95,9 @@ describe("a holder", () => {
     const lease = await here.locks.lock(name).lock(); // somebody else has it now
     expect(lease.token).toBeGreaterThan(granted.token);
     actor.kill("SIGCONT");
-    const report = await until(() => actor.call("stopReport", granted.handle), { what: "the report of the stop" });
+    const report = await until(() => actor.call("stopReport", granted.handle), {
+      what: "the report of the stop",
+    });
     expect(report).toEqual({ heldAfterStop: false, abortedSoon: true });
     await lease.unlock();
     await actor.end();
@@ -109,7 +113,9 @@ describe("a holder", () => {
     const granted = await waiting;
     if (!granted) throw new Error("not acquired");
     // Granted by message it has the window of 3 s; the claim after 100 ms raises it to the whole lease.
-    await until(async () => ((await here.locks.lock(name).inspect()).remaining ?? 0) > 20_000, { what: "the claim" });
+    await until(async () => ((await here.locks.lock(name).inspect()).remaining ?? 0) > 20_000, {
+      what: "the claim",
+    });
     await actor.call("block", 5_000);
     expect(await actor.call("state", granted.handle)).toMatchObject({ held: true, aborted: false });
     expect((await here.locks.lock(name).inspect()).token).toBe(granted.token);
