@@ -84,7 +84,9 @@ describe("times", () => {
     "%s is refused as a grace, and the client stays open",
     async (value, shown, kind) => {
       const message = `Cannot close the lock client: ${GRACE}, received ${shown}`;
-      const other = createLockClient(new Redis({ port: 1, lazyConnect: true, retryStrategy: null }));
+      const dead = new Redis({ port: 1, lazyConnect: true, retryStrategy: null });
+      dead.on("error", () => {});
+      const other = createLockClient(dead);
       await refused(() => (other as unknown as Loose<LockClient>).close({ grace: value }), kind, message);
       // Open: it goes as far as the connection, which is dead.
       await expect(other.lock("x").tryLock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
