@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type LocalServer, launchServer } from "../tools/redis.ts";
+import { countCommands } from "./support/command-count.ts";
 import { freshName, Parties, type Party } from "./support/fixture.ts";
 import { trackUnhandled } from "./support/leaks.ts";
 import { TcpProxy } from "./support/tcp-proxy.ts";
@@ -65,6 +66,27 @@ describe("subscriber connections are cut", () => {
     await far.locks.close();
     await proxy.stop();
   });
+
+  it("a grant that is read after a re-check had told it changes nothing (RACE 3)", async () => {
+    const proxy = await TcpProxy.start(server);
+    const far = await parties.join({ url: proxy.url, client: { leaseTime: 4_000 } });
+    const held = await a.locks.lock(name).lock();
+    const waiting = far.locks.lock(name).lock();
+    await queued(1);
+    proxy.freeze("subscribers");
+    await held.unlock();
+    const lease = await waiting; // by its re-check
+    const count = await countCommands(a.redis);
+    const heard = new Promise<void>((resolve) => far.locks.once("renew", () => resolve()));
+    proxy.thaw(); // the message arrives now
+    await heard; // a claim, or the next renewal: later than the message
+    expect(await count.scripts()).toBeLessThanOrEqual(2);
+    expect((await a.locks.lock(name).inspect()).token).toBe(lease.token);
+    expect(lease.held).toBe(true);
+    await lease.unlock();
+    await far.locks.close();
+    await proxy.stop();
+  }, 30_000);
 
   it("a deaf one, still counted as a receiver, is replaced", async () => {
     const proxy = await TcpProxy.start(server);
