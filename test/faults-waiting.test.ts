@@ -112,6 +112,72 @@ describe("a lost subscription", () => {
   });
 });
 
+describe("fair places of one client", () => {
+  it("that lost their entries all look at once, one after the other", async () => {
+    const held = await a.locks.lock(name).lock();
+    const waiting = Array.from({ length: 6 }, async () => (await b.locks.fairLock(name).lock()).unlock());
+    await until(async () => (await waiters()) === 6, { what: "6 places" });
+    const began = performance.now();
+    await a.redis.flushall();
+    await Promise.all(waiting);
+    expect(performance.now() - began).toBeLessThan(3_500); // one re-check for each would take 9 s
+    await held.unlock().catch(() => {});
+  });
+
+  it("do not say that somebody holds it when Redis cannot be reached", async () => {
+    const proxy = await TcpProxy.start(server);
+    const far = await parties.join({ url: proxy.url });
+    const held = await a.locks.lock(name).lock();
+    const waiting = Array.from({ length: 3 }, () => far.locks.fairLock(name).tryLock(3_000));
+    await until(async () => (await waiters()) === 3, { what: "3 places" });
+    proxy.freeze();
+    for (const outcome of await Promise.allSettled(waiting)) {
+      expect(outcome).toMatchObject({ status: "rejected", reason: { code: "LOCK_UNAVAILABLE" } });
+    }
+    proxy.thaw();
+    await held.unlock();
+    await far.locks.close({ grace: 0 });
+    await proxy.stop();
+  });
+});
+
+describe("a listener that acts while it is told", () => {
+  it("does not cost the other callers their wait", async () => {
+    const party = await parties.join({ url: server.url, client: { replyTimeout: 600 } });
+    await (await a.locks.lock(name).lock()).unlock();
+    const held = await a.locks.lock(name).lock();
+    await party.locks.lock(name).tryLock(20); // opens the subscriber
+    const controller = new AbortController();
+    party.locks.once("wait", () => controller.abort(new Error("enough")));
+    const lock = party.locks.lock(name);
+    const calls = [lock.lock(), lock.lock({ signal: controller.signal }), lock.lock(), lock.lock()];
+    const outcomes = Promise.allSettled(calls.map((call) => call.then((lease) => lease.unlock())));
+    await expect(calls[1]).rejects.toThrow("enough");
+    const began = performance.now();
+    await until(() => performance.now() > began + 1_000, { what: "the time of a first command to be over" });
+    await held.unlock();
+    expect((await outcomes).map(({ status }) => status)).toEqual([
+      "fulfilled",
+      "rejected",
+      "fulfilled",
+      "fulfilled",
+    ]);
+  });
+});
+
+describe("close()", () => {
+  it("waits for the answer to a release that is on its way", async () => {
+    const party = await parties.join({ url: server.url });
+    const lease = await party.locks.lock(name).lock();
+    await a.redis.script("FLUSH"); // the release takes two commands now
+    const unlocked = lease.unlock();
+    await party.locks.close();
+    await party.redis.quit();
+    await unlocked;
+    expect(await a.redis.exists(`holdfast:{${name}}`)).toBe(0);
+  });
+});
+
 describe("one of many", () => {
   it.each(["lock", "redissonLock"] as const)(
     "%s: a key of another type does not cost the others their renewal",

@@ -53,9 +53,10 @@ local function enqueue(hold, patience, entry)
     redis.call("ZADD", queueKey, integer(math.max(tonumber(last or 0) + 1, nowMicros)), hold)
   end
   redis.call("HSET", waitersKey, hold, integer(nowMs + patience) .. " " .. entry)
-  if redis.call("PTTL", queueKey) < patience then
-    redis.call("PEXPIREAT", queueKey, integer(nowMs + patience))
-    redis.call("PEXPIREAT", waitersKey, integer(nowMs + patience))
+  for _, key in ipairs({ queueKey, waitersKey }) do
+    if redis.call("PTTL", key) < patience then
+      redis.call("PEXPIREAT", key, integer(nowMs + patience))
+    end
   end
 end
 

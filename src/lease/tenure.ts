@@ -189,5 +189,6 @@ export class Tenure {
   #settle(answer: RenewAnswer["is"]): void {
     if (answer !== "renewed") this.lose(answer);
     if (this.#loss) throw this.#loss;
+    if (answer !== "renewed") throw new LockLostError(this.name, answer);
   }
 }

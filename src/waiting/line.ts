@@ -77,15 +77,16 @@ export class Line {
 
   /** Redis answered, and the lock is not free: who would not wait is told so, the others wait on. */
   tellBusy(): void {
-    if (this.#unanswered === 0) return;
-    for (const waiter of this.#list) {
-      if (waiter.answerBy === Number.POSITIVE_INFINITY) continue;
-      waiter.answerBy = Number.POSITIVE_INFINITY;
-      this.#unanswered--;
-      if (performance.now() >= waiter.deadline) {
-        this.give(waiter, null);
-        continue;
-      }
+    // A listener may call or abort while it is told: in rounds, over copies of the list.
+    while (this.#unanswered > 0) for (const waiter of [...this.#list]) if (waiter.listed) this.#tell(waiter);
+  }
+
+  #tell(waiter: Waiter): void {
+    if (waiter.answerBy === Number.POSITIVE_INFINITY) return;
+    waiter.answerBy = Number.POSITIVE_INFINITY;
+    this.#unanswered--;
+    if (performance.now() >= waiter.deadline) this.give(waiter, null);
+    else {
       this.#keeper.alarms.set(waiter.alarm, waiter.deadline);
       this.#keeper.tellWait(this.#name, waiter);
     }

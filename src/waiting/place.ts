@@ -13,7 +13,7 @@ export class Place {
   readonly name: string;
   readonly room: Room;
   readonly line: Line;
-  readonly health = new Health();
+  readonly health: Health;
   readonly #turn: Turn;
   #unlisten: (() => void) | null = null;
 
@@ -22,6 +22,7 @@ export class Place {
     this.name = name;
     this.room = room;
     this.line = new Line(name, room);
+    this.health = room.siblings(this)?.health ?? new Health();
     this.#turn = turn;
   }
 

@@ -124,6 +124,11 @@ export class Room implements LineKeeper {
     this.#expected.delete(hold.id);
   }
 
+  /** A release that `close()` must see answered: its caller may end the connection right after. */
+  track<T>(release: Promise<T>): Promise<T> {
+    return this.#withdrawals.track(release);
+  }
+
   withdraw(kind: LockKind, hold: Hold, lease: number): void {
     this.#withdrawals.add(kind, hold, lease);
   }

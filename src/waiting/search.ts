@@ -15,7 +15,7 @@ type State =
 const MOVES: Record<State["at"], readonly State["at"][]> = {
   off: ["asking", "parked", "retrying"],
   asking: ["off", "asking", "subscribing", "parked", "retrying"],
-  subscribing: ["off", "asking"],
+  subscribing: ["off", "asking", "retrying"],
   parked: ["off", "asking"],
   retrying: ["off", "asking"],
 };
@@ -88,7 +88,7 @@ export class Search {
   #asked(hold: Hold, wakes: number, answer: AttemptAnswer): void {
     this.#place.health.answered();
     // RACE 4: granted by message before this reply was read. The grant counts, and the hold has its own end.
-    if (!this.#isAsking(hold)) return;
+    if (this.#state.at !== "asking" || this.#state.hold !== hold) return;
     hold.validity.answered(hold.sent, answer.at);
     if (answer.is === "owner") this.#own(hold, answer, true);
     else if (answer.is === "held") this.busy(hold, answer.ttl, answer.position, wakes);
@@ -121,7 +121,7 @@ export class Search {
     const { health, line, name } = this.#place;
     health.failed(error);
     // RACE 4 again: granted by message, so the reply is not needed.
-    if (!this.#isAsking(hold)) return;
+    if (this.#state.at !== "asking" || this.#state.hold !== hold) return;
     this.#place.withdraw(hold, lease);
     line.refuseAll(() => new LockUnavailableError(name, "the command failed", error), "unanswered");
     this.retry();
@@ -135,9 +135,15 @@ export class Search {
       if (this.#state.at === "subscribing") this.start();
     } catch (error) {
       if (this.#state.at !== "subscribing") return;
-      const { line, name } = this.#place;
-      line.refuseAll(() => new LockUnavailableError(name, "its release channel cannot be subscribed", error));
-      this.#stop();
+      const { line, name, health } = this.#place;
+      health.failed(error);
+      // A refusal is final. A lost connection is not: until it is back, asking again is all that can be done.
+      if (error instanceof Error && error.name === "ReplyError") {
+        line.refuseAll(
+          () => new LockUnavailableError(name, "its release channel cannot be subscribed", error),
+        );
+      }
+      this.retry();
     }
   }
 
@@ -191,14 +197,12 @@ export class Search {
   }
 
   #recheck(): void {
-    const { room } = this.#place;
-    if (!this.queued) {
-      this.start();
-      return;
+    const siblings = this.#place.room.siblings(this.#place);
+    if (!this.queued) this.start();
+    else if (!siblings) this.#look([]);
+    else if (siblings.isFirst(this)) {
+      for (const { leader, others } of siblings.groups()) leader.#look(others);
     }
-    const siblings = room.siblings(this.#place);
-    if (!siblings) this.#look([]);
-    else if (siblings.isFirst(this)) for (const { leader, others } of siblings.groups()) leader.#look(others);
   }
 
   /** Asks again for the queued hold; the places of `others` are kept by the same command. */
@@ -231,6 +235,8 @@ export class Search {
         } else if (answer.is === "gone") {
           void room.subscriber.selfTest();
           this.#place.forget(hold);
+          // What took this place may have taken those behind it: the next one looks at once.
+          this.#latest = performance.now();
           this.start();
         } else this.#look(others);
       },
@@ -270,10 +276,6 @@ export class Search {
     this.#nobody();
   }
 
-  #isAsking(hold: Hold): boolean {
-    return this.#state.at === "asking" && this.#state.hold === hold;
-  }
-
   /** Until the next look; of several places only the first one looks. */
   #sleep(delay: number): void {
     const { room } = this.#place;
@@ -291,7 +293,8 @@ export class Search {
     if (!MOVES[old.at].includes(state.at))
       throw new Error(`search for a lock: illegal move from ${old.at} to ${state.at}`);
     this.#state = state;
-    const dueAt = this.#alarm.index < 0 ? Number.POSITIVE_INFINITY : this.#alarm.at;
+    const dueAt = this.#alarm.index < 0 ? this.#latest : this.#alarm.at;
+    this.#latest = Number.POSITIVE_INFINITY;
     this.#place.room.alarms.clear(this.#alarm);
     if (old.at === "parked" && old.hold) this.#place.room.siblings(this.#place)?.remove(this, dueAt);
   }

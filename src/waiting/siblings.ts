@@ -1,4 +1,5 @@
 import { RECHECKS } from "../defaults.ts";
+import { Health } from "./health.ts";
 import type { Search } from "./search.ts";
 
 /** Ids in one command: bounds its size, and how long the server works on it. */
@@ -10,6 +11,8 @@ const GROUP = 500;
  * also the one whose message can be missing.
  */
 export class Siblings {
+  /** Only one of them asks, so what is known of Redis is known to all. */
+  readonly health = new Health();
   readonly #places = new Set<Search>();
 
   get isEmpty(): boolean {

@@ -184,7 +184,7 @@ export class Turn implements Landlord {
       else void this.#claim(hold, next);
     } else if (next && this.kind.yield && this.#place.isSubscribed)
       await this.#yield(hold, next, this.kind.yield);
-    else await this.#release(hold);
+    else await this.#room.track(this.#release(hold));
   }
 
   async #release(hold: Hold): Promise<void> {
@@ -220,11 +220,11 @@ export class Turn implements Landlord {
     } catch (error) {
       health.failed(error);
       this.#place.withdraw(old);
-      if (isWaiting()) {
-        this.#place.withdraw(hold, next.terms.lease);
-        this.#to({ at: "searching" });
-        this.search.retry();
-      }
+      // Granted by message already: the old hold ended as it should.
+      if (!isWaiting()) return;
+      this.#place.withdraw(hold, next.terms.lease);
+      this.#to({ at: "searching" });
+      this.search.retry();
       throw unconfirmed(old, error);
     }
     health.answered();

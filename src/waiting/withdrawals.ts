@@ -22,12 +22,8 @@ export class Withdrawals {
   /** `lease`: ms that the hold may live after its command is executed, which may be a reply timeout from now. */
   add(kind: LockKind, hold: { readonly id: string; readonly name: string }, lease: number): void {
     const until = performance.now() + this.#commands.replyTimeout + lease;
-    this.#pending++;
     let failures = 0;
-    const done = (): void => {
-      this.#pending--;
-      if (this.#pending === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
-    };
+    const done = this.#begin();
     const later = (): void => {
       const at = performance.now() + backOff(failures++);
       if (this.#commands.ended || at > until) done();
@@ -41,7 +37,20 @@ export class Withdrawals {
     attempt();
   }
 
-  /** Resolves when nothing is left to withdraw. */
+  /** A release whose answer is not there yet: `idle()` waits for it, too. */
+  track<T>(release: Promise<T>): Promise<T> {
+    return release.finally(this.#begin());
+  }
+
+  #begin(): () => void {
+    this.#pending++;
+    return () => {
+      this.#pending--;
+      if (this.#pending === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+    };
+  }
+
+  /** Resolves when nothing is left to withdraw or to release. */
   idle(): Promise<void> {
     if (this.#pending === 0) return Promise.resolve();
     return new Promise((resolve) => this.#whenIdle.push(resolve));
