@@ -70,10 +70,7 @@ export class Search {
   start(): void {
     const { kind, line, health } = this.#place;
     const head = line.first;
-    if (!head) {
-      this.#stop();
-      return;
-    }
+    if (!head) return void this.#stop();
     const hold = this.#place.newHold();
     const isQueueing = kind.queues && line.isPatient && this.#place.isSubscribed;
     const wakes = this.#wakes;
@@ -157,7 +154,7 @@ export class Search {
     this.#wakeIn(backOff(this.#place.health.failures));
   }
 
-  /** Waits for a wake-up, which our own release has just sent to everybody. */
+  /** Waits for a wake-up, which our own release has just sent. */
   parkForWake(): void {
     this.#park(null, RECHECKS[0].period, null, true);
   }
