@@ -5,7 +5,7 @@ import { createLockClient, type LockClientOptions } from "../src/index.ts";
 import { type LocalServer, launchServer } from "../tools/redis.ts";
 import type { LockKind } from "./support/actor-process.ts";
 import { freshName } from "./support/fixture.ts";
-import { keysWithoutTtl, trackUnhandled, type UnhandledTracker } from "./support/leaks.ts";
+import { connectionIds, keysWithoutTtl, trackUnhandled, type UnhandledTracker } from "./support/leaks.ts";
 import { TcpProxy } from "./support/tcp-proxy.ts";
 import { until } from "./support/until.ts";
 
@@ -24,13 +24,6 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** The ids of all connections of this type that the server has, our own view excepted. */
-async function clientIds(type: "normal" | "pubsub", redis = direct): Promise<number[]> {
-  const own = await redis.client("ID");
-  const list = String(await redis.call("CLIENT", "LIST", "TYPE", type));
-  return [...list.matchAll(/^id=(\d+)/gm)].map(([, id]) => Number(id)).filter((id) => id !== own);
-}
-
 describe("close()", () => {
   const EVENTS = ["close", "ready", "end", "error", "connect", "reconnecting", "message"];
   let proxy: TcpProxy;
@@ -40,7 +33,7 @@ describe("close()", () => {
   beforeEach(async () => {
     proxy = await TcpProxy.start(server);
     tracker = trackUnhandled();
-    connected = [...(await clientIds("normal")), ...(await clientIds("pubsub"))];
+    connected = [...(await connectionIds(direct, "normal")), ...(await connectionIds(direct, "pubsub"))];
   });
   afterEach(async () => {
     await tracker.assertNone();
@@ -65,12 +58,15 @@ describe("close()", () => {
     /** Nothing of the client is left, on the caller's object or at the server. */
     const isAlone = async (): Promise<void> => {
       expect(listeners()).toEqual(before);
-      await until(async () => (await clientIds("pubsub")).every((other) => connected.includes(other)), {
-        what: "the subscriber to go",
-      });
+      await until(
+        async () => (await connectionIds(direct, "pubsub")).every((other) => connected.includes(other)),
+        {
+          what: "the subscriber to go",
+        },
+      );
       await until(
         async () => {
-          const mine = (await clientIds("normal")).filter((other) => !connected.includes(other));
+          const mine = (await connectionIds(direct, "normal")).filter((other) => !connected.includes(other));
           return mine.length === 1 && mine[0] === id;
         },
         { what: "all connections but the caller's to go" },
@@ -117,7 +113,7 @@ describe("close()", () => {
     const name = freshName();
     const lease = await locks[kind](name).lock();
     const waiting = outcome(locks[kind](name).lock());
-    await until(async () => (await clientIds("pubsub")).length > 0);
+    await until(async () => (await connectionIds(direct, "pubsub")).length > 0);
     await locks.close({ grace: 0 });
     expect(await waiting).toMatchObject(closed);
     expect(await outcome(lease.unlock())).toMatchObject({ reason: "closed" });
@@ -136,7 +132,7 @@ describe("close()", () => {
     const other = await stranger(kind, name, (lock) => lock);
     const lease = await other.lock();
     const waiting = outcome(locks[kind](name).lock());
-    await until(async () => (await clientIds("pubsub")).length > 0);
+    await until(async () => (await connectionIds(direct, "pubsub")).length > 0);
     if (kind !== "redissonLock") await until(async () => (await other.inspect()).waiters.length === 1);
     await locks.close();
     expect(await waiting).toMatchObject(closed);
@@ -195,7 +191,7 @@ describe("close()", () => {
     );
     await begun;
     const waiting = outcome(lock.lock());
-    await until(async () => (await clientIds("pubsub")).length > 0);
+    await until(async () => (await connectionIds(direct, "pubsub")).length > 0);
     const closing = locks.close();
     expect(await waiting).toMatchObject(closed);
     finish();

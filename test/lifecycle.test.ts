@@ -8,6 +8,7 @@ import { createLockClient } from "../src/index.ts";
 import { type LocalServer, launchServer } from "../tools/redis.ts";
 import type { LockKind } from "./support/actor-process.ts";
 import { freshName } from "./support/fixture.ts";
+import { connectionIds } from "./support/leaks.ts";
 import { until } from "./support/until.ts";
 
 const KINDS: LockKind[] = ["lock", "fairLock", "redissonLock"];
@@ -24,13 +25,6 @@ afterAll(async () => {
   direct.disconnect();
   await server.stop();
 });
-
-/** The ids of all connections of this type that the server has, our own view excepted. */
-async function clientIds(type: "normal" | "pubsub", redis = direct): Promise<number[]> {
-  const own = await redis.client("ID");
-  const list = String(await redis.call("CLIENT", "LIST", "TYPE", type));
-  return [...list.matchAll(/^id=(\d+)/gm)].map(([, id]) => Number(id)).filter((id) => id !== own);
-}
 
 describe("a process", { timeout: 30_000 }, () => {
   /** Far beyond the time that a process needs to start, and far below every lease. */
@@ -79,7 +73,7 @@ describe("a process", { timeout: 30_000 }, () => {
     /** It has been told to wait, and its subscriber is open. */
     async waits(redis = direct): Promise<void> {
       const isParked = async () =>
-        this.stdout.includes("waiting") && (await clientIds("pubsub", redis)).length > 0;
+        this.stdout.includes("waiting") && (await connectionIds(redis, "pubsub")).length > 0;
       await until(isParked, { what: "the process to wait" }).catch((error) => {
         throw new Error(`${error.message}\n${this.stderr}`);
       });
@@ -195,6 +189,7 @@ describe("a process", { timeout: 30_000 }, () => {
         setTimeout(() => controller.abort("enough"), 200);
         console.log((await settled).filter(({ reason }) => reason === "enough").length);
         console.log(getEventListeners(signal, "abort").length);
+        await locks.close(); // the places are left in the background: what is sent behind QUIT would break it
         await redis.quit();
       `,
         kind,

@@ -37,6 +37,16 @@ export function activeResources(): Record<string, number> {
   return counts;
 }
 
+/** The ids of all connections of this type that the server has, our own view excepted. */
+export async function connectionIds(
+  redis: Pick<Redis, "client" | "call">,
+  type: "normal" | "pubsub",
+): Promise<number[]> {
+  const own = await redis.client("ID");
+  const list = String(await redis.call("CLIENT", "LIST", "TYPE", type));
+  return [...list.matchAll(/^id=(\d+)/gm)].map(([, id]) => Number(id)).filter((id) => id !== own);
+}
+
 /** The keys that match a glob pattern and would stay for ever, in order. The client must have no `keyPrefix`. */
 export async function keysWithoutTtl(redis: Pick<Redis, "scan" | "pttl">, pattern = "*"): Promise<string[]> {
   const found = new Set<string>(); // SCAN may name a key twice
