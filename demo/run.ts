@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
-import { countCommands } from "./connect.ts";
+import { countCommands } from "../tools/count-commands.ts";
 import { Crew, type Job } from "./crew.ts";
 import type { Way } from "./guards.ts";
 import type { Progress } from "./progress.ts";

@@ -1,6 +1,7 @@
 /** A worker process of the shop: it serves its share of the orders, all at a time. See crew.ts for the other end. */
 import { once } from "node:events";
-import { connect, countCommands } from "./connect.ts";
+import { countCommands } from "../tools/count-commands.ts";
+import { connect } from "./connect.ts";
 import type { Job, Report } from "./crew.ts";
 import { guards } from "./guards.ts";
 import { sellOne } from "./shop.ts";

@@ -1,0 +1,94 @@
+import { parseArgs } from "node:util";
+import { scenarios } from "./scenarios/all.ts";
+import type { Scenario } from "./scenarios/scenario.ts";
+
+/** What this run is to do. */
+export interface Wishes {
+  readonly scenarios: readonly Scenario[];
+  readonly rounds: number;
+  readonly seed: number;
+  readonly save: boolean;
+  /** A factor for every contender's warm-up. */
+  readonly warmUp: number;
+  readonly java: boolean;
+  /** Where CPU profiles go; null: none are made. */
+  readonly profile: string | null;
+}
+
+const HELP = `npm run bench -- [options]
+
+  --scenario <name>    only this one; may be given again; a * stands for anything
+  --contender <id>     only this one, besides the floors; may be given again
+  --rounds <n>         rounds of each contender (3)
+  --seed <n>           of all that is random
+  --quick              one short round of everything, to see that it works; nothing is saved
+  --profile <dir>      writes a CPU profile of every Node worker there
+  --no-save            prints, and leaves results and charts as they are
+  --list               the names of scenarios and contenders`;
+
+const QUICK = 500;
+
+/** Null: it was a question, and is answered. @throws Error for a name that is not known */
+export function readCommandLine(args: readonly string[]): Wishes | null {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      scenario: { type: "string", multiple: true, default: ["*"] },
+      contender: { type: "string", multiple: true, default: ["*"] },
+      rounds: { type: "string", default: "3" },
+      seed: { type: "string", default: `${Date.now() % 1_000_000}` },
+      quick: { type: "boolean", default: false },
+      profile: { type: "string" },
+      "no-save": { type: "boolean", default: false },
+      list: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help || values.list) {
+    process.stdout.write(`${values.help ? HELP : list()}\n`);
+    return null;
+  }
+  const chosen = scenarios
+    .filter(({ name }) => matches(name, values.scenario))
+    .map((scenario) => narrow(scenario, values.contender))
+    .filter(({ contenders }) => contenders.length > 0);
+  if (chosen.length === 0)
+    throw new Error(`Nothing to do: no such scenario or contender. There are:\n${list()}`);
+  return {
+    scenarios: values.quick ? chosen.map(hurry) : chosen,
+    rounds: values.quick ? 1 : Math.max(1, Number(values.rounds)),
+    seed: Number(values.seed),
+    save: !values.quick && !values["no-save"],
+    warmUp: values.quick ? 0.2 : 1,
+    java: !values.quick,
+    profile: values.profile ?? null,
+  };
+}
+
+function narrow(scenario: Scenario, wanted: readonly string[]): Scenario {
+  const isWanted = (id: string): boolean => id.startsWith("floor-") || matches(id, wanted);
+  return { ...scenario, contenders: scenario.contenders.filter(isWanted) };
+}
+
+/** A tenth of the size, and hardly any time. */
+function hurry(scenario: Scenario): Scenario {
+  const { load } = scenario;
+  if (load.is === "load") return load.times === null ? { ...scenario, duration: QUICK } : scenario;
+  return { ...scenario, load: { ...load, callers: load.callers / 10, watch: QUICK } };
+}
+
+function matches(name: string, patterns: readonly string[]): boolean {
+  return patterns.some((pattern) =>
+    new RegExp(`^${pattern.replace(/[^\w*-]/g, "\\$&").replaceAll("*", ".*")}$`).test(name),
+  );
+}
+
+function list(): string {
+  const names = [...new Set(scenarios.flatMap(({ contenders }) => contenders))];
+  return [
+    "scenarios:",
+    ...scenarios.map(({ name, about }) => `  ${name.padEnd(18)} ${about}`),
+    "contenders:",
+    ...names.map((name) => `  ${name}`),
+  ].join("\n");
+}

@@ -1,0 +1,65 @@
+import type { Contender } from "./contender.ts";
+
+/** All that are compared, in the order of tables and charts. Each loads its library when it is opened: workers start fast. */
+export const contenders: Readonly<Record<string, Contender>> = {
+  lock: {
+    title: "Holdfast lock",
+    waits: "hand-off",
+    open: async (url, place) => (await import("./holdfast.ts")).openLock(url, place),
+  },
+  "fair-lock": {
+    title: "Holdfast fairLock",
+    waits: "hand-off",
+    open: async (url, place) => (await import("./holdfast.ts")).openFairLock(url, place),
+  },
+  "redisson-lock": {
+    title: "Holdfast redissonLock",
+    waits: "broadcast",
+    open: async (url, place) => (await import("./holdfast.ts")).openRedissonLock(url, place),
+  },
+  "spin-1-128": {
+    title: "spin 1–128 ms",
+    waits: "spinning",
+    open: async (url, place) => (await import("./article-spin-locks.ts")).openSpin1To128(url, place),
+  },
+  "spin-80": {
+    title: "spin 80 ms",
+    waits: "spinning",
+    open: async (url, place) => (await import("./article-spin-locks.ts")).openSpin80(url, place),
+  },
+  "spin-10": {
+    title: "spin 10 ms",
+    waits: "spinning",
+    open: async (url, place) => (await import("./article-spin-locks.ts")).openSpin10(url, place),
+  },
+  redlock: {
+    title: "redlock",
+    waits: "polling",
+    open: async (url, place) => (await import("./redlock.ts")).openRedlock(url, place),
+  },
+  "redis-semaphore": {
+    title: "redis-semaphore",
+    waits: "polling",
+    open: async (url, place) => (await import("./redis-semaphore.ts")).openRedisSemaphore(url, place),
+  },
+  "simple-redis-mutex": {
+    title: "simple-redis-mutex",
+    waits: "broadcast",
+    open: async (url, place) => (await import("./simple-redis-mutex.ts")).openSimpleRedisMutex(url, place),
+  },
+  "node-redisson": {
+    title: "node-redisson",
+    waits: "broadcast",
+    open: async (url, place) => (await import("./node-redisson.ts")).openNodeRedisson(url, place),
+  },
+  "floor-pair": {
+    title: "floor: two scripts",
+    waits: "floor",
+    open: async (url, place) => (await import("./floor-pair.ts")).openFloorPair(url, place),
+  },
+  "floor-hop": {
+    title: "floor: a token's hop",
+    waits: "floor",
+    open: async (url, place) => (await import("./floor-hop.ts")).openFloorHop(url, place),
+  },
+};

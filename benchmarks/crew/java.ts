@@ -1,0 +1,54 @@
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { Calls, Player } from "./players.ts";
+
+// From build/benchmarks/crew to the sources.
+const FOLDER = fileURLToPath(new URL("../../../redisson/", import.meta.url));
+const CLASSPATH = `${FOLDER}target/classes:${FOLDER}target/dependency/*`;
+/** A JVM interprets at first; its figures count when the hot code is compiled. */
+const WARM_UP = 6_000;
+/**
+ * Without it the compilers of several JVMs fight over two cores: 4 processes x 4 callers reached 495 acquisitions/s after
+ * 5 s and 1 174 after 25 s, with it 1 631 after 5 s.
+ */
+const QUICK_COMPILER = "-XX:TieredStopAtLevel=1";
+
+/** The real Redisson. */
+export function javaPlayers(): Player[] {
+  const program = {
+    command: "java",
+    args: ["-Xmx512m", QUICK_COMPILER, "-cp", CLASSPATH, "holdfast.bench.Worker"],
+  };
+  const shared = { warmUp: WARM_UP, program, isJava: true, countAtServer };
+  return [
+    { id: "java-lock", title: "Redisson RLock (Java)", waits: "broadcast", ...shared },
+    { id: "java-fair-lock", title: "Redisson RFairLock (Java)", waits: "hand-off", ...shared },
+  ];
+}
+
+/**
+ * Compiles the Java worker, once.
+ *
+ * @returns why it cannot run; null when it can
+ */
+export function buildJava(): string | null {
+  const version = spawnSync("mvn", ["-version"], { encoding: "utf8" });
+  if (version.error) return "mvn is not installed";
+  const built = spawnSync("mvn", ["-q", "-B", "package"], { cwd: FOLDER, encoding: "utf8" });
+  return built.status === 0 ? null : `mvn package failed: ${built.stdout.trim().split("\n").at(-1)}`;
+}
+
+export function javaVersion(): string | null {
+  const { stderr } = spawnSync("java", ["-version"], { encoding: "utf8" });
+  return /version "([^"]+)"/.exec(stderr ?? "")?.[1] ?? null;
+}
+
+/**
+ * What Redisson sends, so that its scripts' own calls do not count: checked against MONITOR. The GET stands for a DEL:
+ * each unlock script reads the latch once, and each unlock deletes the latch afterwards.
+ */
+const SENT = ["evalsha", "eval", "script|load", "subscribe", "unsubscribe", "ping", "get"];
+
+function countAtServer(before: Calls, after: Calls): number {
+  return SENT.reduce((sum, command) => sum + (after.get(command) ?? 0) - (before.get(command) ?? 0), 0);
+}

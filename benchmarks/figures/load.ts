@@ -1,0 +1,51 @@
+import type { Done, Load } from "../workers/protocol.ts";
+import { handoffs, merge, sharesBySecond } from "./acquisitions.ts";
+import type { LoadFigures } from "./result.ts";
+import { jain, mean, median, percentile, pick, sum } from "./statistics.ts";
+
+const WAITS_KEPT = 100;
+
+/** The figures of one round. `from`, `until`: the time that counts, in µs; `redisCpu`: of the whole round, in µs. */
+export function loadFigures(
+  reports: readonly Done[],
+  load: Load,
+  round: { from: number; until: number; redisCpu: number; commands: number | null },
+): LoadFigures {
+  const all = merge(reports, load.tasks);
+  const counted = all.filter(({ acquired }) => acquired >= round.from && acquired < round.until);
+  const waits = Float64Array.from(counted, ({ acquired, asked }) => (acquired - asked) / 1_000).sort();
+  const { latencies, overlaps } = handoffs(all);
+  const handoff = Float64Array.from(latencies).sort();
+  const seconds = sharesBySecond(counted, round.from, round.until, load.tasks * reports.length);
+  const sent = round.commands ?? sum(reports.map(({ commands }) => commands));
+  // Figures of a lock that nobody got would look better than any.
+  if (counted.length === 0) throw new Error(nobody(reports));
+  const total = all.length;
+  const first = counted[0]?.acquired ?? 0;
+  const last = counted.at(-1)?.left ?? 0;
+  return {
+    is: "load",
+    // A drain ends when it is done; a loop is cut in the middle.
+    perSecond: counted.length / ((load.times === null ? round.until - round.from : last - first) / 1_000_000),
+    handoffMedian: handoff.length === 0 ? null : percentile(handoff, 0.5),
+    handoffP99: handoff.length === 0 ? null : percentile(handoff, 0.99),
+    waitMedian: percentile(waits, 0.5),
+    waitP99: percentile(waits, 0.99),
+    waitMax: percentile(waits, 1),
+    hold: mean(counted.map(({ acquired, left }) => (left - acquired) / 1_000)),
+    calls: sent === null ? null : sent / total,
+    redisCpu: round.redisCpu / total,
+    clientCpu: (sum(reports.map(({ cpu }) => cpu)) ?? 0) / total,
+    jain: seconds.length === 0 || load.names.length > 1 ? null : median(seconds.map(jain)),
+    overlaps,
+    timeouts: sum(reports.map(({ timeouts }) => timeouts)) ?? 0,
+    errors: sum(reports.map(({ errors }) => errors)) ?? 0,
+    messages: [...new Set(reports.flatMap(({ messages }) => messages))],
+    waits: pick(waits, WAITS_KEPT),
+  };
+}
+
+function nobody(reports: readonly Done[]): string {
+  const messages = [...new Set(reports.flatMap(({ messages }) => messages))];
+  return ["nobody got the lock", ...messages.slice(0, 1)].join(": ");
+}

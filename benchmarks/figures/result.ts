@@ -1,0 +1,79 @@
+import type { Waits } from "../contenders/contender.ts";
+
+/** One scenario of a run, as it is written to `results/<scenario>.json`. */
+export interface ScenarioResult {
+  readonly scenario: string;
+  /** What is measured, in a sentence. */
+  readonly about: string;
+  readonly seed: number;
+  readonly rounds: number;
+  readonly machine: Machine;
+  readonly entries: readonly Entry[];
+}
+
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly node: string;
+  readonly redis: string;
+  readonly java: string | null;
+  readonly date: string;
+}
+
+/** One contender in one scenario. */
+export interface Entry {
+  readonly id: string;
+  readonly title: string;
+  readonly waits: Waits;
+  /** Medians over the rounds, sums of overlaps, timeouts, errors and losses; without `waits`. Null when every round failed. */
+  readonly figures: Figures | null;
+  /** The rounds themselves, in the order in which they ran. */
+  readonly rounds: readonly Figures[];
+  /** Why rounds are missing, each reason once: a hang, a crash, "mvn is not installed". */
+  readonly trouble: readonly string[];
+}
+
+export type Figures = LoadFigures | StillFigures;
+
+/** Of callers in a closed loop. Null: not measured in this scenario. All latencies in ms. */
+export interface LoadFigures {
+  readonly is: "load";
+  readonly perSecond: number;
+  /** Release called → next holder running, of those who were waiting already. */
+  readonly handoffMedian: number | null;
+  readonly handoffP99: number | null;
+  readonly waitMedian: number;
+  readonly waitP99: number;
+  readonly waitMax: number;
+  /** Mean of release called − acquired. */
+  readonly hold: number;
+  /** Commands sent to Redis per acquisition; a script counts as one. */
+  readonly calls: number | null;
+  /** CPU time per acquisition in µs. */
+  readonly redisCpu: number;
+  readonly clientCpu: number;
+  /** Jain's index over the callers, median over the seconds: 1 = all got the same, 1/n = one got everything. */
+  readonly jain: number | null;
+  readonly overlaps: number;
+  readonly timeouts: number;
+  readonly errors: number;
+  readonly messages: readonly string[];
+  /** A few hundred waits of the round, evenly picked in ascending order, for the distribution. */
+  readonly waits: readonly number[];
+}
+
+/** Of callers that hold or wait while nothing happens. */
+export interface StillFigures {
+  readonly is: "still";
+  /** Commands sent to Redis in 10 s, a third of the default lease. */
+  readonly callsPerPeriod: number | null;
+  /** Shares of one core. */
+  readonly clientShare: number;
+  readonly redisShare: number;
+  /** Heap bytes of each caller, and Node timers of the process. */
+  readonly bytesEach: number;
+  readonly timers: number;
+  /** Held: locks that were lost. Parked: calls that ended although nothing was released. */
+  readonly lost: number;
+  readonly messages: readonly string[];
+}

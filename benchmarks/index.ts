@@ -1,0 +1,68 @@
+/** npm run bench: every contender in every scenario, in alternating rounds; then tables, results and charts. */
+import { fileURLToPath } from "node:url";
+import { Redis } from "ioredis";
+import { findRedis } from "../tools/redis.ts";
+import { readCommandLine, type Wishes } from "./command-line.ts";
+import { buildJava } from "./crew/java.ts";
+import { describeMachine } from "./machine.ts";
+import { drawCharts } from "./report/draw-charts.ts";
+import { Progress } from "./report/progress.ts";
+import { loadScenarios, saveScenario } from "./report/results.ts";
+import { printScenario } from "./report/table.ts";
+import { type Run, runScenario } from "./run.ts";
+
+// From build/benchmarks to the sources.
+const HERE = fileURLToPath(new URL("../../", import.meta.url));
+
+/** A peer may fail; these may not. */
+const OURS = ["lock", "fair-lock", "redisson-lock", "floor-pair", "floor-hop"];
+
+async function bench(wishes: Wishes, signal: AbortSignal): Promise<boolean> {
+  // Every round begins with FLUSHALL: only a server of our own will do.
+  delete process.env.REDIS_URL;
+  const server = await findRedis();
+  const redis = new Redis(server.url);
+  try {
+    const turns = wishes.scenarios.reduce(
+      (sum, { contenders }) => sum + contenders.length * wishes.rounds,
+      0,
+    );
+    const run: Run = {
+      redis,
+      url: server.url,
+      seed: wishes.seed,
+      rounds: wishes.rounds,
+      warmUp: wishes.warmUp,
+      signal,
+      profile: wishes.profile,
+      progress: new Progress(turns),
+      machine: await describeMachine(redis),
+      javaTrouble: wishes.java ? buildJava() : "not asked for",
+    };
+    let fine = true;
+    for (const scenario of wishes.scenarios) {
+      const result = await runScenario(scenario, run);
+      run.progress.clear();
+      printScenario(result);
+      if (wishes.save) await saveScenario(`${HERE}results`, result);
+      fine &&= result.entries.every(({ id, trouble }) => trouble.length === 0 || !OURS.includes(id));
+    }
+    if (wishes.save) await drawCharts(`${HERE}charts`, await loadScenarios(`${HERE}results`));
+    return fine;
+  } finally {
+    redis.disconnect();
+    await server.stop();
+  }
+}
+
+const interruption = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.once(signal, () => interruption.abort(new Error(`Interrupted by ${signal}`)));
+
+try {
+  const wishes = readCommandLine(process.argv.slice(2));
+  if (wishes && !(await bench(wishes, interruption.signal))) process.exitCode = 1;
+} catch (error) {
+  process.exitCode = 1;
+  process.stderr.write(`\n${error instanceof Error ? error.message : String(error)}\n`);
+}

@@ -1,0 +1,29 @@
+import { EventEmitter } from "node:events";
+import type { RedisLike } from "../../src/redis-like.ts";
+import { handoffLua } from "../../src/scripts/lua.generated.ts";
+
+/**
+ * A Redis that costs nothing: it says yes at once, to one holder at a time. What remains is the client's own work. For
+ * nothing else: the tests talk to a real one.
+ */
+export function instantRedis(): RedisLike {
+  const micros = (): number => Math.floor((performance.timeOrigin + performance.now()) * 1_000);
+  let token = micros();
+  const answers: Record<string, (args: readonly (string | number)[]) => unknown> = {
+    [handoffLua.acquire.sha]: () => ["owner", micros(), ++token, 30_000, 0],
+    [handoffLua.yield.sha]: () => ["owner", micros(), ++token, 30_000, 0],
+    [handoffLua.release.sha]: () => ["released", micros(), 0],
+    [handoffLua.probe.sha]: () => 1,
+  };
+  const redis = Object.assign(new EventEmitter(), {
+    status: "ready",
+    options: {},
+    evalsha: async (sha: string, _keys: number, ...args: (string | number)[]) => answers[sha]?.(args),
+    eval: async () => null,
+    subscribe: async () => 1,
+    unsubscribe: async () => 1,
+    disconnect: () => {},
+    duplicate: () => instantRedis(),
+  });
+  return redis as unknown as RedisLike;
+}

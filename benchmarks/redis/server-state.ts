@@ -1,0 +1,28 @@
+import type { Redis } from "ioredis";
+
+/** What the server says of itself at one moment. */
+export interface ServerState {
+  /** CPU time in µs, of all its threads. */
+  readonly cpu: number;
+  /** Calls of each command since the statistics were reset, those inside scripts included. */
+  readonly calls: ReadonlyMap<string, number>;
+}
+
+export async function serverState(redis: Redis): Promise<ServerState> {
+  const info = await redis.info("everything");
+  const seconds = (key: string): number => Number(new RegExp(`^${key}:([\\d.]+)`, "m").exec(info)?.[1] ?? 0);
+  const calls = new Map<string, number>();
+  for (const [, command = "", count] of info.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm))
+    calls.set(command, Number(count));
+  return { cpu: (seconds("used_cpu_user") + seconds("used_cpu_sys")) * 1_000_000, calls };
+}
+
+/** Empty, and with its statistics at zero, as for the first contender. */
+export async function wipe(redis: Redis): Promise<void> {
+  await redis.flushall();
+  await redis.config("RESETSTAT");
+}
+
+export async function serverVersion(redis: Redis): Promise<string> {
+  return /^redis_version:(\S+)/m.exec(await redis.info("server"))?.[1] ?? "unknown";
+}

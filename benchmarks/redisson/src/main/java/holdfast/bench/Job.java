@@ -1,0 +1,23 @@
+package holdfast.bench;
+
+import com.fasterxml.jackson.annotation.JsonProperty;
+
+/** The coordinator's first line. The fields are explained in workers/protocol.ts. */
+record Job(String contender, String url, int worker, int workers, long seed, Load load) {
+  record Load(
+      String is,
+      int tasks,
+      String[] names,
+      long hold,
+      long think,
+      Long[] leases,
+      @JsonProperty("wait") long patience,
+      Integer times) {
+    Load {
+      if (!"load".equals(is)) throw new IllegalArgumentException("only a load can be run here, not: " + is);
+    }
+  }
+
+  /** Every line after the first. */
+  record Word(@JsonProperty("do") String what, double until) {}
+}

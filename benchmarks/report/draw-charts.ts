@@ -1,0 +1,88 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Entry, ScenarioResult } from "../figures/result.ts";
+import { callsChart, type Size } from "./calls-chart.ts";
+import { loadOf, perSecondOf } from "./entries.ts";
+import { type Chart, renderSvg } from "./render-svg.ts";
+import { throughputChart } from "./throughput-chart.ts";
+import { waitChart } from "./wait-chart.ts";
+
+/** Processes × callers in each, as the names of the hot scenarios have them. */
+const SIZES = [
+  { processes: 2, callers: 1 },
+  { processes: 4, callers: 4 },
+  { processes: 12, callers: 4 },
+  { processes: 32, callers: 1 },
+] as const;
+
+/**
+ * Draws what there are results for into `dir`, which is made when missing:
+ *
+ * | file | from |
+ * |---|---|
+ * | throughput-hot.svg | hot-4x4 |
+ * | throughput-uncontended.svg | uncontended |
+ * | waits-hot.svg | hot-4x4 |
+ * | calls-by-processes.svg | hot-2x1, hot-4x4, hot-12x4, hot-32x1: two of them at least |
+ *
+ * @returns the paths of the files
+ */
+export async function drawCharts(dir: string, results: readonly ScenarioResult[]): Promise<string[]> {
+  const drawable = results.filter(({ entries }) => entries.some((entry) => perSecondOf(entry) > 0));
+  const charts = chartsOf(new Map(drawable.map((result) => [result.scenario, result])));
+  await mkdir(dir, { recursive: true });
+  const paths: string[] = [];
+  for (const [name, chart] of charts) {
+    const path = join(dir, `${name}.svg`);
+    await writeFile(path, renderSvg(name, chart));
+    paths.push(path);
+  }
+  return paths;
+}
+
+function chartsOf(results: ReadonlyMap<string, ScenarioResult>): Map<string, Chart> {
+  const charts = new Map<string, Chart>();
+  const hot = results.get("hot-4x4");
+  if (hot !== undefined) {
+    const floor = floorIn(hot);
+    charts.set(
+      "throughput-hot",
+      throughputChart("Acquisitions per second of one contended lock", hot, floor),
+    );
+    charts.set("waits-hot", waitChart("Time to wait for one contended lock", hot, idsIn(hot)));
+  }
+  const alone = results.get("uncontended");
+  if (alone !== undefined)
+    charts.set(
+      "throughput-uncontended",
+      throughputChart("Acquisitions per second without contention", alone, floorIn(alone)),
+    );
+  const sizes = sizesIn(results);
+  if (sizes.length > 1)
+    charts.set(
+      "calls-by-processes",
+      callsChart(
+        "Commands to Redis per acquisition, by number of processes",
+        "All callers want one lock and hold it for no time. A script counts as one command.",
+        sizes,
+      ),
+    );
+  return charts;
+}
+
+function sizesIn(results: ReadonlyMap<string, ScenarioResult>): Size[] {
+  return SIZES.flatMap(({ processes, callers }) => {
+    const result = results.get(`hot-${processes}x${callers}`);
+    return result === undefined ? [] : [{ processes, callers, result }];
+  });
+}
+
+/** One of the three spin locks stands for all. */
+function idsIn({ entries }: ScenarioResult): Set<string> {
+  const ids = entries.filter(({ waits }) => waits !== "floor").map(({ id }) => id);
+  return new Set(ids.filter((id) => id !== "spin-10" && id !== "spin-80"));
+}
+
+function floorIn(result: ScenarioResult): Entry | null {
+  return result.entries.find((entry) => entry.waits === "floor" && loadOf(entry) !== null) ?? null;
+}

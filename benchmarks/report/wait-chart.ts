@@ -1,0 +1,94 @@
+import type { Entry, ScenarioResult } from "../figures/result.ts";
+import { percentile } from "../figures/statistics.ts";
+import {
+  AXIS,
+  endLabel,
+  frame,
+  headerHeight,
+  lineStyle,
+  logAxis,
+  MUTED,
+  machineLine,
+} from "./chart-theme.ts";
+import { holdfastLast, loadRoundsOf } from "./entries.ts";
+import { inMs } from "./numbers.ts";
+import type { Chart } from "./render-svg.ts";
+
+const PLOT = 400;
+const LABELS = 225;
+const AXIS_LABELS = 62;
+/** The few hundred waits that are kept of each round say little beyond. */
+const LAST_PERCENT = 99;
+/** 0 has no place on a logarithmic axis. */
+const LEAST_MS = 0.01;
+
+interface Curve {
+  readonly entry: Entry;
+  /** [percent, ms] */
+  readonly points: readonly [number, number][];
+}
+
+/**
+ * How long acquisitions waited, a line for each contender: the quickest percent of them at the left, the slowest at the
+ * right. A lock that is fair is level; one that lets callers overtake each other is steep.
+ *
+ * @param ids those to show; more than ten can hardly be told apart
+ */
+export function waitChart(title: string, result: ScenarioResult, ids: ReadonlySet<string>): Chart {
+  const curves = result.entries
+    .filter((entry) => ids.has(entry.id) && loadRoundsOf(entry).some(({ waits }) => waits.length > 0))
+    .map(curveOf)
+    .sort(holdfastLast);
+  const rounds = result.rounds === 1 ? "One round" : `All ${result.rounds} rounds together`;
+  const lines = [
+    `${result.about}. ${rounds}; at the right, the ${LAST_PERCENT}th percentile.`,
+    machineLine(result.machine),
+  ];
+  const top = headerHeight(lines);
+  const all = curves.flatMap(({ points }) => points.map(([, ms]) => ms));
+  return {
+    height: top + PLOT + AXIS_LABELS,
+    option: {
+      ...frame(title, lines),
+      grid: { left: 72, right: LABELS, top, bottom: AXIS_LABELS, outerBoundsMode: "none" },
+      xAxis: {
+        type: "value",
+        max: 100,
+        interval: 10,
+        name: "percentile of acquisitions",
+        nameLocation: "middle",
+        nameGap: 32,
+        nameTextStyle: { color: MUTED },
+        axisLine: { lineStyle: { color: AXIS } },
+        axisLabel: { color: MUTED },
+        splitLine: { show: false },
+      },
+      yAxis: logAxis(all, (ms) => (ms < 1_000 ? `${ms} ms` : `${ms / 1_000} s`)),
+      series: curves.map((curve) => drawn(curve, curves)),
+    },
+  };
+}
+
+function curveOf(entry: Entry): Curve {
+  const ascending = Float64Array.from(loadRoundsOf(entry).flatMap(({ waits }) => waits)).sort();
+  const points = Array.from({ length: LAST_PERCENT }, (_, index): [number, number] => {
+    const percent = index + 1;
+    return [percent, Math.max(LEAST_MS, percentile(ascending, percent / 100))];
+  });
+  return { entry, points };
+}
+
+function drawn({ entry, points }: Curve, all: readonly Curve[]) {
+  const style = lineStyle(
+    entry,
+    all.map((curve) => curve.entry),
+  );
+  return {
+    type: "line" as const,
+    silent: true,
+    showSymbol: false,
+    data: [...points],
+    lineStyle: style,
+    ...endLabel(entry, `${entry.title}  ${inMs(points.at(-1)?.[1] ?? Number.NaN)}`),
+  };
+}

@@ -1,0 +1,95 @@
+import { LOAD, type Scenario } from "./scenario.ts";
+
+const HOLDFAST = ["lock", "fair-lock", "redisson-lock"];
+const SPINNING = ["spin-1-128", "spin-80", "spin-10"];
+const PEERS = ["redlock", "redis-semaphore", "simple-redis-mutex", "node-redisson"];
+const JAVA = ["java-lock", "java-fair-lock"];
+const ALL = [...HOLDFAST, ...SPINNING, ...PEERS, ...JAVA];
+
+/** One lock, P processes with T callers each, who want it again as soon as they have released it. */
+function hot(processes: number, tasks: number, hold = 0, contenders = ALL): Scenario {
+  return {
+    name: `hot-${processes}x${tasks}${hold > 0 ? `-hold-${hold}` : ""}`,
+    about: `One lock, ${processes} processes with ${tasks} ${tasks === 1 ? "caller" : "callers"} each, held for ${hold === 0 ? "no time" : `${hold} ms`}`,
+    processes,
+    load: { ...LOAD, tasks, hold },
+    duration: hold >= 100 ? 8_000 : 3_000,
+    contenders: ["floor-hop", ...contenders],
+  };
+}
+
+/** So many callers come at once, and each gets the lock once, for a millisecond. */
+function drain(callers: number, processes: number): Scenario {
+  return {
+    name: `drain-${callers}`,
+    about: `${callers} callers in ${processes} processes ask at the same moment; each holds the lock once, for 1 ms`,
+    processes,
+    load: { ...LOAD, tasks: callers / processes, hold: 1, times: 1, wait: 120_000 },
+    duration: 120_000,
+    contenders: ALL,
+  };
+}
+
+export const scenarios: readonly Scenario[] = [
+  {
+    name: "uncontended",
+    about: "One caller takes and releases a free lock, again and again",
+    processes: 1,
+    load: LOAD,
+    duration: 3_000,
+    contenders: ["floor-pair", ...ALL],
+  },
+  hot(2, 1),
+  hot(4, 4),
+  hot(12, 4),
+  // Thirty-two JVMs do not fit beside each other on two cores.
+  hot(32, 1, 0, [...HOLDFAST, ...SPINNING, ...PEERS]),
+  hot(4, 64),
+  hot(4, 4, 1),
+  hot(4, 4, 5),
+  hot(4, 4, 200),
+  {
+    name: "mixed-leases",
+    about: "One lock, 4 processes with 4 callers each, leases of 1, 5 and 30 s and for as long as it takes",
+    processes: 4,
+    load: { ...LOAD, tasks: 4, hold: 1, leases: [1_000, 5_000, 30_000, null] },
+    duration: 3_000,
+    contenders: ALL,
+  },
+  {
+    name: "many-locks",
+    about: "1 000 locks, 4 processes with 4 callers each, a random lock at every turn",
+    processes: 4,
+    load: { ...LOAD, tasks: 4, names: Array.from({ length: 1_000 }, (_, i) => `bench:${i}`) },
+    duration: 3_000,
+    contenders: ALL,
+  },
+  drain(10, 2),
+  drain(50, 5),
+  drain(200, 8),
+  drain(1_000, 8),
+  {
+    name: "wake-up",
+    about: "One lock, 2 processes with one caller each, held for 5 ms, then up to 20 ms of other work",
+    processes: 2,
+    load: { ...LOAD, hold: 5, think: 20 },
+    duration: 5_000,
+    contenders: ["floor-hop", ...ALL],
+  },
+  {
+    name: "held-leases",
+    about: "One process holds 10 000 locks and keeps them alive",
+    processes: 1,
+    load: { is: "held", callers: 10_000, watch: 20_000 },
+    duration: 60_000,
+    contenders: ["lock", "fair-lock", "redisson-lock", "redis-semaphore", "node-redisson"],
+  },
+  {
+    name: "parked-waiters",
+    about: "10 000 callers of one process wait for one lock that stays held",
+    processes: 1,
+    load: { is: "parked", callers: 10_000, watch: 5_000 },
+    duration: 60_000,
+    contenders: ["lock", "fair-lock", "redisson-lock", ...SPINNING, ...PEERS],
+  },
+];

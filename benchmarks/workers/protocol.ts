@@ -1,0 +1,90 @@
+// What the coordinator and a worker process, in Node or Java, say to each other: one JSON object a line over the worker's
+// stdin and stdout. Whatever else a library prints belongs on stderr.
+
+/** What a worker is to do. Sent once, as its first line; answered with `ready` when its connections are open. */
+export interface Job {
+  /** Its id in the registry. */
+  readonly contender: string;
+  readonly url: string;
+  /** This worker's number, 0 for the first, and how many there are. */
+  readonly worker: number;
+  readonly workers: number;
+  readonly seed: number;
+  readonly load: Load | Still;
+}
+
+/** Callers in a closed loop: each acquires, holds, releases, thinks, and begins again. */
+export interface Load {
+  readonly is: "load";
+  /** Callers in each process. */
+  readonly tasks: number;
+  /** Each acquisition takes one of them at random. */
+  readonly names: readonly string[];
+  /** ms to hold; 0: released in the same turn of the event loop. */
+  readonly hold: number;
+  /** ms between a release and the next attempt: at random from 0 to this; 0: at once. */
+  readonly think: number;
+  /** Each acquisition asks for one of these leases at random, in ms; null = as long as the work takes. */
+  readonly leases: readonly (number | null)[];
+  /** ms that a caller is willing to wait. */
+  readonly wait: number;
+  /** Acquisitions of each caller; null: until the time is up. */
+  readonly times: number | null;
+}
+
+/** Many callers of one process that do nothing for a while. What that costs is measured. */
+export interface Still {
+  /** held: each holds a lock of its own · parked: all wait for one lock that another client of the process holds. */
+  readonly is: "held" | "parked";
+  readonly callers: number;
+  /** ms to watch them. */
+  readonly watch: number;
+}
+
+/**
+ * "start": the callers begin, and stop asking at `until`, in µs of the system's monotonic clock (what process.hrtime and
+ * System.nanoTime read on Linux). "leave": close and exit.
+ */
+export type Word = { readonly do: "start"; readonly until: number } | { readonly do: "leave" };
+
+export type Report =
+  | { readonly is: "ready" }
+  /** A few times a second while callers run. */
+  | { readonly is: "progress"; readonly acquired: number }
+  | Done
+  | Stood
+  | { readonly is: "failed"; readonly why: string };
+
+/** The end of a Load. */
+export interface Done {
+  readonly is: "done";
+  /**
+   * Base64 of little-endian doubles, five for each acquisition: the caller's number in this process; which name; and in
+   * µs of the system's monotonic clock: asked, acquired, release called.
+   */
+  readonly samples: string;
+  /** Commands written to Redis from "start" on, on all connections, a script counts once; null: not counted here. */
+  readonly commands: number | null;
+  /** CPU time of this process from "start" on, in µs. */
+  readonly cpu: number;
+  readonly timeouts: number;
+  /** How many acquisitions or releases rejected, and the first few messages, each once. */
+  readonly errors: number;
+  readonly messages: readonly string[];
+}
+
+/** The end of a Still. */
+export interface Stood {
+  readonly is: "stood";
+  /** ms that they were watched, and what that cost: commands sent, CPU time of this process and of the server in µs. */
+  readonly watched: number;
+  readonly commands: number | null;
+  readonly cpu: number;
+  readonly redisCpu: number;
+  /** Heap bytes and Node timers for each caller. */
+  readonly bytesEach: number;
+  readonly timers: number;
+  /** Held: how many were not held any more at the end. Parked: how many calls ended although nothing was released. */
+  readonly lost: number;
+  readonly messages: readonly string[];
+}
