@@ -35,7 +35,7 @@ export async function runRound(scenario: Scenario, player: Player, stage: Stage)
 
   const isLoop = load.is === "load" && load.times === null;
   // Many processes do little each, and take longer until their code is compiled.
-  const warmUp = isLoop ? stage.warmUp * Math.max(1, scenario.processes / 4) : 0;
+  const warmUp = isLoop ? stage.warmUp * Math.max(2, scenario.processes) : 0;
   const assignment: Assignment = {
     program: player.program,
     processes: scenario.processes,

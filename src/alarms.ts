@@ -1,13 +1,20 @@
 import { TIMER_MAX } from "./defaults.ts";
 
 /** A time at which something must be done. Belongs to one place that sets and clears it. */
-export class Alarm {
-  readonly ring: () => unknown;
+export abstract class Alarm {
   /** When it rings on the monotonic clock, and where it stands in the heap (-1: not set). Only Alarms writes them. */
   at = Number.POSITIVE_INFINITY;
   index = -1;
 
+  abstract ring(): unknown;
+}
+
+/** An alarm that calls a function. */
+export class CallAlarm extends Alarm {
+  readonly ring: () => unknown;
+
   constructor(ring: () => unknown) {
+    super();
     this.ring = ring;
   }
 }

@@ -13,10 +13,15 @@ export interface LockKeys {
 const encode = (name: string): string => name.replace(/[%{}]/g, encodeURIComponent);
 const decode = (text: string): string => text.replace(/%(25|7B|7D)/g, decodeURIComponent);
 
-/** The keys of `lock` and `fairLock`. */
+let latest: { readonly name: string; readonly keys: LockKeys } | null = null;
+
+/** The keys of `lock` and `fairLock`. A lock that is used is used again: those of the last one are remembered. */
 export function lockKeys(name: string): LockKeys {
+  if (latest?.name === name) return latest.keys;
   const lock = `holdfast:{${encode(name)}}`;
-  return { lock, queue: `${lock}:queue`, waiters: `${lock}:waiters`, clock: "holdfast:clock" };
+  const keys = { lock, queue: `${lock}:queue`, waiters: `${lock}:waiters`, clock: "holdfast:clock" };
+  latest = { name, keys };
+  return keys;
 }
 
 /** The lock's name in a full key as a script sees it, prefix included. */

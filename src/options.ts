@@ -69,13 +69,17 @@ export interface Request {
 /** A client's options, checked and complete. */
 export type Settings = Required<{ [K in keyof LockClientOptions]: NonNullable<LockClientOptions[K]> }>;
 
-/** `what` begins every message: "Cannot lock 'order:42'". */
+/** What begins every message: "Cannot lock 'order:42'". A function where it is put together only when it is needed. */
+type What = string | (() => string);
+
+const LOCK_OPTIONS = ["wait", "lease", "watchdog", "maxHold", "signal"];
+
 export function checkLockOptions(
-  what: string,
+  what: What,
   options: unknown,
   defaults: { wait: number; leaseTime: number },
 ): Request {
-  const given = checkObject(what, options, ["wait", "lease", "watchdog", "maxHold", "signal"]);
+  const given = checkObject(what, options, LOCK_OPTIONS);
   const { wait, lease, watchdog, maxHold, signal } = given as LockOptions;
   checkTime(what, "wait", wait, 0, true);
   checkTime(what, "lease", lease, LEASE_MIN, false);
@@ -158,19 +162,19 @@ export function checkName(name: unknown): string {
   return name;
 }
 
-function checkObject(what: string, options: unknown, known: readonly string[]): object {
+function checkObject(what: What, options: unknown, known: readonly string[]): object {
   if (options === undefined) return {};
   if (typeof options !== "object" || options === null || Array.isArray(options) || isSignal(options)) {
     throw refuse(TypeError, what, "options", "an object", options);
   }
   for (const key of Object.keys(options)) {
     if (!known.includes(key))
-      throw new TypeError(`${what}: unknown option ${quote(key)}; known are ${known.join(", ")}`);
+      throw new TypeError(`${text(what)}: unknown option ${quote(key)}; known are ${known.join(", ")}`);
   }
   return options;
 }
 
-function checkTime(what: string, name: string, value: unknown, from: number, isInfinityFine: boolean): void {
+function checkTime(what: What, name: string, value: unknown, from: number, isInfinityFine: boolean): void {
   if (value === undefined || (isInfinityFine && value === Number.POSITIVE_INFINITY)) return;
   if (isWhole(value, from, TIMER_MAX)) return;
   const wanted = `a whole number of milliseconds from ${from} to 2^31-1${isInfinityFine ? ", or Infinity" : ""}`;
@@ -185,13 +189,15 @@ const isSignal = (value: unknown): boolean =>
 
 function refuse(
   kind: typeof TypeError | typeof RangeError,
-  what: string,
+  what: What,
   name: string,
   wanted: string,
   received: unknown,
 ): Error {
-  return new kind(`${what}: ${name} must be ${wanted}, received ${show(received)}`);
+  return new kind(`${text(what)}: ${name} must be ${wanted}, received ${show(received)}`);
 }
+
+const text = (what: What): string => (typeof what === "string" ? what : what());
 
 function show(value: unknown): string {
   if (typeof value === "string") return quote(value);

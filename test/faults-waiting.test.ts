@@ -91,7 +91,7 @@ describe("a lost subscription", () => {
     const [before] = await a.redis.hvals(`holdfast:{${name}}:waiters`);
     const [hold] = (await a.locks.lock(name).inspect()).waiters;
     const keys = ["", ":queue", ":waiters"].map((suffix) => `holdfast:{${name}}${suffix}`);
-    const args = [`${hold}`, "30000", "0", "again", "9000", "8", "", ""];
+    const args = [`${hold}`, "again 30000 9000 0", "3000 8 1 "];
     await a.redis.call("EVAL", lua.acquire.lua, "4", ...keys, "holdfast:clock", ...args);
     const [after] = await a.redis.hvals(keys[2] ?? "");
     expect(after?.split(" ").slice(1)).toEqual(before?.split(" ").slice(1));

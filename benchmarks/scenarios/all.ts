@@ -80,7 +80,7 @@ export const scenarios: readonly Scenario[] = [
     name: "held-leases",
     about: "One process holds 10 000 locks and keeps them alive",
     processes: 1,
-    load: { is: "held", callers: 10_000, watch: 20_000 },
+    load: { is: "held", callers: 10_000, watch: 30_000 },
     duration: 60_000,
     contenders: ["lock", "fair-lock", "redisson-lock", "redis-semaphore", "node-redisson"],
   },

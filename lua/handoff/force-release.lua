@@ -2,19 +2,17 @@
 --
 -- KEYS  lock, queue, waiters, clock
 -- ARGV  none
--- RETURNS { 1 = somebody held it, now µs }
+-- RETURNS { 1 = somebody held it }
 -- INVARIANTS  Starts a new chain (`since`): to the old holder his release is "gone" or "taken", never "released".
 
 -- @include shared
 
-local owner = redis.call("HMGET", lockKey, "hold", "channel")
-if not owner[1] then
-  return { 0, nowMicros }
+local hold, _, _, channel = owner()
+if not hold then
+  return { 0 }
 end
-if not grantNext(nil, nil) then
-  redis.call("DEL", lockKey)
+handOver(nil)
+if channel ~= "" then
+  redis.pcall("PUBLISH", channel, table.concat({ "revoked", hold, lockKey }, " "))
 end
-if owner[2] ~= "" then
-  redis.pcall("PUBLISH", owner[2], table.concat({ "revoked", owner[1], lockKey }, " "))
-end
-return { 1, nowMicros }
+return { 1 }

@@ -7,8 +7,6 @@
 
 -- @include shared
 
-local owner = redis.call("HMGET", lockKey, "hold", "token")
-if not owner[1] then
-  return { "", 0, 0, unpack(redis.call("ZRANGE", queueKey, 0, 999)) }
-end
-return { owner[1], tonumber(owner[2]), redis.call("PTTL", lockKey), unpack(redis.call("ZRANGE", queueKey, 0, 999)) }
+local hold, token = owner()
+local remaining = hold and call("PTTL", lockKey) or 0
+return { hold or "", token or 0, remaining, unpack(call("ZRANGE", queueKey, 0, 999)) }

@@ -5,21 +5,19 @@
 -- RETURNS for each lock: "renewed" | "gone" | "taken", ttl ms (0 unless renewed)
 -- INVARIANTS  Never shortens a TTL (R2), so a copy that comes after an extension does no harm.
 
-local time = redis.call("TIME")
-local nowMs = math.ceil((time[1] * 1000000 + time[2]) / 1000)
 local answers = {}
 for i, lockKey in ipairs(KEYS) do
   local hold, ttl = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
   -- A key of another type is somebody else's doing; it must not cost the other locks of this call their renewal.
-  local owner = redis.pcall("HGET", lockKey, "hold")
+  local value = redis.pcall("GET", lockKey)
   local answer, left = "taken", 0
-  if owner == hold then
+  if type(value) == "string" and string.match(value, "^%S+") == hold then
     answer, left = "renewed", redis.call("PTTL", lockKey)
     if left < ttl then
-      redis.call("PEXPIREAT", lockKey, string.format("%.0f", nowMs + ttl))
+      redis.call("PEXPIRE", lockKey, ttl)
       left = ttl
     end
-  elseif not owner then
+  elseif not value then
     answer = "gone"
   end
   answers[2 * i - 1], answers[2 * i] = answer, left

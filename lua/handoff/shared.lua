@@ -1,68 +1,96 @@
 -- Included by the scripts of the hand-off protocol that may change the holder. docs/protocol.md tells the whole.
 --
--- lock     hash, expires with the hold: hold, token, since, channel
+-- lock     string "<hold> <token> <since> <channel>", expires with the hold
 --          since = token of the first hold of the unbroken chain of releases, yields and leaves
 --          channel = where the holder's client listens, empty when it is not subscribed
 -- queue    sorted set: waiting hold -> ticket
 -- waiters  hash: waiting hold -> "<deadline ms> <grant ttl ms> <local passes> <1 = receivers count> <channel>"
 -- clock    string: the last fencing token given, passes included; the only key without a TTL
 local lockKey, queueKey, waitersKey, clockKey = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local call = redis.call
+local nowMicros, nowMs
 
--- R5: TIME stands before every write.
-local time = redis.call("TIME")
-local nowMicros = time[1] * 1000000 + time[2]
-local nowMs = math.ceil(nowMicros / 1000)
+-- R5: called before the first write. Who only ends a hold that nobody waits for needs no time.
+local function tellTime()
+  local time = call("TIME")
+  nowMicros = time[1] * 1000000 + time[2]
+  nowMs = math.ceil(nowMicros / 1000)
+end
 
+-- All the digits of it. Writing out a number of 16 digits is slow, so tokens stay texts wherever nobody calculates.
 local function integer(number)
   return string.format("%.0f", number)
+end
+
+-- The hold that owns the lock, its token, its `since` and its channel; nothing when the lock is free.
+local function owner()
+  local value = call("GET", lockKey)
+  if not value then
+    return nil
+  end
+  local hold, token, since, channel = string.match(value, "^(%S+) (%d+) (%d+) (.*)$")
+  if not hold then
+    error("WRONGTYPE the key of the lock holds something else")
+  end
+  return hold, token, since, channel
 end
 
 -- Makes `hold` the owner. The token never goes back, not over FLUSHALL, a lost replica or an empty restart, because
 -- it follows the server's clock; and never repeats when that clock steps back, because it follows the last one too.
 -- The grantee's passes are reserved, so that they have tokens of their own without asking.
 local function own(hold, channel, ttl, passes, since)
-  local last = tonumber(redis.call("GET", clockKey) or 0)
-  local token = math.max(last + 1, nowMicros)
-  redis.call("HSET", lockKey, "hold", hold, "token", integer(token), "since", since or integer(token),
-    "channel", channel)
-  redis.call("PEXPIREAT", lockKey, integer(nowMs + ttl))
-  redis.call("SET", clockKey, integer(token + passes))
-  return token
+  local token = nowMicros
+  local last = tonumber(call("SET", clockKey, integer(token + passes), "GET") or 0)
+  if last >= token then
+    token = last + 1
+    call("SET", clockKey, integer(token + passes))
+  end
+  local text = integer(token)
+  call("SET", lockKey, table.concat({ hold, text, since or text, channel }, " "), "PX", ttl)
+  return text
 end
 
 -- R2: a TTL is only ever raised. Returns what is left.
 local function raise(ttl)
-  local left = redis.call("PTTL", lockKey)
-  if left >= ttl then
+  local left = call("PTTL", lockKey)
+  if left >= tonumber(ttl) then
     return left
   end
-  redis.call("PEXPIREAT", lockKey, integer(nowMs + ttl))
+  call("PEXPIRE", lockKey, ttl)
   return ttl
 end
 
--- Queues `hold`, or moves its deadline when it is queued already. HDEL is a write that a full Redis does not refuse
--- (R5): a place that was given is kept. A client that hears nothing at the moment gives no entry; the old one stands.
-local function enqueue(hold, patience, entry)
-  if redis.call("ZSCORE", queueKey, hold) then
-    if entry == "" then
-      entry = string.gsub(redis.call("HGET", waitersKey, hold) or "", "^%d+ ", "")
-    end
-    redis.call("HDEL", waitersKey, hold)
-  else
-    local last = redis.call("ZRANGE", queueKey, -1, -1, "WITHSCORES")[2]
-    redis.call("ZADD", queueKey, integer(math.max(tonumber(last or 0) + 1, nowMicros)), hold)
-  end
-  redis.call("HSET", waitersKey, hold, integer(nowMs + patience) .. " " .. entry)
+-- Writes what is to be known of a queued hold. Both keys outlive the furthest deadline; for up to twice the patience,
+-- so that not everybody who queues has to raise their TTL.
+local function describe(hold, patience, entry)
+  call("HSET", waitersKey, hold, integer(nowMs + patience) .. " " .. entry)
   for _, key in ipairs({ queueKey, waitersKey }) do
-    if redis.call("PTTL", key) < patience then
-      redis.call("PEXPIREAT", key, integer(nowMs + patience))
+    if call("PTTL", key) < tonumber(patience) then
+      call("PEXPIRE", key, 2 * patience)
     end
   end
 end
 
+-- Queues a new hold. A copy of the command finds it there, and leaves it where it is.
+local function enqueue(hold, patience, entry)
+  local last = call("ZRANGE", queueKey, -1, -1, "WITHSCORES")[2]
+  call("ZADD", queueKey, "NX", math.max(tonumber(last or 0) + 1, nowMicros), hold)
+  describe(hold, patience, entry)
+end
+
+-- Moves the deadline of a hold that is queued. HDEL is a write that a full Redis does not refuse (R5): a place that was
+-- given is kept. A client that hears nothing at the moment names no channel; what it said before stands.
+local function keep(hold, patience, entry, channel)
+  if channel == "" then
+    entry = string.gsub(call("HGET", waitersKey, hold) or "", "^%d+ ", "")
+  end
+  call("HDEL", waitersKey, hold)
+  describe(hold, patience, entry)
+end
+
 -- Gives the lock to the first live waiter and tells him. Returns his hold and TTL; `me` when that is the caller's own
--- hold (nothing is written for it); nothing when nobody waits (the lock's hash may then name a waiter that is gone:
--- the caller deletes or overwrites it).
+-- hold (nothing is written for it); nothing when nobody waits (the lock may then name a waiter that is gone: the caller
+-- deletes or overwrites it).
 --
 -- R5: the head is taken off before anything else is written. Redis refuses a script's first write when it must
 -- (READONLY, MISCONF, NOREPLICAS), so the script ends there with nothing done; memory it refuses only to writes that
@@ -70,20 +98,20 @@ end
 -- after all writes that its message speaks of, and cannot fail the script: nobody is told of a grant that did not happen.
 local function grantNext(since, me)
   while true do
-    local hold = redis.call("ZPOPMIN", queueKey)[1]
+    local hold = call("ZPOPMIN", queueKey)[1]
     if not hold then
       return nil
     end
-    local entry = redis.call("HGET", waitersKey, hold)
-    redis.call("HDEL", waitersKey, hold)
+    local entry = call("HGET", waitersKey, hold)
+    call("HDEL", waitersKey, hold)
     if hold == me then
       return me
     end
-    local deadline, ttl, passes, counts, channel = string.match(entry or "", "^(%d+) (%d+) (%d+) ([01]) (.*)$")
+    local deadline, ttl, passes, counts, channel = string.match(entry or "", "^(%d+) (%d+) (%d+) ([01]) (.+)$")
     if deadline and tonumber(deadline) >= nowMs then
-      local token = own(hold, channel, tonumber(ttl), tonumber(passes), since)
+      local token = own(hold, channel, ttl, passes, since)
       local receivers = redis.pcall("PUBLISH", channel, table.concat({
-        "grant", integer(token), integer(nowMicros), ttl, hold, lockKey }, " "))
+        "grant", token, integer(nowMicros), ttl, hold, lockKey }, " "))
       -- No receiver: that client is gone, the next waiter overwrites it. An error proves nothing, nor does the count
       -- of a client whose own messages are not counted.
       if type(receivers) ~= "number" or receivers > 0 or counts == "0" then
@@ -93,14 +121,23 @@ local function grantNext(since, me)
   end
 end
 
+-- Ends the owner's hold: to the first live waiter, with `since`, or to nobody.
+local function handOver(since)
+  if call("EXISTS", queueKey) == 1 then
+    tellTime()
+    if grantNext(since, nil) then
+      return
+    end
+  end
+  call("DEL", lockKey)
+end
+
 -- What became of a hold that no longer owns the lock. `since` <= token < the owner's token: it ended by its own
 -- release, yield or leave, so this is a copy of a command that was executed before.
-local function ended(token, owner)
-  if not owner[1] then
-    return { "gone", nowMicros, tonumber(redis.call("GET", clockKey) or 0) }
+local function ended(token, ownersToken, since)
+  if not ownersToken then
+    return { "gone", call("GET", clockKey) or 0 }
   end
-  if tonumber(owner[3]) <= token and token < tonumber(owner[2]) then
-    return { "released", nowMicros, 0 }
-  end
-  return { "taken", nowMicros, 0 }
+  token = tonumber(token)
+  return { tonumber(since) <= token and token < tonumber(ownersToken) and "released" or "taken", 0 }
 end

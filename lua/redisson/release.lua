@@ -2,19 +2,17 @@
 --
 -- KEYS  1 the lock   2 the unlock latch of this request
 -- ARGV  1 owner   2 release channel   3 ms that the latch lives
--- RETURNS { "released" | "gone" | "taken", now µs, 0 }
+-- RETURNS { "released" | "gone" | "taken", 0 }
 -- INVARIANTS  The latch makes a second copy of the command answer what the first one did. DEL comes first and is not
 --         refused by a full Redis; PUBLISH comes last and cannot undo it.
 
-local time = redis.call("TIME")
-local nowMicros = time[1] * 1000000 + time[2]
 if redis.call("EXISTS", KEYS[2]) == 1 then
-  return { "released", nowMicros, 0 }
+  return { "released", 0 }
 end
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 then
-  return { redis.call("EXISTS", KEYS[1]) == 1 and "taken" or "gone", nowMicros, 0 }
+  return { redis.call("EXISTS", KEYS[1]) == 1 and "taken" or "gone", 0 }
 end
 redis.call("DEL", KEYS[1])
 redis.call("SET", KEYS[2], 1, "PX", ARGV[3])
 redis.pcall("PUBLISH", ARGV[2], "0")
-return { "released", nowMicros, 0 }
+return { "released", 0 }

@@ -1,4 +1,6 @@
 import { LockError, quote } from "../errors.ts";
+import type { Events } from "../events.ts";
+import { checkExtension } from "../options.ts";
 import type { Tenure } from "./tenure.ts";
 
 /**
@@ -49,25 +51,18 @@ export interface Lease {
   [Symbol.dispose](): void;
 }
 
-/** How a handle leaves its tenure. */
-export interface HandleExit {
-  /** Leaves the tenure; called once. */
-  leave(): Promise<void>;
-  /** Where the failure of a `using` goes. */
-  report(error: unknown): void;
-  /** Checks the argument of `extend`. */
-  check(ms: number): void;
-}
-
 /** One user's handle on a tenure: a re-entered lock has several with the same token and signal. */
 export class LeaseHandle implements Lease {
   readonly #tenure: Tenure;
-  readonly #exit: HandleExit;
+  readonly #events: Events;
+  readonly #leave: (() => Promise<void>) | null;
   #unlocking: Promise<void> | null = null;
 
-  constructor(tenure: Tenure, exit: HandleExit) {
+  /** `events`: where the failure of a `using` goes. `leave`: how to leave the tenure; null: as who has entered it. */
+  constructor(tenure: Tenure, events: Events, leave: (() => Promise<void>) | null) {
     this.#tenure = tenure;
-    this.#exit = exit;
+    this.#events = events;
+    this.#leave = leave;
   }
 
   get name(): string {
@@ -96,14 +91,14 @@ export class LeaseHandle implements Lease {
   }
 
   async extend(ms: number): Promise<void> {
-    this.#exit.check(ms);
+    checkExtension(this.name, ms);
     this.assertHeld();
     await this.#tenure.extend(ms);
   }
 
-  async unlock(): Promise<void> {
+  unlock(): Promise<void> {
     if (this.#unlocking) return this.#unlocking.catch(() => {});
-    this.#unlocking = this.#exit.leave();
+    this.#unlocking = this.#leave ? this.#leave() : this.#tenure.exit();
     return this.#unlocking;
   }
 
@@ -112,7 +107,7 @@ export class LeaseHandle implements Lease {
   }
 
   [Symbol.dispose](): void {
-    this.unlock().catch((error: unknown) => this.#exit.report(error));
+    this.unlock().catch((error: unknown) => this.#events.report(error));
   }
 }
 

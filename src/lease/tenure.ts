@@ -125,33 +125,28 @@ export class Tenure {
   }
 
   /** A user who had entered leaves. */
-  async exit(): Promise<void> {
+  exit(): Promise<void> {
     this.#entries--;
     // A borrower may stay longer than the last one who entered: the lock is still held once.
-    try {
-      if (this.#entries > 0 && this.#state === "held") await this.#recount();
-    } finally {
-      // Whatever became of the count: this user is gone, and the last one ends the hold whatever its count is.
-      await this.leave();
-    }
+    if (this.#entries === 0 || this.#state !== "held") return this.leave();
+    // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever its count is.
+    return this.#recount().finally(() => this.leave());
   }
 
   /** A user leaves; with the last one the lock goes. Rejects with LockLostError when it was lost meanwhile. */
-  async leave(): Promise<void> {
+  leave(): Promise<void> {
     this.#users--;
     this.expire();
-    if (this.#loss) throw this.#loss;
-    if (this.#users > 0 || this.#state === "ended") return;
+    if (this.#loss) return Promise.reject(this.#loss);
+    if (this.#users > 0 || this.#state === "ended") return Promise.resolve();
     this.#state = "ended";
-    try {
-      await this.#landlord.vacated(this);
-    } catch (error) {
+    return this.#landlord.vacated(this).catch((error: unknown) => {
       if (error instanceof LockLostError) {
         this.#loss = error;
         this.#abort();
       }
       throw error;
-    }
+    });
   }
 
   /**

@@ -1,4 +1,4 @@
-import { Alarm, type Alarms } from "../alarms.ts";
+import { type Alarms, CallAlarm } from "../alarms.ts";
 import { CLAIM_AFTER, RENEWAL_BATCH, RENEWAL_LOOKAHEAD, RENEWALS_PER_LEASE } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import type { Events } from "../events.ts";
@@ -25,7 +25,7 @@ export class Watchdog {
   readonly #watched = new Map<Tenure, Watched>();
   readonly #alarms: Alarms;
   readonly #events: Events;
-  readonly #alarm = new Alarm(() => this.#tick());
+  readonly #alarm = new CallAlarm(() => this.#tick());
 
   constructor(alarms: Alarms, events: Events) {
     this.#alarms = alarms;

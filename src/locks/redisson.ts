@@ -23,9 +23,7 @@ export function redissonLock(commands: Commands): LockKind {
     localPasses: 0,
     channel,
     attempt: (hold, ask) => scripts.acquire(hold.name, owner(hold.id), ask.lease),
-    async withdraw(hold) {
-      await scripts.release(hold.name, owner(hold.id), channel(hold.name));
-    },
+    withdraw: (hold) => scripts.release(hold.name, owner(hold.id), channel(hold.name)),
     release: (hold) => scripts.release(hold.name, owner(hold.id), channel(hold.name)),
     yield: null,
     renew: (holds, timeout) =>

@@ -1,7 +1,7 @@
 import { LockLostError, LockTimeoutError, LockUnavailableError, quote } from "../errors.ts";
 import { type Lease, LeaseHandle } from "../lease/lease.ts";
 import type { Tenure } from "../lease/tenure.ts";
-import { checkExtension, checkLockOptions, type Request } from "../options.ts";
+import { checkLockOptions, type Request } from "../options.ts";
 import { Scope, type Scopes } from "../scope/scope.ts";
 import type { Inspection } from "../scripts/answers.ts";
 import type { LockKind } from "../waiting/kind.ts";
@@ -24,20 +24,18 @@ export class ScopedLock implements Lock {
     this.#leaseTime = leaseTime;
   }
 
-  async tryLock(...args: unknown[]): Promise<Lease | null> {
-    const [first, lease, ...rest] = args;
-    if (rest.length > 0)
-      throw new TypeError(
-        `${this.#cannot}: tryLock takes (wait, lease) in milliseconds; there is no time unit`,
-      );
-    const isObject = typeof first === "object" && first !== null;
-    if (isObject && args.length > 1)
-      throw new TypeError(`${this.#cannot}: tryLock takes (wait, lease) or (options)`);
-    return this.#acquire(this.#check(isObject ? first : { wait: first, lease }, 0));
+  // No async function where a plain one will do: each costs every waiter some hundred bytes, and a few turns of the
+  // microtask queue between the grant and the caller.
+  tryLock(...args: unknown[]): Promise<Lease | null> {
+    try {
+      return this.#acquire(this.#checkTry(args));
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   async lock(...args: unknown[]): Promise<Lease> {
-    if (args.length > 1) throw new TypeError(`${this.#cannot}: lock takes one argument, the options`);
+    if (args.length > 1) throw new TypeError(`${this.#cannot()}: lock takes one argument, the options`);
     const request = this.#check(args[0], Number.POSITIVE_INFINITY);
     return (await this.#acquire(request)) ?? this.#timedOut(request);
   }
@@ -45,12 +43,12 @@ export class ScopedLock implements Lock {
   async withLock<T>(...args: unknown[]): Promise<T> {
     const [body, options] = typeof args[0] === "function" ? args : [args[1], args[0]];
     if (typeof body !== "function" || args.length > 2) {
-      throw new TypeError(`${this.#cannot}: withLock takes a function, and options before or after it`);
+      throw new TypeError(`${this.#cannot()}: withLock takes a function, and options before or after it`);
     }
     const request = this.#check(options, Number.POSITIVE_INFINITY);
     const holding = this.#scopes.find(this.#key);
     if (!holding) {
-      const tenure = await this.#enter(request);
+      const tenure = await this.#room.enter(this.#kind, this.name, request, itself);
       return this.#run(tenure ?? this.#timedOut(request), body as LockBody<T>, () => tenure?.leave());
     }
     const { tenure, gate } = holding;
@@ -97,30 +95,27 @@ export class ScopedLock implements Lock {
   // ---- acquiring
 
   /** A lease on a lock that this scope holds already, or on a new tenure. */
-  async #acquire(request: Request): Promise<Lease | null> {
+  #acquire(request: Request): Promise<Lease | null> {
     const scope = this.#scopes.current();
     const holding = scope && this.#scopes.find(this.#key);
-    if (holding) {
-      const { tenure } = holding;
-      this.#assertKept(tenure);
-      await tenure.enter();
-      const lease = this.#handle(tenure, () => tenure.exit(), scope.hasEnded ? null : scope);
-      await this.#lengthen(tenure, request).catch(async (error: unknown) => {
-        await lease.unlock().catch(() => {});
-        throw error;
-      });
-      return lease;
-    }
-    const tenure = await this.#enter(request);
-    if (!tenure) return null;
-    // The scope may have ended while this waited: then it is nobody's but the caller's.
-    const keeper = scope && !scope.hasEnded ? scope : null;
-    keeper?.hold(this.#key, tenure);
-    return this.#handle(tenure, () => tenure.exit(), keeper);
+    if (holding) return this.#reenter(holding.tenure, scope, request);
+    return this.#room.enter(this.#kind, this.name, request, (tenure) => {
+      // The scope may have ended while this waited: then it is nobody's but the caller's.
+      const keeper = scope && !scope.hasEnded ? scope : null;
+      keeper?.hold(this.#key, tenure);
+      return this.#handle(tenure, keeper);
+    });
   }
 
-  #enter(request: Request): Promise<Tenure | null> {
-    return this.#room.enter(this.#kind, this.name, request.terms, request.wait, request.signal);
+  async #reenter(tenure: Tenure, scope: Scope, request: Request): Promise<Lease> {
+    this.#assertKept(tenure);
+    await tenure.enter();
+    const lease = this.#handle(tenure, scope.hasEnded ? null : scope);
+    await this.#lengthen(tenure, request).catch(async (error: unknown) => {
+      await lease.unlock().catch(() => {});
+      throw error;
+    });
+    return lease;
   }
 
   /** A longer lease extends what the scope holds; a shorter one never shortens it, and none leaves it as it is. */
@@ -138,7 +133,7 @@ export class ScopedLock implements Lock {
   ): Promise<T> {
     const scope = new Scope(this.#scopes.current());
     scope.hold(this.#key, tenure);
-    const lease = this.#handle(tenure, async () => leave(), null);
+    const lease = new LeaseHandle(tenure, this.#room.events, async () => leave());
     let outcome: { readonly value: T } | { readonly error: unknown };
     try {
       if (again) await this.#lengthen(tenure, again);
@@ -159,23 +154,20 @@ export class ScopedLock implements Lock {
     return outcome.value;
   }
 
-  #handle(tenure: Tenure, leave: () => Promise<void>, scope: Scope | null): Lease {
-    let forget = (): unknown => undefined;
-    const lease = new LeaseHandle(tenure, {
-      leave: () => {
-        forget();
-        return leave();
-      },
-      report: (error) => this.#room.events.report(error),
-      check: (ms) => checkExtension(this.name, ms),
+  /** For who has entered it; the scope unlocks it at its end, if nobody has by then. */
+  #handle(tenure: Tenure, scope: Scope | null): Lease {
+    if (!scope) return new LeaseHandle(tenure, this.#room.events, null);
+    const lease: Lease = new LeaseHandle(tenure, this.#room.events, () => {
+      forget();
+      return tenure.exit();
     });
-    if (scope) forget = scope.keep(lease);
+    const forget = scope.keep(lease);
     return lease;
   }
 
   // ---- small parts
 
-  get #cannot(): string {
+  #cannot(): string {
     return `Cannot lock ${quote(this.name)}`;
   }
 
@@ -185,7 +177,18 @@ export class ScopedLock implements Lock {
   }
 
   #check(options: unknown, wait: number): Request {
-    return checkLockOptions(this.#cannot, options, { wait, leaseTime: this.#leaseTime });
+    return checkLockOptions(() => this.#cannot(), options, { wait, leaseTime: this.#leaseTime });
+  }
+
+  #checkTry(args: readonly unknown[]): Request {
+    const [first, lease] = args;
+    if (args.length > 2)
+      throw new TypeError(
+        `${this.#cannot()}: tryLock takes (wait, lease) in milliseconds; there is no time unit`,
+      );
+    if (typeof first !== "object" || first === null) return this.#check({ wait: first, lease }, 0);
+    if (args.length > 1) throw new TypeError(`${this.#cannot()}: tryLock takes (wait, lease) or (options)`);
+    return this.#check(first, 0);
   }
 
   #timedOut(request: Request): never {
@@ -206,3 +209,5 @@ export class ScopedLock implements Lock {
     }
   }
 }
+
+const itself = (tenure: Tenure): Tenure => tenure;

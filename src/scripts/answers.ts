@@ -19,7 +19,6 @@ type Placed =
 /** Of a release. `clock` is the last fencing token that was given (0: not told). */
 export interface ReleaseAnswer {
   readonly is: "released" | "gone" | "taken";
-  readonly at: number;
   readonly clock: number;
 }
 
@@ -62,8 +61,8 @@ export function decodeAttempt(reply: unknown): AttemptAnswer {
 }
 
 export function decodeRelease(reply: unknown): ReleaseAnswer {
-  const [word, at, clock] = fields(reply);
-  return { is: oneOf(word, "released", "gone", "taken"), at: Number(at), clock: Number(clock) };
+  const [word, clock] = fields(reply);
+  return { is: oneOf(word, "released", "gone", "taken"), clock: Number(clock) };
 }
 
 export function decodeYield(reply: unknown): YieldAnswer {
@@ -112,6 +111,9 @@ function decodePlaced(reply: unknown): Placed | null {
   }
   return null;
 }
+
+/** Of scripts whose answer says nothing but that they ran. */
+export const undecoded = (reply: unknown): unknown => reply;
 
 /** PTTL's -1 means that the key has no TTL. */
 function ttl(value: unknown): number {

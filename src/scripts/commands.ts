@@ -32,7 +32,9 @@ export class Commands {
   readonly replyTimeout: number;
   readonly #redis: RedisLike;
   readonly #sent = new Set<Sent>();
+  /** One timer for the client's life, set again by `refresh()`: making and unref'ing one costs more than a command. */
   #sweeper: NodeJS.Timeout | undefined;
+  #isSweeping = false;
   #epoch = 0;
   #server: { readonly micros: number; readonly at: number } | undefined;
 
@@ -71,48 +73,53 @@ export class Commands {
   /**
    * Runs a script: EVALSHA, and EVAL when the server does not know it.
    *
-   * @throws the server's or the connection's error, or NoReplyError after `timeout` ms, at the most `replyTimeout`.
+   * @throws the server's or the connection's error, what `decode` throws, or NoReplyError after `timeout` ms, at the
+   *   most `replyTimeout`.
    */
-  run(
+  run<T>(
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
+    decode: (reply: unknown) => T,
     timeout = this.replyTimeout,
-  ): Promise<unknown> {
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
+      // Sent first: Redis works while the rest of this is done.
+      const reply = this.#redis.evalsha(script.sha, keys.length, ...keys, ...args);
       const since = performance.now();
       const sent: Sent = { until: since + Math.min(timeout, this.replyTimeout), since, script, give: reject };
       this.#sent.add(sent);
-      this.#sweeper ??= setTimeout(this.#sweep, SWEEP).unref();
-      this.#evaluate(sent, keys, args).then(
-        (reply) => {
-          this.#sent.delete(sent);
-          if (reply === "QUEUED") reject(new Error(QUEUED));
-          else resolve(reply);
-        },
-        (error: unknown) => {
-          this.#sent.delete(sent);
-          reject(error);
-        },
-      );
+      if (!this.#isSweeping) this.#sweepSoon();
+      const answered = (reply: unknown): void => {
+        this.#sent.delete(sent);
+        if (reply === "QUEUED") reject(new Error(QUEUED));
+        else
+          try {
+            resolve(decode(reply));
+          } catch (error) {
+            reject(error);
+          }
+      };
+      const failed = (error: unknown): void => {
+        this.#sent.delete(sent);
+        reject(error);
+      };
+      reply.then(answered, (error: unknown) => {
+        const isUnknown = error instanceof Error && error.message.startsWith("NOSCRIPT");
+        // A command that was given up must not be executed after the one that takes it back.
+        if (!isUnknown || !this.#sent.has(sent)) failed(error);
+        else this.#redis.eval(script.lua, keys.length, ...keys, ...args).then(answered, failed);
+      });
     });
   }
 
-  async #evaluate(sent: Sent, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
-    const { sha, lua } = sent.script;
-    try {
-      return await this.#redis.evalsha(sha, keys.length, ...keys, ...args);
-    } catch (error) {
-      const isUnknown = error instanceof Error && error.message.startsWith("NOSCRIPT");
-      // A command that was given up must not be executed after the one that takes it back.
-      if (!isUnknown || !this.#sent.has(sent)) throw error;
-      return this.#redis.eval(lua, keys.length, ...keys, ...args);
-    }
-  }
-
-  /** Remembers the server's clock from a reply, in µs. */
-  sawServerTime(micros: number): void {
-    this.#server = { micros, at: performance.now() };
+  /** A decoder that also takes the server's time, in µs, from an answer that tells it. */
+  timed<T extends object>(decode: (reply: unknown) => T): (reply: unknown) => T {
+    return (reply) => {
+      const answer: T & { readonly at?: number } = decode(reply);
+      if (answer.at !== undefined) this.#server = { micros: answer.at, at: performance.now() };
+      return answer;
+    };
   }
 
   /**
@@ -133,14 +140,20 @@ export class Commands {
 
   readonly #sweep = (): void => {
     const now = performance.now();
-    this.#sweeper = undefined;
+    this.#isSweeping = false;
     for (const sent of this.#sent) {
       if (sent.until > now) continue;
       this.#sent.delete(sent);
       sent.give(new NoReplyError(this.#why(sent, now)));
     }
-    if (this.#sent.size > 0) this.#sweeper = setTimeout(this.#sweep, SWEEP).unref();
+    if (this.#sent.size > 0) this.#sweepSoon();
   };
+
+  #sweepSoon(): void {
+    this.#isSweeping = true;
+    if (this.#sweeper) this.#sweeper.refresh();
+    else this.#sweeper = setTimeout(this.#sweep, SWEEP).unref();
+  }
 
   #why(sent: Sent, now: number): string {
     const text = `no reply to ${sent.script.name} within ${Math.round(now - sent.since)} ms (connection ${this.#redis.status})`;

@@ -10,6 +10,7 @@ import {
   type Inspection,
   type ReleaseAnswer,
   type RenewAnswer,
+  undecoded,
   type YieldAnswer,
 } from "./answers.ts";
 import type { Commands } from "./commands.ts";
@@ -30,101 +31,71 @@ export interface Entry {
 }
 
 /** Lua reads integers; a window of Infinity never comes here, because it was cut to the lease. */
-const pack = (entry: Entry): string =>
-  entry.channel === null ? "" : `${entry.grantTtl} ${entry.passes} ${entry.counted ? 1 : 0} ${entry.channel}`;
+const pack = ({ grantTtl, passes, counted, channel }: Entry): string =>
+  `${grantTtl} ${passes} ${counted ? 1 : 0} ${channel ?? ""}`;
 
 const all = (keys: LockKeys): string[] => [keys.lock, keys.queue, keys.waiters, keys.clock];
 
 /** The hand-off protocol's scripts as typed calls. Positions stand here and in the headers under lua/handoff, nowhere else. */
 export class HandoffScripts {
   readonly #commands: Commands;
+  readonly #attempt: (reply: unknown) => AttemptAnswer;
+  readonly #yield: (reply: unknown) => YieldAnswer;
 
   constructor(commands: Commands) {
     this.#commands = commands;
+    this.#attempt = commands.timed(decodeAttempt);
+    this.#yield = commands.timed(decodeYield);
   }
 
-  async acquire(
+  /** Few long arguments rather than many short ones: each costs the client and the server about a third of a µs. */
+  acquire(
     keys: LockKeys,
     hold: string,
     ask: { lease: number; mode: "try" | "queue" | "again"; others: readonly string[] },
     entry: Entry,
   ): Promise<AttemptAnswer> {
-    const packed = ask.mode === "try" ? "" : pack(entry);
-    const channel = entry.channel ?? "";
-    const notAfter = this.#commands.notAfter();
-    const args = [
-      hold,
-      ask.lease,
-      notAfter,
-      ask.mode,
-      entry.patience,
-      entry.passes,
-      channel,
-      packed,
-      ...ask.others,
-    ];
-    return this.#timed(decodeAttempt(await this.#commands.run(lua.acquire, all(keys), args)));
+    const request = `${ask.mode} ${ask.lease} ${entry.patience} ${this.#commands.notAfter()}`;
+    const args = [hold, request, pack(entry), ...ask.others];
+    return this.#commands.run(lua.acquire, all(keys), args, this.#attempt);
   }
 
-  async release(keys: LockKeys, hold: string, token: number): Promise<ReleaseAnswer> {
-    return this.#timed(decodeRelease(await this.#commands.run(lua.release, all(keys), [hold, token])));
+  release(keys: LockKeys, hold: string, token: number): Promise<ReleaseAnswer> {
+    return this.#commands.run(lua.release, all(keys), [hold, token], decodeRelease);
   }
 
-  async yield(
+  yield(
     keys: LockKeys,
     old: { id: string; token: number },
     hold: string,
     lease: number,
     entry: Entry,
   ): Promise<YieldAnswer> {
-    const args = [
-      old.id,
-      old.token,
-      hold,
-      lease,
-      entry.patience,
-      entry.passes,
-      entry.channel ?? "",
-      pack(entry),
-    ];
-    return this.#timed(decodeYield(await this.#commands.run(lua.yield, all(keys), args)));
+    const args = [old.id, hold, `${old.token} ${lease} ${entry.patience}`, pack(entry)];
+    return this.#commands.run(lua.yield, all(keys), args, this.#yield);
   }
 
   /** Takes a hold out of the queue, and out of the lock when it owns it. */
-  async leave(keys: LockKeys, hold: string): Promise<void> {
-    await this.#commands.run(lua.leave, all(keys), [hold]);
+  leave(keys: LockKeys, hold: string): Promise<unknown> {
+    return this.#commands.run(lua.leave, all(keys), [hold], undecoded);
   }
 
-  async renew(
-    holds: readonly { key: string; id: string; ttl: number }[],
-    timeout: number,
-  ): Promise<RenewAnswer[]> {
+  renew(holds: readonly { key: string; id: string; ttl: number }[], timeout: number): Promise<RenewAnswer[]> {
+    const keys = holds.map((hold) => hold.key);
     const args = holds.flatMap((hold) => [hold.id, hold.ttl]);
-    return decodeRenewals(
-      await this.#commands.run(
-        lua.renew,
-        holds.map((hold) => hold.key),
-        args,
-        timeout,
-      ),
-    );
+    return this.#commands.run(lua.renew, keys, args, decodeRenewals, timeout);
   }
 
-  async inspect(keys: LockKeys): Promise<Inspection> {
-    return decodeInspection(await this.#commands.run(lua.inspect, all(keys), []));
+  inspect(keys: LockKeys): Promise<Inspection> {
+    return this.#commands.run(lua.inspect, all(keys), [], decodeInspection);
   }
 
-  async forceRelease(keys: LockKeys): Promise<boolean> {
-    return decodeForced(await this.#commands.run(lua.forceRelease, all(keys), []));
-  }
-
-  #timed<T extends { readonly at: number }>(answer: T): T {
-    this.#commands.sawServerTime(answer.at);
-    return answer;
+  forceRelease(keys: LockKeys): Promise<boolean> {
+    return this.#commands.run(lua.forceRelease, all(keys), [], decodeForced);
   }
 }
 
 /** Publishes to a channel from a script and returns the number of receivers. Rejects when PUBLISH is refused. */
-export async function publishProbe(commands: Commands, channel: string, message: string): Promise<number> {
-  return Number(await commands.run(lua.probe, [], [channel, message]));
+export function publishProbe(commands: Commands, channel: string, message: string): Promise<number> {
+  return commands.run(lua.probe, [], [channel, message], Number);
 }

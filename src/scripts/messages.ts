@@ -17,18 +17,29 @@ export type Message =
 
 /** Null: not a message of this protocol; it is ignored. */
 export function decodeMessage(text: string): Message | null {
-  const [word, ...rest] = text.split(" ", 5);
-  if (word === "grant") {
-    const [token, at, ttl, hold] = rest;
-    const key = text.slice(word.length + rest.join(" ").length + 2);
-    if (hold === undefined || key === "") return null;
-    return { is: "grant", token: Number(token), at: Number(at), ttl: Number(ttl), hold, key };
-  }
-  const hold = rest[0];
-  if (hold === undefined) return null;
-  if (word === "revoked") return { is: "revoked", hold, key: text.slice(word.length + hold.length + 2) };
-  if (word === "probe") return { is: "probe", number: Number(hold) };
+  if (text.startsWith("grant ")) return decodeGrant(text);
+  const [word, first, ...rest] = text.split(" ");
+  if (word === "revoked" && first !== undefined) return { is: "revoked", hold: first, key: rest.join(" ") };
+  if (word === "probe") return { is: "probe", number: Number(first) };
   return null;
+}
+
+/** `grant <token> <server µs> <TTL ms> <hold> <lock key>`. Cut by hand: this is what stands between an unlock and the next holder. */
+function decodeGrant(text: string): Message | null {
+  const token = text.indexOf(" ") + 1;
+  const at = text.indexOf(" ", token) + 1;
+  const ttl = text.indexOf(" ", at) + 1;
+  const hold = text.indexOf(" ", ttl) + 1;
+  const key = text.indexOf(" ", hold) + 1;
+  if (at === 0 || ttl === 0 || hold === 0 || key === 0 || key === text.length) return null;
+  return {
+    is: "grant",
+    token: Number(text.slice(token, at - 1)),
+    at: Number(text.slice(at, ttl - 1)),
+    ttl: Number(text.slice(ttl, hold - 1)),
+    hold: text.slice(hold, key - 1),
+    key: text.slice(key),
+  };
 }
 
 export function probeMessage(number: number): string {

@@ -11,6 +11,7 @@ import {
   type Inspection,
   type ReleaseAnswer,
   type RenewAnswer,
+  undecoded,
 } from "./answers.ts";
 import type { Commands } from "./commands.ts";
 import { redissonLua as lua } from "./lua.generated.ts";
@@ -21,53 +22,43 @@ const LATCH_TTL = 16_000;
 /** The scripts of Redisson's plain lock as typed calls. */
 export class RedissonScripts {
   readonly #commands: Commands;
+  readonly #attempt: (reply: unknown) => AttemptAnswer;
 
   constructor(commands: Commands) {
     this.#commands = commands;
+    this.#attempt = commands.timed(decodeAttempt);
   }
 
-  async acquire(name: string, owner: string, lease: number): Promise<AttemptAnswer> {
+  acquire(name: string, owner: string, lease: number): Promise<AttemptAnswer> {
     const args = [owner, lease, this.#commands.notAfter()];
-    const answer = decodeAttempt(await this.#commands.run(lua.acquire, [name], args));
-    this.#commands.sawServerTime(answer.at);
-    return answer;
+    return this.#commands.run(lua.acquire, [name], args, this.#attempt);
   }
 
   /** Ends the hold whatever its count is, and wakes the waiters. */
   async release(name: string, owner: string, channel: string): Promise<ReleaseAnswer> {
     const latch = redissonLatch(name, newRequestId());
-    const answer = decodeRelease(
-      await this.#commands.run(lua.release, [name, latch], [owner, channel, LATCH_TTL]),
-    );
+    const args = [owner, channel, LATCH_TTL];
+    const answer = await this.#commands.run(lua.release, [name, latch], args, decodeRelease);
     // The latch has done its work. Nobody waits for its end, and it expires by itself when this fails.
-    if (answer.is === "released") this.#commands.run(lua.forget, [latch], []).catch(() => {});
+    if (answer.is === "released") this.#commands.run(lua.forget, [latch], [], undecoded).catch(() => {});
     return answer;
   }
 
-  async recount(name: string, owner: string, count: number): Promise<RenewAnswer["is"]> {
-    return decodeRecount(await this.#commands.run(lua.recount, [name], [owner, count]));
+  recount(name: string, owner: string, count: number): Promise<RenewAnswer["is"]> {
+    return this.#commands.run(lua.recount, [name], [owner, count], decodeRecount);
   }
 
-  async renew(
-    holds: readonly { key: string; id: string; ttl: number }[],
-    timeout: number,
-  ): Promise<RenewAnswer[]> {
+  renew(holds: readonly { key: string; id: string; ttl: number }[], timeout: number): Promise<RenewAnswer[]> {
+    const keys = holds.map((hold) => hold.key);
     const args = holds.flatMap((hold) => [hold.id, hold.ttl]);
-    return decodeRenewals(
-      await this.#commands.run(
-        lua.renew,
-        holds.map((hold) => hold.key),
-        args,
-        timeout,
-      ),
-    );
+    return this.#commands.run(lua.renew, keys, args, decodeRenewals, timeout);
   }
 
-  async inspect(name: string): Promise<Inspection> {
-    return decodeInspection(await this.#commands.run(lua.inspect, [name], []));
+  inspect(name: string): Promise<Inspection> {
+    return this.#commands.run(lua.inspect, [name], [], decodeInspection);
   }
 
-  async forceRelease(name: string, channel: string): Promise<boolean> {
-    return decodeForced(await this.#commands.run(lua.forceRelease, [name], [channel]));
+  forceRelease(name: string, channel: string): Promise<boolean> {
+    return this.#commands.run(lua.forceRelease, [name], [channel], decodeForced);
   }
 }

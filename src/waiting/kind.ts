@@ -40,7 +40,7 @@ export interface LockKind extends Renewer {
   channel(name: string): string | null;
   attempt(hold: Hold, ask: Ask): Promise<AttemptAnswer>;
   /** Takes a hold out of queue and lock; safe at any time, any number of times. */
-  withdraw(hold: { readonly id: string; readonly name: string }): Promise<void>;
+  withdraw(hold: { readonly id: string; readonly name: string }): Promise<unknown>;
   release(hold: Hold): Promise<ReleaseAnswer>;
   /** Release and queue again in one command. Null: the kind has no queue. */
   readonly yield: ((old: Hold, hold: Hold, ask: Ask) => Promise<YieldAnswer>) | null;

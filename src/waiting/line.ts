@@ -44,7 +44,7 @@ export class Line {
     }
     this.#list.push(waiter);
     this.#keeper.count(1);
-    this.#keeper.alarms.set(waiter.alarm, asks ? waiter.answerBy : waiter.deadline);
+    this.#keeper.alarms.set(waiter, asks ? waiter.answerBy : waiter.deadline);
     if (!asks) this.#keeper.tellWait(this.#name, waiter);
   }
 
@@ -52,14 +52,14 @@ export class Line {
   putBack(waiter: Waiter): void {
     this.#list.unshift(waiter);
     this.#keeper.count(1);
-    this.#keeper.alarms.set(waiter.alarm, waiter.deadline);
+    this.#keeper.alarms.set(waiter, waiter.deadline);
   }
 
   remove(waiter: Waiter): void {
     if (!waiter.listed) return;
     this.#list.remove(waiter);
     this.#keeper.count(-1);
-    this.#keeper.alarms.clear(waiter.alarm);
+    this.#keeper.alarms.clear(waiter);
     if (waiter.answerBy === Number.POSITIVE_INFINITY) return;
     waiter.answerBy = Number.POSITIVE_INFINITY;
     this.#unanswered--;
@@ -87,7 +87,7 @@ export class Line {
     this.#unanswered--;
     if (performance.now() >= waiter.deadline) this.give(waiter, null);
     else {
-      this.#keeper.alarms.set(waiter.alarm, waiter.deadline);
+      this.#keeper.alarms.set(waiter, waiter.deadline);
       this.#keeper.tellWait(this.#name, waiter);
     }
   }

@@ -4,6 +4,7 @@ import type { Ask, LockKind } from "./kind.ts";
 import { Line } from "./line.ts";
 import type { Room } from "./room.ts";
 import { patience } from "./rules.ts";
+import type { Siblings } from "./siblings.ts";
 import type { Turn } from "./turn.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -14,6 +15,8 @@ export class Place {
   readonly room: Room;
   readonly line: Line;
   readonly health: Health;
+  /** The other places of this client at this lock, where every caller has one of his own. */
+  readonly siblings: Siblings | null;
   readonly #turn: Turn;
   #unlisten: (() => void) | null = null;
 
@@ -22,7 +25,8 @@ export class Place {
     this.name = name;
     this.room = room;
     this.line = new Line(name, room);
-    this.health = room.siblings(this)?.health ?? new Health();
+    this.siblings = room.siblings(kind, name);
+    this.health = this.siblings?.health ?? new Health();
     this.#turn = turn;
   }
 

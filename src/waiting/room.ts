@@ -22,6 +22,13 @@ import { Turn } from "./turn.ts";
 import { Waiter } from "./waiter.ts";
 import { Withdrawals } from "./withdrawals.ts";
 
+/** How a caller comes in. */
+interface Entrance {
+  readonly terms: Terms;
+  readonly wait: number;
+  readonly signal: AbortSignal | undefined;
+}
+
 /** The waiting room of a client: every turn, and what they share. The only way in is `enter`. */
 export class Room implements LineKeeper {
   readonly clientId: string;
@@ -35,9 +42,9 @@ export class Room implements LineKeeper {
   readonly #withdrawals: Withdrawals;
   readonly #turns = new Set<Turn>();
   /** Turns that all callers of a lock share, by kind and name. */
-  readonly #shared = new Map<string, Turn>();
+  readonly #shared = new Map<LockKind, Map<string, Turn>>();
   /** Turns by the hold that a message may name. */
-  readonly #expected = new Map<string, { readonly hold: Hold; readonly turn: Turn }>();
+  readonly #expected = new Map<string, Turn>();
   /** Parked places, where every caller has one of his own, by lock, in the order of parking. */
   readonly #siblings = new Map<string, Siblings>();
   /** A kind whose `withdraw` understands grants that nobody expects. */
@@ -76,20 +83,23 @@ export class Room implements LineKeeper {
     return this.commands.replyTimeout;
   }
 
-  /** Waits up to `wait` ms for the lock. Null: somebody else held it all the time. */
-  enter(
+  /**
+   * Waits up to `wait` ms for the lock, and resolves with what `take` makes of it. Null: somebody else held it all the
+   * time.
+   */
+  enter<T>(
     kind: LockKind,
     name: string,
-    terms: Terms,
-    wait: number,
-    signal: AbortSignal | undefined,
-  ): Promise<Tenure | null> {
-    return new Promise((resolve, reject) => {
+    { terms, wait, signal }: Entrance,
+    take: (tenure: Tenure) => T,
+  ): Promise<T | null> {
+    return new Promise<T | null>((resolve, reject) => {
       if (this.#closed) throw new ClientClosedError(name);
       if (this.commands.ended) throw ended(name);
       if (signal?.aborted) throw signal.reason;
       const turn = this.#turn(kind, name);
-      const waiter = new Waiter(terms, wait, { resolve, reject }, (late) => turn.late(late));
+      const settle = resolve as (value: unknown) => void;
+      const waiter = new Waiter(terms, wait, turn, { take, resolve: settle, reject });
       if (signal) waiter.unlisten = onAbort(signal, () => turn.leave(waiter, signal.reason));
       turn.join(waiter);
     });
@@ -117,16 +127,16 @@ export class Room implements LineKeeper {
   }
 
   expect(hold: Hold, turn: Turn): void {
-    this.#expected.set(hold.id, { hold, turn });
+    this.#expected.set(hold.id, turn);
   }
 
   forget(hold: Hold): void {
     this.#expected.delete(hold.id);
   }
 
-  /** A release that `close()` must see answered: its caller may end the connection right after. */
-  track<T>(release: Promise<T>): Promise<T> {
-    return this.#withdrawals.track(release);
+  /** A release is sent, which `close()` must see answered: its caller may end the connection right after. Call what it returns then. */
+  releasing(): () => void {
+    return this.#withdrawals.begin();
   }
 
   withdraw(kind: LockKind, hold: Hold, lease: number): void {
@@ -141,18 +151,22 @@ export class Room implements LineKeeper {
 
   left(turn: Turn): void {
     this.#turns.delete(turn);
-    if (this.#siblings.get(turn.name)?.isEmpty) this.#siblings.delete(turn.name);
+    if (turn.kind.solitary && this.#siblings.get(turn.name)?.leave() === 0) this.#siblings.delete(turn.name);
     if (this.#turns.size === 0) this.#whenEmpty?.();
-    const key = sharedKey(turn.kind, turn.name);
-    if (this.#shared.get(key) === turn) this.#shared.delete(key);
+    const shared = this.#shared.get(turn.kind);
+    if (shared?.get(turn.name) === turn) shared.delete(turn.name);
   }
 
-  /** The parked places of this client at a lock where every caller has one of his own; null where they share one. */
-  siblings(place: Place): Siblings | null {
-    if (!place.kind.solitary) return null;
-    const known = this.#siblings.get(place.name) ?? new Siblings();
-    this.#siblings.set(place.name, known);
-    return known;
+  /** The places of this client at a lock where every caller has one of his own, for one more; null where they share one. */
+  siblings(kind: LockKind, name: string): Siblings | null {
+    if (!kind.solitary) return null;
+    let siblings = this.#siblings.get(name);
+    if (!siblings) {
+      siblings = new Siblings();
+      this.#siblings.set(name, siblings);
+    }
+    siblings.join();
+    return siblings;
   }
 
   count(change: number): void {
@@ -189,12 +203,16 @@ export class Room implements LineKeeper {
 
   #turn(kind: LockKind, name: string): Turn {
     if (kind.queues) this.#granting = kind;
-    const key = sharedKey(kind, name);
-    const known = kind.solitary ? undefined : this.#shared.get(key);
+    let shared = this.#shared.get(kind);
+    if (!shared) {
+      shared = new Map();
+      this.#shared.set(kind, shared);
+    }
+    const known = kind.solitary ? undefined : shared.get(name);
     if (known) return known;
     const turn = new Turn(kind, name, this);
     this.#turns.add(turn);
-    if (!kind.solitary) this.#shared.set(key, turn);
+    if (!kind.solitary) shared.set(name, turn);
     return turn;
   }
 
@@ -203,8 +221,8 @@ export class Room implements LineKeeper {
     if (!message) return;
     const expected = message.is === "probe" ? undefined : this.#expected.get(message.hold);
     if (message.is === "probe") this.subscriber.heardProbe(message.number);
-    else if (message.is === "revoked") expected?.turn.revoked(expected.hold);
-    else if (!expected?.turn.granted(message.hold, message) && this.#granting) {
+    else if (message.is === "revoked") expected?.revoked(message.hold);
+    else if (!expected?.granted(message.hold, message) && this.#granting) {
       // R3: nobody waits with this hold any more, so the lock must go on to the next waiter.
       const hold = { id: message.hold, name: lockName(this.commands.keyPrefix, message.key) };
       this.#withdrawals.add(this.#granting, hold, message.ttl);
@@ -226,8 +244,6 @@ export class Room implements LineKeeper {
 /** Waits for something, but no longer than this; p-timeout wants a positive number. */
 const atMost = (done: Promise<void>, ms: number): Promise<void> =>
   pTimeout(done, { milliseconds: Math.max(1, ms), fallback: () => {} });
-
-const sharedKey = (kind: LockKind, name: string): string => `${kind.label} ${name}`;
 
 const ended = (name: string): LockUnavailableError =>
   new LockUnavailableError(name, "its Redis connection was closed for good (status 'end')");

@@ -1,4 +1,4 @@
-import { Alarm } from "../alarms.ts";
+import { CallAlarm } from "../alarms.ts";
 import { LEASE_TIME, RECHECKS } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
@@ -20,6 +20,14 @@ const MOVES: Record<State["at"], readonly State["at"][]> = {
   retrying: ["off", "asking"],
 };
 
+/** For whom a search is made. */
+interface Seeker {
+  /** The lock is ours, by an answer (`isDirect`) or by a grant message. */
+  found(hold: Hold, isDirect: boolean): void;
+  /** No caller is left. */
+  nobodyLeft(): void;
+}
+
 /**
  * The first half of a turn: from wanting a lock to owning it. The only place that asks, parks and looks again.
  *
@@ -36,20 +44,18 @@ const MOVES: Record<State["at"], readonly State["at"][]> = {
  */
 export class Search {
   readonly #place: Place;
-  readonly #found: (hold: Hold, isDirect: boolean) => void;
-  readonly #nobody: () => void;
-  readonly #alarm = new Alarm(() => this.#rang());
+  readonly #seeker: Seeker;
+  /** Made when it is first needed: of many places at one lock only the first one sleeps. */
+  #alarm: CallAlarm | null = null;
   #state: State = { at: "off" };
   /** When to look again at the latest, also when it is looking just now. */
   #latest = Number.POSITIVE_INFINITY;
   /** How many wake-ups came. */
   #wakes = 0;
 
-  /** `found`: the lock is ours, by an answer (`isDirect`) or by a grant message. `nobody`: no caller is left. */
-  constructor(place: Place, found: (hold: Hold, isDirect: boolean) => void, nobody: () => void) {
+  constructor(place: Place, seeker: Seeker) {
     this.#place = place;
-    this.#found = found;
-    this.#nobody = nobody;
+    this.#seeker = seeker;
   }
 
   /** Is the lock being asked for, or about to be: do new callers share a first command? */
@@ -59,6 +65,11 @@ export class Search {
 
   get isRetrying(): boolean {
     return this.#state.at === "retrying";
+  }
+
+  /** The hold that asks or waits. */
+  get hold(): Hold | null {
+    return "hold" in this.#state ? this.#state.hold : null;
   }
 
   /** The hold that waits in the queue, if one does. */
@@ -161,14 +172,14 @@ export class Search {
 
   #park(hold: Hold | null, ttl: number, position: number | null, isKnown: boolean): void {
     this.#to({ at: "parked", hold, isChecking: false, position });
-    if (hold) this.#place.room.siblings(this.#place)?.add(this);
+    if (hold) this.#place.siblings?.add(this);
     this.#sleep(sleep(ttl, position, isKnown));
   }
 
   /** Looks again at this time at the latest. */
   lookBefore(at: number): void {
     this.#latest = Math.min(this.#latest, at);
-    const isSooner = this.#alarm.index < 0 || this.#alarm.at > at;
+    const isSooner = !this.#alarm || this.#alarm.index < 0 || this.#alarm.at > at;
     if (this.#state.at === "parked" && !this.#state.isChecking && isSooner) this.#sleep(LEASE_TIME);
   }
 
@@ -194,7 +205,7 @@ export class Search {
   }
 
   #recheck(): void {
-    const siblings = this.#place.room.siblings(this.#place);
+    const siblings = this.#place.siblings;
     if (!this.queued) this.start();
     else if (!siblings) this.#look([]);
     else if (siblings.isFirst(this)) {
@@ -210,7 +221,7 @@ export class Search {
     if (state.at !== "parked" || !state.hold || state.isChecking || !head) return;
     const { hold } = state;
     state.isChecking = true;
-    room.alarms.clear(this.#alarm);
+    this.#silence();
     room.warnSelfWait(this.#place, head);
     const sent = now();
     health.sending();
@@ -265,24 +276,32 @@ export class Search {
   #own(hold: Hold, grant: Grant, isDirect: boolean): void {
     this.#to({ at: "off" });
     hold.owned(grant);
-    this.#found(hold, isDirect);
+    this.#seeker.found(hold, isDirect);
   }
 
   #stop(): void {
     if (this.#state.at !== "off") this.#to({ at: "off" });
-    this.#nobody();
+    this.#seeker.nobodyLeft();
   }
 
   /** Until the next look; of several places only the first one looks. */
   #sleep(delay: number): void {
-    const { room } = this.#place;
-    if (!(room.siblings(this.#place)?.isFirst(this) ?? true)) return;
-    room.alarms.set(this.#alarm, Math.min(performance.now() + delay, this.#latest));
+    if (!(this.#place.siblings?.isFirst(this) ?? true)) return;
+    this.#wakeAt(Math.min(performance.now() + delay, this.#latest));
     this.#latest = Number.POSITIVE_INFINITY;
   }
 
   #wakeIn(delay: number): void {
-    this.#place.room.alarms.set(this.#alarm, performance.now() + delay);
+    this.#wakeAt(performance.now() + delay);
+  }
+
+  #wakeAt(at: number): void {
+    this.#alarm ??= new CallAlarm(() => this.#rang());
+    this.#place.room.alarms.set(this.#alarm, at);
+  }
+
+  #silence(): void {
+    if (this.#alarm) this.#place.room.alarms.clear(this.#alarm);
   }
 
   #to(state: State): void {
@@ -290,9 +309,9 @@ export class Search {
     if (!MOVES[old.at].includes(state.at))
       throw new Error(`search for a lock: illegal move from ${old.at} to ${state.at}`);
     this.#state = state;
-    const dueAt = this.#alarm.index < 0 ? this.#latest : this.#alarm.at;
+    const dueAt = this.#alarm && this.#alarm.index >= 0 ? this.#alarm.at : this.#latest;
     this.#latest = Number.POSITIVE_INFINITY;
-    this.#place.room.alarms.clear(this.#alarm);
-    if (old.at === "parked" && old.hold) this.#place.room.siblings(this.#place)?.remove(this, dueAt);
+    this.#silence();
+    if (old.at === "parked" && old.hold) this.#place.siblings?.remove(this, dueAt);
   }
 }

@@ -14,9 +14,16 @@ export class Siblings {
   /** Only one of them asks, so what is known of Redis is known to all. */
   readonly health = new Health();
   readonly #places = new Set<Search>();
+  /** All places of the client, parked or not. */
+  #members = 0;
 
-  get isEmpty(): boolean {
-    return this.#places.size === 0;
+  join(): void {
+    this.#members++;
+  }
+
+  /** Returns how many are left. */
+  leave(): number {
+    return --this.#members;
   }
 
   isFirst(search: Search): boolean {

@@ -1,4 +1,4 @@
-import { Alarm } from "../alarms.ts";
+import { CallAlarm } from "../alarms.ts";
 import { type LockLostError, LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
@@ -43,7 +43,8 @@ export class Turn implements Landlord {
   readonly search: Search;
   readonly #room: Room;
   readonly #place: Place;
-  readonly #alarm = new Alarm(() => this.#warnHead());
+  /** Rings when somebody has waited for his own client for longer than a lease. Hardly any turn needs it. */
+  #alarm: CallAlarm | null = null;
   #state: State = { at: "idle" };
 
   constructor(kind: LockKind, name: string, room: Room) {
@@ -51,11 +52,7 @@ export class Turn implements Landlord {
     this.name = name;
     this.#room = room;
     this.#place = new Place(kind, name, room, this);
-    this.search = new Search(
-      this.#place,
-      (hold, isDirect) => this.#handOut(hold, isDirect),
-      () => this.#rest(),
-    );
+    this.search = new Search(this.#place, this);
   }
 
   join(waiter: Waiter): void {
@@ -100,20 +97,22 @@ export class Turn implements Landlord {
     if (state.hold.id !== id) return false;
     if (state.at === "yielding") {
       state.hold.owned(grant);
-      this.#handOut(state.hold, false);
+      this.found(state.hold, false);
     }
     // RACE 3: else a re-check had told it already, and its late message changes nothing.
     return true;
   }
 
   /** Somebody took it away by force; perhaps before the answer that gave it was read. */
-  revoked(hold: Hold): void {
+  revoked(id: string): void {
+    const hold = "hold" in this.#state ? this.#state.hold : this.search.hold;
+    if (hold?.id !== id) return;
     hold.isRevoked = true;
-    if (this.#state.at === "holding" && this.#state.hold === hold) this.#state.tenure.lose("revoked");
+    if (this.#state.at === "holding") this.#state.tenure.lose("revoked");
   }
 
   /** To the first caller, as it is or after a claim. */
-  #handOut(hold: Hold, isDirect: boolean): void {
+  found(hold: Hold, isDirect: boolean): void {
     const head = this.#place.line.first;
     const left = hold.validity.left();
     if (!head || left <= 0 || hold.isRevoked) {
@@ -138,7 +137,7 @@ export class Turn implements Landlord {
       health.answered();
       if (answer?.is === "renewed" && !hold.isRevoked) {
         hold.renewed(sent, answer.ttl);
-        if (waiter.settled) this.#handOut(hold, false);
+        if (waiter.settled) this.found(hold, false);
         else this.#give(hold, waiter);
         return;
       }
@@ -171,25 +170,28 @@ export class Turn implements Landlord {
     this.#room.events.tell("acquire", () => ({ name: this.name, token: tenure.token, waited }));
   }
 
-  async vacated(tenure: Tenure): Promise<void> {
+  vacated(tenure: Tenure): Promise<void> {
     const { hold } = tenure;
     this.#room.watchdog.unwatch(tenure);
     const held = performance.now() - tenure.since.mono;
     this.#room.events.tell("release", () => ({ name: this.name, token: tenure.token, held }));
     const next = this.#place.line.first;
-    const how = next && handOver(hold, next.terms, this.kind.localPasses, this.#room.window);
-    if (next && how !== "yield") {
-      hold.passes++;
-      if (how === "pass") this.#give(hold, next);
-      else void this.#claim(hold, next);
-    } else if (next && this.kind.yield && this.#place.isSubscribed)
-      await this.#yield(hold, next, this.kind.yield);
-    else await this.#room.track(this.#release(hold));
+    if (!next) return this.#release(hold);
+    const how = handOver(hold, next.terms, this.kind.localPasses, this.#room.window);
+    if (how === "yield") {
+      if (this.kind.yield && this.#place.isSubscribed) return this.#yield(hold, next, this.kind.yield);
+      return this.#release(hold);
+    }
+    hold.passes++;
+    if (how === "pass") this.#give(hold, next);
+    else void this.#claim(hold, next);
+    return Promise.resolve();
   }
 
   async #release(hold: Hold): Promise<void> {
     const { epoch } = this.#room.commands;
     const answer = this.kind.release(hold);
+    const answered = this.#room.releasing();
     this.#place.forget(hold);
     // With wake-ups, our own message wakes us together with everybody else. A queue is joined behind the release.
     if (this.#place.line.first && !this.kind.queues && this.#place.isSubscribed) {
@@ -202,6 +204,8 @@ export class Turn implements Landlord {
     } catch (error) {
       this.#place.withdraw(hold);
       throw unconfirmed(hold, error);
+    } finally {
+      answered();
     }
     if (loss) throw this.#told(hold.token, loss);
   }
@@ -233,7 +237,7 @@ export class Turn implements Landlord {
       hold.validity.answered(hold.sent, answer.at);
       if (answer.is === "owner") {
         hold.owned(answer);
-        this.#handOut(hold, true);
+        this.found(hold, true);
       } else {
         this.#to({ at: "searching" });
         this.search.busy(hold, answer.ttl, answer.position);
@@ -264,7 +268,7 @@ export class Turn implements Landlord {
     const { at } = this.#state;
     if (!MOVES[at].includes(state.at)) throw new Error(`lock turn: illegal move from ${at} to ${state.at}`);
     this.#state = state;
-    this.#room.alarms.clear(this.#alarm);
+    if (this.#alarm) this.#room.alarms.clear(this.#alarm);
   }
 
   /** Asks for whoever waits; idle when nobody does. */
@@ -273,8 +277,7 @@ export class Turn implements Landlord {
     this.search.start();
   }
 
-  /** Nobody is here any more. */
-  #rest(): void {
+  nobodyLeft(): void {
     this.#to({ at: "idle" });
     this.#place.unlisten();
     this.#room.left(this);
@@ -284,7 +287,9 @@ export class Turn implements Landlord {
   #prepareToWait(): void {
     const head = this.#place.line.first;
     if (!this.#place.isSubscribed) this.#place.listen().catch(() => {});
-    if (!head || head.warned || this.#state.at !== "holding" || this.#alarm.index >= 0) return;
+    if (!head || head.warned || this.#state.at !== "holding") return;
+    this.#alarm ??= new CallAlarm(() => this.#warnHead());
+    if (this.#alarm.index >= 0) return;
     const since = Math.max(head.since, this.#state.tenure.since.mono);
     this.#room.alarms.set(this.#alarm, since + head.terms.lease);
   }

@@ -2,39 +2,50 @@ import { Alarm } from "../alarms.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
 
-/** One call that wants the lock. Settled once: with a tenure, with null (somebody else holds it), or with an error. */
-export class Waiter {
+/** How a waiter ends: with what `take` makes of its tenure, with null, or with an error. */
+export interface Ending {
+  readonly take: (tenure: Tenure) => unknown;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * One call that wants the lock. Settled once: with a tenure, with null (somebody else holds it), or with an error. It is
+ * its own alarm and its own list entry: ten thousand of them are parked at a time.
+ */
+export class Waiter extends Alarm {
   readonly terms: Terms;
   /** ms that the caller is willing to wait, and when the call began. */
   readonly wait: number;
   readonly since = performance.now();
   /** While its first command is unanswered: when to give up on it. Infinity afterwards. */
   answerBy = Number.POSITIVE_INFINITY;
-  readonly alarm: Alarm;
-  /** The `wait` event was told; the warning about waiting for one's own client was given. */
-  told = false;
+  /** The warning about waiting for one's own client was given. */
   warned = false;
   /** Takes the abort listener off. */
   unlisten: (() => void) | null = null;
   next: Waiter | null = null;
   previous: Waiter | null = null;
   listed = false;
-  #settle: { resolve(tenure: Tenure | null): void; reject(error: unknown): void } | null;
+  readonly #host: { late(waiter: Waiter): void };
+  readonly #take: Ending["take"];
+  readonly #resolve: Ending["resolve"];
+  readonly #reject: Ending["reject"];
+  #settled = false;
 
-  constructor(
-    terms: Terms,
-    wait: number,
-    settle: { resolve(tenure: Tenure | null): void; reject(error: unknown): void },
-    late: (waiter: Waiter) => void,
-  ) {
+  /** `host.late` is called when its time is up. */
+  constructor(terms: Terms, wait: number, host: { late(waiter: Waiter): void }, ending: Ending) {
+    super();
     this.terms = terms;
     this.wait = wait;
-    this.#settle = settle;
-    this.alarm = new Alarm(() => late(this));
+    this.#host = host;
+    this.#take = ending.take;
+    this.#resolve = ending.resolve;
+    this.#reject = ending.reject;
   }
 
   get settled(): boolean {
-    return this.#settle === null;
+    return this.#settled;
   }
 
   get deadline(): number {
@@ -42,18 +53,22 @@ export class Waiter {
   }
 
   give(tenure: Tenure | null): void {
-    this.#end()?.resolve(tenure);
+    if (this.#end()) this.#resolve(tenure && this.#take(tenure));
   }
 
   refuse(error: unknown): void {
-    this.#end()?.reject(error);
+    if (this.#end()) this.#reject(error);
   }
 
-  #end(): { resolve(tenure: Tenure | null): void; reject(error: unknown): void } | null {
-    const settle = this.#settle;
-    this.#settle = null;
+  override ring(): void {
+    this.#host.late(this);
+  }
+
+  #end(): boolean {
+    if (this.#settled) return false;
+    this.#settled = true;
     this.unlisten?.();
-    return settle;
+    return true;
   }
 }
 

@@ -1,4 +1,4 @@
-import { Alarm, type Alarms } from "../alarms.ts";
+import { type Alarms, CallAlarm } from "../alarms.ts";
 import type { Commands } from "../scripts/commands.ts";
 import type { LockKind } from "./kind.ts";
 import { backOff } from "./rules.ts";
@@ -23,11 +23,11 @@ export class Withdrawals {
   add(kind: LockKind, hold: { readonly id: string; readonly name: string }, lease: number): void {
     const until = performance.now() + this.#commands.replyTimeout + lease;
     let failures = 0;
-    const done = this.#begin();
+    const done = this.begin();
     const later = (): void => {
       const at = performance.now() + backOff(failures++);
       if (this.#commands.ended || at > until) done();
-      else this.#alarms.set(new Alarm(attempt), at);
+      else this.#alarms.set(new CallAlarm(attempt), at);
     };
     const attempt = (): void => {
       // While the connection is away, tries would only pile up in it.
@@ -37,12 +37,8 @@ export class Withdrawals {
     attempt();
   }
 
-  /** A release whose answer is not there yet: `idle()` waits for it, too. */
-  track<T>(release: Promise<T>): Promise<T> {
-    return release.finally(this.#begin());
-  }
-
-  #begin(): () => void {
+  /** Something is under way that `idle()` waits for. Returns how to end it. */
+  begin(): () => void {
     this.#pending++;
     return () => {
       this.#pending--;
