@@ -22,6 +22,7 @@ const HELP = `npm run bench -- [options]
   --rounds <n>         rounds of each contender (3)
   --seed <n>           of all that is random
   --quick              one short round of everything, to see that it works; nothing is saved
+  --charts             measures nothing, and draws the charts of the saved results again
   --profile <dir>      writes a CPU profile of every Node worker there
   --no-save            prints, and leaves results and charts as they are
   --list               the names of scenarios and contenders`;
@@ -38,6 +39,7 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
       rounds: { type: "string", default: "3" },
       seed: { type: "string", default: `${Date.now() % 1_000_000}` },
       quick: { type: "boolean", default: false },
+      charts: { type: "boolean", default: false },
       profile: { type: "string" },
       "no-save": { type: "boolean", default: false },
       list: { type: "boolean", default: false },
@@ -55,7 +57,7 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
   if (chosen.length === 0)
     throw new Error(`Nothing to do: no such scenario or contender. There are:\n${list()}`);
   return {
-    scenarios: values.quick ? chosen.map(hurry) : chosen,
+    scenarios: values.charts ? [] : values.quick ? chosen.map(hurry) : chosen,
     rounds: values.quick ? 1 : Math.max(1, Number(values.rounds)),
     seed: Number(values.seed),
     save: !values.quick && !values["no-save"],

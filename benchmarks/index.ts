@@ -15,7 +15,7 @@ import { type Run, runScenario } from "./run.ts";
 const HERE = fileURLToPath(new URL("../../", import.meta.url));
 
 /** A peer may fail; these may not. */
-const OURS = ["lock", "fair-lock", "redisson-lock", "floor-pair", "floor-hop"];
+const OURS = ["lock", "fair-lock", "redisson-lock", "floor-pair", "floor-hop", "floor-hop-and-ask"];
 
 async function bench(wishes: Wishes, signal: AbortSignal): Promise<boolean> {
   // Every round begins with FLUSHALL: only a server of our own will do.

@@ -42,7 +42,7 @@ export interface LockClientOptions {
    * full lease. Default: 3 000. A stopped process or a lost host at the head of the queue costs the others this long.
    */
   grantWindow?: number | undefined;
-  /** How often the lock is passed on inside this process before it goes to the next one. Default: 8. 0: never. */
+  /** How often the lock is passed on inside this process before it goes to the next one. Default: 16. 0: never. */
   localPasses?: number | undefined;
   /**
    * "shared": commands travel on the connection that was given, which must not be blocked (BLPOP, MULTI without

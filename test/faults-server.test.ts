@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { handoffLua as lua } from "../src/scripts/lua.generated.ts";
 import { type LocalServer, launchServer } from "../tools/redis.ts";
 import { freshName, Parties, type Party } from "./support/fixture.ts";
 import { trackUnhandled } from "./support/leaks.ts";
@@ -157,6 +158,22 @@ describe("a full server (maxmemory 1, noeviction)", () => {
     await lease.unlock();
     expect(await a.locks.lock(name).isLocked()).toBe(false);
   });
+
+  it("a place that was given is kept when its command is sent again", async () => {
+    const held = await a.locks.lock(name).lock();
+    const waiting = b.locks.lock(name).lock();
+    await queued(1);
+    const [hold] = (await a.locks.lock(name).inspect()).waiters;
+    await a.redis.config("SET", "maxmemory", "1");
+    const keys = ["", ":queue", ":waiters"].map((suffix) => `holdfast:{${name}}${suffix}`);
+    const [clientId] = /^.*(?=:)/.exec(`${hold}`) ?? [];
+    const copy = [`${hold}`, "queue 30000 4500 0", `3000 16 1 holdfast:client:${clientId}`];
+    const answer = await a.redis.eval(lua.acquire.lua, 4, ...keys, "holdfast:clock", ...copy);
+    expect(answer).toMatchObject(["held", expect.any(Number), expect.any(Number), 0]);
+    expect(await waiters()).toBe(1);
+    await held.unlock();
+    await (await waiting).unlock();
+  });
 });
 
 describe("the server is killed and restarted empty", () => {
@@ -208,12 +225,20 @@ describe("the server is killed and restarted empty", () => {
 });
 
 describe("what else may be in the way", () => {
-  it("another type under the lock's name is a typed error", async () => {
-    await a.redis.set(`holdfast:{${name}}`, "a string");
+  it.each([
+    ["another type", (key: string) => a.redis.rpush(key, "an element")],
+    ["a string of somebody else", (key: string) => a.redis.set(key, "hello")],
+  ])("%s under the lock's name is a typed error, and stays as it is", async (_, write) => {
+    const key = `holdfast:{${name}}`;
+    await write(key);
+    const before = await a.redis.dump(key);
     await expect(a.locks.lock(name).tryLock()).rejects.toMatchObject({
       code: "LOCK_UNAVAILABLE",
       lockName: name,
+      cause: { message: expect.stringMatching(/^WRONGTYPE /) },
     });
+    await expect(a.locks.lock(name).forceUnlock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    expect(await a.redis.dump(key)).toBe(before);
   });
 
   it("MULTI on the shared connection is explained", async () => {

@@ -57,6 +57,11 @@ export const contenders: Readonly<Record<string, Contender>> = {
     waits: "floor",
     open: async (url, place) => (await import("./floor-pair.ts")).openFloorPair(url, place),
   },
+  "floor-hop-and-ask": {
+    title: "floor: hop and ask again",
+    waits: "floor",
+    open: async (url, place) => (await import("./floor-hop.ts")).openFloorHopAndAsk(url, place),
+  },
   "floor-hop": {
     title: "floor: a token's hop",
     waits: "floor",

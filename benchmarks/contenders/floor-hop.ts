@@ -13,37 +13,51 @@ return redis.call("PUBLISH", ARGV[3], ARGV[2])`;
  * No lock at all: a token goes round the processes, one script and one message for each hop. Nobody queues, nobody
  * checks, and nobody waits for the answer of his script. Of the callers of a process one gets it at each visit.
  */
-export const openFloorHop: Contender["open"] = async (url, { worker, workers }) => {
-  const [redis, subscriber] = await Promise.all([connect(url), connect(url)]);
-  const hop = script(HOP);
-  const key = "floor";
-  const channel = (of: number): string => `floor:${of}`;
-  let hops = 0;
-  let isHere = worker === 0;
-  const waiting: ((release: Release) => void)[] = [];
+export const openFloorHop = ring(false);
 
-  const pass = async (): Promise<void> => {
-    hop(redis, key, randomUUID(), ++hops, channel((worker + 1) % workers)).catch(() => {});
-  };
-  subscriber.on("message", () => {
-    const give = waiting.shift();
-    // Who has stopped asking still hands it on, for the others.
-    if (give) give(pass);
-    else void pass();
-  });
-  await subscriber.subscribe(channel(worker));
+/**
+ * The same, but everybody asks for the token: one more script that does nothing, behind the answer to his hop. No lock
+ * with a queue that is left and joined again can send less.
+ */
+export const openFloorHopAndAsk = ring(true);
 
-  return {
-    acquire() {
-      if (isHere) {
-        isHere = false;
-        return Promise.resolve(pass);
-      }
-      return new Promise((resolve) => waiting.push(resolve));
-    },
-    async close() {
-      redis.disconnect();
-      subscriber.disconnect();
-    },
+function ring(asks: boolean): Contender["open"] {
+  return async (url, { worker, workers }) => {
+    const [redis, subscriber] = await Promise.all([connect(url), connect(url)]);
+    const hop = script(HOP);
+    const nothing = script("return 1");
+    const key = "floor";
+    const channel = (of: number): string => `floor:${of}`;
+    let hops = 0;
+    let isHere = worker === 0;
+    const waiting: ((release: Release) => void)[] = [];
+
+    const pass = async (): Promise<void> => {
+      const answer = hop(redis, key, randomUUID(), ++hops, channel((worker + 1) % workers));
+      if (asks) await answer;
+      else answer.catch(() => {});
+    };
+    subscriber.on("message", () => {
+      const give = waiting.shift();
+      // Who has stopped asking still hands it on, for the others.
+      if (give) give(pass);
+      else void pass().catch(() => {});
+    });
+    await subscriber.subscribe(channel(worker));
+
+    return {
+      acquire() {
+        if (asks) nothing(redis, key).catch(() => {});
+        if (isHere) {
+          isHere = false;
+          return Promise.resolve(pass);
+        }
+        return new Promise((resolve) => waiting.push(resolve));
+      },
+      async close() {
+        redis.disconnect();
+        subscriber.disconnect();
+      },
+    };
   };
-};
+}

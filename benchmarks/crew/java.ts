@@ -6,7 +6,7 @@ import type { Calls, Player } from "./players.ts";
 const FOLDER = fileURLToPath(new URL("../../../redisson/", import.meta.url));
 const CLASSPATH = `${FOLDER}target/classes:${FOLDER}target/dependency/*`;
 /** A JVM interprets at first; its figures count when the hot code is compiled. */
-const WARM_UP = 1_500;
+const WARM_UP = 1_250;
 /**
  * Without it the compilers of several JVMs fight over two cores: 4 processes x 4 callers reached 495 acquisitions/s after
  * 5 s and 1 174 after 25 s, with it 1 631 after 5 s.

@@ -21,7 +21,7 @@ export interface Player {
 export type Calls = ReadonlyMap<string, number>;
 
 const WORKER = fileURLToPath(new URL("../workers/worker.js", import.meta.url));
-const WARM_UP = 1_000;
+const WARM_UP = 500;
 /**
  * V8 compiles what has run often. A service has run for hours; here 32 processes run each for seconds, and would be
  * measured in the interpreter: a hand-off of Holdfast took 1 214 µs of CPU time there, of the floor's token 507 µs;

@@ -5,16 +5,26 @@ const SPINNING = ["spin-1-128", "spin-80", "spin-10"];
 const PEERS = ["redlock", "redis-semaphore", "simple-redis-mutex", "node-redisson"];
 const JAVA = ["java-lock", "java-fair-lock"];
 const ALL = [...HOLDFAST, ...SPINNING, ...PEERS, ...JAVA];
+/** Where a round is long, one of each sort. */
+const ONE_OF_EACH = [
+  ...HOLDFAST,
+  "spin-1-128",
+  "redlock",
+  "redis-semaphore",
+  "simple-redis-mutex",
+  "java-lock",
+];
+const HOPS = ["floor-hop", "floor-hop-and-ask"];
 
 /** One lock, P processes with T callers each, who want it again as soon as they have released it. */
-function hot(processes: number, tasks: number, hold = 0, contenders = ALL): Scenario {
+function hot(processes: number, tasks: number, contenders: readonly string[], hold = 0): Scenario {
   return {
     name: `hot-${processes}x${tasks}${hold > 0 ? `-hold-${hold}` : ""}`,
     about: `One lock, ${processes} processes with ${tasks} ${tasks === 1 ? "caller" : "callers"} each, held for ${hold === 0 ? "no time" : `${hold} ms`}`,
     processes,
     load: { ...LOAD, tasks, hold },
     duration: hold >= 100 ? 8_000 : 3_000,
-    contenders: ["floor-hop", ...contenders],
+    contenders: [...HOPS, ...contenders],
   };
 }
 
@@ -24,9 +34,9 @@ function drain(callers: number, processes: number): Scenario {
     name: `drain-${callers}`,
     about: `${callers} callers in ${processes} processes ask at the same moment; each holds the lock once, for 1 ms`,
     processes,
-    load: { ...LOAD, tasks: callers / processes, hold: 1, times: 1, wait: 120_000 },
-    duration: 120_000,
-    contenders: ALL,
+    load: { ...LOAD, tasks: callers / processes, hold: 1, times: 1, wait: 60_000 },
+    duration: 30_000,
+    contenders: ONE_OF_EACH,
   };
 }
 
@@ -39,22 +49,26 @@ export const scenarios: readonly Scenario[] = [
     duration: 3_000,
     contenders: ["floor-pair", ...ALL],
   },
-  hot(2, 1),
-  hot(4, 4),
-  hot(12, 4),
+  hot(2, 1, ONE_OF_EACH),
+  hot(4, 4, ALL),
+  hot(12, 4, ONE_OF_EACH),
   // Thirty-two JVMs do not fit beside each other on two cores.
-  hot(32, 1, 0, [...HOLDFAST, ...SPINNING, ...PEERS]),
-  hot(4, 64),
-  hot(4, 4, 1),
-  hot(4, 4, 5),
-  hot(4, 4, 200),
+  hot(
+    32,
+    1,
+    ONE_OF_EACH.filter((id) => !JAVA.includes(id)),
+  ),
+  hot(4, 64, ONE_OF_EACH),
+  hot(4, 4, ONE_OF_EACH, 1),
+  hot(4, 4, ONE_OF_EACH, 5),
+  hot(4, 4, ONE_OF_EACH, 200),
   {
     name: "mixed-leases",
     about: "One lock, 4 processes with 4 callers each, leases of 1, 5 and 30 s and for as long as it takes",
     processes: 4,
     load: { ...LOAD, tasks: 4, hold: 1, leases: [1_000, 5_000, 30_000, null] },
     duration: 3_000,
-    contenders: ALL,
+    contenders: ONE_OF_EACH,
   },
   {
     name: "many-locks",
@@ -74,7 +88,7 @@ export const scenarios: readonly Scenario[] = [
     processes: 2,
     load: { ...LOAD, hold: 5, think: 20 },
     duration: 5_000,
-    contenders: ["floor-hop", ...ALL],
+    contenders: ["floor-hop", ...ONE_OF_EACH],
   },
   {
     name: "held-leases",
@@ -82,7 +96,7 @@ export const scenarios: readonly Scenario[] = [
     processes: 1,
     load: { is: "held", callers: 10_000, watch: 30_000 },
     duration: 60_000,
-    contenders: ["lock", "fair-lock", "redisson-lock", "redis-semaphore", "node-redisson"],
+    contenders: [...HOLDFAST, "redis-semaphore"],
   },
   {
     name: "parked-waiters",
@@ -90,6 +104,6 @@ export const scenarios: readonly Scenario[] = [
     processes: 1,
     load: { is: "parked", callers: 10_000, watch: 5_000 },
     duration: 60_000,
-    contenders: ["lock", "fair-lock", "redisson-lock", ...SPINNING, ...PEERS],
+    contenders: ONE_OF_EACH.filter((id) => !JAVA.includes(id)),
   },
 ];

@@ -36,7 +36,8 @@ end
 
 -- A re-check whose entry is gone was granted and lost again meanwhile. Queueing it once more would let an old grant
 -- message count for a new place, with a token below the previous holder's: the client goes on with a new hold.
-if mode == "again" and not call("ZSCORE", queueKey, hold) then
+local isQueued = mode ~= "try" and call("ZSCORE", queueKey, hold)
+if mode == "again" and not isQueued then
   return { "gone", nowMicros }
 end
 
@@ -52,15 +53,16 @@ if not holder then
   end
 end
 
-if mode == "queue" then
-  enqueue(hold, patience, entry)
-elseif mode == "again" then
+-- A copy of the command that queued it finds it there, and leaves it where it is.
+if isQueued then
   keep(hold, patience, entry, channel)
-  for i = 4, #ARGV do
-    local other = call("HGET", waitersKey, ARGV[i])
-    if other then
-      call("HSET", waitersKey, ARGV[i], (string.gsub(other, "^%d+", integer(nowMs + patience))))
-    end
+elseif mode == "queue" then
+  enqueue(hold, patience, entry)
+end
+for i = 4, #ARGV do
+  local other = call("HGET", waitersKey, ARGV[i])
+  if other then
+    call("HSET", waitersKey, ARGV[i], (string.gsub(other, "^%d+", integer(nowMs + patience))))
   end
 end
 return { "held", nowMicros, left or call("PTTL", lockKey), call("ZRANK", queueKey, hold) or -1 }

@@ -7,9 +7,9 @@
 
 -- @include shared
 
+local hold, _, since = owner()
 call("ZREM", queueKey, ARGV[1])
 call("HDEL", waitersKey, ARGV[1])
-local hold, _, since = owner()
 if hold ~= ARGV[1] then
   return { "left", 0 }
 end

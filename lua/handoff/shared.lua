@@ -10,7 +10,7 @@ local lockKey, queueKey, waitersKey, clockKey = KEYS[1], KEYS[2], KEYS[3], KEYS[
 local call = redis.call
 local nowMicros, nowMs
 
--- R5: called before the first write. Who only ends a hold that nobody waits for needs no time.
+-- Who only ends a hold that nobody waits for needs no time.
 local function tellTime()
   local time = call("TIME")
   nowMicros = time[1] * 1000000 + time[2]
@@ -30,7 +30,7 @@ local function owner()
   end
   local hold, token, since, channel = string.match(value, "^(%S+) (%d+) (%d+) (.*)$")
   if not hold then
-    error("WRONGTYPE the key of the lock holds something else")
+    error({ err = "WRONGTYPE The key of the lock holds something else" })
   end
   return hold, token, since, channel
 end
@@ -40,7 +40,7 @@ end
 -- The grantee's passes are reserved, so that they have tokens of their own without asking.
 local function own(hold, channel, ttl, passes, since)
   local token = nowMicros
-  local last = tonumber(call("SET", clockKey, integer(token + passes), "GET") or 0)
+  local last = tonumber(call("SET", clockKey, integer(token + passes), "GET") or 0) or 0
   if last >= token then
     token = last + 1
     call("SET", clockKey, integer(token + passes))
@@ -71,10 +71,10 @@ local function describe(hold, patience, entry)
   end
 end
 
--- Queues a new hold. A copy of the command finds it there, and leaves it where it is.
+-- Queues a new hold.
 local function enqueue(hold, patience, entry)
   local last = call("ZRANGE", queueKey, -1, -1, "WITHSCORES")[2]
-  call("ZADD", queueKey, "NX", math.max(tonumber(last or 0) + 1, nowMicros), hold)
+  call("ZADD", queueKey, math.max(tonumber(last or 0) + 1, nowMicros), hold)
   describe(hold, patience, entry)
 end
 

@@ -99,7 +99,8 @@ export class LeaseHandle implements Lease {
   unlock(): Promise<void> {
     if (this.#unlocking) return this.#unlocking.catch(() => {});
     this.#unlocking = this.#leave ? this.#leave() : this.#tenure.exit();
-    return this.#unlocking;
+    // A promise of the caller's own: that a second call ignores a failure must not hide it from who has called first.
+    return this.#unlocking.then();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -91,7 +91,8 @@ export class Commands {
       this.#sent.add(sent);
       if (!this.#isSweeping) this.#sweepSoon();
       const answered = (reply: unknown): void => {
-        this.#sent.delete(sent);
+        // Given up already: its time is too old to go by.
+        if (!this.#sent.delete(sent)) return;
         if (reply === "QUEUED") reject(new Error(QUEUED));
         else
           try {
@@ -108,9 +109,17 @@ export class Commands {
         const isUnknown = error instanceof Error && error.message.startsWith("NOSCRIPT");
         // A command that was given up must not be executed after the one that takes it back.
         if (!isUnknown || !this.#sent.has(sent)) failed(error);
-        else this.#redis.eval(script.lua, keys.length, ...keys, ...args).then(answered, failed);
+        else this.#evaluate(script, keys, args).then(answered, failed);
       });
     });
+  }
+
+  async #evaluate(
+    { lua }: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    return this.#redis.eval(lua, keys.length, ...keys, ...args);
   }
 
   /** A decoder that also takes the server's time, in µs, from an answer that tells it. */

@@ -6,19 +6,7 @@ import type { Grant, Hold } from "../lease/hold.ts";
 import type { AttemptAnswer } from "../scripts/answers.ts";
 import type { Place } from "./place.ts";
 import { backOff, sleep } from "./rules.ts";
-
-type State =
-  | { readonly at: "off" | "subscribing" | "retrying" }
-  | { readonly at: "asking"; readonly hold: Hold }
-  | { readonly at: "parked"; readonly hold: Hold | null; isChecking: boolean; position: number | null };
-
-const MOVES: Record<State["at"], readonly State["at"][]> = {
-  off: ["asking", "parked", "retrying"],
-  asking: ["off", "asking", "subscribing", "parked", "retrying"],
-  subscribing: ["off", "asking", "retrying"],
-  parked: ["off", "asking"],
-  retrying: ["off", "asking"],
-};
+import { assertMove, SEARCH_MOVES, type SearchState } from "./states.ts";
 
 /** For whom a search is made. */
 interface Seeker {
@@ -47,7 +35,7 @@ export class Search {
   readonly #seeker: Seeker;
   /** Made when it is first needed: of many places at one lock only the first one sleeps. */
   #alarm: CallAlarm | null = null;
-  #state: State = { at: "off" };
+  #state: SearchState = { at: "off" };
   /** When to look again at the latest, also when it is looking just now. */
   #latest = Number.POSITIVE_INFINITY;
   /** How many wake-ups came. */
@@ -162,7 +150,7 @@ export class Search {
       return;
     }
     this.#to({ at: "retrying" });
-    this.#wakeIn(backOff(this.#place.health.failures));
+    this.#wakeAt(performance.now() + backOff(this.#place.health.failures));
   }
 
   /** Waits for a wake-up, which our own release has just sent. */
@@ -200,7 +188,7 @@ export class Search {
     // While the connection is away, more commands would only pile up in it. It is looked again when it comes back.
     if (room.commands.isAway) {
       health.failed(new Error("the connection to Redis is lost"));
-      this.#wakeIn(backOff(health.failures));
+      this.#wakeAt(performance.now() + backOff(health.failures));
     } else this.lookAgain();
   }
 
@@ -291,10 +279,6 @@ export class Search {
     this.#latest = Number.POSITIVE_INFINITY;
   }
 
-  #wakeIn(delay: number): void {
-    this.#wakeAt(performance.now() + delay);
-  }
-
   #wakeAt(at: number): void {
     this.#alarm ??= new CallAlarm(() => this.#rang());
     this.#place.room.alarms.set(this.#alarm, at);
@@ -304,10 +288,9 @@ export class Search {
     if (this.#alarm) this.#place.room.alarms.clear(this.#alarm);
   }
 
-  #to(state: State): void {
+  #to(state: SearchState): void {
     const old = this.#state;
-    if (!MOVES[old.at].includes(state.at))
-      throw new Error(`search for a lock: illegal move from ${old.at} to ${state.at}`);
+    assertMove(SEARCH_MOVES, old.at, state.at);
     this.#state = state;
     const dueAt = this.#alarm && this.#alarm.index >= 0 ? this.#alarm.at : this.#latest;
     this.#latest = Number.POSITIVE_INFINITY;

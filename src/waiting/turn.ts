@@ -10,21 +10,8 @@ import { Place } from "./place.ts";
 import type { Room } from "./room.ts";
 import { handOver, isEnough } from "./rules.ts";
 import { Search } from "./search.ts";
+import { assertMove, TURN_MOVES, type TurnState } from "./states.ts";
 import type { Waiter } from "./waiter.ts";
-
-type State =
-  | { readonly at: "idle" | "searching" }
-  | { readonly at: "claiming"; readonly hold: Hold; readonly waiter: Waiter }
-  | { readonly at: "yielding"; readonly hold: Hold }
-  | { readonly at: "holding"; readonly hold: Hold; readonly tenure: Tenure };
-
-const MOVES: Record<State["at"], readonly State["at"][]> = {
-  idle: ["searching"],
-  searching: ["idle", "searching", "claiming", "holding"],
-  claiming: ["searching", "claiming", "holding"],
-  holding: ["searching", "claiming", "holding", "yielding"],
-  yielding: ["searching", "claiming", "holding"],
-};
 
 /**
  * The turn of this process at one lock: its callers in order, and the one hold by which Redis knows them.
@@ -45,7 +32,7 @@ export class Turn implements Landlord {
   readonly #place: Place;
   /** Rings when somebody has waited for his own client for longer than a lease. Hardly any turn needs it. */
   #alarm: CallAlarm | null = null;
-  #state: State = { at: "idle" };
+  #state: TurnState = { at: "idle" };
 
   constructor(kind: LockKind, name: string, room: Room) {
     this.kind = kind;
@@ -264,9 +251,8 @@ export class Turn implements Landlord {
     return error;
   }
 
-  #to(state: State): void {
-    const { at } = this.#state;
-    if (!MOVES[at].includes(state.at)) throw new Error(`lock turn: illegal move from ${at} to ${state.at}`);
+  #to(state: TurnState): void {
+    assertMove(TURN_MOVES, this.#state.at, state.at);
     this.#state = state;
     if (this.#alarm) this.#room.alarms.clear(this.#alarm);
   }

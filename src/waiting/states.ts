@@ -1,0 +1,40 @@
+// The states of the two halves of a turn, and how each may follow another. What they mean stands in the class comments.
+import type { Hold } from "../lease/hold.ts";
+import type { Tenure } from "../lease/tenure.ts";
+import type { Waiter } from "./waiter.ts";
+
+/** From wanting a lock to owning it: `Search`. */
+export type SearchState =
+  | { readonly at: "off" | "subscribing" | "retrying" }
+  | { readonly at: "asking"; readonly hold: Hold }
+  | { readonly at: "parked"; readonly hold: Hold | null; isChecking: boolean; position: number | null };
+
+/** From owning a lock to letting it go: `Turn`. */
+export type TurnState =
+  | { readonly at: "idle" | "searching" }
+  | { readonly at: "claiming"; readonly hold: Hold; readonly waiter: Waiter }
+  | { readonly at: "yielding"; readonly hold: Hold }
+  | { readonly at: "holding"; readonly hold: Hold; readonly tenure: Tenure };
+
+type Moves<At extends string> = Readonly<Record<At, readonly At[]>>;
+
+export const SEARCH_MOVES: Moves<SearchState["at"]> = {
+  off: ["asking", "parked", "retrying"],
+  asking: ["off", "asking", "subscribing", "parked", "retrying"],
+  subscribing: ["off", "asking", "retrying"],
+  parked: ["off", "asking"],
+  retrying: ["off", "asking"],
+};
+
+export const TURN_MOVES: Moves<TurnState["at"]> = {
+  idle: ["searching"],
+  searching: ["idle", "searching", "claiming", "holding"],
+  claiming: ["searching", "claiming", "holding"],
+  holding: ["searching", "claiming", "holding", "yielding"],
+  yielding: ["searching", "claiming", "holding"],
+};
+
+/** @throws Error for a move that is not in the table: a bug, which must not go on unseen. */
+export function assertMove<At extends string>(moves: Moves<At>, from: At, to: At): void {
+  if (!moves[from].includes(to)) throw new Error(`a turn at a lock: illegal move from ${from} to ${to}`);
+}
