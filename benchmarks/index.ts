@@ -24,7 +24,7 @@ async function bench(wishes: Wishes, signal: AbortSignal): Promise<boolean> {
   const redis = new Redis(server.url);
   try {
     const turns = wishes.scenarios.reduce(
-      (sum, { contenders }) => sum + contenders.length * wishes.rounds,
+      (sum, { contenders, slices }) => sum + contenders.length * wishes.rounds * slices,
       0,
     );
     const run: Run = {

@@ -39,15 +39,16 @@ export async function runScenario(scenario: Scenario, run: Run): Promise<Scenari
     const player = players.get(id);
     return player ? [{ player, rounds: [], trouble: new Set() }] : [];
   });
-  for (let round = 1; round <= run.rounds; round++) {
+  const rounds = run.rounds * scenario.slices;
+  for (let round = 1; round <= rounds; round++) {
     for (const record of round % 2 === 1 ? records : [...records].reverse())
-      await takeTurn(scenario, record, round, run);
+      await takeTurn(scenario, record, { round, rounds }, run);
   }
   return {
     scenario: scenario.name,
     about: scenario.about,
     seed: run.seed,
-    rounds: run.rounds,
+    rounds,
     machine: run.machine,
     entries: records.map(({ player, rounds, trouble }) => ({
       id: player.id,
@@ -60,18 +61,23 @@ export async function runScenario(scenario: Scenario, run: Run): Promise<Scenari
   };
 }
 
-async function takeTurn(scenario: Scenario, record: Record, round: number, run: Run): Promise<void> {
-  const { player, rounds, trouble } = record;
+async function takeTurn(
+  scenario: Scenario,
+  record: Record,
+  { round, rounds }: { round: number; rounds: number },
+  run: Run,
+): Promise<void> {
+  const { player, trouble } = record;
   const { progress, signal } = run;
   if (run.javaTrouble !== null && player.isJava) {
     trouble.add(run.javaTrouble);
     progress.skip(1);
     return;
   }
-  progress.start({ scenario: scenario.name, contender: player.title, round, rounds: run.rounds });
+  progress.start({ scenario: scenario.name, contender: player.title, round, rounds });
   let why: string | null = null;
   try {
-    rounds.push(
+    record.rounds.push(
       await runRound(scenario, player, {
         redis: run.redis,
         url: run.url,

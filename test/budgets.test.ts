@@ -67,6 +67,15 @@ describe("commands sent", () => {
     expect(await count.waiting()).toBeLessThanOrEqual(2 * clients * rounds + rechecks);
   });
 
+  it("a hundred callers of a fair lock who come at once, before anything is subscribed: two each", async () => {
+    const { locks, redis } = await parties.join({ url });
+    const count = await countCommands(redis);
+    const lock = locks.fairLock(freshName());
+    await Promise.all(Array.from({ length: 100 }, () => lock.withLock(() => {})));
+    // And the first one's try, the self-test of the new subscription, scripts that the server did not know.
+    expect(await count.scripts()).toBeLessThanOrEqual(2.2 * 100);
+  });
+
   it("an explicit lease that outlives the grant window: one more, for the claim", async () => {
     const all = await warm(8);
     const { locks, redis } = await parties.join({ url });

@@ -16,7 +16,10 @@ export function loadFigures(
   const waits = Float64Array.from(counted, ({ acquired, asked }) => (acquired - asked) / 1_000).sort();
   const { latencies, overlaps } = handoffs(all);
   const handoff = Float64Array.from(latencies).sort();
-  const seconds = sharesBySecond(counted, round.from, round.until, load.tasks * reports.length);
+  const callers = load.tasks * reports.length;
+  // Shares of one name, while everybody wants it all the time.
+  const isFairnessAsked = load.times === null && load.names.length === 1;
+  const seconds = isFairnessAsked ? sharesBySecond(counted, round.from, round.until, callers) : [];
   const sent = round.commands ?? sum(reports.map(({ commands }) => commands));
   // Figures of a lock that nobody got would look better than any.
   if (counted.length === 0) throw new Error(nobody(reports));
@@ -36,7 +39,7 @@ export function loadFigures(
     calls: sent === null ? null : sent / total,
     redisCpu: round.redisCpu / total,
     clientCpu: (sum(reports.map(({ cpu }) => cpu)) ?? 0) / total,
-    jain: seconds.length === 0 || load.names.length > 1 ? null : median(seconds.map(jain)),
+    jain: seconds.length === 0 ? null : median(seconds.map(jain)),
     overlaps,
     timeouts: sum(reports.map(({ timeouts }) => timeouts)) ?? 0,
     errors: sum(reports.map(({ errors }) => errors)) ?? 0,

@@ -15,9 +15,9 @@ import { inMs } from "./numbers.ts";
 import type { Chart } from "./render-svg.ts";
 
 const PLOT = 400;
-const LABELS = 225;
+const LABELS = 260;
 const AXIS_LABELS = 62;
-/** The few hundred waits that are kept of each round say little beyond. */
+/** The waits that are kept of each round say little between this and the longest, which is kept too. */
 const LAST_PERCENT = 99;
 /** 0 has no place on a logarithmic axis. */
 const LEAST_MS = 0.01;
@@ -30,7 +30,8 @@ interface Curve {
 
 /**
  * How long acquisitions waited, a line for each contender: the quickest percent of them at the left, the slowest at the
- * right. A lock that is fair is level; one that lets callers overtake each other is steep.
+ * right. A lock that is fair is level; one that lets callers overtake each other is steep, and steepest at the end: most
+ * acquisitions are then those of callers who have just released it, and a few wait for all of them.
  *
  * @param ids those to show; more than ten can hardly be told apart
  */
@@ -41,7 +42,7 @@ export function waitChart(title: string, result: ScenarioResult, ids: ReadonlySe
     .sort(holdfastLast);
   const rounds = result.rounds === 1 ? "One round" : `All ${result.rounds} rounds together`;
   const lines = [
-    `${result.about}. ${rounds}; at the right, the ${LAST_PERCENT}th percentile.`,
+    `${result.about}. ${rounds}; at the right, the ${LAST_PERCENT}th percentile and the longest wait.`,
     machineLine(result.machine),
   ];
   const top = headerHeight(lines);
@@ -75,7 +76,7 @@ function curveOf(entry: Entry): Curve {
     const percent = index + 1;
     return [percent, Math.max(LEAST_MS, percentile(ascending, percent / 100))];
   });
-  return { entry, points };
+  return { entry, points: [...points, [100, percentile(ascending, 1)]] };
 }
 
 function drawn({ entry, points }: Curve, all: readonly Curve[]) {
@@ -89,6 +90,12 @@ function drawn({ entry, points }: Curve, all: readonly Curve[]) {
     showSymbol: false,
     data: [...points],
     lineStyle: style,
-    ...endLabel(entry, `${entry.title}  ${inMs(points.at(-1)?.[1] ?? Number.NaN)}`),
+    ...endLabel(
+      entry,
+      `${entry.title}  ${points
+        .slice(-2)
+        .map(([, ms]) => inMs(ms))
+        .join(" · ")}`,
+    ),
   };
 }

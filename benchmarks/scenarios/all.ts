@@ -24,6 +24,7 @@ function hot(processes: number, tasks: number, contenders: readonly string[], ho
     processes,
     load: { ...LOAD, tasks, hold },
     duration: hold >= 100 ? 8_000 : 3_000,
+    slices: 1,
     contenders: [...HOPS, ...contenders],
   };
 }
@@ -36,6 +37,7 @@ function drain(callers: number, processes: number): Scenario {
     processes,
     load: { ...LOAD, tasks: callers / processes, hold: 1, times: 1, wait: 60_000 },
     duration: 30_000,
+    slices: 1,
     contenders: ONE_OF_EACH,
   };
 }
@@ -46,7 +48,8 @@ export const scenarios: readonly Scenario[] = [
     about: "One caller takes and releases a free lock, again and again",
     processes: 1,
     load: LOAD,
-    duration: 3_000,
+    duration: 1_000,
+    slices: 3,
     contenders: ["floor-pair", ...ALL],
   },
   hot(2, 1, ONE_OF_EACH),
@@ -68,6 +71,7 @@ export const scenarios: readonly Scenario[] = [
     processes: 4,
     load: { ...LOAD, tasks: 4, hold: 1, leases: [1_000, 5_000, 30_000, null] },
     duration: 3_000,
+    slices: 1,
     contenders: ONE_OF_EACH,
   },
   {
@@ -76,6 +80,7 @@ export const scenarios: readonly Scenario[] = [
     processes: 4,
     load: { ...LOAD, tasks: 4, names: Array.from({ length: 1_000 }, (_, i) => `bench:${i}`) },
     duration: 3_000,
+    slices: 1,
     contenders: ALL,
   },
   drain(10, 2),
@@ -88,6 +93,7 @@ export const scenarios: readonly Scenario[] = [
     processes: 2,
     load: { ...LOAD, hold: 5, think: 20 },
     duration: 5_000,
+    slices: 1,
     contenders: ["floor-hop", ...ONE_OF_EACH],
   },
   {
@@ -96,6 +102,7 @@ export const scenarios: readonly Scenario[] = [
     processes: 1,
     load: { is: "held", callers: 10_000, watch: 30_000 },
     duration: 60_000,
+    slices: 1,
     contenders: [...HOLDFAST, "redis-semaphore"],
   },
   {
@@ -104,6 +111,7 @@ export const scenarios: readonly Scenario[] = [
     processes: 1,
     load: { is: "parked", callers: 10_000, watch: 5_000 },
     duration: 60_000,
+    slices: 1,
     contenders: ONE_OF_EACH.filter((id) => !JAVA.includes(id)),
   },
 ];

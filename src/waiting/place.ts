@@ -59,6 +59,11 @@ export class Place {
     };
   }
 
+  /** Has this client other places at this lock: is it unlikely to be free? */
+  get isCrowded(): boolean {
+    return this.siblings !== null && this.siblings.members > 1;
+  }
+
   /** Is every message about this lock heard from now on? */
   get isSubscribed(): boolean {
     return (this.kind.queues || this.#unlisten !== null) && this.room.subscriber.isReady(this.#channel);

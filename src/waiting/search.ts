@@ -21,7 +21,7 @@ interface Seeker {
  *
  * | state | true in Redis | leaves it by |
  * |---|---|---|
- * | off | nothing of ours is waiting | `start()` → asking · after a yield → parked |
+ * | off | nothing of ours is waiting | `start()` → asking, or subscribing first where the client has more places · after a yield → parked |
  * | asking | unknown: an acquire is on its way | owner or a grant → off, found · held → parked, or subscribing first · failed → retrying |
  * | subscribing | nothing of ours | acknowledged → asking, now with a place in the queue |
  * | parked | our hold is queued; without a queue, nothing | a grant → off, found · a wake-up → asking · a re-check: owner → off, found; gone → asking |
@@ -70,8 +70,11 @@ export class Search {
     const { kind, line, health } = this.#place;
     const head = line.first;
     if (!head) return void this.#stop();
-    const hold = this.#place.newHold();
     const isQueueing = kind.queues && line.isPatient && this.#place.isSubscribed;
+    // A thousand callers of a fair lock who come at once need not all try before they queue.
+    const isUseless = !isQueueing && line.isPatient && this.#place.isCrowded;
+    if (isUseless && this.#state.at === "off") return void this.#subscribe();
+    const hold = this.#place.newHold();
     const wakes = this.#wakes;
     this.#to({ at: "asking", hold });
     health.sending();
@@ -145,10 +148,7 @@ export class Search {
 
   /** Something failed: asks again after a pause, for whoever still waits. */
   retry(): void {
-    if (!this.#place.line.first) {
-      this.#stop();
-      return;
-    }
+    if (!this.#place.line.first) return void this.#stop();
     this.#to({ at: "retrying" });
     this.#wakeAt(performance.now() + backOff(this.#place.health.failures));
   }

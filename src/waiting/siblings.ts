@@ -14,8 +14,12 @@ export class Siblings {
   /** Only one of them asks, so what is known of Redis is known to all. */
   readonly health = new Health();
   readonly #places = new Set<Search>();
-  /** All places of the client, parked or not. */
   #members = 0;
+
+  /** All places of the client, parked or not. */
+  get members(): number {
+    return this.#members;
+  }
 
   join(): void {
     this.#members++;

@@ -19,7 +19,7 @@ export type TurnState =
 type Moves<At extends string> = Readonly<Record<At, readonly At[]>>;
 
 export const SEARCH_MOVES: Moves<SearchState["at"]> = {
-  off: ["asking", "parked", "retrying"],
+  off: ["asking", "subscribing", "parked", "retrying"],
   asking: ["off", "asking", "subscribing", "parked", "retrying"],
   subscribing: ["off", "asking", "retrying"],
   parked: ["off", "asking"],
