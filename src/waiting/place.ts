@@ -59,9 +59,9 @@ export class Place {
     };
   }
 
-  /** Has this client other places at this lock: is it unlikely to be free? */
+  /** Has this client other places at this lock: is it unlikely to be free? After a failure nothing is taken for granted. */
   get isCrowded(): boolean {
-    return this.siblings !== null && this.siblings.members > 1;
+    return this.siblings !== null && this.siblings.members > 1 && this.health.failures === 0;
   }
 
   /** Is every message about this lock heard from now on? */
