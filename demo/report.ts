@@ -1,3 +1,4 @@
+import { percentile } from "../tools/percentile.ts";
 import { oversold, type Result, tokensGrow } from "./run.ts";
 import { STOCK } from "./shop.ts";
 import { bar, paint, print } from "./terminal.ts";
@@ -65,11 +66,6 @@ function printBars(
     print(`    ${result.way.padEnd(10)}${paint(style, drawn)} ${text(value(result))}`);
   }
   print();
-}
-
-/** The smallest value that this share of them does not exceed; 0 when there are none. */
-function percentile(ascending: readonly number[], share: number): number {
-  return ascending[Math.ceil(ascending.length * share) - 1] ?? 0;
 }
 
 function perSale(count: "sent" | "executed"): (result: Result) => number {

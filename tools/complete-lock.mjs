@@ -18,21 +18,13 @@ const SYSTEMS = [
   "sunos",
   "win32",
 ];
-const CPUS = {
-  ia32: "ia32",
-  arm: "arm",
-  arm64: "arm64",
-  ppc64: "ppc64",
-  riscv64: "riscv64",
-  s390x: "s390x",
-  x64: "x64",
-};
+const CPUS = ["ia32", "arm", "arm64", "ppc64", "riscv64", "s390x", "x64"];
 
 /** A platform package is named after what it is for: `@biomejs/cli-linux-x64-musl`. */
 function platform(name) {
   const words = name.split(/[/-]/);
   const os = words.find((word) => SYSTEMS.includes(word));
-  const cpu = words.map((word) => CPUS[word]).find(Boolean);
+  const cpu = words.find((word) => CPUS.includes(word));
   if (!os || !cpu) return null;
   const isMusl = words.some((word) => word.startsWith("musl"));
   return { cpu: [cpu], os: [os], ...(os === "linux" && { libc: [isMusl ? "musl" : "glibc"] }) };

@@ -1,7 +1,8 @@
+import { percentile } from "../../tools/percentile.ts";
 import type { Done, Load } from "../workers/protocol.ts";
 import { handoffs, merge, sharesBySecond } from "./acquisitions.ts";
 import type { LoadFigures } from "./result.ts";
-import { jain, mean, median, percentile, pick, sum } from "./statistics.ts";
+import { jain, mean, median, pick, sum } from "./statistics.ts";
 
 const WAITS_KEPT = 100;
 

@@ -1,8 +1,3 @@
-/** The smallest value that this share of them does not exceed; 0 when there are none. */
-export function percentile(ascending: Float64Array, share: number): number {
-  return ascending[Math.max(0, Math.ceil(ascending.length * share) - 1)] ?? 0;
-}
-
 export function median(values: readonly number[]): number {
   const ascending = Float64Array.from(values).sort();
   const middle = ascending.length >> 1;

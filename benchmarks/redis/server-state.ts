@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import { commandCalls } from "../../tools/command-calls.ts";
 
 /** What the server says of itself at one moment. */
 export interface ServerState {
@@ -11,10 +12,8 @@ export interface ServerState {
 export async function serverState(redis: Redis): Promise<ServerState> {
   const info = await redis.info("everything");
   const seconds = (key: string): number => Number(new RegExp(`^${key}:([\\d.]+)`, "m").exec(info)?.[1] ?? 0);
-  const calls = new Map<string, number>();
-  for (const [, command = "", count] of info.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm))
-    calls.set(command, Number(count));
-  return { cpu: (seconds("used_cpu_user") + seconds("used_cpu_sys")) * 1_000_000, calls };
+  const cpu = (seconds("used_cpu_user") + seconds("used_cpu_sys")) * 1_000_000;
+  return { cpu, calls: commandCalls(info) };
 }
 
 /** Empty, and with its statistics at zero, as for the first contender. */

@@ -1,16 +1,5 @@
 import type { Entry, ScenarioResult } from "../figures/result.ts";
-import {
-  AXIS,
-  colourOf,
-  endLabel,
-  frame,
-  headerHeight,
-  lineStyle,
-  logAxis,
-  MUTED,
-  machineLine,
-  roundsOf,
-} from "./chart-theme.ts";
+import { AXIS, colourOf, frame, lineSeries, logAxis, MUTED, machineLine, roundsOf } from "./chart-theme.ts";
 import { holdfastLast, isHoldfast, loadOf } from "./entries.ts";
 import { short } from "./numbers.ts";
 import type { Chart } from "./render-svg.ts";
@@ -29,9 +18,7 @@ interface Line {
   readonly points: readonly [number, number][];
 }
 
-const PLOT = 380;
-const LABELS = 215;
-const AXIS_LABELS = 62;
+const PLOT = { height: 380, left: 64, right: 215, bottom: 62 };
 
 /**
  * Commands per acquisition as processes are added, a line for each contender. Both axes are logarithmic: what grows in
@@ -43,14 +30,13 @@ export function callsChart(title: string, about: string, sizes: readonly Size[])
   const lines = linesOf(sizes);
   const [first] = sizes;
   const header = first ? [`${about} ${roundsOf(first.result)}.`, machineLine(first.result.machine)] : [about];
-  const top = headerHeight(header);
   const processes = sizes.map((size) => size.processes);
   const calls = lines.flatMap(({ points }) => points.map(([, count]) => count));
+  const { height, option } = frame(title, header, PLOT);
   return {
-    height: top + PLOT + AXIS_LABELS,
+    height,
     option: {
-      ...frame(title, header),
-      grid: { left: 64, right: LABELS, top, bottom: AXIS_LABELS, outerBoundsMode: "none" },
+      ...option,
       xAxis: {
         type: "log",
         logBase: 2,
@@ -87,19 +73,13 @@ function pointsOf(id: string, sizes: readonly Size[]): [number, number][] {
 }
 
 function drawn({ entry, points }: Line, all: readonly Line[]) {
-  const style = lineStyle(
-    entry,
-    all.map((line) => line.entry),
-  );
+  const entries = all.map((line) => line.entry);
+  const last = short(points.at(-1)?.[1] ?? Number.NaN);
   return {
-    type: "line" as const,
-    silent: true,
-    data: [...points],
+    ...lineSeries(entry, entries, points, `${entry.title}  ${last}`),
     symbol: "circle",
     symbolSize: isHoldfast(entry) ? 8 : 6,
     itemStyle: { color: colourOf(entry) },
-    lineStyle: style,
-    ...endLabel(entry, `${entry.title}  ${short(points.at(-1)?.[1] ?? Number.NaN)}`),
   };
 }
 

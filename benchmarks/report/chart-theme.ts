@@ -36,14 +36,24 @@ function dashOf(entry: Entry, all: readonly Entry[]): "solid" | number[] {
   return dash === "solid" ? dash : [...dash];
 }
 
-/** The height that {@link frame} takes at the top. */
-export function headerHeight(lines: readonly string[]): number {
-  return 58 + lines.length * 18;
+/** Where the values are drawn: its height, and the space around it for labels. */
+interface Plot {
+  readonly height: number;
+  readonly left: number;
+  readonly right: number;
+  readonly bottom: number;
+  /** Between the header and the plot. */
+  readonly above?: number;
 }
 
-/** A title at the left, and below it what a reader must know to judge the figures. */
-export function frame(title: string, lines: readonly string[]) {
-  return {
+/** A title at the left, below it what a reader must know to judge the figures, and below that the plot. */
+export function frame(
+  title: string,
+  lines: readonly string[],
+  { height, left, right, bottom, above = 0 }: Plot,
+) {
+  const top = 58 + lines.length * 18 + above;
+  const option = {
     animation: false,
     backgroundColor: "#ffffff",
     textStyle: { fontFamily: FONT, fontSize: 13, color: INK },
@@ -56,7 +66,9 @@ export function frame(title: string, lines: readonly string[]) {
       textStyle: { fontFamily: FONT, fontSize: 18, fontWeight: "bold" as const, color: INK },
       subtextStyle: { fontFamily: FONT, fontSize: 13, lineHeight: 18, color: MUTED },
     },
+    grid: { left, right, top, bottom, outerBoundsMode: "none" as const },
   };
+  return { height: top + height + bottom, option };
 }
 
 /** "Medians of 5 rounds", "One round". */
@@ -90,24 +102,33 @@ export function logAxis(values: readonly number[], unit: (value: number) => stri
   };
 }
 
-/** The name of a line at its end, moved away from those of other lines; its halo keeps it readable on top of them. */
-export function endLabel(entry: Entry, text: string) {
+/**
+ * A line of a contender, in its colour, with a label at its end that is moved away from those of other lines; a halo keeps
+ * it readable on top of them. `all`: the entries of the chart.
+ */
+export function lineSeries(
+  entry: Entry,
+  all: readonly Entry[],
+  points: readonly (readonly [number, number])[],
+  label: string,
+) {
+  const isOurs = isHoldfast(entry);
   return {
+    type: "line" as const,
+    silent: true,
+    data: points.map(([x, y]) => [x, y]),
+    lineStyle: { color: colourOf(entry), width: isOurs ? 3 : 1.8, type: dashOf(entry, all) },
     endLabel: {
       show: true,
       distance: 10,
-      formatter: text,
-      color: isHoldfast(entry) ? ACCENT : INK,
+      formatter: label,
+      color: isOurs ? ACCENT : INK,
       fontSize: 12,
       textBorderColor: "#ffffff",
       textBorderWidth: 3,
     },
     labelLayout: { moveOverlap: "shiftY" as const },
   };
-}
-
-export function lineStyle(entry: Entry, all: readonly Entry[]) {
-  return { color: colourOf(entry), width: isHoldfast(entry) ? 3 : 1.8, type: dashOf(entry, all) };
 }
 
 function processor({ cpu }: Machine): string {

@@ -1,16 +1,5 @@
 import type { Entry, ScenarioResult } from "../figures/result.ts";
-import {
-  AXIS,
-  colourOf,
-  frame,
-  GRID,
-  headerHeight,
-  INK,
-  MUTED,
-  machineLine,
-  roundsOf,
-  WARNING,
-} from "./chart-theme.ts";
+import { AXIS, colourOf, frame, GRID, INK, MUTED, machineLine, roundsOf, WARNING } from "./chart-theme.ts";
 import { caveatOf, isHoldfast, loadRoundsOf, perSecondOf } from "./entries.ts";
 import { short } from "./numbers.ts";
 import type { Chart } from "./render-svg.ts";
@@ -35,12 +24,13 @@ export function throughputChart(title: string, result: ScenarioResult, floor: En
     `${result.about}. ${roundsOf(result)}${result.rounds > 1 ? "; dots are single rounds" : ""}.`,
     machineLine(result.machine),
   ];
-  const top = headerHeight(lines) + (floor === null ? 0 : FLOOR);
+  const above = floor === null ? 0 : FLOOR;
+  const plot = { height: shown.length * ROW, left: LABELS, right: 40, bottom: AXIS_LABELS, above };
+  const { height, option } = frame(title, lines, plot);
   return {
-    height: top + shown.length * ROW + AXIS_LABELS,
+    height,
     option: {
-      ...frame(title, lines),
-      grid: { left: LABELS, right: 40, top, bottom: AXIS_LABELS, outerBoundsMode: "none" },
+      ...option,
       xAxis: {
         type: "value",
         max: most * 1.14,

@@ -1,22 +1,11 @@
+import { percentile } from "../../tools/percentile.ts";
 import type { Entry, ScenarioResult } from "../figures/result.ts";
-import { percentile } from "../figures/statistics.ts";
-import {
-  AXIS,
-  endLabel,
-  frame,
-  headerHeight,
-  lineStyle,
-  logAxis,
-  MUTED,
-  machineLine,
-} from "./chart-theme.ts";
+import { AXIS, frame, lineSeries, logAxis, MUTED, machineLine } from "./chart-theme.ts";
 import { holdfastLast, loadRoundsOf } from "./entries.ts";
 import { inMs } from "./numbers.ts";
 import type { Chart } from "./render-svg.ts";
 
-const PLOT = 400;
-const LABELS = 260;
-const AXIS_LABELS = 62;
+const PLOT = { height: 400, left: 72, right: 260, bottom: 62 };
 /** The waits that are kept of each round say little between this and the longest, which is kept too. */
 const LAST_PERCENT = 99;
 /** 0 has no place on a logarithmic axis. */
@@ -45,13 +34,12 @@ export function waitChart(title: string, result: ScenarioResult, ids: ReadonlySe
     `${result.about}. ${rounds}; at the right, the ${LAST_PERCENT}th percentile and the longest wait.`,
     machineLine(result.machine),
   ];
-  const top = headerHeight(lines);
   const all = curves.flatMap(({ points }) => points.map(([, ms]) => ms));
+  const { height, option } = frame(title, lines, PLOT);
   return {
-    height: top + PLOT + AXIS_LABELS,
+    height,
     option: {
-      ...frame(title, lines),
-      grid: { left: 72, right: LABELS, top, bottom: AXIS_LABELS, outerBoundsMode: "none" },
+      ...option,
       xAxis: {
         type: "value",
         max: 100,
@@ -80,22 +68,8 @@ function curveOf(entry: Entry): Curve {
 }
 
 function drawn({ entry, points }: Curve, all: readonly Curve[]) {
-  const style = lineStyle(
-    entry,
-    all.map((curve) => curve.entry),
-  );
-  return {
-    type: "line" as const,
-    silent: true,
-    showSymbol: false,
-    data: [...points],
-    lineStyle: style,
-    ...endLabel(
-      entry,
-      `${entry.title}  ${points
-        .slice(-2)
-        .map(([, ms]) => inMs(ms))
-        .join(" · ")}`,
-    ),
-  };
+  const last = points.slice(-2).map(([, ms]) => inMs(ms));
+  const entries = all.map((curve) => curve.entry);
+  const series = lineSeries(entry, entries, points, `${entry.title}  ${last.join(" · ")}`);
+  return { ...series, showSymbol: false };
 }

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { seeded } from "../../tools/seeded.ts";
 import type { Release, Session } from "../contenders/contender.ts";
 import { micros } from "./clock.ts";
 import type { Job, Load } from "./protocol.ts";
-import { seeded } from "./random.ts";
 import { Samples } from "./samples.ts";
 import { Troubles } from "./troubles.ts";
 

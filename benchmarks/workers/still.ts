@@ -50,13 +50,7 @@ async function held(still: Still, bench: Bench, session: Session, troubles: Trou
       if (outcome.status === "rejected") troubles.add(outcome.reason);
     bench.progress(releases.length);
   }
-  await delay(SETTLE);
-  const bytes = heap() - before;
-  const redisBefore = await bench.redisCpu();
-  const started = snapshot(bench);
-  await delay(still.watch);
-  const settled = snapshot(bench);
-  const redisCpu = (await bench.redisCpu()) - redisBefore;
+  const watched = await watch(still, bench, before);
   let lost = still.callers - releases.length;
   for (let next = 0; next < releases.length; next += AT_A_TIME) {
     const outcomes = await Promise.allSettled(
@@ -68,7 +62,7 @@ async function held(still: Still, bench: Bench, session: Session, troubles: Trou
       troubles.add(outcome.reason);
     }
   }
-  return { lost, started, settled, bytes, redisCpu };
+  return { ...watched, lost };
 }
 
 async function parked(still: Still, bench: Bench, session: Session, troubles: Troubles) {
@@ -88,6 +82,12 @@ async function parked(still: Still, bench: Bench, session: Session, troubles: Tr
       },
     );
   }
+  const watched = await watch(still, bench, before);
+  return { ...watched, lost: ended };
+}
+
+/** Lets everything settle, and measures what standing still costs. `before`: the heap without the callers. */
+async function watch(still: Still, bench: Bench, before: number) {
   await delay(SETTLE);
   const bytes = heap() - before;
   const redisBefore = await bench.redisCpu();
@@ -95,7 +95,7 @@ async function parked(still: Still, bench: Bench, session: Session, troubles: Tr
   await delay(still.watch);
   const settled = snapshot(bench);
   const redisCpu = (await bench.redisCpu()) - redisBefore;
-  return { lost: ended, started, settled, bytes, redisCpu };
+  return { started, settled, bytes, redisCpu };
 }
 
 function snapshot(bench: Bench) {

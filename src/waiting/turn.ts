@@ -263,6 +263,7 @@ export class Turn implements Landlord {
     this.search.start();
   }
 
+  /** Nobody is here any more. */
   nobodyLeft(): void {
     this.#to({ at: "idle" });
     this.#place.unlisten();

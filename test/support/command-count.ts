@@ -1,3 +1,5 @@
+import { commandCalls } from "../../tools/command-calls.ts";
+
 /** Calls by command name in lower case; subcommands as Redis names them: `script|load`. */
 type CommandCounts = Record<string, number>;
 
@@ -43,11 +45,5 @@ export async function countCommands(redis: InfoClient): Promise<CommandCount> {
 }
 
 async function readCounts(redis: InfoClient): Promise<Map<string, number>> {
-  const counts = new Map<string, number>();
-  const line = /^cmdstat_(\S+?):calls=(\d+),.*?(?:rejected_calls=(\d+))?(?:,failed_calls=\d+)?\r?$/gm;
-  for (const [, name = "", calls, rejected = 0] of (await redis.info("commandstats")).matchAll(line)) {
-    // `calls` includes those that failed while they ran; `rejected_calls` never began (arity, ACL, BUSY, OOM).
-    counts.set(name, Number(calls) + Number(rejected));
-  }
-  return counts;
+  return commandCalls(await redis.info("commandstats"));
 }
