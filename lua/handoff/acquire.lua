@@ -36,7 +36,8 @@ end
 
 -- A re-check whose entry is gone was granted and lost again meanwhile. Queueing it once more would let an old grant
 -- message count for a new place, with a token below the previous holder's: the client goes on with a new hold.
-local isQueued = mode ~= "try" and call("ZSCORE", queueKey, hold)
+local isWaitedFor = holder or call("EXISTS", queueKey) == 1
+local isQueued = isWaitedFor and mode ~= "try" and call("ZSCORE", queueKey, hold)
 if mode == "again" and not isQueued then
   return { "gone", nowMicros }
 end
@@ -45,7 +46,7 @@ end
 local left
 if not holder then
   local granted
-  if call("EXISTS", queueKey) == 1 then
+  if isWaitedFor then
     granted, left = grantNext(nil, hold)
   end
   if not granted or granted == hold then

@@ -82,7 +82,7 @@ end
 -- given is kept. A client that hears nothing at the moment names no channel; what it said before stands.
 local function keep(hold, patience, entry, channel)
   if channel == "" then
-    entry = string.gsub(call("HGET", waitersKey, hold) or "", "^%d+ ", "")
+    entry = string.gsub(call("HGET", waitersKey, hold) or "0 " .. entry, "^%d+ ", "")
   end
   call("HDEL", waitersKey, hold)
   describe(hold, patience, entry)

@@ -149,6 +149,11 @@ export class Room implements LineKeeper {
     return this.subscriber.isReady(channel) ? { name: channel, counted } : null;
   }
 
+  /** A channel is acknowledged. */
+  subscribed(): void {
+    for (const turn of [...this.#turns]) turn.search.subscribed();
+  }
+
   left(turn: Turn): void {
     this.#turns.delete(turn);
     if (turn.kind.solitary && this.#siblings.get(turn.name)?.leave() === 0) this.#siblings.delete(turn.name);

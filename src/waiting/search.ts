@@ -1,5 +1,5 @@
 import { CallAlarm } from "../alarms.ts";
-import { LEASE_TIME, RECHECKS } from "../defaults.ts";
+import { LEASE_TIME, RECHECKS, SUBSCRIBED_SOON } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
@@ -73,7 +73,12 @@ export class Search {
     const isQueueing = kind.queues && line.isPatient && this.#place.isSubscribed;
     // A thousand callers of a fair lock who come at once need not all try before they queue.
     const isUseless = !isQueueing && line.isPatient && this.#place.isCrowded;
-    if (isUseless && this.#state.at === "off") return void this.#subscribe();
+    if (isUseless && this.#state.at === "off") {
+      void this.#subscribe();
+      // It may take long, or fail, and the lock is free meanwhile: then it is tried after all.
+      this.#wakeAt(performance.now() + SUBSCRIBED_SOON);
+      return;
+    }
     const hold = this.#place.newHold();
     const wakes = this.#wakes;
     this.#to({ at: "asking", hold });
@@ -131,6 +136,10 @@ export class Search {
     this.#to({ at: "subscribing" });
     try {
       await this.#place.listen();
+      if (this.#state.at !== "subscribing") return;
+      // Whoever is told first: all begin in the order in which they came.
+      this.#place.room.subscribed();
+      // Lost again already.
       if (this.#state.at === "subscribing") this.start();
     } catch (error) {
       if (this.#state.at !== "subscribing") return;
@@ -144,6 +153,11 @@ export class Search {
       }
       this.retry();
     }
+  }
+
+  /** Something is heard from now on; perhaps what this waits for. */
+  subscribed(): void {
+    if (this.#state.at === "subscribing" && this.#place.isSubscribed) this.start();
   }
 
   /** Something failed: asks again after a pause, for whoever still waits. */
@@ -180,7 +194,7 @@ export class Search {
   /** A message may have been missed, or the connection is back: no need to sleep on. */
   lookAgain(): void {
     if (this.#state.at === "parked") this.#recheck();
-    else if (this.#state.at === "retrying") this.start();
+    else if (this.#state.at === "retrying" || this.#state.at === "subscribing") this.start();
   }
 
   #rang(): void {

@@ -1,0 +1,83 @@
+import { createServer } from "node:net";
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { createLockClient, type LockClient } from "../src/index.ts";
+import { freshName, Parties, testUrl } from "./support/fixture.ts";
+import { trackUnhandled } from "./support/leaks.ts";
+import { until } from "./support/until.ts";
+
+// Callers of a fair lock who come before their client hears anything: in order, and never worse off than by asking.
+
+const parties = new Parties();
+const unhandled = trackUnhandled();
+
+afterEach(async () => {
+  await unhandled.assertNone();
+});
+afterAll(async () => {
+  unhandled.stop();
+  await parties.close();
+});
+
+it("are served in the order in which they came, the one who tried first too", async () => {
+  const [holder, cold] = [await parties.join(), await parties.join()];
+  const name = freshName();
+  const held = await holder.locks.fairLock(name).lock();
+  const order: number[] = [];
+  const waiting = Array.from({ length: 20 }, (_, i) =>
+    cold.locks.fairLock(name).withLock(() => void order.push(i)),
+  );
+  await until(async () => (await holder.locks.lock(name).inspect()).waiters.length === 20);
+  await held.unlock();
+  await Promise.all(waiting);
+  expect(order).toEqual([...order.keys()]);
+});
+
+describe("while the subscriber's connection hangs", () => {
+  // Accepts connections and never says a word.
+  const hole = createServer((socket) => socket.on("error", () => {}));
+  let port: number;
+  let redis: Redis;
+  let locks: LockClient;
+
+  class HangingDuplicates extends Redis {
+    override duplicate(override?: object): Redis {
+      return super.duplicate({ ...override, port });
+    }
+  }
+
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => hole.listen(0, "127.0.0.1", resolve));
+    port = (hole.address() as { port: number }).port;
+    redis = new HangingDuplicates(testUrl());
+    locks = createLockClient(redis, { replyTimeout: 2_000 });
+  });
+  afterAll(async () => {
+    await locks.close({ grace: 0 });
+    redis.disconnect();
+    hole.close();
+  });
+
+  it("a lock that is free is taken", async () => {
+    const lock = locks.fairLock(freshName());
+    const first = await lock.lock();
+    const second = lock.lock();
+    await first.unlock();
+    await (await second).unlock();
+  });
+
+  it("who waits for a lock that is held is told so, or waits on; Redis did answer", async () => {
+    const { locks: others } = await parties.join();
+    const name = freshName();
+    const held = await others.fairLock(name).lock();
+    const lock = locks.fairLock(name);
+    const patient = lock.lock();
+    expect(await Promise.all([lock.tryLock(300), lock.tryLock(300), lock.tryLock(1_500)])).toEqual([
+      null,
+      null,
+      null,
+    ]);
+    await held.unlock();
+    await (await patient).unlock();
+  });
+});
