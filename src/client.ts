@@ -1,4 +1,7 @@
+import { hasOneSlotPerLock } from "./cluster/slots.ts";
+import { quote } from "./errors.ts";
 import { Events, type LockEvents } from "./events.ts";
+import type { Keys } from "./keys.ts";
 import { handoffLock } from "./locks/handoff.ts";
 import type { Lock } from "./locks/lock.ts";
 import { redissonLock } from "./locks/redisson.ts";
@@ -12,7 +15,7 @@ import {
   type Settings,
 } from "./options.ts";
 import { newClientId } from "./random.ts";
-import type { RedisLike, SubscriberLike } from "./redis-like.ts";
+import { type ClusterLike, isCluster, type RedisLike } from "./redis-like.ts";
 import { Scope, Scopes } from "./scope/scope.ts";
 import { Commands } from "./scripts/commands.ts";
 import type { LockKind } from "./waiting/kind.ts";
@@ -27,26 +30,25 @@ import { Room } from "./waiting/room.ts";
  * await locks.close();
  */
 export class LockClient {
-  readonly #own: SubscriberLike | null;
+  readonly #own: RedisLike | ClusterLike | null;
   readonly #settings: Settings;
   readonly #events = new Events();
   readonly #scopes = new Scopes();
   readonly #room: Room;
+  readonly #keys: Keys;
   readonly #kinds: { readonly lock: LockKind; readonly fair: LockKind; readonly redisson: LockKind };
   #closing: Promise<void> | null = null;
 
   /** @internal */
-  constructor(redis: RedisLike, settings: Settings) {
+  constructor(redis: RedisLike | ClusterLike, settings: Settings) {
     this.#settings = settings;
-    this.#own =
-      settings.connection === "own"
-        ? redis.duplicate({ lazyConnect: false, enableOfflineQueue: true })
-        : null;
+    this.#own = settings.connection === "own" ? duplicate(redis) : null;
     // ioredis prints errors that nobody listens to; commands tell about them, with the lock they hit.
     this.#own?.on("error", () => {});
     const commands = new Commands(this.#own ?? redis, settings.replyTimeout);
+    this.#keys = commands.keys;
     const { grantWindow, localPasses } = settings;
-    this.#room = new Room(redis, commands, newClientId(), grantWindow, this.#events);
+    this.#room = new Room(this.#own ?? redis, commands, newClientId(), grantWindow, this.#events);
     this.#kinds = {
       lock: handoffLock(commands, false, localPasses, grantWindow),
       fair: handoffLock(commands, true, localPasses, grantWindow),
@@ -74,8 +76,16 @@ export class LockClient {
     return this.#lock(name, this.#kinds.fair);
   }
 
-  /** Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. No fencing tokens. */
+  /**
+   * Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. No fencing tokens.
+   *
+   * @throws RangeError in Cluster also for names such as `a{b`, which Redisson can lock there and not unlock.
+   */
   redissonLock(name: string): Lock {
+    if (!this.#keys.fitsRedisson(checkName(name)))
+      throw new RangeError(
+        `Cannot create a lock: in Cluster Redisson's keys of ${quote(name)} have different hash slots; use a name without braces`,
+      );
     return this.#lock(name, this.#kinds.redisson);
   }
 
@@ -138,15 +148,16 @@ export class LockClient {
 }
 
 /**
- * Creates a lock client on an ioredis connection (5.11 or later, or 6). The connection carries the commands and stays
- * yours; a subscriber connection is opened at the first wait. Nothing is sent before the first lock is taken.
+ * Creates a lock client on an ioredis connection (5.11 or later, or 6): to a single server, a Sentinel group or a Cluster.
+ * The connection carries the commands and stays yours; a subscriber connection (in Cluster one to each primary in use) is
+ * opened at the first wait. Nothing is sent before the first lock is taken.
  *
  * @throws TypeError or RangeError for bad arguments.
  * @example
  * import { Redis } from "ioredis";
  * const locks = createLockClient(new Redis());
  */
-export function createLockClient(redis: RedisLike, options?: LockClientOptions): LockClient {
+export function createLockClient(redis: RedisLike | ClusterLike, options?: LockClientOptions): LockClient {
   const settings = checkClientOptions(options);
   if (
     typeof redis !== "object" ||
@@ -156,10 +167,16 @@ export function createLockClient(redis: RedisLike, options?: LockClientOptions):
   ) {
     throw new TypeError("Cannot create a lock client: redis must be an ioredis connection, new Redis(…)");
   }
-  if ("isCluster" in redis && redis.isCluster === true) {
+  const { keyPrefix = "" } = redis.options;
+  if (isCluster(redis) && !hasOneSlotPerLock(keyPrefix)) {
     throw new TypeError(
-      "Cannot create a lock client: Redis Cluster is not supported; give the connection to a single server or a Sentinel group",
+      `Cannot create a lock client: behind the keyPrefix ${quote(keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
     );
   }
   return new LockClient(redis, settings);
+}
+
+function duplicate(redis: RedisLike | ClusterLike): RedisLike | ClusterLike {
+  const options = { lazyConnect: false, enableOfflineQueue: true };
+  return isCluster(redis) ? redis.duplicate([], options) : redis.duplicate(options);
 }

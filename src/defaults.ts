@@ -72,6 +72,10 @@ export const PATIENCE_MIN = 4_500;
 export const RETRY_MIN = 50;
 export const RETRY_MAX = 2_000;
 
+/** Between looks for the node that a release channel's slot has moved to: 25, 50, 100 … ms. */
+export const REROUTE_MIN = 25;
+export const REROUTE_MAX = 1_000;
+
 /** Clock rates differ by less than this: the local deadline comes before the server's. */
 export const CLOCK_DRIFT = 0.01;
 

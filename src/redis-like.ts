@@ -1,20 +1,55 @@
-/**
- * What Holdfast needs of an ioredis connection. Structural, so that two copies of ioredis in one tree, or versions 5 and
- * 6, all fit.
- */
-export interface RedisLike {
+type Listener = (first: string, second: string) => void;
+
+/** What Holdfast needs of any connection, to a server or to a Cluster. */
+interface Connection {
   readonly status: string;
   readonly options: { readonly keyPrefix?: string | undefined };
   evalsha(sha: string, numberOfKeys: number, ...args: (string | number)[]): Promise<unknown>;
   eval(script: string, numberOfKeys: number, ...args: (string | number)[]): Promise<unknown>;
+  on(event: string, listener: Listener): unknown;
+  off(event: string, listener: Listener): unknown;
+  disconnect(reconnect?: boolean): void;
+}
+
+/**
+ * What Holdfast needs of an ioredis connection to a single server or a Sentinel group. Structural, so that two copies of
+ * ioredis in one tree, or versions 5 and 6, all fit.
+ */
+export interface RedisLike extends Connection {
   duplicate(override?: object): SubscriberLike;
-  on(event: string, listener: (first: string, second: string) => void): unknown;
-  off(event: string, listener: (first: string, second: string) => void): unknown;
 }
 
 /** What Holdfast needs of the connections that it opens itself. */
 export interface SubscriberLike extends RedisLike {
   subscribe(...channels: string[]): Promise<unknown>;
   unsubscribe(...channels: string[]): Promise<unknown>;
-  disconnect(reconnect?: boolean): void;
+  ssubscribe(...channels: string[]): Promise<unknown>;
+  sunsubscribe(...channels: string[]): Promise<unknown>;
+}
+
+/** A connection of a Cluster to one of its nodes. */
+export interface NodeLike extends RedisLike {
+  readonly options: {
+    readonly keyPrefix?: string | undefined;
+    readonly host?: string | undefined;
+    readonly port?: number | undefined;
+  };
+}
+
+/** What Holdfast needs of an ioredis Cluster. */
+export interface ClusterLike extends Connection {
+  readonly isCluster: true;
+  /** For each slot the addresses (host:port) that serve it, the primary's first. */
+  readonly slots: readonly (readonly string[] | undefined)[];
+  nodes(role?: "all" | "master" | "slave"): NodeLike[];
+  refreshSlotsCache(): void;
+  on(event: string, listener: Listener): unknown;
+  on(event: "+node", listener: (node: NodeLike) => void): unknown;
+  off(event: string, listener: Listener): unknown;
+  off(event: "+node", listener: (node: NodeLike) => void): unknown;
+  duplicate(overrideStartupNodes?: never[], overrideOptions?: object): ClusterLike;
+}
+
+export function isCluster(redis: RedisLike | ClusterLike): redis is ClusterLike {
+  return "isCluster" in redis && redis.isCluster === true;
 }

@@ -233,12 +233,12 @@ describe("createLockClient", () => {
 
   it("an array of connections is refused", () => refused(() => create([redis, redis]), TypeError, notRedis));
 
-  it("a Cluster is refused", async () => {
-    const cluster = new Cluster([{ host: "127.0.0.1", port: 1 }], { lazyConnect: true });
+  it("a Cluster whose key prefix would spread the keys of one lock is refused", async () => {
+    const cluster = new Cluster([{ host: "127.0.0.1", port: 1 }], { lazyConnect: true, keyPrefix: "a{}b:" });
     await refused(
       () => create(cluster),
       TypeError,
-      "Cannot create a lock client: Redis Cluster is not supported; give the connection to a single server or a Sentinel group",
+      "Cannot create a lock client: behind the keyPrefix 'a{}b:' the keys of one lock have different hash slots; use one without \"{}\"",
     );
     expect(cluster.status).toBe("wait");
   });

@@ -1,8 +1,10 @@
 import { findCommand, REDIS_COMMANDS, serverCommand } from "./redis/command.ts";
 import { installRedis, whyNotInstall } from "./redis/install.ts";
-import { launchServer, type RedisServer } from "./redis/launch.ts";
+import { launchServer } from "./redis/launch.ts";
+import type { RedisServer } from "./redis/server.ts";
 
-export { type LocalServer, launchServer, type RedisServer } from "./redis/launch.ts";
+export { type LaunchOptions, launchServer } from "./redis/launch.ts";
+export type { LocalServer, RedisServer } from "./redis/server.ts";
 export { serverCommand };
 
 /**

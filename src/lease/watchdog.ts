@@ -1,5 +1,5 @@
 import { type Alarms, CallAlarm } from "../alarms.ts";
-import { CLAIM_AFTER, RENEWAL_BATCH, RENEWAL_LOOKAHEAD, RENEWALS_PER_LEASE } from "../defaults.ts";
+import { CLAIM_AFTER, RENEWAL_LOOKAHEAD, RENEWALS_PER_LEASE } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import type { Events } from "../events.ts";
 import type { RenewAnswer } from "../scripts/answers.ts";
@@ -91,8 +91,9 @@ export class Watchdog {
       else groups.set(watched.renewer, [watched]);
     }
     for (const [renewer, group] of groups) {
-      for (let i = 0; i < group.length; i += RENEWAL_BATCH)
-        void this.#batch(renewer, group.slice(i, i + RENEWAL_BATCH));
+      // All at once: a node that does not answer holds up nobody else's renewal.
+      for (let i = 0; i < group.length; i += renewer.batch)
+        void this.#batch(renewer, group.slice(i, i + renewer.batch));
     }
   }
 

@@ -1,4 +1,4 @@
-import { lockKeys } from "../keys.ts";
+import { RENEWAL_BATCH } from "../defaults.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { type Entry, HandoffScripts } from "../scripts/handoff.ts";
 import type { Ask, LockKind } from "../waiting/kind.ts";
@@ -9,6 +9,7 @@ import type { Ask, LockKind } from "../waiting/kind.ts";
  */
 export function handoffLock(commands: Commands, isFair: boolean, passes: number, window: number): LockKind {
   const scripts = new HandoffScripts(commands);
+  const { keys } = commands;
   const localPasses = isFair ? 0 : passes;
   const entry = (ask: Ask): Entry => ({
     patience: ask.patience,
@@ -24,17 +25,18 @@ export function handoffLock(commands: Commands, isFair: boolean, passes: number,
     solitary: isFair,
     localPasses,
     channel: () => null,
-    attempt: (hold, ask) => scripts.acquire(lockKeys(hold.name), hold.id, ask, entry(ask)),
-    withdraw: (hold) => scripts.leave(lockKeys(hold.name), hold.id),
-    release: (hold) => scripts.release(lockKeys(hold.name), hold.id, hold.token),
-    yield: (old, hold, ask) => scripts.yield(lockKeys(hold.name), old, hold.id, ask.lease, entry(ask)),
+    attempt: (hold, ask) => scripts.acquire(keys.of(hold.name), hold.id, ask, entry(ask)),
+    withdraw: (hold) => scripts.leave(keys.of(hold.name), hold.id),
+    release: (hold) => scripts.release(keys.of(hold.name), hold.id, hold.token),
+    yield: (old, hold, ask) => scripts.yield(keys.of(hold.name), old, hold.id, ask.lease, entry(ask)),
+    batch: commands.isCluster ? 1 : RENEWAL_BATCH,
     renew: (holds, timeout) =>
       scripts.renew(
-        holds.map((hold) => ({ ...hold, key: lockKeys(hold.name).lock })),
+        holds.map((hold) => ({ ...hold, key: keys.of(hold.name).lock })),
         timeout,
       ),
     recount: null,
-    inspect: (name) => scripts.inspect(lockKeys(name)),
-    forceRelease: (name) => scripts.forceRelease(lockKeys(name)),
+    inspect: (name) => scripts.inspect(keys.of(name)),
+    forceRelease: (name) => scripts.forceRelease(keys.of(name)),
   };
 }

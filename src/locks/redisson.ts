@@ -1,4 +1,4 @@
-import { redissonChannel } from "../keys.ts";
+import { RENEWAL_BATCH } from "../defaults.ts";
 import { newRedissonId } from "../random.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { RedissonScripts } from "../scripts/redisson.ts";
@@ -14,7 +14,7 @@ export function redissonLock(commands: Commands): LockKind {
   const scripts = new RedissonScripts(commands);
   const uuid = newRedissonId();
   const owner = (id: string): string => `${uuid}:${id.slice(id.lastIndexOf(":") + 1)}`;
-  const channel = (name: string): string => redissonChannel(commands.keyPrefix, name);
+  const channel = (name: string): string => commands.keys.redissonChannel(name);
   return {
     label: "redissonLock",
     protocol: "redisson",
@@ -26,6 +26,7 @@ export function redissonLock(commands: Commands): LockKind {
     withdraw: (hold) => scripts.release(hold.name, owner(hold.id), channel(hold.name)),
     release: (hold) => scripts.release(hold.name, owner(hold.id), channel(hold.name)),
     yield: null,
+    batch: commands.isCluster ? 1 : RENEWAL_BATCH,
     renew: (holds, timeout) =>
       scripts.renew(
         holds.map((hold) => ({ key: hold.name, id: owner(hold.id), ttl: hold.ttl })),

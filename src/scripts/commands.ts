@@ -1,5 +1,7 @@
 import { UNANSWERED } from "../defaults.ts";
-import type { RedisLike } from "../redis-like.ts";
+import { Keys } from "../keys.ts";
+import { type ClusterLike, isCluster, type NodeLike, type RedisLike } from "../redis-like.ts";
+import { sharded } from "./sharded.ts";
 
 /** A script as tools/embed-lua.mjs makes it. */
 export interface Script {
@@ -25,35 +27,42 @@ const SWEEP = 50;
 
 /**
  * The connection that carries the commands: sends scripts, bounds the time until they are answered, and tells when the
- * connection comes and goes. The connection may be the caller's: nothing on it is changed but three listeners.
+ * connection comes and goes. The connection may be the caller's: nothing on it is changed but a few listeners.
+ *
+ * A Cluster is one such connection too: it finds the node by the first key. It sends a command again 100 ms after the
+ * connection to its node closed, out of order (R1 and R3 make that harmless), and does not say so: that a node was lost
+ * counts as a lost connection.
  */
 export class Commands {
   /** How long a command may stay unanswered, in ms. */
   readonly replyTimeout: number;
-  readonly #redis: RedisLike;
+  readonly keys: Keys;
+  readonly isCluster: boolean;
+  readonly #redis: RedisLike | ClusterLike;
   readonly #sent = new Set<Sent>();
   /** One timer for the client's life, set again by `refresh()`: making and unref'ing one costs more than a command. */
   #sweeper: NodeJS.Timeout | undefined;
   #isSweeping = false;
   #epoch = 0;
-  #server: { readonly micros: number; readonly at: number } | undefined;
+  /** The server's time as last told, by the clock key: in Cluster the servers are several. */
+  readonly #servers = new Map<string, { micros: number; at: number }>();
 
   /** Called when the connection is there again after it was lost. */
   onReconnect: () => void = () => {};
   /** Called when the connection is closed for good. */
   onEnd: () => void = () => {};
 
-  constructor(redis: RedisLike, replyTimeout: number) {
+  constructor(redis: RedisLike | ClusterLike, replyTimeout: number) {
     this.replyTimeout = replyTimeout;
     this.#redis = redis;
+    this.isCluster = isCluster(redis);
+    this.keys = new Keys(redis.options.keyPrefix ?? "", this.isCluster);
     redis.on("close", this.#closed);
     redis.on("ready", this.#ready);
     redis.on("end", this.#ended);
-  }
-
-  /** What ioredis puts before every key. */
-  get keyPrefix(): string {
-    return this.#redis.options.keyPrefix ?? "";
+    if (!isCluster(redis)) return;
+    redis.on("+node", this.#nodeCame);
+    for (const node of redis.nodes()) node.on("close", this.#closed);
   }
 
   /** Grows whenever the connection is lost. The same number before and after a command: it was sent once. */
@@ -83,6 +92,7 @@ export class Commands {
     decode: (reply: unknown) => T,
     timeout = this.replyTimeout,
   ): Promise<T> {
+    if (this.isCluster) script = sharded(script);
     return new Promise((resolve, reject) => {
       // Sent first: Redis works while the rest of this is done.
       const reply = this.#redis.evalsha(script.sha, keys.length, ...keys, ...args);
@@ -122,11 +132,16 @@ export class Commands {
     return this.#redis.eval(lua, keys.length, ...keys, ...args);
   }
 
-  /** A decoder that also takes the server's time, in µs, from an answer that tells it. */
-  timed<T extends object>(decode: (reply: unknown) => T): (reply: unknown) => T {
+  /** A decoder that also takes the time, in µs, of the server where this clock stands from an answer that tells it. */
+  timed<T extends object>(clock: string, decode: (reply: unknown) => T): (reply: unknown) => T {
     return (reply) => {
       const answer: T & { readonly at?: number } = decode(reply);
-      if (answer.at !== undefined) this.#server = { micros: answer.at, at: performance.now() };
+      if (answer.at === undefined) return answer;
+      const server = this.#servers.get(clock);
+      if (server) {
+        server.micros = answer.at;
+        server.at = performance.now();
+      } else this.#servers.set(clock, { micros: answer.at, at: performance.now() });
       return answer;
     };
   }
@@ -135,8 +150,8 @@ export class Commands {
    * Until when, in the server's time in ms, a command that is sent now may be executed: later its caller has given up.
    * A little early rather than late; 0: no reply has told the server's time yet.
    */
-  notAfter(): number {
-    const server = this.#server;
+  notAfter(clock: string): number {
+    const server = this.#servers.get(clock);
     return server ? Math.ceil(server.micros / 1_000 + performance.now() - server.at + this.replyTimeout) : 0;
   }
 
@@ -145,6 +160,9 @@ export class Commands {
     this.#redis.off("close", this.#closed);
     this.#redis.off("ready", this.#ready);
     this.#redis.off("end", this.#ended);
+    if (!isCluster(this.#redis)) return;
+    this.#redis.off("+node", this.#nodeCame);
+    for (const node of this.#redis.nodes()) node.off("close", this.#closed);
   }
 
   readonly #sweep = (): void => {
@@ -177,6 +195,10 @@ export class Commands {
   };
   readonly #ended = (): void => {
     this.onEnd();
+  };
+  readonly #nodeCame = (node: NodeLike): void => {
+    node.on("close", this.#closed);
+    this.#ready();
   };
 }
 

@@ -39,13 +39,9 @@ const all = (keys: LockKeys): string[] => [keys.lock, keys.queue, keys.waiters, 
 /** The hand-off protocol's scripts as typed calls. Positions stand here and in the headers under lua/handoff, nowhere else. */
 export class HandoffScripts {
   readonly #commands: Commands;
-  readonly #attempt: (reply: unknown) => AttemptAnswer;
-  readonly #yield: (reply: unknown) => YieldAnswer;
 
   constructor(commands: Commands) {
     this.#commands = commands;
-    this.#attempt = commands.timed(decodeAttempt);
-    this.#yield = commands.timed(decodeYield);
   }
 
   /** Few long arguments rather than many short ones: each costs the client and the server about a third of a µs. */
@@ -55,9 +51,9 @@ export class HandoffScripts {
     ask: { lease: number; mode: "try" | "queue" | "again"; others: readonly string[] },
     entry: Entry,
   ): Promise<AttemptAnswer> {
-    const request = `${ask.mode} ${ask.lease} ${entry.patience} ${this.#commands.notAfter()}`;
+    const request = `${ask.mode} ${ask.lease} ${entry.patience} ${this.#commands.notAfter(keys.clock)}`;
     const args = [hold, request, pack(entry), ...ask.others];
-    return this.#commands.run(lua.acquire, all(keys), args, this.#attempt);
+    return this.#commands.run(lua.acquire, all(keys), args, this.#commands.timed(keys.clock, decodeAttempt));
   }
 
   release(keys: LockKeys, hold: string, token: number): Promise<ReleaseAnswer> {
@@ -72,7 +68,7 @@ export class HandoffScripts {
     entry: Entry,
   ): Promise<YieldAnswer> {
     const args = [old.id, hold, `${old.token} ${lease} ${entry.patience}`, pack(entry)];
-    return this.#commands.run(lua.yield, all(keys), args, this.#yield);
+    return this.#commands.run(lua.yield, all(keys), args, this.#commands.timed(keys.clock, decodeYield));
   }
 
   /** Takes a hold out of the queue, and out of the lock when it owns it. */
@@ -97,5 +93,7 @@ export class HandoffScripts {
 
 /** Publishes to a channel from a script and returns the number of receivers. Rejects when PUBLISH is refused. */
 export function publishProbe(commands: Commands, channel: string, message: string): Promise<number> {
-  return commands.run(lua.probe, [], [channel, message], Number);
+  // In Cluster a key leads the script to the channel's node.
+  const keys = commands.isCluster ? [commands.keys.clockOfChannel(channel)] : [];
+  return commands.run(lua.probe, keys, [channel, message], Number);
 }

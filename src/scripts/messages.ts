@@ -12,15 +12,13 @@ export type Message =
       /** The lock's full key, prefix included. */
       readonly key: string;
     }
-  | { readonly is: "revoked"; readonly hold: string; readonly key: string }
-  | { readonly is: "probe"; readonly number: number };
+  | { readonly is: "revoked"; readonly hold: string; readonly key: string };
 
 /** Null: not a message of this protocol; it is ignored. */
 export function decodeMessage(text: string): Message | null {
   if (text.startsWith("grant ")) return decodeGrant(text);
   const [word, first, ...rest] = text.split(" ");
   if (word === "revoked" && first !== undefined) return { is: "revoked", hold: first, key: rest.join(" ") };
-  if (word === "probe") return { is: "probe", number: Number(first) };
   return null;
 }
 
@@ -40,6 +38,11 @@ function decodeGrant(text: string): Message | null {
     hold: text.slice(hold, key - 1),
     key: text.slice(key),
   };
+}
+
+/** What a client says to itself to learn whether it is heard. Null: something else. */
+export function decodeProbe(text: string): number | null {
+  return text.startsWith("probe ") ? Number(text.slice("probe ".length)) : null;
 }
 
 export function probeMessage(number: number): string {

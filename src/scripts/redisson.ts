@@ -22,16 +22,15 @@ const LATCH_TTL = 16_000;
 /** The scripts of Redisson's plain lock as typed calls. */
 export class RedissonScripts {
   readonly #commands: Commands;
-  readonly #attempt: (reply: unknown) => AttemptAnswer;
 
   constructor(commands: Commands) {
     this.#commands = commands;
-    this.#attempt = commands.timed(decodeAttempt);
   }
 
   acquire(name: string, owner: string, lease: number): Promise<AttemptAnswer> {
-    const args = [owner, lease, this.#commands.notAfter()];
-    return this.#commands.run(lua.acquire, [name], args, this.#attempt);
+    const clock = this.#commands.keys.clock(name);
+    const args = [owner, lease, this.#commands.notAfter(clock)];
+    return this.#commands.run(lua.acquire, [name], args, this.#commands.timed(clock, decodeAttempt));
   }
 
   /** Ends the hold whatever its count is, and wakes the waiters. */

@@ -55,7 +55,7 @@ export class Place {
       lease: head.terms.lease,
       patience: patience(position),
       others,
-      channel: this.room.grantChannel(),
+      channel: this.kind.queues ? this.room.heard(this.channel) : null,
     };
   }
 
@@ -66,14 +66,14 @@ export class Place {
 
   /** Is every message about this lock heard from now on? */
   get isSubscribed(): boolean {
-    return (this.kind.queues || this.#unlisten !== null) && this.room.subscriber.isReady(this.#channel);
+    return (this.kind.queues || this.#unlisten !== null) && this.room.subscriptions.isReady(this.channel);
   }
 
   /** Resolves when the release channel is acknowledged. */
   listen(): Promise<void> {
-    if (!this.kind.queues)
-      this.#unlisten ??= this.room.subscriber.listen(this.#channel, () => this.#turn.search.woken());
-    return this.room.subscriber.ready(this.#channel);
+    if (this.kind.queues) this.room.hearGrants(this.channel);
+    else this.#unlisten ??= this.room.subscriptions.listen(this.channel, () => this.#turn.search.woken());
+    return this.room.subscriptions.ready(this.channel);
   }
 
   unlisten(): void {
@@ -81,7 +81,8 @@ export class Place {
     this.#unlisten = null;
   }
 
-  get #channel(): string {
-    return this.kind.channel(this.name) ?? this.room.subscriber.channel;
+  /** Where this lock's messages are heard. */
+  get channel(): string {
+    return this.kind.channel(this.name) ?? this.room.grantChannel(this.name);
   }
 }

@@ -4,20 +4,21 @@ import { Alarms } from "../alarms.ts";
 import { TIMER_MAX } from "../defaults.ts";
 import { ClientClosedError, LockUnavailableError, quote } from "../errors.ts";
 import type { Events } from "../events.ts";
-import { clientChannel, lockName } from "../keys.ts";
 import { now } from "../lease/clock.ts";
 import { Hold } from "../lease/hold.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
 import { Watchdog } from "../lease/watchdog.ts";
-import type { RedisLike } from "../redis-like.ts";
+import { type ClusterLike, isCluster, type RedisLike } from "../redis-like.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { decodeMessage } from "../scripts/messages.ts";
 import type { Ask, LockKind } from "./kind.ts";
 import type { LineKeeper } from "./line.ts";
 import type { Place } from "./place.ts";
+import { ShardedSubscriber } from "./sharded-subscriber.ts";
 import { Siblings } from "./siblings.ts";
 import { Subscriber } from "./subscriber.ts";
+import type { Subscriptions } from "./subscriptions.ts";
 import { Turn } from "./turn.ts";
 import { Waiter } from "./waiter.ts";
 import { Withdrawals } from "./withdrawals.ts";
@@ -36,7 +37,7 @@ export class Room implements LineKeeper {
   readonly events: Events;
   readonly alarms = new Alarms();
   readonly watchdog: Watchdog;
-  readonly subscriber: Subscriber;
+  readonly subscriptions: Subscriptions;
   /** The grant window in ms. */
   readonly window: number;
   readonly #withdrawals: Withdrawals;
@@ -52,27 +53,35 @@ export class Room implements LineKeeper {
   #holds = 0;
   #waiting = 0;
   #keepAlive: NodeJS.Timeout | undefined;
+  /** The client's own channel for a lock, and those that it listens to. */
+  readonly grantChannel: (name: string) => string;
+  readonly #channels = new Set<string>();
   #closed = false;
   #whenEmpty: (() => void) | null = null;
 
-  constructor(redis: RedisLike, commands: Commands, clientId: string, window: number, events: Events) {
+  constructor(
+    redis: RedisLike | ClusterLike,
+    commands: Commands,
+    clientId: string,
+    window: number,
+    events: Events,
+  ) {
     this.clientId = clientId;
     this.commands = commands;
     this.window = window;
     this.events = events;
     this.watchdog = new Watchdog(this.alarms, events);
     this.#withdrawals = new Withdrawals(commands, this.alarms);
-    this.subscriber = new Subscriber(
-      redis,
-      commands,
-      clientChannel(commands.keyPrefix, clientId),
-      () => this.#waiting > 0,
-    );
-    this.subscriber.listen(this.subscriber.channel, (message) => this.#heard(message));
-    this.subscriber.onGap = () => this.#lookAgain();
+    this.grantChannel = commands.keys.channels(clientId);
+    const isOwn = (channel: string): boolean => this.#channels.has(channel);
+    const isWanted = (): boolean => this.#waiting > 0;
+    this.subscriptions = isCluster(redis)
+      ? new ShardedSubscriber(redis, { isOwn, isWanted }, commands)
+      : new Subscriber({ redis, isSharded: false, isOwn, isWanted }, commands);
+    this.subscriptions.onGap = () => this.#lookAgain();
     commands.onReconnect = () => {
       this.#lookAgain();
-      void this.subscriber.recount();
+      void this.subscriptions.recount();
     };
     commands.onEnd = () => {
       for (const turn of [...this.#turns]) turn.leaveAll(() => ended(turn.name));
@@ -113,7 +122,7 @@ export class Room implements LineKeeper {
     await atMost(this.#emptied(), this.watchdog.size > 0 ? grace : Math.min(grace, this.replyTimeout));
     for (const tenure of [...this.watchdog.tenures()]) tenure.lose("closed");
     await atMost(this.#withdrawals.idle(), Math.min(grace, this.replyTimeout));
-    this.subscriber.close();
+    this.subscriptions.close();
     this.commands.detach();
     this.alarms.close();
     clearInterval(this.#keepAlive);
@@ -143,10 +152,17 @@ export class Room implements LineKeeper {
     this.#withdrawals.add(kind, hold, lease);
   }
 
-  /** Where grants for this client are heard; null while they are not. */
-  grantChannel(): Ask["channel"] {
-    const { channel, counted } = this.subscriber;
-    return this.subscriber.isReady(channel) ? { name: channel, counted } : null;
+  /** Grants on this channel are for the client, from its next acknowledgement on. */
+  hearGrants(channel: string): void {
+    if (this.#channels.has(channel)) return;
+    this.#channels.add(channel);
+    this.subscriptions.listen(channel, (message) => this.#heard(message));
+  }
+
+  /** Where grants are heard; null while they are not. */
+  heard(channel: string): Ask["channel"] {
+    if (!this.subscriptions.isReady(channel)) return null;
+    return { name: channel, counted: this.subscriptions.isCounted(channel) };
   }
 
   /** A channel is acknowledged. */
@@ -224,12 +240,11 @@ export class Room implements LineKeeper {
   #heard(text: string): void {
     const message = decodeMessage(text);
     if (!message) return;
-    const expected = message.is === "probe" ? undefined : this.#expected.get(message.hold);
-    if (message.is === "probe") this.subscriber.heardProbe(message.number);
-    else if (message.is === "revoked") expected?.revoked(message.hold);
+    const expected = this.#expected.get(message.hold);
+    if (message.is === "revoked") expected?.revoked(message.hold);
     else if (!expected?.granted(message.hold, message) && this.#granting) {
       // R3: nobody waits with this hold any more, so the lock must go on to the next waiter.
-      const hold = { id: message.hold, name: lockName(this.commands.keyPrefix, message.key) };
+      const hold = { id: message.hold, name: this.commands.keys.name(message.key) };
       this.#withdrawals.add(this.#granting, hold, message.ttl);
     }
   }

@@ -235,7 +235,7 @@ export class Search {
         if (this.#state !== state) return;
         if (answer.is === "owner") {
           // Ours, and no message was read; "owner by this call" needed none.
-          if (answer.already) void room.subscriber.selfTest();
+          if (answer.already) void room.subscriptions.selfTest(this.#place.channel);
           hold.validity.answered(sent, answer.at);
           this.#own(hold, answer, true);
         } else if (answer.is === "held") {
@@ -243,7 +243,7 @@ export class Search {
           state.position = answer.position;
           this.#sleep(sleep(answer.ttl, answer.position, true));
         } else if (answer.is === "gone") {
-          void room.subscriber.selfTest();
+          void room.subscriptions.selfTest(this.#place.channel);
           this.#place.forget(hold);
           // What took this place may have taken those behind it: the next one looks at once.
           this.#latest = performance.now();

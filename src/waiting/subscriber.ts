@@ -3,23 +3,41 @@ import { SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
 import type { RedisLike, SubscriberLike } from "../redis-like.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { publishProbe } from "../scripts/handoff.ts";
-import { probeMessage } from "../scripts/messages.ts";
+import { decodeProbe, probeMessage } from "../scripts/messages.ts";
+import type { Subscriptions } from "./subscriptions.ts";
 
-/** A duplicate must reconnect and resubscribe whatever the caller chose for his own connection. */
+/** A duplicate must reconnect whatever the caller chose for his own connection. Who resubscribes is this class. */
 const OVERRIDES = {
   enableOfflineQueue: true,
   enableAutoPipelining: false,
-  autoResubscribe: true,
+  autoResubscribe: false,
   lazyConnect: false,
   maxRetriesPerRequest: null,
   commandTimeout: undefined,
   socketTimeout: undefined,
   keyPrefix: "",
-  shardedSubscribers: true,
+  readOnly: false,
 };
 
+/** Numbers of probes, over all connections. */
+let probes = 0;
+
+/** Where a subscriber connects to, and how it subscribes there. */
+export interface Source {
+  /** The connection to duplicate. */
+  readonly redis: RedisLike;
+  /** Channels of a Cluster belong to slots: SSUBSCRIBE, one for each, because they share no slot. */
+  readonly isSharded: boolean;
+  /** Is this the client's own channel, where the number of receivers counts? */
+  isOwn(channel: string): boolean;
+  /** Is anybody waiting? */
+  isWanted(): boolean;
+  /** A channel is not heard here any more: the connection was lost, or the slot has moved. */
+  onStray?(): void;
+}
+
 /**
- * The client's one subscriber connection, opened at the first wait.
+ * A subscriber connection, opened at the first wait. In Cluster there is one for each node.
  *
  * | state | true |
  * |---|---|
@@ -29,34 +47,28 @@ const OVERRIDES = {
  *
  * It never keeps the process alive, and does not come back for nobody: waiting callers do both.
  */
-export class Subscriber {
-  readonly channel: string;
-  readonly #redis: RedisLike;
+export class Subscriber implements Subscriptions {
+  readonly #source: Source;
   readonly #commands: Commands;
-  readonly #wanted: () => boolean;
   readonly #channels = new Map<string, Set<(message: string) => void>>();
   readonly #acknowledged = new Set<string>();
   readonly #pending = new Map<string, Promise<void>>();
   #connection: SubscriberLike | null = null;
   #closed = false;
   #counted = true;
-  #probes = 0;
+  /** The own channel whose acknowledgement was followed by a probe; null before that. */
+  #probed: string | null = null;
   #heard = 0;
   #tested = Number.NEGATIVE_INFINITY;
 
-  /** Called when messages may have been missed and are heard again. */
   onGap: () => void = () => {};
 
-  /** `wanted`: is anybody waiting? */
-  constructor(redis: RedisLike, commands: Commands, channel: string, wanted: () => boolean) {
-    this.#redis = redis;
+  constructor(source: Source, commands: Commands) {
+    this.#source = source;
     this.#commands = commands;
-    this.channel = channel;
-    this.#wanted = wanted;
   }
 
-  /** False: the number of receivers of a PUBLISH proves nothing here (a proxy, an ACL). */
-  get counted(): boolean {
+  isCounted(): boolean {
     return this.#counted;
   }
 
@@ -64,7 +76,10 @@ export class Subscriber {
     return this.#acknowledged.has(channel);
   }
 
-  /** Hears a channel from the next `ready()` on. Returns how to stop. */
+  get isIdle(): boolean {
+    return this.#channels.size === 0;
+  }
+
   listen(channel: string, listener: (message: string) => void): () => void {
     const listeners = this.#channels.get(channel) ?? new Set();
     this.#channels.set(channel, listeners);
@@ -72,11 +87,10 @@ export class Subscriber {
     return () => {
       if (!listeners.delete(listener) || listeners.size > 0) return;
       this.#channels.delete(channel);
-      if (this.#acknowledged.delete(channel)) this.#connection?.unsubscribe(channel).catch(() => {});
+      if (this.#acknowledged.delete(channel)) this.#unsubscribe(this.#connection, channel);
     };
   }
 
-  /** Resolves when the channel is acknowledged. Rejects when SUBSCRIBE is refused or takes longer than a command may. */
   async ready(channel: string): Promise<void> {
     if (this.isReady(channel)) return;
     const connection = this.#open();
@@ -87,17 +101,17 @@ export class Subscriber {
   }
 
   /**
-   * Something was missed: is anybody listening at the other end? A half-open connection counts as a receiver for as
-   * long as TCP does not notice. What was lost in a reconnect is no deafness, and a rule that reconnects at once feeds
-   * itself, so: at most one test in 5 s, and only a message that had a receiver and was not read within 1 s counts.
+   * A half-open connection counts as a receiver for as long as TCP does not notice. What was lost in a reconnect is no
+   * deafness, and a rule that reconnects at once feeds itself, so: at most one test in 5 s, and only a message that had
+   * a receiver and was not read within 1 s counts.
    */
-  async selfTest(): Promise<void> {
+  async selfTest(channel: string): Promise<void> {
     const connection = this.#connection;
     const now = performance.now();
-    if (!connection || !this.isReady(this.channel) || now - this.#tested < SELF_TEST_EVERY) return;
+    if (!connection || !this.isReady(channel) || now - this.#tested < SELF_TEST_EVERY) return;
     this.#tested = now;
-    const number = ++this.#probes;
-    const count = await publishProbe(this.#commands, this.channel, probeMessage(number)).catch(() => 0);
+    const number = ++probes;
+    const count = await publishProbe(this.#commands, channel, probeMessage(number)).catch(() => 0);
     if (count < 1) return;
     await new Promise<void>((resolve) => setTimeout(resolve, SELF_TEST_REPLY).unref());
     if (this.#heard >= number || this.#connection !== connection || this.#closed) return;
@@ -105,40 +119,42 @@ export class Subscriber {
     this.#open();
   }
 
-  /** The probe may have failed for want of a connection: believe the count again when it can be believed. */
+  /** The probe may have failed for want of a connection. */
   async recount(): Promise<void> {
-    if (!this.#counted && this.isReady(this.channel)) await this.#probe();
+    if (!this.#counted && this.#probed !== null) await this.#probe(this.#probed);
   }
 
-  /** Closes the connection it opened. */
   close(): void {
     this.#closed = true;
     this.#drop();
-  }
-
-  /** The client's own channel told that a probe came through. */
-  heardProbe(number: number): void {
-    this.#heard = Math.max(this.#heard, number);
   }
 
   #open(): SubscriberLike {
     if (this.#connection) return this.#connection;
     // ioredis asks for a delay when the connection is lost; null: it stays closed until somebody waits again.
     const retryStrategy = (times: number): number | null =>
-      this.#wanted() ? Math.min(times * 50, 2_000) : null;
-    const connection = this.#redis.duplicate({ ...OVERRIDES, retryStrategy });
+      this.#source.isWanted() ? Math.min(times * 50, 2_000) : null;
+    const connection = this.#source.redis.duplicate({ ...OVERRIDES, retryStrategy });
     this.#connection = connection;
-    connection.on("error", () => {});
-    connection.on("message", (channel: string, text: string) => {
-      for (const listener of this.#channels.get(channel) ?? []) listener(text);
+    // ioredis 5 tells of a slot that went away only by being confused.
+    connection.on("error", (error) => {
+      if (String(error).includes("Command queue state error")) this.#moved(connection);
     });
+    connection.on(this.#source.isSharded ? "smessage" : "message", (channel: string, text: string) => {
+      const probe = decodeProbe(text);
+      if (probe !== null) this.#heard = Math.max(this.#heard, probe);
+      else for (const listener of this.#channels.get(channel) ?? []) listener(text);
+    });
+    connection.on("moved", () => this.#moved(connection));
     connection.on("ready", () => {
       unref(connection);
       void this.#resubscribe(connection);
     });
     // A connection that was replaced closes late: what its successor has acknowledged stays.
     connection.on("close", () => {
-      if (this.#connection === connection) this.#acknowledged.clear();
+      if (this.#connection !== connection) return;
+      this.#forget();
+      this.#source.onStray?.();
     });
     connection.on("end", () => {
       if (this.#connection === connection) this.#drop();
@@ -146,14 +162,23 @@ export class Subscriber {
     return connection;
   }
 
-  /** After every connect: ioredis resubscribes by itself but does not tell when that was acknowledged. */
+  /** A slot went to another node, which one is not told: whoever has moved is told so when it subscribes again. */
+  #moved(connection: SubscriberLike): void {
+    if (this.#connection !== connection) return;
+    this.#acknowledged.clear();
+    void this.#resubscribe(connection);
+  }
+
+  /** After every connect: ioredis could do it but would not tell when that was acknowledged. */
   async #resubscribe(connection: SubscriberLike): Promise<void> {
-    try {
-      await this.#acknowledge(connection, [...new Set([this.channel, ...this.#channels.keys()])]);
-      if (this.#connection === connection) this.onGap();
-    } catch {
-      // Whoever waits for `ready()` is told by his own SUBSCRIBE; parked holds live on by their re-checks.
-    }
+    const channels = [...this.#channels.keys()];
+    if (channels.length === 0) return;
+    const groups = this.#source.isSharded ? channels.map((channel) => [channel]) : [channels];
+    // Whoever waits for `ready()` is told by his own SUBSCRIBE; parked holds live on by their re-checks.
+    const results = await Promise.allSettled(groups.map((group) => this.#acknowledge(connection, group)));
+    if (this.#connection !== connection) return;
+    if (results.some(({ status }) => status === "fulfilled")) this.onGap();
+    if (results.some(({ status }) => status === "rejected")) this.#source.onStray?.();
   }
 
   /** One SUBSCRIBE for a channel, however many callers begin to wait at the same time. */
@@ -168,29 +193,41 @@ export class Subscriber {
   }
 
   async #acknowledge(connection: SubscriberLike, channels: readonly string[]): Promise<void> {
-    await connection.subscribe(...channels);
+    await (this.#source.isSharded ? connection.ssubscribe(...channels) : connection.subscribe(...channels));
     if (this.#connection !== connection) throw new Error("the subscriber connection was replaced");
-    if (channels.includes(this.channel) && !this.#acknowledged.has(this.channel)) await this.#probe();
+    const own = this.#probed === null ? channels.find((channel) => this.#source.isOwn(channel)) : undefined;
+    if (own !== undefined) await this.#probe(own);
     if (connection.status !== "ready") throw new Error("the subscriber connection was lost again");
     for (const channel of channels) {
       if (this.#channels.has(channel)) this.#acknowledged.add(channel);
       // Its last listener left while SUBSCRIBE was on its way.
-      else connection.unsubscribe(channel).catch(() => {});
+      else this.#unsubscribe(connection, channel);
     }
   }
 
+  #unsubscribe(connection: SubscriberLike | null, channel: string): void {
+    const done = this.#source.isSharded
+      ? connection?.sunsubscribe(channel)
+      : connection?.unsubscribe(channel);
+    done?.catch(() => {});
+  }
+
   /** Is the number of receivers of our own PUBLISH to be believed? It decides whether dead waiters are seen at once. */
-  async #probe(): Promise<void> {
-    const count = await publishProbe(this.#commands, this.channel, probeMessage(++this.#probes)).catch(
-      () => 0,
-    );
+  async #probe(channel: string): Promise<void> {
+    const count = await publishProbe(this.#commands, channel, probeMessage(++probes)).catch(() => 0);
     this.#counted = count > 0;
+    this.#probed = channel;
+  }
+
+  #forget(): void {
+    this.#acknowledged.clear();
+    this.#probed = null;
   }
 
   #drop(): void {
     const connection = this.#connection;
     this.#connection = null;
-    this.#acknowledged.clear();
+    this.#forget();
     this.#pending.clear();
     connection?.disconnect();
   }

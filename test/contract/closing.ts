@@ -1,7 +1,6 @@
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { ClientClosedError, createLockClient } from "../../src/index.ts";
-import { testUrl } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 import { failure, lossOf } from "./observe.ts";
 import type { Subject } from "./subject.ts";
@@ -68,9 +67,10 @@ export function closing(subject: Subject): void {
     });
 
     it("`await using` closes the client, its own connections, and nothing else", async () => {
-      const redis = new Redis(testUrl());
+      const redis = subject.connect();
       onTestFinished(() => redis.disconnect());
-      const duplicate = vi.spyOn(redis, "duplicate");
+      await redis.ping();
+      const duplicates = subject.origins(redis).map((origin) => vi.spyOn(origin, "duplicate"));
       const { name, mine } = subject.pair();
       const first = await mine.lock();
       {
@@ -80,8 +80,9 @@ export function closing(subject: Subject): void {
         await first.unlock();
         await (await waiter).unlock();
       }
-      expect(duplicate.mock.results.length).toBe(1);
-      const subscriber = duplicate.mock.results[0]?.value as Redis;
+      const made = duplicates.flatMap(({ mock }) => mock.results);
+      expect(made.length).toBe(1);
+      const subscriber = made[0]?.value as Redis;
       await until(() => subscriber.status === "end");
       expect([redis.status, await redis.ping()]).toEqual(["ready", "PONG"]);
     });

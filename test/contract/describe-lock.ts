@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
+import type { TopologyKind } from "../support/topologies/topology.ts";
 import { aborting } from "./aborting.ts";
 import { borrowing } from "./borrowing.ts";
 import { closing } from "./closing.ts";
@@ -36,13 +37,14 @@ const THEMES = [
 ];
 
 /**
- * The contract that every lock kind keeps, on a real Redis. A new kind is a test file with this one line.
+ * The contract that every lock kind keeps, on a real Redis of whatever topology. A new kind is a test file with this
+ * one line.
  *
  * @example describeLock("fairLock", { tokens: true, queues: true });
  */
-export function describeLock(kind: Kind, traits: Traits): void {
-  describe(kind, () => {
-    const subject = new Subject(kind, traits);
+export function describeLock(kind: Kind, traits: Traits, topology?: TopologyKind): void {
+  describe(topology ? `${kind} on ${topology.name}` : kind, () => {
+    const subject = new Subject(kind, traits, topology?.launch);
     beforeAll(subject.open);
     afterEach(subject.leavesNothing);
     afterAll(subject.close);

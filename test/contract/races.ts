@@ -39,10 +39,13 @@ export function races(subject: Subject): void {
         return reply;
       });
       const heard: string[] = [];
-      const duplicate = party.redis.duplicate.bind(party.redis);
-      vi.spyOn(party.redis, "duplicate").mockImplementation((options) =>
-        duplicate(options).on("message", (_, message) => heard.push(message)),
-      );
+      for (const origin of subject.origins(party.redis)) {
+        const duplicate = origin.duplicate.bind(origin);
+        vi.spyOn(origin, "duplicate").mockImplementation((options) => {
+          const hear = (_: string, message: string): unknown => heard.push(message);
+          return duplicate(options).on("message", hear).on("smessage", hear);
+        });
+      }
       const lease = await mine.lock();
       const waiter = subject.of(party, name).lock();
       await until(() => busy === 2);

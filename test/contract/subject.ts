@@ -1,8 +1,13 @@
+import type { Cluster, Redis } from "ioredis";
 import type { Lock } from "../../src/index.ts";
-import { lockKeys, redissonChannel } from "../../src/keys.ts";
+import { Keys } from "../../src/keys.ts";
 import type { LockClientOptions } from "../../src/options.ts";
-import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { freshName, Parties, type Party, testUrl } from "../support/fixture.ts";
+import { openConnection } from "../support/topologies/connection.ts";
+import type { Topology } from "../support/topologies/topology.ts";
 import { until } from "../support/until.ts";
+
+const KEYS = new Keys("", false);
 
 export type Kind = "lock" | "fairLock" | "redissonLock";
 
@@ -14,28 +19,41 @@ export interface Traits {
   readonly queues: boolean;
 }
 
-/** The lock kind under test, with two clients that stand for two processes. */
+/** The lock kind under test on one topology, with two clients that stand for two processes. */
 export class Subject implements Traits {
   readonly kind: Kind;
   readonly tokens: boolean;
   readonly queues: boolean;
+  readonly #launch: (() => Promise<Topology>) | undefined;
+  #topology: Topology | undefined;
   readonly #parties = new Parties();
   readonly #names = new Set<string>();
   #first: Party | undefined;
   #second: Party | undefined;
 
-  constructor(kind: Kind, traits: Traits) {
+  /** `launch`: starts what it runs on; the shared test server when left out. */
+  constructor(kind: Kind, traits: Traits, launch?: () => Promise<Topology>) {
+    this.#launch = launch;
     this.kind = kind;
     this.tokens = traits.tokens;
     this.queues = traits.queues;
   }
 
   readonly open = async (): Promise<void> => {
-    this.#first = await this.#parties.join();
-    this.#second = await this.#parties.join();
+    this.#topology = await this.#launch?.();
+    this.#first = await this.join();
+    this.#second = await this.join();
   };
 
-  readonly close = this.#parties.close;
+  readonly close = async (): Promise<void> => {
+    await this.#parties.close();
+    await this.#topology?.stop();
+  };
+
+  /** Another connection, which the test closes. */
+  connect(): Redis {
+    return (this.#topology?.connect() ?? openConnection({ redis: atTestServer() })) as Redis;
+  }
 
   get first(): Party {
     return opened(this.#first);
@@ -47,7 +65,16 @@ export class Subject implements Traits {
 
   /** A further client; one that never waited has no subscriber yet. */
   join(client: LockClientOptions = {}): Promise<Party> {
-    return this.#parties.join({ client });
+    return this.#parties.join({ client, connect: () => this.connect() });
+  }
+
+  get isCluster(): boolean {
+    return this.first.redis.isCluster;
+  }
+
+  /** The connections that subscribers are duplicates of. */
+  origins(redis: Redis): Redis[] {
+    return redis.isCluster ? (redis as unknown as Cluster).nodes("master") : [redis];
   }
 
   /** A lock name of its own for a test, which must leave nothing under it. */
@@ -67,14 +94,16 @@ export class Subject implements Traits {
 
   /** The key that is there while the lock is held. */
   key(name: string): string {
-    return this.queues ? lockKeys(name).lock : name;
+    return this.queues ? KEYS.of(name).lock : name;
   }
 
   /** How many clients wait, as Redis sees them. */
   async waiting(name: string): Promise<number> {
     const { redis } = this.first;
-    if (this.queues) return redis.zcard(lockKeys(name).queue);
-    const [, listeners] = await redis.pubsub("NUMSUB", redissonChannel("", name));
+    if (this.queues) return redis.zcard(KEYS.of(name).queue);
+    const channel = KEYS.redissonChannel(name);
+    const node = (await this.#topology?.adminOf(channel)) ?? redis;
+    const [, listeners] = await node.pubsub((this.isCluster ? "SHARDNUMSUB" : "NUMSUB") as "NUMSUB", channel);
     return Number(listeners);
   }
 
@@ -93,7 +122,7 @@ export class Subject implements Traits {
     const names = [...this.#names];
     this.#names.clear();
     for (const name of names) {
-      const { lock, queue, waiters } = lockKeys(name);
+      const { lock, queue, waiters } = KEYS.of(name);
       const keys = this.queues ? [lock, queue, waiters] : [name];
       const isClean = async () =>
         (await this.first.redis.exists(...keys)) === 0 && (await this.waiting(name)) === 0;
@@ -105,4 +134,9 @@ export class Subject implements Traits {
 function opened(party: Party | undefined): Party {
   if (party === undefined) throw new Error("The subject is not open yet: use it inside of tests");
   return party;
+}
+
+function atTestServer(): { host: string; port: number } {
+  const { hostname, port } = new URL(testUrl());
+  return { host: hostname, port: Number(port) };
 }

@@ -1,13 +1,15 @@
 import { once } from "node:events";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { createLockClient, type Lease, type LockClient } from "../../src/index.ts";
 import { type HammerOptions, hammer } from "./hammer.ts";
 import { StopWatch } from "./stop-watch.ts";
+import { type Address, addressOf, openConnection } from "./topologies/connection.ts";
 
 export type LockKind = "lock" | "fairLock" | "redissonLock";
 
-export interface ActorOptions {
-  url: string;
+export type ActorOptions = ({ url: string } & Settings) | ({ address: Address } & Settings);
+
+interface Settings {
   /** Options of ioredis that a message can carry: no functions. */
   redis?: Record<string, unknown>;
   /** Options of `createLockClient`. */
@@ -42,10 +44,9 @@ const watches = new Map<number, StopWatch>();
 
 /** What an actor can be asked to do; a handle stands for a lease, also after its unlock. */
 const methods = {
-  async start({ url, redis: options, client }: ActorOptions) {
-    // ioredis 6 waits up to 5 s between two attempts: too long for a test that gives Redis back.
-    const redis = new Redis(url, { retryStrategy: (times) => Math.min(times * 20, 200), ...options });
-    redis.on("error", () => {}); // losing Redis is what tests do to actors
+  async start({ redis: options, client, ...where }: ActorOptions) {
+    const address = "url" in where ? addressOf(where.url) : where.address;
+    const redis = openConnection(address, options) as Redis; // a Cluster has all the methods that are called here
     const locks = createLockClient(redis, client as Parameters<typeof createLockClient>[1]);
     session = { redis, locks };
     await once(redis, "ready"); // rejects on the first error

@@ -20,7 +20,7 @@ process.once("exit", () => {
  * A process of its own with a Redis connection and a lock client, to be stopped and killed for real.
  *
  * @example
- * const actor = await Actor.start({ url });
+ * const actor = await Actor.start({ url }); // or { address }, of any topology
  * const granted = await actor.call("acquire", "lock", "orders", 0, 2_000);
  * actor.kill("SIGSTOP"); // and "SIGCONT", or nothing for SIGKILL
  */

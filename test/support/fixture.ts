@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Redis, type RedisOptions } from "ioredis";
 import { createLockClient, type LockClient, type LockClientOptions } from "../../src/index.ts";
+import type { Connection } from "./topologies/connection.ts";
 
 /** ioredis 6 has two reply mappings; the tests use the one that ioredis 5 has too. */
 type ConnectionOptions = Omit<RedisOptions, "replyMapping">;
@@ -29,9 +30,18 @@ export class Parties {
   readonly #all: Party[] = [];
 
   async join(
-    options: { url?: string; redis?: ConnectionOptions; client?: LockClientOptions } = {},
+    options: {
+      url?: string;
+      redis?: ConnectionOptions;
+      client?: LockClientOptions;
+      /** Makes the connection, in place of `url` and `redis`. */
+      connect?: (() => Connection) | undefined;
+    } = {},
   ): Promise<Party> {
-    const redis = new Redis(options.url ?? testUrl(), { retryStrategy: () => 20, ...options.redis });
+    // A Cluster has all the methods that tests call.
+    const redis = options.connect
+      ? (options.connect() as Redis)
+      : new Redis(options.url ?? testUrl(), { retryStrategy: () => 20, ...options.redis });
     redis.on("error", () => {});
     const party = { redis, locks: createLockClient(redis, options.client) };
     this.#all.push(party);

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { type Direction, Gate } from "./gate.ts";
 import { ReplyPairing } from "./reply-pairing.ts";
 import { decodeCommand, FrameReader } from "./resp.ts";
 
@@ -17,6 +18,10 @@ export type Fault =
 interface Hooks {
   /** Called once for every command, in the order of the stream. */
   inspect(connection: number, command: string[]): Fault | undefined;
+  /** Whether the connection freezes before this command. */
+  holds(connection: ProxyConnection, command: string[]): boolean;
+  /** By how many ms what comes now is late. */
+  delay(connection: ProxyConnection, direction: Direction): number;
   closed(): void;
 }
 
@@ -43,25 +48,29 @@ export class ProxyConnection {
   readonly #pairing = new ReplyPairing();
   #state: "open" | "draining" | "kept" | "closed" = "open";
   #whenDrained: () => void = () => {};
-  #frozen = false;
-  #late: (() => void)[] = [];
+  #whenStrandedGone: () => void = () => this.destroy();
+  readonly #gate: Gate;
+  #stranded = false;
 
   constructor(id: number, client: Socket, server: Socket, hooks: Hooks) {
     this.id = id;
     this.#client = client;
     this.#server = server;
     this.#hooks = hooks;
-    client.on("data", (chunk) => this.#unlessFrozen(() => this.#fromClient(chunk)));
-    server.on("data", (chunk) => this.#unlessFrozen(() => this.#fromServer(chunk)));
-    client.on("close", () => this.#unlessFrozen(() => this.#clientClosed()));
-    server.on("close", () => this.#unlessFrozen(() => this.#serverClosed()));
+    this.#gate = new Gate((direction) => hooks.delay(this, direction));
+    const toServer = (event: () => void) => this.#gate.pass("to server", event);
+    const toClient = (event: () => void) => this.#gate.pass("to client", event);
+    client.on("data", (chunk) => toServer(() => this.#fromClient(this.#requests.read(chunk))));
+    server.on("data", (chunk) => toClient(() => this.#fromServer(chunk)));
+    client.on("close", () => toServer(() => this.#clientClosed()));
+    server.on("close", () => toClient(() => this.#serverClosed()));
     // "close" follows an error and is all that matters here.
     for (const socket of [client, server]) socket.on("error", () => {});
   }
 
   /** Whether a client is at the other end. */
   get isLive(): boolean {
-    return this.#state === "open" || this.#state === "draining";
+    return (this.#state === "open" || this.#state === "draining") && !this.#stranded;
   }
 
   /** Whether it has ever sent a SUBSCRIBE. */
@@ -71,31 +80,49 @@ export class ProxyConnection {
 
   /** From now on nothing passes in either direction, the news that one side has closed neither. */
   freeze(): void {
-    this.#frozen = true;
+    this.#gate.freeze();
   }
 
   /** Everything passes that came in the meantime, in its order; also from a side that is closed by now. */
   thaw(): void {
-    this.#frozen = false;
-    for (const event of this.#late.splice(0)) event();
+    this.#gate.thaw();
+  }
+
+  /**
+   * The client's side closes; what it has sent, and the server has not been sent, stays. The function that is
+   * returned sends it, and resolves when Redis has answered all.
+   */
+  strand(): () => Promise<void> {
+    this.freeze();
+    this.#stranded = true;
+    this.#client.end(); // not destroy(): bytes that are on their way here still count
+    return () =>
+      new Promise((resolve, reject) => {
+        this.#whenStrandedGone = () => {
+          if (this.#server.destroyed) reject(new Error("Redis closed the connection before it answered."));
+          else resolve();
+          this.destroy();
+        };
+        this.thaw();
+      });
   }
 
   destroy(): void {
+    this.#gate.clear();
     this.#client.destroy();
     this.#server.destroy();
     this.#become("closed");
   }
 
-  #unlessFrozen(event: () => void): void {
-    if (this.#frozen) this.#late.push(event);
-    else event();
-  }
-
-  #fromClient(chunk: Buffer): void {
+  #fromClient(frames: Buffer[]): void {
     this.#server.cork();
-    for (const frame of this.#requests.read(chunk)) {
+    for (const [index, frame] of frames.entries()) {
       if (this.#state !== "open") break;
       const command = decodeCommand(frame);
+      if (!this.#stranded && this.#hooks.holds(this, command)) {
+        this.#gate.freezeBefore(() => this.#fromClient(frames.slice(index)));
+        break;
+      }
       const fault = this.#hooks.inspect(this.id, command);
       if (fault === undefined) this.#send(frame, command);
       else if (fault.kind === "hold command") this.#drain(() => this.#keep(frame, command, fault.happened));
@@ -159,6 +186,10 @@ export class ProxyConnection {
 
   #clientClosed(): void {
     if (this.#state !== "open") return;
+    if (this.#stranded) {
+      this.#drain(this.#whenStrandedGone);
+      return;
+    }
     this.#server.destroySoon(); // what the client has sent still goes out
     this.#become("closed");
   }

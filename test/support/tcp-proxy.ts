@@ -1,17 +1,11 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import type { Match } from "./matches.ts";
 import { type Fault, type HeldCommand, ProxyConnection } from "./proxy-connection.ts";
+import { type DelayOptions, isAmong, Traffic, type Which } from "./traffic.ts";
 
-/** Says whether a command is meant: `command[0]` is its name in lower case, the rest its arguments (latin1). */
-export type Match = (command: string[]) => boolean;
-
-/** Which connections: "subscribers" are those that have ever sent a SUBSCRIBE, "commands" all others. */
-export type Which = "all" | "subscribers" | "commands";
-
-/** Matches commands by name: `proxy.dropReply(named("eval", "evalsha"))`. */
-export function named(...names: string[]): Match {
-  return ([name = ""]) => names.includes(name);
-}
+export { type Match, named, nth } from "./matches.ts";
+export type { DelayOptions, Which } from "./traffic.ts";
 
 /**
  * Stands between clients and a real Redis and makes one chosen thing go wrong.
@@ -37,6 +31,7 @@ export class TcpProxy {
   #faults: (Fault & { match: Match })[] = [];
   #opened = 0;
   #recording = false;
+  readonly #traffic = new Traffic();
   #refusing = false;
   #frozen = false;
 
@@ -92,10 +87,53 @@ export class TcpProxy {
     for (const connection of this.#select(which)) connection.freeze();
   }
 
-  /** What was held by `freeze()` arrives, late and in order. */
+  /**
+   * Parts the subscribers from Redis while commands pass, or commands while messages pass; later connections too.
+   * What a client sends to set up a connection passes, or there would be no later subscriber.
+   *
+   * @example
+   * proxy.partition("subscribers");
+   * await redis.publish("news", "1"); // 1: the subscriber is still counted, and hears nothing
+   * proxy.thaw(); // now it does
+   */
+  partition(which: "subscribers" | "commands"): void {
+    this.#traffic.partitioned = which;
+    this.freeze(which);
+  }
+
+  /** Ends `freeze()` and `partition()`: what was held arrives, late and in order. */
   thaw(): void {
     this.#frozen = false;
+    this.#traffic.partitioned = undefined;
     for (const connection of [...this.#connections]) connection.thaw();
+  }
+
+  /**
+   * From now on every byte is so many ms late; 0 ends it. Each call takes the place of the one before.
+   *
+   * @example
+   * proxy.delay(200, { direction: "to client", which: "subscribers" });
+   * await redis.publish("news", "1"); // at once; the message takes 200 ms
+   */
+  delay(ms: number, options: DelayOptions = {}): void {
+    this.#traffic.delay = { ms, ...options };
+  }
+
+  /**
+   * Closes connections, as clients see it, but keeps what clients have sent on them and Redis has not got: freeze
+   * them first. `deliver()` sends it, late, and resolves with the number of connections when Redis has answered all.
+   *
+   * @example
+   * proxy.freeze("commands");
+   * redis.incr("n").catch(() => {});
+   * const old = proxy.strand("commands"); // ioredis connects anew, and sends it again
+   * await redis.get("n"); // "1"
+   * await old.deliver(); // and now it is "2"
+   */
+  strand(which: Which = "all"): { deliver(): Promise<number> } {
+    const deliveries = this.#select(which).map((connection) => connection.strand());
+    const deliver = async () => (await Promise.all(deliveries.map((send) => send()))).length;
+    return { deliver };
   }
 
   /** Destroys connections; answers how many. */
@@ -117,7 +155,7 @@ export class TcpProxy {
 
   #select(which: Which): ProxyConnection[] {
     const live = [...this.#connections].filter((connection) => connection.isLive);
-    return which === "all" ? live : live.filter((one) => one.isSubscriber === (which === "subscribers"));
+    return live.filter((connection) => isAmong(connection, which));
   }
 
   #accept(client: Socket): void {
@@ -128,6 +166,8 @@ export class TcpProxy {
     const server = connect({ ...this.#target, noDelay: true });
     const connection = new ProxyConnection(++this.#opened, client, server, {
       inspect: (id, command) => this.#inspect(id, command),
+      holds: (one, command) => this.#traffic.holds(one, command),
+      delay: (one, direction) => this.#traffic.delayOf(one, direction),
       closed: () => this.#connections.delete(connection),
     });
     this.#connections.add(connection);

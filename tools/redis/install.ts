@@ -9,7 +9,7 @@ const run = promisify(execFile);
 /** Debian's packages ask this file before they start a service; exit code 101 means no. */
 const SERVICE_POLICY = "/usr/sbin/policy-rc.d";
 
-/** The reason why Redis cannot be installed here; null when it can. */
+/** The reason why nothing can be installed here; null when it can. */
 export function whyNotInstall(): string | null {
   const { HOLDFAST_NO_INSTALL } = process.env;
   if (HOLDFAST_NO_INSTALL === "1") return "HOLDFAST_NO_INSTALL=1";
@@ -26,12 +26,16 @@ export function whyNotInstall(): string | null {
  * @throws Error with the last lines that apt-get wrote
  */
 export async function installRedis(say: (line: string) => void): Promise<void> {
-  say(
-    "No Redis on this machine: installing Debian's redis-server package (HOLDFAST_NO_INSTALL=1 prevents it) ...",
-  );
+  await installPackages(["redis-server"], say);
+}
+
+/** Installs Debian packages, as {@link installRedis} does. Ask {@link whyNotInstall} first. */
+export async function installPackages(names: string[], say: (line: string) => void): Promise<void> {
+  const list = names.join(", ");
+  say(`Not on this machine: installing Debian's ${list} (HOLDFAST_NO_INSTALL=1 prevents it) ...`);
   await withoutServices(SERVICE_POLICY, async () => {
     await aptGet("update");
-    await aptGet("install", "-y", "--no-install-recommends", "redis-server");
+    await aptGet("install", "-y", "--no-install-recommends", ...names);
   });
 }
 
@@ -60,6 +64,6 @@ async function aptGet(...args: string[]): Promise<void> {
   } catch (cause) {
     const written = cause instanceof Error && "stderr" in cause ? String(cause.stderr) : String(cause);
     const tail = written.trim().split("\n").slice(-5).join("\n");
-    throw new Error(`Installing Redis failed: apt-get ${args.join(" ")}\n${tail}`, { cause });
+    throw new Error(`Installing failed: apt-get ${args.join(" ")}\n${tail}`, { cause });
   }
 }

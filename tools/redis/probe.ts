@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
+import { connect as connectTls } from "node:tls";
 
 /** The bus of a cluster node listens 10 000 above its port, and ports end at 65 535. */
 const HIGHEST_PORT = 55_535;
@@ -20,11 +21,15 @@ export async function freePort(): Promise<number> {
  * another process may have been quicker to take the port. A server with a password answers neither, but NOAUTH;
  * and QUIT spares the waiting for more when a stranger has answered.
  * Never rejects; gives up after a second.
+ *
+ * @param ca the authority that vouches for the server, if it speaks TLS
  */
-export function answers(port: number, pid: number): Promise<boolean> {
+export function answers(port: number, pid: number, ca?: Buffer): Promise<boolean> {
   return new Promise((resolve) => {
     let reply = "";
-    const socket = connect(port, "127.0.0.1", () => socket.write("PING\r\nINFO server\r\nQUIT\r\n"));
+    const ask = () => socket.write("PING\r\nINFO server\r\nQUIT\r\n");
+    const to = { port, host: "127.0.0.1" };
+    const socket = ca === undefined ? connect(to, ask) : connectTls({ ...to, ca }, ask);
     socket.setEncoding("utf8").setTimeout(1_000, () => socket.destroy());
     socket.on("error", () => socket.destroy());
     socket.on("close", () => resolve(false));

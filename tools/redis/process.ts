@@ -7,9 +7,29 @@ import { setTimeout as delay } from "node:timers/promises";
 import { answers } from "./probe.ts";
 import { endWithProcess } from "./reaper.ts";
 
+/** What a server is started with beside its arguments, the same in all its lives. */
+export interface Prepared {
+  /** A configuration file, which the server may rewrite; the arguments win over it. */
+  configFile?: string;
+  /** Environment variables beside those of this process. */
+  env?: Record<string, string>;
+  tls?: TlsFiles;
+}
+
+/** Paths of PEM files. With them the server speaks TLS, and nothing else. */
+export interface TlsFiles {
+  ca: string;
+  cert: string;
+  key: string;
+}
+
 /** One life of a server; a restart makes another. */
 export interface ServerProcess {
   readonly pid: number;
+  /** Whether the process is there, even if it is stopped. */
+  readonly lives: boolean;
+  /** Sends a signal that does not end it. */
+  signal(signal: "SIGSTOP" | "SIGCONT"): void;
   /** Sends the signal, if the process still runs, and waits until it is gone. */
   kill(signal: NodeJS.Signals): Promise<void>;
 }
@@ -27,19 +47,24 @@ const BETWEEN_PROBES_MS = 10;
  *
  * @throws AddressInUse; Error with the end of the server's log when it ends or does not answer within 10 s
  */
-export async function startProcess(options: {
-  command: string;
-  args: string[];
-  port: number;
-  dir: string;
-}): Promise<ServerProcess> {
-  const { command, port, dir } = options;
-  const args = ["--bind", "127.0.0.1", "--port", `${port}`, "--save", "", "--appendonly", "no", "--dir", dir];
+export async function startProcess(
+  options: Prepared & { command: string; args: string[]; port: number; dir: string },
+): Promise<ServerProcess> {
+  const { command, port, dir, configFile, tls } = options;
   const log = join(dir, "server.log");
+  const args = [
+    ...(configFile === undefined ? [] : [configFile]),
+    ...["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir],
+    ...listening(port, tls),
+    ...options.args,
+  ];
 
   // A file and not a pipe: a pipe would have to be read, and would keep this process alive.
   const output = openSync(log, "w");
-  const child = spawn(command, [...args, ...options.args], { stdio: ["ignore", output, output] });
+  const child = spawn(command, args, {
+    stdio: ["ignore", output, output],
+    env: { ...process.env, ...options.env },
+  });
   closeSync(output);
   await once(child, "spawn");
 
@@ -59,7 +84,8 @@ export async function startProcess(options: {
   const pid = child.pid ?? 0;
 
   const giveUpAt = performance.now() + READY_WITHIN_MS;
-  while (!(await answers(port, pid))) {
+  const ca = tls && (await readFile(tls.ca));
+  while (!(await answers(port, pid, ca))) {
     const late = performance.now() > giveUpAt;
     if (running() && !late) {
       await delay(BETWEEN_PROBES_MS);
@@ -71,7 +97,20 @@ export async function startProcess(options: {
     const what = late ? `did not answer within ${READY_WITHIN_MS / 1000} s` : "ended at once";
     throw new Error(`${command} ${what}. The end of its log:\n${tail(written)}`);
   }
-  return { pid, kill };
+  return {
+    pid,
+    get lives() {
+      return running();
+    },
+    signal: (signal) => void child.kill(signal),
+    kill,
+  };
+}
+
+function listening(port: number, tls: TlsFiles | undefined): string[] {
+  if (tls === undefined) return ["--port", `${port}`];
+  const files = ["--tls-ca-cert-file", tls.ca, "--tls-cert-file", tls.cert, "--tls-key-file", tls.key];
+  return ["--port", "0", "--tls-port", `${port}`, ...files, "--tls-auth-clients", "no"];
 }
 
 function tail(text: string): string {

@@ -1,0 +1,160 @@
+import { slotOf } from "../cluster/slots.ts";
+import { REROUTE_MAX, REROUTE_MIN } from "../defaults.ts";
+import type { ClusterLike, NodeLike } from "../redis-like.ts";
+import type { Commands } from "../scripts/commands.ts";
+import { type Source, Subscriber } from "./subscriber.ts";
+import type { Subscriptions } from "./subscriptions.ts";
+
+interface Channel {
+  readonly listeners: Set<(message: string) => void>;
+  /** The address of the node that hears it, or will; null: none yet. And how to stop there. */
+  home: string | null;
+  leave: () => void;
+}
+
+type Who = Pick<Source, "isOwn" | "isWanted">;
+
+/**
+ * The subscriber connections of a client in Cluster: one to each primary that serves a slot in use. Sharded messages
+ * reach only who subscribed at the node that owns the channel's slot, so a channel follows its slot: after a failover,
+ * after a migration, and when the map of slots that ioredis keeps was out of date.
+ */
+export class ShardedSubscriber implements Subscriptions {
+  readonly #cluster: ClusterLike;
+  readonly #who: Who;
+  readonly #commands: Commands;
+  readonly #nodes = new Map<string, Subscriber>();
+  readonly #channels = new Map<string, Channel>();
+  #timer: NodeJS.Timeout | null = null;
+  #failures = 0;
+  #closed = false;
+
+  onGap: () => void = () => {};
+
+  constructor(cluster: ClusterLike, who: Who, commands: Commands) {
+    this.#cluster = cluster;
+    this.#who = who;
+    this.#commands = commands;
+  }
+
+  isReady(channel: string): boolean {
+    return this.#node(channel)?.isReady(channel) ?? false;
+  }
+
+  isCounted(channel: string): boolean {
+    return this.#node(channel)?.isCounted() ?? false;
+  }
+
+  listen(channel: string, listener: (message: string) => void): () => void {
+    const known = this.#channels.get(channel) ?? { listeners: new Set(), home: null, leave: () => {} };
+    this.#channels.set(channel, known);
+    known.listeners.add(listener);
+    return () => {
+      if (!known.listeners.delete(listener) || known.listeners.size > 0) return;
+      this.#leave(known);
+      this.#channels.delete(channel);
+    };
+  }
+
+  async ready(channel: string): Promise<void> {
+    if (this.isReady(channel)) return;
+    try {
+      await this.#settle(channel).ready(channel);
+    } catch (error) {
+      // The slot has moved, or its node is gone: whoever waits will find the channel at its new home.
+      this.#reroute();
+      throw isRedirection(error) ? new Error(`the channel's slot has moved: ${String(error)}`) : error;
+    }
+  }
+
+  async selfTest(channel: string): Promise<void> {
+    await this.#node(channel)?.selfTest(channel);
+  }
+
+  async recount(): Promise<void> {
+    await Promise.all([...this.#nodes.values()].map((node) => node.recount()));
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer ?? undefined);
+    for (const node of this.#nodes.values()) node.close();
+  }
+
+  #node(channel: string): Subscriber | undefined {
+    const home = this.#channels.get(channel)?.home;
+    return home ? this.#nodes.get(home) : undefined;
+  }
+
+  /** The subscriber of the node that owns the channel's slot by the present map; the channel moves there. */
+  #settle(name: string): Subscriber {
+    const channel = this.#channels.get(name);
+    const address = this.#cluster.slots[slotOf(name)]?.[0];
+    const redis = this.#cluster.nodes("master").find((node) => addressOf(node) === address);
+    if (!channel || !address || !redis)
+      throw new Error("no node is known for the slot of the release channel");
+    let node = this.#nodes.get(address);
+    if (!node) {
+      node = new Subscriber(
+        { ...this.#who, redis, isSharded: true, onStray: () => this.#reroute() },
+        this.#commands,
+      );
+      node.onGap = () => this.onGap();
+      this.#nodes.set(address, node);
+    }
+    if (channel.home !== address) {
+      this.#leave(channel);
+      channel.home = address;
+      channel.leave = node.listen(name, (message) => {
+        for (const listener of channel.listeners) listener(message);
+      });
+    }
+    return node;
+  }
+
+  /** The last channel closes the door: a node that is gone must not be called for ever. */
+  #leave(channel: Channel): void {
+    channel.leave();
+    if (channel.home === null) return;
+    const node = this.#nodes.get(channel.home);
+    if (!node?.isIdle) return;
+    node.close();
+    this.#nodes.delete(channel.home);
+  }
+
+  /** Looks for the homes of channels that are heard nowhere, again and again while somebody waits. */
+  #reroute(): void {
+    if (this.#timer || this.#closed) return;
+    const delay = Math.min(REROUTE_MAX, REROUTE_MIN * 2 ** this.#failures++);
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#look();
+    }, delay).unref();
+  }
+
+  /** Waits for nobody: a dead node would answer in five seconds, and its slots may have another home by then. */
+  #look(): void {
+    const strays = [...this.#channels.keys()].filter((channel) => !this.isReady(channel));
+    if (strays.length === 0 || !this.#who.isWanted()) {
+      this.#failures = 0;
+      return;
+    }
+    this.#cluster.refreshSlotsCache();
+    for (const channel of strays) void this.#follow(channel);
+    this.#reroute();
+  }
+
+  async #follow(channel: string): Promise<void> {
+    try {
+      await this.#settle(channel).ready(channel);
+      this.onGap();
+    } catch {
+      // It is looked for again.
+    }
+  }
+}
+
+const addressOf = ({ options }: NodeLike): string => `${options.host}:${options.port}`;
+
+const isRedirection = (error: unknown): boolean =>
+  error instanceof Error && /^(MOVED|ASK|CLUSTERDOWN) /.test(error.message);

@@ -1,0 +1,50 @@
+import { DelayLine } from "./delay-line.ts";
+
+export type Direction = "to server" | "to client";
+
+/** What the events of one connection pass in order: the delay of their direction, and then the frost. */
+export class Gate {
+  readonly #lines = { "to server": new DelayLine(), "to client": new DelayLine() };
+  readonly #delay: (direction: Direction) => number;
+  #frozen = false;
+  #late: (() => void)[] = [];
+
+  /** @param delay asked for every event when it comes, in ms */
+  constructor(delay: (direction: Direction) => number) {
+    this.#delay = delay;
+  }
+
+  pass(direction: Direction, event: () => void): void {
+    const unlessFrozen = () => {
+      if (this.#frozen) this.#late.push(event);
+      else event();
+    };
+    this.#lines[direction].push(unlessFrozen, this.#delay(direction));
+  }
+
+  /** From now on nothing passes. */
+  freeze(): void {
+    this.#frozen = true;
+  }
+
+  /** Freezes in the middle of an event: the rest of it is the first thing to happen after the thaw. */
+  freezeBefore(rest: () => void): void {
+    this.#frozen = true;
+    this.#late.unshift(rest);
+  }
+
+  /** Everything passes that came in the meantime, in its order. */
+  thaw(): void {
+    this.#frozen = false;
+    while (!this.#frozen) {
+      const event = this.#late.shift();
+      if (event === undefined) return;
+      event();
+    }
+  }
+
+  /** What is delayed does not happen any more. */
+  clear(): void {
+    for (const line of Object.values(this.#lines)) line.clear();
+  }
+}

@@ -1,0 +1,35 @@
+import type { Redis } from "ioredis";
+
+/** Arguments for a server that `sleep()` is to work on. Redis before version 7 knows them not, and needs none. */
+export const ALLOW_DEBUG = ["--enable-debug-command", "local"];
+
+/**
+ * Has a server answer nobody for so many ms (CLIENT PAUSE); "WRITE" lets reads pass. Scripts that may write count as
+ * writes. Keys do not expire meanwhile. The promise resolves when the pause has begun.
+ *
+ * @example
+ * await pauseClients(admin, 500);
+ * await redis.get("a"); // takes half a second
+ */
+export async function pauseClients(admin: Redis, ms: number, mode: "ALL" | "WRITE" = "ALL"): Promise<void> {
+  await admin.call("CLIENT", "PAUSE", `${ms}`, mode);
+}
+
+/** Ends the pause; what was sent meanwhile is answered. */
+export async function unpauseClients(admin: Redis): Promise<void> {
+  await admin.call("CLIENT", "UNPAUSE");
+}
+
+/**
+ * Has a server do nothing at all for so many ms (DEBUG SLEEP), as a slow command of somebody else does: it neither
+ * reads nor expires. Needs a server that was launched with {@link ALLOW_DEBUG}.
+ *
+ * @example
+ * const server = await launchServer({ args: ALLOW_DEBUG });
+ * const awake = sleep(admin, 500);
+ * await redis.get("a"); // takes half a second, or what is left of it
+ * await awake;
+ */
+export async function sleep(admin: Redis, ms: number): Promise<void> {
+  await admin.call("DEBUG", "SLEEP", `${ms / 1_000}`);
+}

@@ -1,0 +1,23 @@
+import { randomUUID } from "node:crypto";
+import type { Topology } from "./topology.ts";
+
+/** What a connection needs to be somebody: options of ioredis. */
+export interface User {
+  username: string;
+  password: string;
+}
+
+/**
+ * Makes a user with these ACL rules on every server of a topology. He may connect; everything else is up to the rules.
+ *
+ * @example
+ * const quiet = await addUser(topology, "~*", "&*", "+@all", "-publish");
+ * const redis = topology.connect(quiet);
+ * await redis.publish("a", "1"); // rejects with NOPERM
+ */
+export async function addUser(topology: Topology, ...rules: string[]): Promise<User> {
+  const user = { username: `user-${randomUUID()}`, password: randomUUID() };
+  for (const admin of await topology.admins())
+    await admin.acl("SETUSER", user.username, "on", `>${user.password}`, ...rules);
+  return user;
+}

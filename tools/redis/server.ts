@@ -1,0 +1,105 @@
+import { rmSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import type { ServerProcess } from "./process.ts";
+import { endWithProcess } from "./reaper.ts";
+
+/** A Redis that can be connected to. */
+export interface RedisServer {
+  readonly url: string;
+  readonly host: string;
+  readonly port: number;
+  /** Stops the server if it was launched for us, and removes its private folder. Safe to call twice. */
+  stop(): Promise<void>;
+}
+
+/** A Redis that this process launched, and that ends with it. */
+export interface LocalServer extends RedisServer {
+  /** The process id now; `restart()` changes it. */
+  readonly pid: number;
+  /** "suspended" only by `suspend()`. */
+  readonly state: "running" | "suspended" | "ended";
+  /** Where the server works and writes its log, `server.log`. */
+  readonly dir: string;
+  /** Ends the server as a crash would (SIGKILL when left out) and waits until it is gone. */
+  kill(signal?: "SIGKILL" | "SIGTERM" | "SIGINT"): Promise<void>;
+  /** Stops it where it stands (SIGSTOP): its connections stay open, and nothing is answered until `resume()`. */
+  suspend(): void;
+  resume(): void;
+  /** Starts it again on the same port, and empty, since nothing is persisted. Kills it first if it still runs. */
+  restart(): Promise<void>;
+}
+
+/** Starts a life of a server on this port. */
+export type Start = (port: number) => Promise<ServerProcess>;
+
+export class Launched implements LocalServer {
+  readonly host = "127.0.0.1";
+  readonly port: number;
+  readonly url: string;
+  readonly dir: string;
+  readonly #folderIsOurs: boolean;
+  readonly #start: Start;
+  readonly #forget: () => void;
+  #process: ServerProcess;
+  #suspended = false;
+  #stopped = false;
+
+  constructor(given: {
+    port: number;
+    url: string;
+    dir: string;
+    folderIsOurs: boolean;
+    first: ServerProcess;
+    start: Start;
+  }) {
+    this.port = given.port;
+    this.url = given.url;
+    this.dir = given.dir;
+    this.#folderIsOurs = given.folderIsOurs;
+    this.#process = given.first;
+    this.#start = given.start;
+    this.#forget = endWithProcess(() => {
+      if (this.#folderIsOurs) rmSync(this.dir, { recursive: true, force: true });
+    });
+  }
+
+  get pid(): number {
+    return this.#process.pid;
+  }
+
+  get state(): LocalServer["state"] {
+    if (!this.#process.lives) return "ended";
+    return this.#suspended ? "suspended" : "running";
+  }
+
+  async kill(signal: "SIGKILL" | "SIGTERM" | "SIGINT" = "SIGKILL"): Promise<void> {
+    // A suspended process hears no other signal.
+    if (signal !== "SIGKILL") this.resume();
+    await this.#process.kill(signal);
+    this.#suspended = false;
+  }
+
+  suspend(): void {
+    this.#process.signal("SIGSTOP");
+    this.#suspended = true;
+  }
+
+  resume(): void {
+    this.#process.signal("SIGCONT");
+    this.#suspended = false;
+  }
+
+  async restart(): Promise<void> {
+    if (this.#stopped) throw new Error("This server was stopped; launch another one");
+    await this.kill();
+    this.#process = await this.#start(this.port);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    // SIGKILL, since there is nothing to save, and it also ends a server that a test has frozen.
+    await this.kill();
+    this.#forget();
+    if (this.#folderIsOurs) await rm(this.dir, { recursive: true, force: true });
+  }
+}
