@@ -18,6 +18,7 @@ import { newClientId } from "./random.ts";
 import { type ClusterLike, isCluster, type RedisLike } from "./redis-like.ts";
 import { Scope, Scopes } from "./scope/scope.ts";
 import { Commands } from "./scripts/commands.ts";
+import { Replication } from "./scripts/replication.ts";
 import type { LockKind } from "./waiting/kind.ts";
 import { Room } from "./waiting/room.ts";
 
@@ -36,6 +37,7 @@ export class LockClient {
   readonly #scopes = new Scopes();
   readonly #room: Room;
   readonly #keys: Keys;
+  readonly #replication: Replication | null;
   readonly #kinds: { readonly lock: LockKind; readonly fair: LockKind; readonly redisson: LockKind };
   #closing: Promise<void> | null = null;
 
@@ -47,12 +49,14 @@ export class LockClient {
     this.#own?.on("error", () => {});
     const commands = new Commands(this.#own ?? redis, settings.replyTimeout);
     this.#keys = commands.keys;
-    const { grantWindow, localPasses } = settings;
+    const { grantWindow, localPasses, replicas, replicaTimeout, replyTimeout } = settings;
+    this.#replication =
+      replicas > 0 ? new Replication(this.#own ?? redis, replicas, replicaTimeout, replyTimeout) : null;
     this.#room = new Room(this.#own ?? redis, commands, newClientId(), grantWindow, this.#events);
     this.#kinds = {
-      lock: handoffLock(commands, false, localPasses, grantWindow),
-      fair: handoffLock(commands, true, localPasses, grantWindow),
-      redisson: redissonLock(commands),
+      lock: handoffLock(commands, this.#replication, false, localPasses, grantWindow),
+      fair: handoffLock(commands, this.#replication, true, localPasses, grantWindow),
+      redisson: redissonLock(commands, this.#replication),
     };
   }
 
@@ -134,7 +138,10 @@ export class LockClient {
    */
   async close(options?: CloseOptions): Promise<void> {
     const grace = checkGrace(options);
-    this.#closing ??= this.#room.close(grace).finally(() => this.#own?.disconnect());
+    this.#closing ??= this.#room.close(grace).finally(() => {
+      this.#replication?.close();
+      this.#own?.disconnect();
+    });
     return this.#closing;
   }
 

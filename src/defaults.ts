@@ -21,6 +21,9 @@ export const FIRST_REPLY = 500;
 /** A command about the lock that is older makes "somebody else holds it" unsure. */
 export const UNANSWERED = 500;
 
+/** How long replicas may take to acknowledge a lock, where that is asked for. */
+export const REPLICA_TIMEOUT = 1_000;
+
 /** The TTL of a lock that was granted by message, until its new holder is known to be awake. */
 export const GRANT_WINDOW = 3_000;
 

@@ -6,6 +6,7 @@ export type LockErrorCode =
   | "LOCK_TIMEOUT"
   | "LOCK_LOST"
   | "LOCK_UNAVAILABLE"
+  | "LOCK_NOT_REPLICATED"
   | "LOCK_RELEASED"
   | "LOCK_LEFT_BEHIND"
   | "CLIENT_CLOSED";
@@ -63,6 +64,27 @@ export class LockUnavailableError extends LockError {
       `${lockName === null ? "The locks are" : `Lock ${quote(lockName)} is`} unavailable: ${what}${why}`,
       cause,
     );
+  }
+}
+
+/**
+ * The lock was taken, but fewer replicas than the client's `replicas` acknowledged it within `replicaTimeout`: it was
+ * given back, because a failover could lose it.
+ */
+export class NotReplicatedError extends LockError {
+  override readonly name = "NotReplicatedError";
+  /** How many replicas had to have it, and how many had it in time. */
+  readonly wanted: number;
+  readonly acknowledged: number;
+
+  constructor(lockName: string, wanted: number, acknowledged: number) {
+    super(
+      "LOCK_NOT_REPLICATED",
+      lockName,
+      `Lock ${quote(lockName)} was given back: ${acknowledged} of the ${wanted} replicas that must have it acknowledged it in time.`,
+    );
+    this.wanted = wanted;
+    this.acknowledged = acknowledged;
   }
 }
 

@@ -8,6 +8,7 @@ export {
   LockTimeoutError,
   LockUnavailableError,
   type LossReason,
+  NotReplicatedError,
 } from "./errors.ts";
 export type { LockEvents } from "./events.ts";
 export type { Lease } from "./lease/lease.ts";

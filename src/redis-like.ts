@@ -25,6 +25,7 @@ export interface SubscriberLike extends RedisLike {
   unsubscribe(...channels: string[]): Promise<unknown>;
   ssubscribe(...channels: string[]): Promise<unknown>;
   sunsubscribe(...channels: string[]): Promise<unknown>;
+  wait(replicas: number, timeout: number): Promise<unknown>;
 }
 
 /** A connection of a Cluster to one of its nodes. */

@@ -1,14 +1,21 @@
 import { RENEWAL_BATCH } from "../defaults.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { type Entry, HandoffScripts } from "../scripts/handoff.ts";
+import type { Replication } from "../scripts/replication.ts";
 import type { Ask, LockKind } from "../waiting/kind.ts";
 
 /**
  * The default lock, and its fair variant: waiters queue in Redis, and the unlock makes the next of them the owner.
  * `isFair`: a queue entry for every waiter and no passes, so that the order holds over all processes.
  */
-export function handoffLock(commands: Commands, isFair: boolean, passes: number, window: number): LockKind {
-  const scripts = new HandoffScripts(commands);
+export function handoffLock(
+  commands: Commands,
+  replication: Replication | null,
+  isFair: boolean,
+  passes: number,
+  window: number,
+): LockKind {
+  const scripts = new HandoffScripts(commands, replication);
   const { keys } = commands;
   const localPasses = isFair ? 0 : passes;
   const entry = (ask: Ask): Entry => ({
@@ -35,6 +42,8 @@ export function handoffLock(commands: Commands, isFair: boolean, passes: number,
         holds.map((hold) => ({ ...hold, key: keys.of(hold.name).lock })),
         timeout,
       ),
+    claim: (hold, ttl, timeout) => scripts.claim(hold.name, keys.of(hold.name).lock, hold.id, ttl, timeout),
+    isConfirmed: replication !== null,
     recount: null,
     inspect: (name) => scripts.inspect(keys.of(name)),
     forceRelease: (name) => scripts.forceRelease(keys.of(name)),

@@ -2,6 +2,7 @@ import { RENEWAL_BATCH } from "../defaults.ts";
 import { newRedissonId } from "../random.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { RedissonScripts } from "../scripts/redisson.ts";
+import type { Replication } from "../scripts/replication.ts";
 import type { LockKind } from "../waiting/kind.ts";
 
 /**
@@ -10,8 +11,8 @@ import type { LockKind } from "../waiting/kind.ts";
  *
  * An owner is `<uuid>:<number>`, as in Java, where the number is a thread's; here every hold has its own (R1).
  */
-export function redissonLock(commands: Commands): LockKind {
-  const scripts = new RedissonScripts(commands);
+export function redissonLock(commands: Commands, replication: Replication | null): LockKind {
+  const scripts = new RedissonScripts(commands, replication);
   const uuid = newRedissonId();
   const owner = (id: string): string => `${uuid}:${id.slice(id.lastIndexOf(":") + 1)}`;
   const channel = (name: string): string => commands.keys.redissonChannel(name);
@@ -32,6 +33,8 @@ export function redissonLock(commands: Commands): LockKind {
         holds.map((hold) => ({ key: hold.name, id: owner(hold.id), ttl: hold.ttl })),
         timeout,
       ),
+    claim: (hold, ttl, timeout) => scripts.claim(hold.name, owner(hold.id), ttl, timeout),
+    isConfirmed: replication !== null,
     recount: (hold, count) => scripts.recount(hold.name, owner(hold.id), count),
     inspect: (name) => scripts.inspect(name),
     forceRelease: (name) => scripts.forceRelease(name, channel(name)),

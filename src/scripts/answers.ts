@@ -77,6 +77,11 @@ export function decodeRenewals(reply: unknown): RenewAnswer[] {
   }));
 }
 
+export function decodeRenewal(reply: unknown): RenewAnswer {
+  const [word, left] = fields(reply);
+  return { is: oneOf(word, "renewed", "gone", "taken"), ttl: ttl(left) };
+}
+
 export function decodeRecount(reply: unknown): RenewAnswer["is"] {
   return oneOf(reply, "renewed", "gone", "taken");
 }

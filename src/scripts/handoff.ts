@@ -5,6 +5,7 @@ import {
   decodeForced,
   decodeInspection,
   decodeRelease,
+  decodeRenewal,
   decodeRenewals,
   decodeYield,
   type Inspection,
@@ -15,6 +16,7 @@ import {
 } from "./answers.ts";
 import type { Commands } from "./commands.ts";
 import { handoffLua as lua } from "./lua.generated.ts";
+import type { Replication } from "./replication.ts";
 
 /** What acquire and yield say about a queue entry. */
 export interface Entry {
@@ -39,9 +41,11 @@ const all = (keys: LockKeys): string[] => [keys.lock, keys.queue, keys.waiters, 
 /** The hand-off protocol's scripts as typed calls. Positions stand here and in the headers under lua/handoff, nowhere else. */
 export class HandoffScripts {
   readonly #commands: Commands;
+  readonly #replication: Replication | null;
 
-  constructor(commands: Commands) {
+  constructor(commands: Commands, replication: Replication | null) {
     this.#commands = commands;
+    this.#replication = replication;
   }
 
   /** Few long arguments rather than many short ones: each costs the client and the server about a third of a µs. */
@@ -80,6 +84,11 @@ export class HandoffScripts {
     const keys = holds.map((hold) => hold.key);
     const args = holds.flatMap((hold) => [hold.id, hold.ttl]);
     return this.#commands.run(lua.renew, keys, args, decodeRenewals, timeout);
+  }
+
+  claim(name: string, key: string, hold: string, ttl: number, timeout: number): Promise<RenewAnswer> {
+    if (this.#replication) return this.#replication.confirm(name, key, lua.confirm, [hold, ttl]);
+    return this.#commands.run(lua.renew, [key], [hold, ttl], decodeRenewal, timeout);
   }
 
   inspect(keys: LockKeys): Promise<Inspection> {

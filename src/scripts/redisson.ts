@@ -7,6 +7,7 @@ import {
   decodeInspection,
   decodeRecount,
   decodeRelease,
+  decodeRenewal,
   decodeRenewals,
   type Inspection,
   type ReleaseAnswer,
@@ -15,6 +16,7 @@ import {
 } from "./answers.ts";
 import type { Commands } from "./commands.ts";
 import { redissonLua as lua } from "./lua.generated.ts";
+import type { Replication } from "./replication.ts";
 
 /** How long an unlock latch lives: Redisson's own default, (3 s timeout + 1 s delay) × 4 attempts. */
 const LATCH_TTL = 16_000;
@@ -22,9 +24,11 @@ const LATCH_TTL = 16_000;
 /** The scripts of Redisson's plain lock as typed calls. */
 export class RedissonScripts {
   readonly #commands: Commands;
+  readonly #replication: Replication | null;
 
-  constructor(commands: Commands) {
+  constructor(commands: Commands, replication: Replication | null) {
     this.#commands = commands;
+    this.#replication = replication;
   }
 
   acquire(name: string, owner: string, lease: number): Promise<AttemptAnswer> {
@@ -51,6 +55,11 @@ export class RedissonScripts {
     const keys = holds.map((hold) => hold.key);
     const args = holds.flatMap((hold) => [hold.id, hold.ttl]);
     return this.#commands.run(lua.renew, keys, args, decodeRenewals, timeout);
+  }
+
+  claim(name: string, owner: string, ttl: number, timeout: number): Promise<RenewAnswer> {
+    if (this.#replication) return this.#replication.confirm(name, name, lua.confirm, [owner, ttl]);
+    return this.#commands.run(lua.renew, [name], [owner, ttl], decodeRenewal, timeout);
   }
 
   inspect(name: string): Promise<Inspection> {

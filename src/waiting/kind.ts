@@ -44,6 +44,17 @@ export interface LockKind extends Renewer {
   release(hold: Hold): Promise<ReleaseAnswer>;
   /** Release and queue again in one command. Null: the kind has no queue. */
   readonly yield: ((old: Hold, hold: Hold, ask: Ask) => Promise<YieldAnswer>) | null;
+  /**
+   * Raises the TTL of a lock that is ours, by one command; where replicas must have it, resolves when they do.
+   * Rejects with NotReplicatedError when too few have.
+   */
+  claim(
+    hold: { readonly name: string; readonly id: string },
+    ttl: number,
+    timeout: number,
+  ): Promise<RenewAnswer>;
+  /** True: no caller gets the lock before a claim, because that is what replicas acknowledge. */
+  readonly isConfirmed: boolean;
   /** Tell Redis how often the lock was entered. Null: Redis does not care. */
   readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
   inspect(name: string): Promise<Inspection>;

@@ -1,6 +1,7 @@
+import { ownerOf } from "../cluster/nodes.ts";
 import { slotOf } from "../cluster/slots.ts";
 import { REROUTE_MAX, REROUTE_MIN } from "../defaults.ts";
-import type { ClusterLike, NodeLike } from "../redis-like.ts";
+import type { ClusterLike } from "../redis-like.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { type Source, Subscriber } from "./subscriber.ts";
 import type { Subscriptions } from "./subscriptions.ts";
@@ -89,10 +90,9 @@ export class ShardedSubscriber implements Subscriptions {
   /** The subscriber of the node that owns the channel's slot by the present map; the channel moves there. */
   #settle(name: string): Subscriber {
     const channel = this.#channels.get(name);
-    const address = this.#cluster.slots[slotOf(name)]?.[0];
-    const redis = this.#cluster.nodes("master").find((node) => addressOf(node) === address);
-    if (!channel || !address || !redis)
-      throw new Error("no node is known for the slot of the release channel");
+    const owner = ownerOf(this.#cluster, slotOf(name));
+    if (!channel || !owner) throw new Error("no node is known for the slot of the release channel");
+    const { address, node: redis } = owner;
     let node = this.#nodes.get(address);
     if (!node) {
       node = new Subscriber(
@@ -153,8 +153,6 @@ export class ShardedSubscriber implements Subscriptions {
     }
   }
 }
-
-const addressOf = ({ options }: NodeLike): string => `${options.host}:${options.port}`;
 
 const isRedirection = (error: unknown): boolean =>
   error instanceof Error && /^(MOVED|ASK|CLUSTERDOWN) /.test(error.message);

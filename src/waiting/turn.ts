@@ -1,5 +1,5 @@
 import { CallAlarm } from "../alarms.ts";
-import { type LockLostError, LockUnavailableError } from "../errors.ts";
+import { type LockLostError, LockUnavailableError, NotReplicatedError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import { type Landlord, Tenure } from "../lease/tenure.ts";
@@ -106,7 +106,7 @@ export class Turn implements Landlord {
       // Nobody wants it any more, or the message was read so late that somebody else may have it.
       this.#place.withdraw(hold);
       this.#seek();
-    } else if (isEnough(hold, head.terms, this.#room.window, isDirect)) {
+    } else if (!this.kind.isConfirmed && isEnough(hold, head.terms, this.#room.window, isDirect)) {
       this.#give(hold, head);
     } else void this.#claim(hold, head);
   }
@@ -117,12 +117,11 @@ export class Turn implements Landlord {
     this.#to({ at: "claiming", hold, waiter });
     line.remove(waiter);
     const sent = now();
-    const claim = { name: this.name, id: hold.id, ttl: waiter.terms.lease };
     health.sending();
     try {
-      const [answer] = await this.kind.renew([claim], this.#room.window / 3);
+      const answer = await this.kind.claim(hold, waiter.terms.lease, this.#room.window / 3);
       health.answered();
-      if (answer?.is === "renewed" && !hold.isRevoked) {
+      if (answer.is === "renewed" && !hold.isRevoked) {
         hold.renewed(sent, answer.ttl);
         if (waiter.settled) this.found(hold, false);
         else this.#give(hold, waiter);
@@ -132,8 +131,14 @@ export class Turn implements Landlord {
       this.#putBack(waiter);
       this.#seek();
     } catch (error) {
-      health.failed(error);
       this.#place.withdraw(hold, waiter.terms.lease);
+      if (error instanceof NotReplicatedError) {
+        health.answered();
+        waiter.refuse(error);
+        this.#seek();
+        return;
+      }
+      health.failed(error);
       this.#putBack(waiter);
       this.#to({ at: "searching" });
       this.search.retry();

@@ -1,0 +1,19 @@
+-- Raises the TTL of a plain RLock by a write in any case, so that a WAIT after it on the same connection has something to
+-- wait for.
+--
+-- KEYS  lock
+-- ARGV  1 owner   2 ttl ms
+-- RETURNS { "renewed" | "gone" | "taken", ttl ms (0 unless renewed; -1: the lock has no TTL) }
+-- INVARIANTS  Never shortens a TTL.
+
+if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 then
+  return { redis.call("EXISTS", KEYS[1]) == 0 and "gone" or "taken", 0 }
+end
+local left = redis.call("PTTL", KEYS[1])
+if left < 0 then
+  redis.call("PERSIST", KEYS[1])
+  return { "renewed", left }
+end
+local ttl = math.max(left, tonumber(ARGV[2]))
+redis.call("PEXPIRE", KEYS[1], ttl)
+return { "renewed", ttl }

@@ -1,0 +1,156 @@
+import pTimeout from "p-timeout";
+import { ownerOf } from "../cluster/nodes.ts";
+import { slotOf } from "../cluster/slots.ts";
+import { NotReplicatedError } from "../errors.ts";
+import { type ClusterLike, isCluster, type RedisLike, type SubscriberLike } from "../redis-like.ts";
+import { decodeRenewal, type RenewAnswer } from "./answers.ts";
+import { Commands, type Script } from "./commands.ts";
+
+interface Job {
+  readonly name: string;
+  readonly key: string;
+  readonly script: Script;
+  readonly args: readonly (string | number)[];
+  resolve(answer: RenewAnswer): void;
+  reject(error: unknown): void;
+}
+
+/**
+ * Waits until so many replicas have a hold: a write to it, then WAIT on the same connection. That connection is one of
+ * its own, because WAIT keeps it busy; in Cluster there is one for each primary in use.
+ */
+export class Replication {
+  readonly #redis: RedisLike | ClusterLike;
+  readonly #keyPrefix: string;
+  readonly #wanted: number;
+  readonly #timeout: number;
+  readonly #replyTimeout: number;
+  readonly #links = new Map<string, Link>();
+  #closed = false;
+
+  constructor(redis: RedisLike | ClusterLike, replicas: number, timeout: number, replyTimeout: number) {
+    this.#redis = redis;
+    this.#keyPrefix = redis.options.keyPrefix ?? "";
+    this.#wanted = replicas;
+    this.#timeout = timeout;
+    this.#replyTimeout = replyTimeout;
+  }
+
+  /**
+   * Runs a script that writes to a key, and resolves with its answer when enough replicas have the write.
+   *
+   * @throws NotReplicatedError when fewer have it in time; the connection's or the server's error.
+   */
+  confirm(
+    name: string,
+    key: string,
+    script: Script,
+    args: readonly (string | number)[],
+  ): Promise<RenewAnswer> {
+    return new Promise((resolve, reject) =>
+      this.#link(key).add({ name, key, script, args, resolve, reject }),
+    );
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const link of this.#links.values()) link.close();
+  }
+
+  #link(key: string): Link {
+    if (this.#closed) throw new Error("the lock client is closed");
+    const owner = isCluster(this.#redis)
+      ? ownerOf(this.#redis, slotOf(this.#keyPrefix + key))
+      : { address: "", node: this.#redis };
+    if (!owner) throw new Error("no node is known for the slot of the lock");
+    let link = this.#links.get(owner.address);
+    if (!link || link.ended) {
+      const connection = owner.node.duplicate({ ...OVERRIDES, keyPrefix: this.#keyPrefix });
+      link = new Link(connection, this.#wanted, this.#timeout, this.#replyTimeout);
+      this.#links.set(owner.address, link);
+    }
+    return link;
+  }
+}
+
+/** A command that is sent again on another connection would make WAIT lie: whatever is not answered fails at once. */
+const OVERRIDES = {
+  enableOfflineQueue: true,
+  enableAutoPipelining: false,
+  autoResendUnfulfilledCommands: false,
+  lazyConnect: false,
+  readOnly: false,
+  commandTimeout: undefined,
+  maxRetriesPerRequest: 0,
+  retryStrategy: (times: number): number => Math.min(times * 50, 2_000),
+};
+
+/** One connection for WAIT. What comes while it waits is written together afterwards: one WAIT proves all of it. */
+class Link {
+  readonly #connection: SubscriberLike;
+  readonly #commands: Commands;
+  readonly #wanted: number;
+  readonly #timeout: number;
+  #jobs: Job[] = [];
+  #busy = false;
+
+  constructor(connection: SubscriberLike, wanted: number, timeout: number, replyTimeout: number) {
+    this.#connection = connection;
+    this.#commands = new Commands(connection, replyTimeout);
+    this.#wanted = wanted;
+    this.#timeout = timeout;
+    connection.on("error", () => {});
+    // The last lock of a program must not keep it running.
+    connection.on("ready", () => (connection as { stream?: { unref?(): void } }).stream?.unref?.());
+  }
+
+  get ended(): boolean {
+    return this.#connection.status === "end";
+  }
+
+  add(job: Job): void {
+    this.#jobs.push(job);
+    if (!this.#busy) void this.#work();
+  }
+
+  close(): void {
+    this.#commands.detach();
+    this.#connection.disconnect();
+  }
+
+  async #work(): Promise<void> {
+    this.#busy = true;
+    while (this.#jobs.length > 0) await this.#batch(this.#jobs.splice(0));
+    this.#busy = false;
+  }
+
+  async #batch(jobs: readonly Job[]): Promise<void> {
+    const { epoch } = this.#commands;
+    const answers = await Promise.allSettled(
+      jobs.map(({ key, script, args }) => this.#commands.run(script, [key], args, decodeRenewal)),
+    );
+    let outcome: { readonly count: number } | { readonly error: unknown };
+    try {
+      const count = await pTimeout(this.#connection.wait(this.#wanted, this.#timeout), {
+        milliseconds: this.#timeout + this.#commands.replyTimeout,
+        message: "no reply to WAIT",
+      });
+      // A WAIT on another connection than the writes counts replicas that have nothing.
+      outcome =
+        this.#commands.epoch === epoch
+          ? { count: Number(count) }
+          : { error: new Error("the connection was lost") };
+    } catch (error) {
+      outcome = { error };
+    }
+    for (const [i, { name, resolve, reject }] of jobs.entries()) {
+      const answer = answers[i];
+      if (answer?.status !== "fulfilled") reject(answer?.reason);
+      else if (answer.value.is !== "renewed") resolve(answer.value);
+      else if ("error" in outcome) reject(outcome.error);
+      else if (outcome.count < this.#wanted)
+        reject(new NotReplicatedError(name, this.#wanted, outcome.count));
+      else resolve(answer.value);
+    }
+  }
+}

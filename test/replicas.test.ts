@@ -1,0 +1,139 @@
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { NotReplicatedError } from "../src/index.ts";
+import { type LocalServer, launchServer } from "../tools/redis.ts";
+import { countCommands } from "./support/command-count.ts";
+import { freshName, Parties } from "./support/fixture.ts";
+import { trackUnhandled } from "./support/leaks.ts";
+import { named, TcpProxy } from "./support/tcp-proxy.ts";
+import { until } from "./support/until.ts";
+
+// A caller gets the lock only when so many replicas have it.
+
+const parties = new Parties();
+const unhandled = trackUnhandled();
+let primary: LocalServer;
+let replicas: LocalServer[];
+
+beforeAll(async () => {
+  primary = await launchServer();
+  const of = ["--replicaof", "127.0.0.1", String(primary.port)];
+  replicas = await Promise.all([launchServer({ args: of }), launchServer({ args: of })]);
+  const { redis } = await parties.join({ url: primary.url });
+  await until(async () => (await redis.info("replication")).includes("connected_slaves:2"));
+  await until(async () => (await redis.wait(2, 1_000)) === 2);
+});
+afterEach(async () => {
+  for (const replica of replicas) replica.resume();
+  await unhandled.assertNone();
+});
+afterAll(async () => {
+  unhandled.stop();
+  await parties.close();
+  await Promise.all([primary, ...replicas].map((server) => server?.stop()));
+});
+
+const join = (wanted: number, replicaTimeout = 5_000, url = primary.url) =>
+  parties.join({ url, client: { replicas: wanted, replicaTimeout } });
+
+/** Suspends a replica until the test ends. */
+function suspend(): void {
+  replicas[0]?.suspend();
+}
+
+describe.each(["lock", "fairLock", "redissonLock"] as const)("%s with replicas", (kind) => {
+  const key = (name: string): string => (kind === "redissonLock" ? name : `holdfast:{${name}}`);
+
+  it("is on all of them when its caller gets it", async () => {
+    const { locks } = await join(2);
+    const admins = replicas.map(({ url }) => new Redis(url));
+    onTestFinished(() => admins.forEach((admin) => void admin.disconnect()));
+    for (let i = 0; i < 20; i++) {
+      const name = freshName();
+      const lease = await locks[kind](name).lock();
+      expect(await Promise.all(admins.map((admin) => admin.exists(key(name))))).toEqual([1, 1]);
+      await lease.unlock();
+    }
+  });
+
+  it("is given back when too few have it, by who comes first and by who waited", async () => {
+    const { locks, redis } = await join(2, 100);
+    const name = freshName();
+    const held = await locks[kind](name).lock();
+    const other = await join(2, 100);
+    const waiter = other.locks[kind](name).lock();
+    const waits = async () =>
+      kind === "redissonLock" || (await redis.zcard(`holdfast:{${name}}:queue`)) === 1;
+    await until(waits);
+    suspend();
+    await held.unlock();
+    const error = await waiter.catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(NotReplicatedError);
+    expect(error).toMatchObject({ code: "LOCK_NOT_REPLICATED", lockName: name, wanted: 2, acknowledged: 1 });
+    await until(async () => (await redis.exists(key(name))) === 0, { timeout: 2_000 });
+    await expect(locks[kind](name).tryLock()).rejects.toMatchObject({ code: "LOCK_NOT_REPLICATED" });
+    await until(async () => (await redis.exists(key(name))) === 0, { timeout: 2_000 });
+    // Those who want one replica only get it.
+    await (await (await join(1)).locks[kind](name).lock({ wait: 1_000 })).unlock();
+  });
+});
+
+it("one caller's loss is not the next one's", async () => {
+  const { locks } = await join(2, 300);
+  const lock = locks.lock(freshName());
+  suspend();
+  const first = lock.lock().catch((error: unknown) => error);
+  const second = lock.lock();
+  expect(await first).toBeInstanceOf(NotReplicatedError);
+  replicas[0]?.resume();
+  await (await second).unlock();
+});
+
+it("a lock that is passed on inside the process is not confirmed again: the replicas have it", async () => {
+  const { locks, redis } = await join(2);
+  const lock = locks.lock(freshName());
+  await (await lock.lock()).unlock();
+  const count = await countCommands(redis);
+  const lease = await lock.lock();
+  const waiting = [1, 2, 3].map(() => lock.lock().then((next) => next.unlock()));
+  await lease.unlock();
+  await Promise.all(waiting);
+  expect((await count.since()).wait).toBe(1);
+});
+
+it("a WAIT goes out on the connection that wrote, or counts for nothing", async () => {
+  const proxy = await TcpProxy.start(primary);
+  onTestFinished(() => proxy.stop());
+  const { locks } = await join(2, 5_000, proxy.url);
+  const lock = locks.lock(freshName());
+  await (await lock.lock()).unlock();
+  proxy.record();
+  const dropped = proxy.dropCommand(named("wait"));
+  const lease = await lock.lock({ wait: 10_000 });
+  await dropped;
+  const waits = proxy.commands.filter(({ command }) => command[0] === "wait");
+  expect(waits.length).toBeGreaterThan(1);
+  const wrote = (connection: number, before: object): boolean =>
+    proxy.commands.some(
+      (one) =>
+        one.connection === connection &&
+        /^eval/.test(one.command[0] ?? "") &&
+        proxy.commands.indexOf(one) < proxy.commands.indexOf(before as typeof one),
+    );
+  expect(waits.map((wait) => wrote(wait.connection, wait))).not.toContain(false);
+  await lease.unlock();
+});
+
+it("costs nothing where it is off: no connection, no command", async () => {
+  const { locks, redis } = await parties.join({ url: primary.url });
+  await (await locks.lock(freshName()).lock()).unlock();
+  const connections = async () => String(await redis.client("LIST")).trim().split("\n").length;
+  const before = await connections();
+  const count = await countCommands(redis);
+  await (await locks.lock(freshName()).lock()).unlock();
+  expect([await count.scripts(), (await count.since()).wait ?? 0, await connections()]).toEqual([
+    2,
+    0,
+    before,
+  ]);
+});
