@@ -53,6 +53,11 @@ export class Keys {
     return decode(key.slice(this.prefix.length + "holdfast:{".length, -1));
   }
 
+  /** Such as those where clients are told of grants. */
+  get anyChannel(): string {
+    return `${this.prefix}holdfast:client:any`;
+  }
+
   /** Where a client is told of grants: one channel, or one for each slot in use. */
   channels(clientId: string): (name: string) => string {
     const channel = `${this.prefix}holdfast:client:${clientId}`;

@@ -263,12 +263,19 @@ describe("createLockClient", () => {
     [{ localPasses: 1.5 }, RangeError, `${localPasses}, received 1.5`],
     [{ localPasses: 1_001 }, RangeError, `${localPasses}, received 1001`],
     [{ localPasses: "8" }, TypeError, `${localPasses}, received '8'`],
+    [{ replicas: -1 }, RangeError, "replicas must be a whole number from 0 to 100, received -1"],
+    [{ replicas: true }, TypeError, "replicas must be a whole number from 0 to 100, received true"],
+    [
+      { replicaTimeout: 9 },
+      RangeError,
+      "replicaTimeout must be a whole number of milliseconds from 10 to 2^31-1, received 9",
+    ],
     [{ connection: "mine" }, TypeError, `${connection}, received 'mine'`],
     [{ connection: null }, TypeError, `${connection}, received null`],
     [
       { lease: 5 },
       TypeError,
-      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localPasses, connection",
+      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localPasses, replicas, replicaTimeout, connection",
     ],
   ])("%j is refused", (options, kind, message) =>
     refused(() => create(redis, options), kind, `Cannot create a lock client: ${message}`),

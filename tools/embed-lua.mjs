@@ -7,6 +7,9 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 const root = new URL("../lua/", import.meta.url);
 const target = new URL("../src/scripts/lua.generated.ts", import.meta.url);
 
+/** Parts of scripts, not scripts. */
+const INCLUDED = ["shared.lua", "rights.lua"];
+
 const strip = (source) =>
   source
     .split("\n")
@@ -30,7 +33,7 @@ const protocols = readdirSync(root)
   .sort()
   .map((folder) => {
     const scripts = readdirSync(new URL(`${folder}/`, root))
-      .filter((file) => file.endsWith(".lua") && file !== "shared.lua")
+      .filter((file) => file.endsWith(".lua") && !INCLUDED.includes(file))
       .sort()
       .map((file) => {
         const { sha, lua } = embed(folder, file);

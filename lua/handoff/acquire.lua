@@ -2,10 +2,11 @@
 --
 -- KEYS  lock, queue, waiters, clock
 -- ARGV  1 hold   a hold that was never used before ("again": the one that is queued)
---       2 "<mode> <lease> <patience> <not after>"
+--       2 "<mode> <lease> <patience> <not after> <channel>"
 --         mode: "try" once · "queue" when it is held · look "again", never queues
 --         lease: ms · patience: ms until the queue entry may be skipped, when nobody moves its deadline
 --         not after: server time in ms after which this command is stale; 0 = unknown
+--         channel: where the rights of the user were not looked at yet, one such as grants are published to; else empty
 --       3 entry  "<grant ttl> <local passes> <1 = receivers count> <channel>"; the channel is empty while the client
 --         is not subscribed
 --       4...     other queued holds of this client whose deadlines move too
@@ -18,11 +19,17 @@
 --         a full Redis refuses, so that it fails with nothing done.
 
 -- @include shared
+-- @include rights
 
-tellTime()
 local hold, entry = ARGV[1], ARGV[3]
-local mode, lease, patience, notAfter = string.match(ARGV[2], "^(%a+) (%d+) (%d+) (%d+)$")
+local mode, lease, patience, notAfter, unlooked = string.match(ARGV[2], "^(%a+) (%d+) (%d+) (%d+) (.*)$")
 local passes, channel = string.match(entry, "^%d+ (%d+) [01] (.*)$")
+
+local missing = unlooked ~= "" and missingRight(unlooked)
+if missing then
+  return redis.error_reply("NOPERM the user of this connection may not run, in scripts: " .. missing)
+end
+tellTime()
 
 -- A copy of an acquire that the network kept would own or queue a hold that nobody waits for any more.
 if notAfter ~= "0" and nowMs > tonumber(notAfter) then

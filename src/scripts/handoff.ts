@@ -17,6 +17,7 @@ import {
 import type { Commands } from "./commands.ts";
 import { handoffLua as lua } from "./lua.generated.ts";
 import type { Replication } from "./replication.ts";
+import { Rights } from "./rights.ts";
 
 /** What acquire and yield say about a queue entry. */
 export interface Entry {
@@ -42,10 +43,12 @@ const all = (keys: LockKeys): string[] => [keys.lock, keys.queue, keys.waiters, 
 export class HandoffScripts {
   readonly #commands: Commands;
   readonly #replication: Replication | null;
+  readonly #rights: Rights;
 
   constructor(commands: Commands, replication: Replication | null) {
     this.#commands = commands;
     this.#replication = replication;
+    this.#rights = new Rights(commands);
   }
 
   /** Few long arguments rather than many short ones: each costs the client and the server about a third of a µs. */
@@ -55,9 +58,15 @@ export class HandoffScripts {
     ask: { lease: number; mode: "try" | "queue" | "again"; others: readonly string[] },
     entry: Entry,
   ): Promise<AttemptAnswer> {
-    const request = `${ask.mode} ${ask.lease} ${entry.patience} ${this.#commands.notAfter(keys.clock)}`;
+    const unlooked = this.#rights.isKnown ? "" : this.#commands.keys.anyChannel;
+    const request = `${ask.mode} ${ask.lease} ${entry.patience} ${this.#commands.notAfter(keys.clock)} ${unlooked}`;
     const args = [hold, request, pack(entry), ...ask.others];
-    return this.#commands.run(lua.acquire, all(keys), args, this.#commands.timed(keys.clock, decodeAttempt));
+    return this.#commands.run(
+      lua.acquire,
+      all(keys),
+      args,
+      this.#rights.learning(this.#commands.timed(keys.clock, decodeAttempt)),
+    );
   }
 
   release(keys: LockKeys, hold: string, token: number): Promise<ReleaseAnswer> {

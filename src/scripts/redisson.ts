@@ -17,6 +17,7 @@ import {
 import type { Commands } from "./commands.ts";
 import { redissonLua as lua } from "./lua.generated.ts";
 import type { Replication } from "./replication.ts";
+import { Rights } from "./rights.ts";
 
 /** How long an unlock latch lives: Redisson's own default, (3 s timeout + 1 s delay) × 4 attempts. */
 const LATCH_TTL = 16_000;
@@ -25,16 +26,20 @@ const LATCH_TTL = 16_000;
 export class RedissonScripts {
   readonly #commands: Commands;
   readonly #replication: Replication | null;
+  readonly #rights: Rights;
 
   constructor(commands: Commands, replication: Replication | null) {
     this.#commands = commands;
     this.#replication = replication;
+    this.#rights = new Rights(commands);
   }
 
-  acquire(name: string, owner: string, lease: number): Promise<AttemptAnswer> {
+  acquire(name: string, owner: string, lease: number, channel: string): Promise<AttemptAnswer> {
     const clock = this.#commands.keys.clock(name);
-    const args = [owner, lease, this.#commands.notAfter(clock)];
-    return this.#commands.run(lua.acquire, [name], args, this.#commands.timed(clock, decodeAttempt));
+    const { isKnown } = this.#rights;
+    const args = [owner, lease, this.#commands.notAfter(clock), isKnown ? "" : channel];
+    const decode = this.#rights.learning(this.#commands.timed(clock, decodeAttempt));
+    return this.#commands.run(lua.acquire, isKnown ? [name] : [name, redissonLatch(name, "0")], args, decode);
   }
 
   /** Ends the hold whatever its count is, and wakes the waiters. */

@@ -1,0 +1,138 @@
+import { readFileSync } from "node:fs";
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { LockUnavailableError } from "../src/index.ts";
+import { type LocalServer, launchServer } from "../tools/redis.ts";
+import { freshName, Parties, type Party } from "./support/fixture.ts";
+import { trackUnhandled } from "./support/leaks.ts";
+import { until } from "./support/until.ts";
+
+// The user of docs/operating.md: its rights are enough, and each of them is needed and named when it is missing.
+
+const page = readFileSync(new URL("../docs/operating.md", import.meta.url), "utf8");
+const line = /^ACL SETUSER holdfast on .*$/m.exec(page)?.[0] ?? "";
+const [, , , ...rules] = line.split(" ");
+const commands = rules.filter((rule) => rule.startsWith("+")).map((rule) => rule.slice(1));
+/** Those that only ioredis sends, which does without, and those that are sent when somebody waits. */
+const SCRIPTED = commands.filter((name) => !["info", "subscribe", "unsubscribe"].includes(name));
+
+const parties = new Parties();
+const unhandled = trackUnhandled();
+let server: LocalServer;
+let admin: Redis;
+
+beforeAll(async () => {
+  server = await launchServer();
+  admin = new Redis(server.url);
+});
+beforeEach(async () => {
+  await admin.call("ACL", "DELUSER", "holdfast");
+  await admin.call("ACL", "SETUSER", "holdfast", ...rules);
+  await admin.call("ACL", "LOG", "RESET");
+  await admin.flushall();
+  await admin.script("FLUSH");
+});
+afterEach(async () => {
+  await parties.close();
+  await unhandled.assertNone();
+});
+afterAll(async () => {
+  unhandled.stop();
+  admin?.disconnect();
+  await server?.stop();
+});
+
+const join = (redis: { keyPrefix?: string } = {}): Promise<Party> =>
+  parties.join({
+    url: server.url,
+    redis: { username: "holdfast", password: "change-me", ...redis, lazyConnect: true },
+  });
+const allow = (...more: string[]) => admin.call("ACL", "SETUSER", "holdfast", ...more);
+
+/** Takes, hands over, renews, inspects, takes away, leaves. */
+async function useAll(kind: "lock" | "fairLock" | "redissonLock", a: Party, b: Party): Promise<void> {
+  const name = freshName();
+  const [mine, theirs] = [a.locks[kind](name), b.locks[kind](name)];
+  const held = await mine.lock();
+  const waiter = theirs.lock();
+  expect(await theirs.tryLock(50)).toBeNull();
+  await held.extend(60_000);
+  await mine.inspect();
+  await held.unlock();
+  await (await waiter).unlock();
+  const again = await mine.lock();
+  expect(await theirs.forceUnlock()).toBe(true);
+  await again.unlock().catch(() => {});
+}
+
+describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
+  it("needs no more than the documented rights", async () => {
+    await useAll(kind, await join(), await join());
+    expect(await admin.call("ACL", "LOG")).toEqual([]);
+  });
+
+  it("behind a prefix: with the prefix before the patterns", async () => {
+    await allow("resetkeys", "~app:holdfast:*", "resetchannels", "&app:holdfast:client:*");
+    await useAll(kind, await join({ keyPrefix: "app:" }), await join({ keyPrefix: "app:" }));
+  });
+
+  it.each(SCRIPTED)(
+    "without %s a lock is not taken, the right is named, nothing is left behind",
+    async (right) => {
+      await allow(`-${right}`);
+      const { locks } = await join();
+      const error: unknown = await locks[kind](freshName())
+        .tryLock(2_000)
+        .catch((error: unknown) => error);
+      expect(error).toBeInstanceOf(LockUnavailableError);
+      expect(String(error)).toMatch(new RegExp(`NOPERM.*\\b${right}\\b`));
+      expect(await admin.keys("*")).toEqual([]);
+      // The administrator corrects it, and the same client works.
+      await allow(`+${right}`);
+      await (await locks[kind](freshName()).lock()).unlock();
+    },
+  );
+
+  it("without subscribe who waits is told so, and leaves no place behind", async () => {
+    await allow("-subscribe");
+    const [a, b] = [await join(), await join()];
+    const name = freshName();
+    const held = await a.locks[kind](name).lock();
+    await expect(b.locks[kind](name).lock()).rejects.toThrow(/NOPERM.*subscribe/);
+    await held.unlock();
+    await until(async () => (await admin.keys("*")).every((key) => key === "holdfast:clock"));
+  });
+
+  it.each([
+    ["keys", "resetkeys", /NOPERM.*keys/],
+    ["channels", "resetchannels", /NOPERM.*holdfast:client:/],
+  ])("without the pattern for %s too", async (_, rule, names) => {
+    await allow(rule);
+    const { locks } = await join();
+    await expect(locks[kind](freshName()).tryLock()).rejects.toThrow(names);
+    expect(await admin.keys("*")).toEqual([]);
+  });
+});
+
+describe("redissonLock", () => {
+  const more = /^\* `redissonLock` .*`(~order[^`]*)`/m.exec(page)?.[1]?.split(" ") ?? [];
+  const patterns = ["~test:*", ...more.filter((rule) => rule !== "~order:*")];
+
+  it("needs no more than the documented rights", async () => {
+    await allow(...patterns);
+    await useAll("redissonLock", await join(), await join());
+    expect(await admin.call("ACL", "LOG")).toEqual([]);
+  });
+
+  it.each(["pexpire", "del", "set", "publish", "hset"])(
+    "without %s no lock is left behind without a TTL",
+    async (right) => {
+      await allow(...patterns, `-${right}`);
+      const { locks } = await join();
+      await expect(locks.redissonLock(freshName()).tryLock()).rejects.toThrow(
+        new RegExp(`NOPERM.*\\b${right}\\b`),
+      );
+      expect(await admin.keys("*")).toEqual([]);
+    },
+  );
+});
