@@ -2,7 +2,12 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
+    projects: [
+      { extends: true, test: { name: "default", include: ["test/*.test.ts"] } },
+      // The contract of every lock kind on every topology: minutes.
+      { extends: true, test: { name: "topologies", include: ["test/topologies/*.test.ts"] } },
+      { extends: true, test: { name: "chaos", include: ["test/chaos/**/*.test.ts"] } },
+    ],
     globalSetup: ["test/support/redis-for-tests.ts"],
     testTimeout: 20_000,
     hookTimeout: 120_000,

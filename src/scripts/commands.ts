@@ -43,6 +43,7 @@ export class Commands {
   /** One timer for the client's life, set again by `refresh()`: making and unref'ing one costs more than a command. */
   #sweeper: NodeJS.Timeout | undefined;
   #isSweeping = false;
+  #over = false;
   #epoch = 0;
   /** The server's time as last told, by the clock key: in Cluster the servers are several. */
   readonly #servers = new Map<string, { micros: number; at: number }>();
@@ -76,7 +77,8 @@ export class Commands {
   }
 
   get ended(): boolean {
-    return this.#redis.status === "end";
+    // A Cluster that has ended says "close".
+    return this.#over || this.#redis.status === "end";
   }
 
   /**
@@ -191,9 +193,11 @@ export class Commands {
     this.#epoch++;
   };
   readonly #ready = (): void => {
+    this.#over = false;
     if (this.#epoch > 0) this.onReconnect();
   };
   readonly #ended = (): void => {
+    this.#over = true;
     this.onEnd();
   };
   readonly #nodeCame = (node: NodeLike): void => {

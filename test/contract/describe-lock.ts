@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
+import { standalone } from "../support/topologies/kinds.ts";
 import type { TopologyKind } from "../support/topologies/topology.ts";
 import { aborting } from "./aborting.ts";
 import { borrowing } from "./borrowing.ts";
@@ -42,9 +43,13 @@ const THEMES = [
  *
  * @example describeLock("fairLock", { tokens: true, queues: true });
  */
-export function describeLock(kind: Kind, traits: Traits, topology?: TopologyKind): void {
-  describe(topology ? `${kind} on ${topology.name}` : kind, () => {
-    const subject = new Subject(kind, traits, topology?.launch);
+export function describeLock(
+  kind: Kind,
+  traits: Traits,
+  { name, launch }: Pick<TopologyKind, "name" | "launch"> = standalone,
+): void {
+  describe(`${kind} on ${name}`, () => {
+    const subject = new Subject(kind, traits, launch);
     beforeAll(subject.open);
     afterEach(subject.leavesNothing);
     afterAll(subject.close);

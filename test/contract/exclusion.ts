@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
 import { Actor } from "../support/actor.ts";
-import { freshName, testUrl } from "../support/fixture.ts";
+import { freshName } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 import { Gate, Section } from "./observe.ts";
 import type { Subject } from "./subject.ts";
@@ -55,7 +55,9 @@ export function exclusion(subject: Subject): void {
 
     it("excludes processes: nobody overlaps, nothing is lost, nobody is left out", async () => {
       const name = subject.name();
-      const actors = await Promise.all([1, 2, 3].map(() => Actor.start({ url: testUrl() })));
+      const actors = await Promise.all(
+        [1, 2, 3].map(() => Actor.start({ address: subject.topology.address })),
+      );
       onTestFinished(() => Promise.all(actors.map((actor) => actor.end())).then(() => {}));
       const counterKey = freshName("counter");
       const orders = { tasks: 3, rounds: 15, holdMs: 0, counterKey };

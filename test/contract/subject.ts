@@ -2,8 +2,7 @@ import type { Cluster, Redis } from "ioredis";
 import type { Lock } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
 import type { LockClientOptions } from "../../src/options.ts";
-import { freshName, Parties, type Party, testUrl } from "../support/fixture.ts";
-import { openConnection } from "../support/topologies/connection.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
 import type { Topology } from "../support/topologies/topology.ts";
 import { until } from "../support/until.ts";
 
@@ -24,15 +23,15 @@ export class Subject implements Traits {
   readonly kind: Kind;
   readonly tokens: boolean;
   readonly queues: boolean;
-  readonly #launch: (() => Promise<Topology>) | undefined;
+  readonly #launch: () => Promise<Topology>;
   #topology: Topology | undefined;
   readonly #parties = new Parties();
   readonly #names = new Set<string>();
   #first: Party | undefined;
   #second: Party | undefined;
 
-  /** `launch`: starts what it runs on; the shared test server when left out. */
-  constructor(kind: Kind, traits: Traits, launch?: () => Promise<Topology>) {
+  /** `launch`: starts what it runs on. */
+  constructor(kind: Kind, traits: Traits, launch: () => Promise<Topology>) {
     this.#launch = launch;
     this.kind = kind;
     this.tokens = traits.tokens;
@@ -40,7 +39,7 @@ export class Subject implements Traits {
   }
 
   readonly open = async (): Promise<void> => {
-    this.#topology = await this.#launch?.();
+    this.#topology = await this.#launch();
     this.#first = await this.join();
     this.#second = await this.join();
   };
@@ -52,7 +51,11 @@ export class Subject implements Traits {
 
   /** Another connection, which the test closes. */
   connect(): Redis {
-    return (this.#topology?.connect() ?? openConnection({ redis: atTestServer() })) as Redis;
+    return this.topology.connect() as Redis;
+  }
+
+  get topology(): Topology {
+    return opened(this.#topology);
   }
 
   get first(): Party {
@@ -101,8 +104,8 @@ export class Subject implements Traits {
   async waiting(name: string): Promise<number> {
     const { redis } = this.first;
     if (this.queues) return redis.zcard(KEYS.of(name).queue);
-    const channel = KEYS.redissonChannel(name);
-    const node = (await this.#topology?.adminOf(channel)) ?? redis;
+    const channel = new Keys(redis.options.keyPrefix ?? "", this.isCluster).redissonChannel(name);
+    const node = await this.topology.adminOf(channel);
     const [, listeners] = await node.pubsub((this.isCluster ? "SHARDNUMSUB" : "NUMSUB") as "NUMSUB", channel);
     return Number(listeners);
   }
@@ -131,12 +134,7 @@ export class Subject implements Traits {
   };
 }
 
-function opened(party: Party | undefined): Party {
-  if (party === undefined) throw new Error("The subject is not open yet: use it inside of tests");
-  return party;
-}
-
-function atTestServer(): { host: string; port: number } {
-  const { hostname, port } = new URL(testUrl());
-  return { host: hostname, port: Number(port) };
+function opened<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error("The subject is not open yet: use it inside of tests");
+  return part;
 }

@@ -57,6 +57,9 @@ const methods = {
     return acquired && { handle: leases.push(acquired) - 1, token: acquired.token };
   },
 
+  /** A plain command, past the locks. */
+  command: (name: string, ...args: string[]) => current().redis.call(name, ...args),
+
   unlock: (handle: number) => leaseOf(handle).unlock(),
 
   state(handle: number) {

@@ -4,17 +4,9 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { findCommand } from "../../tools/redis/command.ts";
 import { installPackages, whyNotInstall } from "../../tools/redis/install.ts";
+import type { TlsFiles } from "../../tools/redis/process.ts";
 
 const run = promisify(execFile);
-
-/** Paths of PEM files. */
-export interface Certificates {
-  /** The certificate of the private authority: what a client must be given to trust the server. */
-  ca: string;
-  /** The server's, for 127.0.0.1. */
-  cert: string;
-  key: string;
-}
 
 /**
  * Makes a private authority and a server certificate that it has signed, valid for a day.
@@ -27,7 +19,7 @@ export interface Certificates {
  * @param folder must be private: it gets the keys
  * @throws Error when there is no `openssl`, and none can be installed
  */
-export async function makeCertificates(folder: string): Promise<Certificates> {
+export async function makeCertificates(folder: string): Promise<TlsFiles> {
   const openssl = await opensslCommand();
   const ask = (...args: string[]) => run(openssl, args, { cwd: folder });
   const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];

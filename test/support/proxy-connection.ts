@@ -195,6 +195,7 @@ export class ProxyConnection {
   }
 
   #serverClosed(): void {
+    if (this.#stranded) this.#whenStrandedGone();
     this.#pairing.clear();
     this.#checkDrained();
     this.#client.destroySoon();

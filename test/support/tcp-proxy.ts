@@ -5,6 +5,7 @@ import { type Fault, type HeldCommand, ProxyConnection } from "./proxy-connectio
 import { type DelayOptions, isAmong, Traffic, type Which } from "./traffic.ts";
 
 export { type Match, named, nth } from "./matches.ts";
+export type { HeldCommand } from "./proxy-connection.ts";
 export type { DelayOptions, Which } from "./traffic.ts";
 
 /**

@@ -18,7 +18,9 @@ export interface Prepared {
 
 /** Paths of PEM files. With them the server speaks TLS, and nothing else. */
 export interface TlsFiles {
+  /** The certificate of the authority: what a client must be given to trust the server. */
   ca: string;
+  /** The server's. */
   cert: string;
   key: string;
 }

@@ -14,6 +14,8 @@ export interface Peer {
   readonly id: string;
   readonly port: number;
   readonly isPrimary: boolean;
+  /** Whom a replica copies; "-" for a primary. */
+  readonly primaryId: string;
   /** Whether the one that says this takes it for failed, surely or maybe. */
   readonly isFailing: boolean;
   /** Ranges of slots, both ends included. */
@@ -21,17 +23,18 @@ export interface Peer {
 }
 
 /** Reads `CLUSTER NODES`: `id ip:port@bus flags primary ping pong epoch link slot slot …` */
-export function parsePeers(text: string): Peer[] {
+function parsePeers(text: string): Peer[] {
   return text
     .trim()
     .split("\n")
     .map((line) => {
-      const [id = "", address = "", flags = "", , , , , , ...slots] = line.split(" ");
+      const [id = "", address = "", flags = "", primaryId = "", , , , , ...slots] = line.split(" ");
       const names = flags.split(",");
       return {
         id,
         port: Number(/:(\d+)/.exec(address)?.[1]),
         isPrimary: names.includes("master"),
+        primaryId,
         isFailing: names.includes("fail") || names.includes("fail?"),
         slots: slots.filter((range) => !range.startsWith("[")).map(range), // "[…]" is a slot that moves
       };

@@ -16,9 +16,12 @@ const one = () => Standalone.launch(process.env.TEST_REDIS_URL ? { url: process.
 const sentinel = () => SentinelGroup.launch();
 const cluster = () => RedisCluster.launch();
 
+/** The shared test server as it is. */
+export const standalone = variant("standalone", one);
+
 /** Every way to have Redis that the project supports, for a suite that runs over all of them. */
 export const topologies: readonly TopologyKind[] = [
-  variant("standalone", one),
+  standalone,
   variant("standalone, RESP2", one, { driver: "ioredis 6, RESP2" }),
   variant("standalone, ioredis 5", one, { driver: "ioredis 5" }),
   variant("standalone, key prefix", one, { keyPrefix: "app:" }),
@@ -33,7 +36,7 @@ export const topologies: readonly TopologyKind[] = [
 ];
 
 /** A topology all of whose connections have these options, unless `connect()` is told otherwise. */
-export function variant(name: string, start: () => Promise<Topology>, common: Common = {}): TopologyKind {
+function variant(name: string, start: () => Promise<Topology>, common: Common = {}): TopologyKind {
   return { name, launch: async () => withCommon(name, await start(), common) };
 }
 

@@ -1,17 +1,14 @@
 import type { Redis } from "ioredis";
 import { GROUP } from "./sentinel-setup.ts";
 
-/** The port of the primary that a sentinel names. */
-export async function namedPrimary(sentinel: Redis): Promise<number> {
-  const address = (await sentinel.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", GROUP)) as string[];
-  return Number(address[1]);
+/** What a sentinel should know of. */
+export interface Expected {
+  otherSentinels: number;
+  replicaPorts: number[];
 }
 
 /** Whether a sentinel knows so many others, and of a healthy primary with at least these replicas in step. */
-export async function seesAll(
-  sentinel: Redis,
-  expected: { otherSentinels: number; replicaPorts: number[] },
-): Promise<boolean> {
+export async function seesAll(sentinel: Redis, expected: Expected): Promise<boolean> {
   const primary = fields(await sentinel.call("SENTINEL", "MASTER", GROUP));
   const replicas = ((await sentinel.call("SENTINEL", "REPLICAS", GROUP)) as unknown[]).map(fields);
   const isInStep = (port: number) =>

@@ -4,11 +4,12 @@ import { until } from "../until.ts";
 import type { Address, ConnectOptions } from "./connection.ts";
 import { Connections } from "./connections.ts";
 import { launchAll } from "./launch-all.ts";
-import { isInStep, namedPrimary, seesAll } from "./sentinel-health.ts";
-import { GROUP, hurry, SERVER_ARGS, sentinelOptions } from "./sentinel-setup.ts";
+import { isInStep } from "./sentinel-health.ts";
+import { GROUP, sentinelOptions, serverOptions } from "./sentinel-setup.ts";
+import { Watch } from "./sentinel-watch.ts";
 import type { Topology } from "./topology.ts";
 
-/** See `hurry()`. */
+/** How often the sentinels speak to each other, in ms: see `Watch.hurry()`. */
 const SETTLED = 600;
 /** A failover takes a second or two, and more on a busy machine. */
 const PATIENCE = 60_000;
@@ -45,15 +46,16 @@ export class SentinelGroup implements Topology {
   readonly servers: LocalServer[] = [];
   readonly sentinels: LocalServer[] = [];
   readonly #connections = new Connections();
+  readonly #watch = new Watch(() => this.#running(this.sentinels).map((one) => this.admin(one)));
 
   /** Resolves when the replicas are in step and every sentinel knows of them and of the others. */
   static async launch(options: SentinelOptions = {}): Promise<SentinelGroup> {
     const group = new SentinelGroup();
     try {
       await group.#launch(options);
-      await group.#hurry(100);
+      await group.#watch.hurry(100);
       await group.usable();
-      await group.#hurry(SETTLED);
+      await group.#watch.hurry(SETTLED);
     } catch (error) {
       await group.stop();
       throw error;
@@ -72,7 +74,7 @@ export class SentinelGroup implements Topology {
 
   async admins(): Promise<Redis[]> {
     const primary = await this.primary();
-    const others = this.servers.filter((server) => server !== primary && server.state === "running");
+    const others = this.#running(this.servers).filter((server) => server !== primary);
     return [primary, ...others].map((server) => this.admin(server));
   }
 
@@ -87,9 +89,7 @@ export class SentinelGroup implements Topology {
 
   /** The server that most of the running sentinels name. */
   async primary(): Promise<LocalServer> {
-    const named = await this.#named();
-    const votes = (port: number) => named.filter((one) => one === port).length;
-    const [port] = [...named].sort((one, other) => votes(other) - votes(one));
+    const port = await this.#watch.mostNamed();
     const server = this.servers.find((one) => one.port === port);
     if (server === undefined) throw new Error("No running sentinel names a primary");
     return server;
@@ -97,16 +97,15 @@ export class SentinelGroup implements Topology {
 
   /** Whether one primary takes writes, all other running servers copy it, and all running sentinels have seen that. */
   async isUsable(): Promise<boolean> {
-    const [port, ...others] = new Set(await this.#named());
-    const primary = this.#running().find((server) => server.port === port);
-    if (primary === undefined || others.length > 0) return false;
-    const replicas = this.#running().filter((server) => server !== primary);
+    const port = await this.#watch.agreedOn();
+    const running = this.#running(this.servers);
+    const primary = running.find((server) => server.port === port);
+    if (primary === undefined) return false;
+    const replicas = running.filter((server) => server !== primary);
     const copies = replicas.map((server) => this.admin(server));
     if (!(await isInStep(this.admin(primary), copies, primary.port))) return false;
     const replicaPorts = replicas.map((server) => server.port);
-    const expected = { replicaPorts, otherSentinels: this.sentinels.length - 1 };
-    const views = this.#watching().map((sentinel) => seesAll(sentinel, expected));
-    return (await Promise.all(views)).every(Boolean);
+    return this.#watch.seesAll({ replicaPorts, otherSentinels: this.sentinels.length - 1 });
   }
 
   usable(): Promise<true> {
@@ -120,9 +119,7 @@ export class SentinelGroup implements Topology {
 
   /** Has a replica put in the place of a primary that is well (SENTINEL FAILOVER). */
   failover(): Promise<Failover> {
-    return this.#replacePrimary(async () => {
-      await this.#watching()[0]?.call("SENTINEL", "FAILOVER", GROUP);
-    });
+    return this.#replacePrimary(() => this.#watch.failover());
   }
 
   /** Starts all ended servers again as empty replicas, and ended sentinels with what they knew. */
@@ -134,7 +131,7 @@ export class SentinelGroup implements Topology {
       server.resume();
       if (isReplica) await this.admin(server).replicaof(primary.host, primary.port);
     }
-    await this.#hurry(SETTLED);
+    await this.#watch.hurry(SETTLED);
     await this.usable();
   }
 
@@ -144,10 +141,9 @@ export class SentinelGroup implements Topology {
   }
 
   async #launch({ replicas = 1, sentinels = 3, downAfter = 500 }: SentinelOptions): Promise<void> {
-    const primary = await launchServer({ args: SERVER_ARGS });
+    const primary = await launchServer(serverOptions());
     this.servers.push(primary);
-    const args = [...SERVER_ARGS, "--replicaof", primary.host, `${primary.port}`];
-    this.servers.push(...(await launchAll(replicas, { args })));
+    this.servers.push(...(await launchAll(replicas, serverOptions(primary))));
     const [first, ...copies] = this.servers.map((server) => this.admin(server));
     // A sentinel looks for replicas when it starts, and then not for a while.
     await until(() => first && isInStep(first, copies, primary.port), { what: "the replicas to be in step" });
@@ -165,19 +161,7 @@ export class SentinelGroup implements Topology {
     return { from, to: await this.primary(), took: performance.now() - start };
   }
 
-  #running(): LocalServer[] {
-    return this.servers.filter((server) => server.state === "running");
-  }
-
-  #watching(): Redis[] {
-    return this.sentinels.filter((one) => one.state === "running").map((one) => this.admin(one));
-  }
-
-  async #hurry(publishPeriod: number): Promise<void> {
-    await Promise.all(this.#watching().map((sentinel) => hurry(sentinel, publishPeriod)));
-  }
-
-  #named(): Promise<number[]> {
-    return Promise.all(this.#watching().map(namedPrimary));
+  #running(all: LocalServer[]): LocalServer[] {
+    return all.filter((server) => server.state === "running");
   }
 }

@@ -1,0 +1,125 @@
+import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
+import { handoffLua } from "../../src/scripts/lua.generated.ts";
+import { type LocalServer, launchServer } from "../../tools/redis.ts";
+import { freshName, Parties, type Party } from "./fixture.ts";
+import { trackUnhandled, type UnhandledTracker } from "./leaks.ts";
+import { Onlooker } from "./onlooker.ts";
+import { type Match, TcpProxy } from "./tcp-proxy.ts";
+
+type JoinOptions = NonNullable<Parameters<Parties["join"]>[0]>;
+
+interface StageOptions {
+  /** More arguments for the server. */
+  args?: string[];
+  /** Starts another server than a plain one. */
+  launch?: () => Promise<LocalServer>;
+  /** What `near` is like. */
+  near?: Pick<JoinOptions, "redis" | "client">;
+  /** What `far` is like. */
+  far?: Pick<JoinOptions, "redis" | "client">;
+}
+
+/**
+ * What a fault needs: a server for one test file, and for each test a fresh proxy, a client whose commands pass it
+ * (`near`), one that goes straight (`far`), and a lock's name. Registers its hooks when it is made; no test may leave an
+ * unhandled rejection or a process warning behind.
+ *
+ * @example
+ * const stage = new Stage();
+ * it("loses a reply", async () => {
+ *   const { near, proxy, lock } = stage;
+ *   const dropped = proxy.dropReply(runs("acquire"));
+ *   await near.locks.lock(lock.name).lock();
+ *   await dropped;
+ * });
+ */
+export class Stage {
+  readonly #parties = new Parties();
+  #server: LocalServer | undefined;
+  #props: { proxy: TcpProxy; near: Party; far: Party; lock: Onlooker; quiet: UnhandledTracker } | undefined;
+
+  constructor(options: StageOptions = {}) {
+    const { args = [], launch = () => launchServer({ args }), near, far } = options;
+    beforeAll(async () => {
+      this.#server = await launch();
+    });
+    beforeEach(async () => {
+      const proxy = await TcpProxy.start(this.server);
+      const props = {
+        quiet: trackUnhandled(),
+        proxy,
+        near: await this.join({ url: proxy.url, ...near }),
+        far: await this.join({ ...far }),
+      };
+      for (const { lua } of Object.values(handoffLua)) await props.far.redis.script("LOAD", lua);
+      this.#props = { ...props, lock: new Onlooker(props.far.redis, freshName()) };
+    });
+    afterEach(async () => {
+      this.proxy.thaw();
+      this.proxy.refuse(false);
+      await this.#parties.close();
+      await this.proxy.stop();
+      const { quiet } = present(this.#props);
+      await quiet.assertNone().finally(quiet.stop);
+    });
+    afterAll(async () => {
+      await this.#server?.stop();
+    });
+  }
+
+  get server(): LocalServer {
+    return present(this.#server);
+  }
+
+  get proxy(): TcpProxy {
+    return present(this.#props).proxy;
+  }
+
+  get near(): Party {
+    return present(this.#props).near;
+  }
+
+  get far(): Party {
+    return present(this.#props).far;
+  }
+
+  /** The lock of the present test. */
+  get lock(): Onlooker {
+    return present(this.#props).lock;
+  }
+
+  /** Has a client open its subscriber connection, as its first wait does. */
+  async warm({ locks }: Party): Promise<void> {
+    const other = new Onlooker(this.far.redis, freshName("warm"));
+    const held = await this.far.locks.lock(other.name).lock();
+    const waiting = locks.lock(other.name).lock();
+    await other.queued(1);
+    await held.unlock();
+    await (await waiting).unlock();
+  }
+
+  /** One more client, straight to the server unless told otherwise; it is closed after the test. */
+  join(options: JoinOptions = {}): Promise<Party> {
+    return this.#parties.join({ url: this.server.url, ...options });
+  }
+}
+
+/** Matches a run of this script; of an acquire in this mode only. Servers of a stage know all scripts: none is sent whole. */
+export function runs(script: keyof typeof handoffLua, mode?: "try" | "queue" | "again"): Match {
+  const { sha } = handoffLua[script];
+  return (command) =>
+    command[0] === "evalsha" &&
+    command[1] === sha &&
+    (mode === undefined || command[8]?.startsWith(`${mode} `) === true);
+}
+
+/** Resolves with the result and the ms that it took. */
+export async function timed<T>(work: Promise<T>): Promise<[T, number]> {
+  const start = performance.now();
+  return [await work, Math.round(performance.now() - start)];
+}
+
+function present<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error("The stage is not set yet: use it inside of tests");
+  return part;
+}

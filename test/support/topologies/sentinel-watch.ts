@@ -1,0 +1,60 @@
+import type { Redis } from "ioredis";
+import { type Expected, seesAll } from "./sentinel-health.ts";
+import { GROUP } from "./sentinel-setup.ts";
+
+/** The sentinels that run, as one. */
+export class Watch {
+  readonly #sentinels: () => Redis[];
+
+  constructor(sentinels: () => Redis[]) {
+    this.#sentinels = sentinels;
+  }
+
+  /** The port of the primary that most of them name. */
+  async mostNamed(): Promise<number | undefined> {
+    const named = await this.#named();
+    const votes = (port: number) => named.filter((one) => one === port).length;
+    return named.sort((one, other) => votes(other) - votes(one))[0];
+  }
+
+  /** The port of the primary that all of them name; undefined when they differ. */
+  async agreedOn(): Promise<number | undefined> {
+    const [port, ...others] = new Set(await this.#named());
+    return others.length === 0 ? port : undefined;
+  }
+
+  async seesAll(expected: Expected): Promise<boolean> {
+    const views = await Promise.all(this.#sentinels().map((sentinel) => seesAll(sentinel, expected)));
+    return views.every(Boolean);
+  }
+
+  /** Asks one of them to put a replica in the primary's place. */
+  async failover(): Promise<void> {
+    const [sentinel] = this.#sentinels();
+    if (sentinel === undefined) throw new Error("No sentinel runs");
+    await sentinel.call("SENTINEL", "FAILOVER", GROUP);
+  }
+
+  /**
+   * Has them look at the servers every 100 ms, and speak to each other every `publishPeriod` ms. By themselves they take
+   * up to 10 s; before version 7 that cannot be set, and things are slow.
+   *
+   * A sentinel that has heard of no failover for four periods makes a replica of a server that another one has just
+   * promoted, and that one looks only once a second: a short period is for a group in which nothing happens yet. And no
+   * replica is good enough whose last report is older than five periods of PING, which therefore stay as they are.
+   */
+  async hurry(publishPeriod: number): Promise<void> {
+    const periods = { info: 100, ask: 100, publish: publishPeriod };
+    const words = Object.entries(periods).flatMap(([what, ms]) => [`${what}-period`, `${ms}`]);
+    const set = (sentinel: Redis) => sentinel.call("SENTINEL", "DEBUG", ...words).catch(() => {});
+    await Promise.all(this.#sentinels().map(set));
+  }
+
+  #named(): Promise<number[]> {
+    const nameOf = async (sentinel: Redis) => {
+      const address = (await sentinel.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", GROUP)) as string[];
+      return Number(address[1]);
+    };
+    return Promise.all(this.#sentinels().map(nameOf));
+  }
+}
