@@ -5,6 +5,8 @@ import { LockUnavailableError } from "../src/index.ts";
 import { type LocalServer, launchServer } from "../tools/redis.ts";
 import { freshName, Parties, type Party } from "./support/fixture.ts";
 import { trackUnhandled } from "./support/leaks.ts";
+import { RedisCluster } from "./support/topologies/cluster.ts";
+import { addUser } from "./support/topologies/users.ts";
 import { until } from "./support/until.ts";
 
 // The user of docs/operating.md: its rights are enough, and each of them is needed and named when it is missing.
@@ -15,6 +17,9 @@ const [, , , ...rules] = line.split(" ");
 const commands = rules.filter((rule) => rule.startsWith("+")).map((rule) => rule.slice(1));
 /** Those that only ioredis sends, which does without, and those that are sent when somebody waits. */
 const SCRIPTED = commands.filter((name) => !["info", "subscribe", "unsubscribe"].includes(name));
+
+const named = /^\* `redissonLock` .*`(~order[^`]*)`/m.exec(page)?.[1]?.split(" ") ?? [];
+const redisson = ["~test:*", ...named.filter((rule) => rule !== "~order:*")];
 
 const parties = new Parties();
 const unhandled = trackUnhandled();
@@ -115,11 +120,8 @@ describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
 });
 
 describe("redissonLock", () => {
-  const more = /^\* `redissonLock` .*`(~order[^`]*)`/m.exec(page)?.[1]?.split(" ") ?? [];
-  const patterns = ["~test:*", ...more.filter((rule) => rule !== "~order:*")];
-
   it("needs no more than the documented rights", async () => {
-    await allow(...patterns);
+    await allow(...redisson);
     await useAll("redissonLock", await join(), await join());
     expect(await admin.call("ACL", "LOG")).toEqual([]);
   });
@@ -127,7 +129,7 @@ describe("redissonLock", () => {
   it.each(["pexpire", "del", "set", "publish", "hset"])(
     "without %s no lock is left behind without a TTL",
     async (right) => {
-      await allow(...patterns, `-${right}`);
+      await allow(...redisson, `-${right}`);
       const { locks } = await join();
       await expect(locks.redissonLock(freshName()).tryLock()).rejects.toThrow(
         new RegExp(`NOPERM.*\\b${right}\\b`),
@@ -135,4 +137,36 @@ describe("redissonLock", () => {
       expect(await admin.keys("*")).toEqual([]);
     },
   );
+});
+
+describe("in Cluster", () => {
+  it.each(["lock", "redissonLock"] as const)("%s needs no more than the documented rights", async (kind) => {
+    const more = /^\* In Cluster also: `([^`]*)`/m.exec(page)?.[1]?.split(" ") ?? [];
+    const replicas = /^\* With `replicas` also: `([^`]*)`/m.exec(page)?.[1]?.split(" ") ?? [];
+    const cluster = await RedisCluster.launch();
+    try {
+      const { username, password } = await addUser(
+        cluster,
+        ...rules.slice(2),
+        ...redisson,
+        ...more,
+        ...replicas,
+      );
+      const connect = () => cluster.connect({ username, password });
+      const unasked = { redis: { lazyConnect: true } }; // no PING, which is no right of theirs
+      const [a, b] = [
+        await parties.join({ connect, ...unasked }),
+        await parties.join({ connect, ...unasked, client: { replicas: 1, replicaTimeout: 50 } }),
+      ];
+      await useAll(kind, a, await parties.join({ connect, ...unasked }));
+      // A WAIT that is allowed finds no replicas here.
+      await expect(b.locks[kind](freshName()).tryLock()).rejects.toMatchObject({
+        code: "LOCK_NOT_REPLICATED",
+      });
+      for (const node of await cluster.admins()) expect(await node.call("ACL", "LOG")).toEqual([]);
+      await parties.close();
+    } finally {
+      await cluster.stop();
+    }
+  });
 });
