@@ -39,7 +39,7 @@ export interface NodeLike extends RedisLike {
 
 /** What Holdfast needs of an ioredis Cluster. */
 export interface ClusterLike extends Connection {
-  readonly isCluster: true;
+  readonly isCluster: boolean;
   /** For each slot the addresses (host:port) that serve it, the primary's first. */
   readonly slots: readonly (readonly string[] | undefined)[];
   nodes(role?: "all" | "master" | "slave"): NodeLike[];

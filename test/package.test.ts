@@ -174,10 +174,11 @@ const SAID = [
 ];
 
 const MAIN = `
-import { Redis } from "ioredis";
-import { Redis as SecondRedis } from "second-ioredis";
+import { Cluster, Redis } from "ioredis";
+import { Cluster as SecondCluster, Redis as SecondRedis } from "second-ioredis";
 import {
   ClientClosedError,
+  type ClusterLike,
   createLockClient,
   type Inspection,
   isLockLost,
@@ -330,6 +331,9 @@ export async function refused(lease: Lease): Promise<void> {
   locks.on("locked", () => {});
   // @ts-expect-error that event has no number
   locks.on("acquire", (count: number) => count);
+  const cluster: ClusterLike = new Cluster([]);
+  createLockClient(cluster);
+  createLockClient(new SecondCluster([], { keyPrefix: "app:" }), { replicas: 1 });
   // @ts-expect-error a client needs a connection
   createLockClient("redis://127.0.0.1");
   // @ts-expect-error no such option

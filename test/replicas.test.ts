@@ -89,6 +89,25 @@ it("one caller's loss is not the next one's", async () => {
   await (await second).unlock();
 });
 
+it("replicas that are slower than the lease: the body does not run without the lock", async () => {
+  const { locks } = await join(2, 5_000);
+  const name = freshName();
+  suspend();
+  let held: boolean | null = null;
+  const done = locks.lock(name).withLock(
+    (lease) => {
+      held = lease.held;
+    },
+    { lease: 300, wait: 10_000 },
+  );
+  // Their answer comes when somebody else has had the lock already.
+  const { locks: rival } = await parties.join({ url: primary.url });
+  await (await rival.lock(name).lock()).unlock();
+  replicas[0]?.resume();
+  await done;
+  expect(held).toBe(true);
+});
+
 it("a lock that is passed on inside the process is not confirmed again: the replicas have it", async () => {
   const { locks, redis } = await join(2);
   const lock = locks.lock(freshName());
@@ -127,7 +146,10 @@ it("a WAIT goes out on the connection that wrote, or counts for nothing", async 
 it("costs nothing where it is off: no connection, no command", async () => {
   const { locks, redis } = await parties.join({ url: primary.url });
   await (await locks.lock(freshName()).lock()).unlock();
-  const connections = async () => String(await redis.client("LIST")).trim().split("\n").length;
+  const connections = async () =>
+    String(await redis.client("LIST"))
+      .trim()
+      .split("\n").length;
   const before = await connections();
   const count = await countCommands(redis);
   await (await locks.lock(freshName()).lock()).unlock();

@@ -11,7 +11,7 @@ if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 then
 end
 local left = redis.call("PTTL", KEYS[1])
 if left < 0 then
-  redis.call("PERSIST", KEYS[1])
+  redis.call("HSET", KEYS[1], ARGV[1], redis.call("HGET", KEYS[1], ARGV[1]))
   return { "renewed", left }
 end
 local ttl = math.max(left, tonumber(ARGV[2]))

@@ -96,7 +96,7 @@ export class HandoffScripts {
   }
 
   claim(name: string, key: string, hold: string, ttl: number, timeout: number): Promise<RenewAnswer> {
-    if (this.#replication) return this.#replication.confirm(name, key, lua.confirm, [hold, ttl]);
+    if (this.#replication) return this.#replication.confirm(name, key, lua.confirm, [hold, ttl], timeout);
     return this.#commands.run(lua.renew, [key], [hold, ttl], decodeRenewal, timeout);
   }
 

@@ -63,7 +63,7 @@ export class RedissonScripts {
   }
 
   claim(name: string, owner: string, ttl: number, timeout: number): Promise<RenewAnswer> {
-    if (this.#replication) return this.#replication.confirm(name, name, lua.confirm, [owner, ttl]);
+    if (this.#replication) return this.#replication.confirm(name, name, lua.confirm, [owner, ttl], timeout);
     return this.#commands.run(lua.renew, [name], [owner, ttl], decodeRenewal, timeout);
   }
 

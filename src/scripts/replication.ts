@@ -11,6 +11,7 @@ interface Job {
   readonly key: string;
   readonly script: Script;
   readonly args: readonly (string | number)[];
+  readonly timeout: number;
   resolve(answer: RenewAnswer): void;
   reject(error: unknown): void;
 }
@@ -37,7 +38,8 @@ export class Replication {
   }
 
   /**
-   * Runs a script that writes to a key, and resolves with its answer when enough replicas have the write.
+   * Runs a script that writes to a key, and resolves with its answer when enough replicas have the write. The script has
+   * `timeout` ms for its answer.
    *
    * @throws NotReplicatedError when fewer have it in time; the connection's or the server's error.
    */
@@ -46,9 +48,10 @@ export class Replication {
     key: string,
     script: Script,
     args: readonly (string | number)[],
+    timeout: number,
   ): Promise<RenewAnswer> {
     return new Promise((resolve, reject) =>
-      this.#link(key).add({ name, key, script, args, resolve, reject }),
+      this.#link(key).add({ name, key, script, args, timeout, resolve, reject }),
     );
   }
 
@@ -65,8 +68,9 @@ export class Replication {
     if (!owner) throw new Error("no node is known for the slot of the lock");
     let link = this.#links.get(owner.address);
     if (!link || link.ended) {
-      const connection = owner.node.duplicate({ ...OVERRIDES, keyPrefix: this.#keyPrefix });
-      link = new Link(connection, this.#wanted, this.#timeout, this.#replyTimeout);
+      const connect = (retryStrategy: Retry): SubscriberLike =>
+        owner.node.duplicate({ ...OVERRIDES, retryStrategy, keyPrefix: this.#keyPrefix });
+      link = new Link(connect, this.#wanted, this.#timeout, this.#replyTimeout);
       this.#links.set(owner.address, link);
     }
     return link;
@@ -82,8 +86,12 @@ const OVERRIDES = {
   readOnly: false,
   commandTimeout: undefined,
   maxRetriesPerRequest: 0,
-  retryStrategy: (times: number): number => Math.min(times * 50, 2_000),
 };
+
+type Retry = (times: number) => number | null;
+
+/** How long the answer to a WAIT may take beyond the time that it waits, in ms. */
+const WAIT_REPLY = 1_000;
 
 /** One connection for WAIT. What comes while it waits is written together afterwards: one WAIT proves all of it. */
 class Link {
@@ -94,7 +102,14 @@ class Link {
   #jobs: Job[] = [];
   #busy = false;
 
-  constructor(connection: SubscriberLike, wanted: number, timeout: number, replyTimeout: number) {
+  constructor(
+    connect: (retry: Retry) => SubscriberLike,
+    wanted: number,
+    timeout: number,
+    replyTimeout: number,
+  ) {
+    // It does not come back for nobody: a node that is gone would be called for ever.
+    const connection = connect((times) => (this.#busy ? Math.min(times * 50, 2_000) : null));
     this.#connection = connection;
     this.#commands = new Commands(connection, replyTimeout);
     this.#wanted = wanted;
@@ -127,30 +142,38 @@ class Link {
   async #batch(jobs: readonly Job[]): Promise<void> {
     const { epoch } = this.#commands;
     const answers = await Promise.allSettled(
-      jobs.map(({ key, script, args }) => this.#commands.run(script, [key], args, decodeRenewal)),
+      jobs.map(({ key, script, args, timeout }) =>
+        this.#commands.run(script, [key], args, decodeRenewal, timeout),
+      ),
     );
-    let outcome: { readonly count: number } | { readonly error: unknown };
-    try {
-      const count = await pTimeout(this.#connection.wait(this.#wanted, this.#timeout), {
-        milliseconds: this.#timeout + this.#commands.replyTimeout,
-        message: "no reply to WAIT",
-      });
-      // A WAIT on another connection than the writes counts replicas that have nothing.
-      outcome =
-        this.#commands.epoch === epoch
-          ? { count: Number(count) }
-          : { error: new Error("the connection was lost") };
-    } catch (error) {
-      outcome = { error };
-    }
+    const isRenewed = (answer: (typeof answers)[number]): boolean =>
+      answer.status === "fulfilled" && answer.value.is === "renewed";
+    const outcome = answers.some(isRenewed) ? await this.#acknowledged(epoch) : { count: 0 };
+    // A server that does not answer, or does not know a hold, may be the wrong one: another connection next time.
+    if ("error" in outcome || !answers.every(isRenewed)) this.#connection.disconnect(true);
     for (const [i, { name, resolve, reject }] of jobs.entries()) {
       const answer = answers[i];
       if (answer?.status !== "fulfilled") reject(answer?.reason);
       else if (answer.value.is !== "renewed") resolve(answer.value);
       else if ("error" in outcome) reject(outcome.error);
-      else if (outcome.count < this.#wanted)
+      else if (outcome.count < this.#wanted) {
         reject(new NotReplicatedError(name, this.#wanted, outcome.count));
-      else resolve(answer.value);
+      } else resolve(answer.value);
+    }
+  }
+
+  /** How many replicas have all that this connection wrote since then. */
+  async #acknowledged(epoch: number): Promise<{ readonly count: number } | { readonly error: unknown }> {
+    try {
+      const count = await pTimeout(this.#connection.wait(this.#wanted, this.#timeout), {
+        milliseconds: this.#timeout + WAIT_REPLY,
+        message: "no reply to WAIT",
+      });
+      // A WAIT on another connection than the writes counts replicas that have nothing.
+      if (this.#commands.epoch !== epoch) throw new Error("the connection was lost");
+      return { count: Number(count) };
+    } catch (error) {
+      return { error };
     }
   }
 }

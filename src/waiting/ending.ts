@@ -1,4 +1,4 @@
-import { LockLostError, LockUnavailableError } from "../errors.ts";
+import { LockLostError, LockUnavailableError, NotReplicatedError } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { ReleaseAnswer } from "../scripts/answers.ts";
 
@@ -18,6 +18,13 @@ export function lossAtRelease(hold: Hold, answer: ReleaseAnswer, isBroken: boole
     hold.token > 0 &&
     answer.clock >= hold.token;
   return isOwnCopy ? null : new LockLostError(hold.name, isBroken ? "unknown" : answer.is);
+}
+
+/** Why no more tries can make replicas confirm a hold. Null: the connection was lost, or slow, and may be back. */
+export function refused(name: string, error: unknown): Error | null {
+  if (error instanceof NotReplicatedError) return error;
+  const isRefusal = error instanceof Error && error.name === "ReplyError";
+  return isRefusal ? new LockUnavailableError(name, "its replicas cannot be waited for", error) : null;
 }
 
 /** Redis did not confirm; the hold is withdrawn in the background. */

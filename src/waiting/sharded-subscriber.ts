@@ -134,14 +134,20 @@ export class ShardedSubscriber implements Subscriptions {
 
   /** Waits for nobody: a dead node would answer in five seconds, and its slots may have another home by then. */
   #look(): void {
-    const strays = [...this.#channels.keys()].filter((channel) => !this.isReady(channel));
+    const strays = [...this.#channels].filter(
+      ([name, { home }]) => !this.isReady(name) || this.#hasMoved(name, home),
+    );
     if (strays.length === 0 || !this.#who.isWanted()) {
       this.#failures = 0;
       return;
     }
     this.#cluster.refreshSlotsCache();
-    for (const channel of strays) void this.#follow(channel);
+    for (const [channel] of strays) void this.#follow(channel);
     this.#reroute();
+  }
+
+  #hasMoved(channel: string, home: string | null): boolean {
+    return ownerOf(this.#cluster, slotOf(channel))?.address !== home;
   }
 
   async #follow(channel: string): Promise<void> {

@@ -60,6 +60,10 @@ export class Subscriber implements Subscriptions {
   #probed: string | null = null;
   #heard = 0;
   #tested = Number.NEGATIVE_INFINITY;
+  /** How many SUBSCRIBE are on their way, and how often all that was acknowledged has been forgotten. */
+  #asking = 0;
+  #forgotten = 0;
+  #isMoving = false;
 
   onGap: () => void = () => {};
 
@@ -68,8 +72,12 @@ export class Subscriber implements Subscriptions {
     this.#commands = commands;
   }
 
+  /**
+   * Never in Cluster: there a message reaches the subscribers of a primary's replicas too, and only those of the primary
+   * are counted. After a failover that keeps connections somebody who was not counted would hear his grant.
+   */
   isCounted(): boolean {
-    return this.#counted;
+    return this.#counted && !this.#source.isSharded;
   }
 
   isReady(channel: string): boolean {
@@ -162,11 +170,23 @@ export class Subscriber implements Subscriptions {
     return connection;
   }
 
-  /** A slot went to another node, which one is not told: whoever has moved is told so when it subscribes again. */
+  /**
+   * Slots went to another node, one message for each channel; which ones is not told. What was acknowledged counts no
+   * more, once for all of them. ioredis says the same when a SUBSCRIBE of ours is refused: that is told to who sent it.
+   */
   #moved(connection: SubscriberLike): void {
-    if (this.#connection !== connection) return;
-    this.#acknowledged.clear();
-    void this.#resubscribe(connection);
+    if (this.#connection !== connection || this.#isMoving) return;
+    this.#isMoving = true;
+    setImmediate(() => {
+      this.#isMoving = false;
+      if (this.#connection !== connection) return;
+      if (!this.#source.isWanted()) {
+        this.#drop();
+        return;
+      }
+      if (this.#asking === 0) this.#forget();
+      this.#source.onStray?.();
+    });
   }
 
   /** After every connect: ioredis could do it but would not tell when that was acknowledged. */
@@ -193,11 +213,19 @@ export class Subscriber implements Subscriptions {
   }
 
   async #acknowledge(connection: SubscriberLike, channels: readonly string[]): Promise<void> {
-    await (this.#source.isSharded ? connection.ssubscribe(...channels) : connection.subscribe(...channels));
+    const forgotten = this.#forgotten;
+    this.#asking++;
+    try {
+      await (this.#source.isSharded ? connection.ssubscribe(...channels) : connection.subscribe(...channels));
+    } finally {
+      // ioredis tells of a slot that has moved before it rejects.
+      setImmediate(() => void this.#asking--);
+    }
     if (this.#connection !== connection) throw new Error("the subscriber connection was replaced");
     const own = this.#probed === null ? channels.find((channel) => this.#source.isOwn(channel)) : undefined;
     if (own !== undefined) await this.#probe(own);
-    if (connection.status !== "ready") throw new Error("the subscriber connection was lost again");
+    if (connection.status !== "ready" || this.#forgotten !== forgotten)
+      throw new Error("the subscriber connection was lost again, or the slot has moved");
     for (const channel of channels) {
       if (this.#channels.has(channel)) this.#acknowledged.add(channel);
       // Its last listener left while SUBSCRIBE was on its way.
@@ -220,6 +248,7 @@ export class Subscriber implements Subscriptions {
   }
 
   #forget(): void {
+    this.#forgotten++;
     this.#acknowledged.clear();
     this.#probed = null;
   }

@@ -1,10 +1,10 @@
 import { CallAlarm } from "../alarms.ts";
-import { type LockLostError, LockUnavailableError, NotReplicatedError } from "../errors.ts";
+import { type LockLostError, LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import { type Landlord, Tenure } from "../lease/tenure.ts";
 import type { YieldAnswer } from "../scripts/answers.ts";
-import { lossAtRelease, unconfirmed } from "./ending.ts";
+import { lossAtRelease, refused, unconfirmed } from "./ending.ts";
 import type { LockKind } from "./kind.ts";
 import { Place } from "./place.ts";
 import type { Room } from "./room.ts";
@@ -123,18 +123,27 @@ export class Turn implements Landlord {
       health.answered();
       if (answer.is === "renewed" && !hold.isRevoked) {
         hold.renewed(sent, answer.ttl);
-        if (waiter.settled) this.found(hold, false);
-        else this.#give(hold, waiter);
+        if (!waiter.settled && hold.validity.left() > 0) {
+          this.#give(hold, waiter);
+          return;
+        }
+        // Its caller has gone, or the answer took longer than the lease.
+        if (!waiter.settled) health.failed(new Error("a claim was answered after the lease was over"));
+        this.#putBack(waiter);
+        this.found(hold, false);
         return;
       }
-      this.#place.forget(hold);
+      // Another connection may have asked a server that has not heard of it: a hold that is left is nobody's.
+      if (this.kind.isConfirmed) this.#place.withdraw(hold, waiter.terms.lease);
+      else this.#place.forget(hold);
       this.#putBack(waiter);
       this.#seek();
     } catch (error) {
       this.#place.withdraw(hold, waiter.terms.lease);
-      if (error instanceof NotReplicatedError) {
+      const refusal = this.kind.isConfirmed ? refused(this.name, error) : null;
+      if (refusal) {
         health.answered();
-        waiter.refuse(error);
+        waiter.refuse(refusal);
         this.#seek();
         return;
       }

@@ -1,0 +1,126 @@
+import type { Cluster } from "ioredis";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { createLockClient, type LockClient } from "../../src/index.ts";
+import { freshName } from "../support/fixture.ts";
+import { trackUnhandled } from "../support/leaks.ts";
+import { RedisCluster } from "../support/topologies/cluster.ts";
+import type { ClusterNode } from "../support/topologies/cluster-node.ts";
+import { until } from "../support/until.ts";
+
+// Slots change hands under holders, waiters and idle clients, and nobody is cut off.
+
+const unhandled = trackUnhandled();
+let cluster: RedisCluster;
+const clients: LockClient[] = [];
+
+beforeAll(async () => {
+  cluster = await RedisCluster.launch({ replicas: 1 });
+});
+afterEach(async () => {
+  await Promise.all(clients.splice(0).map((client) => client.close({ grace: 0 })));
+  await unhandled.assertNone();
+});
+afterAll(async () => {
+  unhandled.stop();
+  await cluster?.stop();
+});
+
+describe.each(["ioredis 5", "ioredis 6, RESP2", "ioredis 6, RESP3"] as const)("%s", (driver) => {
+  const join = async (): Promise<LockClient> => {
+    const redis = cluster.connect({ driver }) as Cluster;
+    await until(() => redis.status === "ready");
+    const client = createLockClient(redis);
+    clients.push(client);
+    return client;
+  };
+  const slotOf = (name: string): Promise<number> => cluster.slotOf(`holdfast:{${name}}`);
+
+  /** Somebody holds it, three others wait; `disturb` happens; then it is released. How many were inside at a time? */
+  async function crowd(
+    name: string,
+    disturb: () => Promise<unknown>,
+  ): Promise<{ most: number; tokens: number[] }> {
+    const holder = await join();
+    const held = await holder.lock(name).lock();
+    let inside = 0;
+    let most = 0;
+    const tokens = [held.token];
+    const waiting = await Promise.all([1, 2, 3].map(join)).then((all) =>
+      all.map((client) =>
+        client.lock(name).withLock(async (lease) => {
+          most = Math.max(most, ++inside);
+          tokens.push(lease.token);
+          // Longer than it takes to claim a grant that was none.
+          await new Promise((resolve) => setTimeout(resolve, 250));
+          lease.assertHeld();
+          inside--;
+        }),
+      ),
+    );
+    await until(async () => (await holder.lock(name).inspect()).waiters.length === 3);
+    await disturb();
+    await held.unlock();
+    await Promise.all(waiting);
+    return { most, tokens };
+  }
+
+  it("one at a time after a failover that keeps all connections", async () => {
+    const name = freshName();
+    const slot = await slotOf(name);
+    const { most, tokens } = await crowd(name, async () => {
+      const old = await cluster.primaryOf(slot);
+      const replicas = (await old.admin.call("CLUSTER", "REPLICAS", old.id)) as string[];
+      const replica = cluster.nodes.find(({ id }) => replicas[0]?.startsWith(id)) as ClusterNode;
+      await replica.admin.cluster("FAILOVER");
+      await until(async () => (await cluster.primaryOf(slot).catch(() => old)) !== old);
+      await cluster.usable();
+    });
+    expect(most).toBe(1);
+    expect(tokens).toEqual([...tokens].sort((a, b) => a - b));
+  });
+
+  it("one at a time after the slot has moved, and the next wake-ups come by message", async () => {
+    const name = freshName();
+    const slot = await slotOf(name);
+    const move = async (): Promise<void> => {
+      const from = await cluster.primaryOf(slot);
+      const to = (await cluster.primaries()).find((node) => node !== from) as ClusterNode;
+      await cluster.migrateSlot(slot, to);
+    };
+    expect((await crowd(name, move)).most).toBe(1);
+    const [mine, theirs] = [await join(), await join()].map((client) => client.lock(name));
+    for (let i = 0; i < 2; i++) {
+      const held = await mine?.lock();
+      const next = theirs?.lock();
+      await until(async () => (await mine?.inspect())?.waiters.length === 1);
+      const asked = performance.now();
+      await held?.unlock();
+      await (await next)?.unlock();
+      expect(performance.now() - asked).toBeLessThan(350); // the next look would come after 1.1 s at the earliest
+      if (i === 0) await move();
+    }
+  });
+
+  it("an idle client whose slot moves asks nobody", async () => {
+    const name = freshName();
+    const slot = await slotOf(name);
+    const [mine, theirs] = [await join(), await join()].map((client) => client.lock(name));
+    const held = await mine?.lock();
+    const next = theirs?.lock();
+    await until(async () => (await mine?.inspect())?.waiters.length === 1);
+    await held?.unlock();
+    await (await next)?.unlock();
+    const from = await cluster.primaryOf(slot);
+    const subscribes = async (): Promise<number> =>
+      Number(/cmdstat_ssubscribe:calls=(\d+)/.exec(await from.admin.info("commandstats"))?.[1] ?? 0) +
+      Number(
+        /cmdstat_ssubscribe:.*rejected_calls=(\d+)/.exec(await from.admin.info("commandstats"))?.[1] ?? 0,
+      );
+    const before = await subscribes();
+    const to = (await cluster.primaries()).find((node) => node !== from) as ClusterNode;
+    await cluster.migrateSlot(slot, to);
+    // A client that asks again and again would have done it hundreds of times by now.
+    for (let i = 0; i < 50; i++) await from.admin.ping();
+    expect((await subscribes()) - before).toBeLessThanOrEqual(2);
+  });
+});
