@@ -1,0 +1,29 @@
+import type { Fault } from "../faults/fault.ts";
+import type { Told } from "../history/events.ts";
+import type { Wires } from "./wires.ts";
+
+export type TopologyName = "standalone" | "sentinel" | "cluster";
+
+/** A Redis in one of its shapes, with wires that can be cut, and what can go wrong with its servers. */
+export interface Arena {
+  readonly wires: Wires;
+  readonly faults: readonly Fault[];
+  /** Tells of failovers, also of those that nobody ordered; returns how to end it. */
+  watch?(tell: (told: Told) => void): () => void;
+  stop(): Promise<void>;
+}
+
+export interface ArenaOptions {
+  readonly workers: number;
+  /** Give the server a clock that can be turned back, where there is a way to do so. */
+  readonly clock: boolean;
+}
+
+/** The locks that are fought for. Few, so that they are busy; of different slots in a Cluster. */
+export const LOCKS = ["hot", "orders", "stock", "mail"] as const;
+
+/** Before every key, in every topology: channels have to carry it too. */
+export const KEY_PREFIX = "chaos:";
+
+/** A key of a lock as Redis sees it. */
+export const keyOf = (lock: string): string => `${KEY_PREFIX}holdfast:{${lock}}`;

@@ -1,0 +1,46 @@
+import type { Forgetting, Hold } from "./story.ts";
+
+/**
+ * What a server forgot cannot exclude: a hold from before and one from after may overlap. Which of both a hold is, its
+ * times tell where they can; else its token does, which is the server's µs at the grant.
+ */
+export class Excuses {
+  readonly #forgettings: readonly Forgetting[];
+  /** Holds that were passed on inside a process: granted earlier than they were asked for, perhaps. */
+  readonly #passed: ReadonlySet<Hold>;
+
+  constructor(forgettings: readonly Forgetting[], holds: readonly Hold[]) {
+    this.#forgettings = forgettings;
+    this.#passed = passed(holds);
+  }
+
+  isPassed(hold: Hold): boolean {
+    return this.#passed.has(hold);
+  }
+
+  /** May these two overlap? */
+  lie(one: Hold, other: Hold): boolean {
+    return this.#forgettings.some(
+      (forgetting) =>
+        (this.#mayBeBefore(one, forgetting) && this.#mayBeAfter(other, forgetting)) ||
+        (this.#mayBeBefore(other, forgetting) && this.#mayBeAfter(one, forgetting)),
+    );
+  }
+
+  /** Was it granted before the forgetting was over? */
+  #mayBeBefore(hold: Hold, { at, to }: Forgetting): boolean {
+    if (hold.call.asked > at && !this.#passed.has(hold)) return false;
+    return hold.token <= to;
+  }
+
+  /** Was it granted after the forgetting began? */
+  #mayBeAfter(hold: Hold, { since, from }: Forgetting): boolean {
+    return hold.from > since && hold.token >= from;
+  }
+}
+
+/** A pass has the token after that of its process's hold before it. */
+function passed(holds: readonly Hold[]): Set<Hold> {
+  const tokens = new Set(holds.map((hold) => `${hold.call.by} ${hold.token}`));
+  return new Set(holds.filter((hold) => tokens.has(`${hold.call.by} ${hold.token - 1}`)));
+}

@@ -1,0 +1,17 @@
+import type { Event } from "../history/events.ts";
+import { endings } from "./endings.ts";
+import { exclusion } from "./exclusion.ts";
+import { losses } from "./losses.ts";
+import { processes } from "./processes.ts";
+import { starvation } from "./starvation.ts";
+import { tellStory } from "./tell-story.ts";
+import { tokens } from "./tokens.ts";
+import type { Violation } from "./violation.ts";
+
+const RULES = [exclusion, tokens, endings, starvation, losses, processes];
+
+/** What a history, in order, breaks of Holdfast's promises; the earliest first. */
+export function check(events: readonly Event[]): Violation[] {
+  const story = tellStory(events);
+  return RULES.flatMap((rule) => rule(story)).sort((one, other) => one.at - other.at);
+}

@@ -1,0 +1,137 @@
+import type { CallEvent, Event } from "../history/events.ts";
+import {
+  type Call,
+  callKey,
+  endOf,
+  type Forgetting,
+  type Hold,
+  type Life,
+  type Story,
+  type Trouble,
+} from "./story.ts";
+
+/** Puts the events of a history, which must be in order, together. */
+export function tellStory(events: readonly Event[]): Story {
+  const calls = new Map<string, Call>();
+  const lives = new Map<string, Life>();
+  const troubles = new Map<number, Trouble>();
+  const forgettings: Forgetting[] = [];
+  let over = endOf(events);
+  const life = (by: string, at: number): Life => {
+    const known = lives.get(by) ?? { by, up: at, dead: null, standing: [], unhandled: [] };
+    lives.set(by, known);
+    return known;
+  };
+
+  // What comes after "over" is the cleaning up.
+  for (const event of events.slice(0, events.findIndex(({ is }) => is === "over") + 1 || events.length)) {
+    const { at, by } = event;
+    switch (event.is) {
+      case "up":
+        life(by, at).up = at;
+        break;
+      case "blocked":
+        life(by, at).standing.push({ from: at, to: at + event.ms * 1_000 });
+        break;
+      case "stopped":
+        life(event.victim, at).standing.push({ from: at, to: Number.POSITIVE_INFINITY });
+        break;
+      case "continued": {
+        const last = life(event.victim, at).standing.findLast(({ to }) => to === Number.POSITIVE_INFINITY);
+        if (last) last.to = at;
+        break;
+      }
+      case "unhandled":
+        life(by, at).unhandled.push({ at, error: event.error });
+        break;
+      case "dead":
+        life(event.victim, at).dead ??= { at, meant: event.meant, how: event.how };
+        break;
+      case "fault":
+        troubles.set(event.number, {
+          number: event.number,
+          kind: event.kind,
+          from: at,
+          to: Number.POSITIVE_INFINITY,
+        });
+        break;
+      case "healed": {
+        const trouble = troubles.get(event.number);
+        if (trouble) trouble.to = at;
+        break;
+      }
+      case "forgot":
+        forgettings.push({ since: event.since, at, from: event.from, to: event.to });
+        break;
+      case "clock step":
+        troubles.set(-troubles.size - 1, { number: 0, kind: event.is, from: at, to: at });
+        break;
+      case "over":
+        over = at;
+        break;
+      case "ask": {
+        const { call: number, lock, kind, wait } = event;
+        const asked = { by, number, lock, kind, wait, asked: at, aborted: null, answered: null, hold: null };
+        calls.set(callKey(by, number), asked);
+        break;
+      }
+      case "draining":
+      case "done":
+      case "trouble":
+        break;
+      default:
+        tellCall(calls.get(callKey(by, event.call)), event, at);
+    }
+  }
+  for (const { hold, by } of calls.values()) if (hold) endHold(hold, lives.get(by), over);
+  return {
+    calls: [...calls.values()],
+    holds: byLock(calls),
+    lives,
+    troubles: [...troubles.values()],
+    forgettings,
+    over,
+  };
+}
+
+function tellCall(call: Call | undefined, event: CallEvent, at: number): void {
+  if (!call) return;
+  const { hold } = call;
+  if (event.is === "abort") call.aborted = at;
+  else if (event.is === "busy") call.answered = { at, with: "busy" };
+  else if (event.is === "failed") call.answered = { at, with: "error" };
+  else if (event.is === "lease") {
+    call.answered = { at, with: "lease" };
+    const deadline = at + event.left * 1_000;
+    const rest = { lost: null, unlock: null, unlocked: null, until: Number.POSITIVE_INFINITY };
+    call.hold = { call, token: event.token, from: at, deadline, ...rest };
+  } else if (!hold) return;
+  else if (event.is === "seen" && event.held)
+    hold.deadline = Math.max(hold.deadline, at + event.left * 1_000);
+  else if (event.is === "seen") hold.until = Math.min(hold.until, at);
+  else if (event.is === "lost") hold.lost ??= { at, reason: event.reason };
+  else if (event.is === "unlock") {
+    hold.unlock = at;
+    if (event.held) hold.deadline = Math.max(hold.deadline, at);
+  } else if (event.is === "unlocked") hold.unlocked = { at, error: event.error };
+}
+
+/** A holder counts on his lock until he gives it up, is told of its loss, dies, or its deadline passes. */
+function endHold(hold: Hold, life: Life | undefined, over: number): void {
+  const never = Number.POSITIVE_INFINITY;
+  const { until, unlock, lost, deadline } = hold;
+  hold.until = Math.min(until, unlock ?? never, lost?.at ?? never, life?.dead?.at ?? never, deadline, over);
+}
+
+function byLock(calls: Map<string, Call>): Map<string, Hold[]> {
+  const holds = [...calls.values()]
+    .flatMap(({ hold }) => hold ?? [])
+    .sort((one, other) => one.from - other.from);
+  const locks = new Map<string, Hold[]>();
+  for (const hold of holds) {
+    const list = locks.get(hold.call.lock);
+    if (list) list.push(hold);
+    else locks.set(hold.call.lock, [hold]);
+  }
+  return locks;
+}

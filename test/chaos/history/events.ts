@@ -1,0 +1,65 @@
+/** Two ways to have one lock: their callers compete with each other. */
+export type LockKind = "lock" | "fairLock";
+
+/** What one caller in one worker tells; `call` is the number of its call in that worker. */
+export type CallEvent =
+  | {
+      is: "ask";
+      call: number;
+      lock: string;
+      kind: LockKind;
+      /** ms that it is willing to wait; null: for ever. */
+      wait: number | null;
+      /** The rest of how it was asked, for people. */
+      how: string;
+    }
+  /** Its signal is aborted now, while it waits. */
+  | { is: "abort"; call: number }
+  /** It has the lock; `left` ms until the lease's own deadline. */
+  | { is: "lease"; call: number; token: number; left: number }
+  /** It did not get the lock, because somebody else has it. */
+  | { is: "busy"; call: number }
+  | { is: "failed"; call: number; error: string }
+  /** Seen while it holds. */
+  | { is: "seen"; call: number; after: "a renewal" | "an extension" | "a while"; held: boolean; left: number }
+  /** Its signal told it that the lease is lost. */
+  | { is: "lost"; call: number; reason: string }
+  /** `unlock()` is called next; `held` as the lease said so. */
+  | { is: "unlock"; call: number; held: boolean }
+  | { is: "unlocked"; call: number; error: string | null };
+
+/** What a worker tells of itself. */
+type WorkerEvent =
+  | { is: "up"; settings: string }
+  | { is: "blocked"; ms: number }
+  | { is: "unhandled"; error: string }
+  | { is: "trouble"; error: string }
+  | { is: "done" };
+
+/** What the director tells. `victim` is a worker's name, as in `Event.by`. */
+type DirectorEvent =
+  | { is: "fault"; number: number; kind: string; detail: string }
+  | { is: "healed"; number: number; kind: string }
+  /** From here on a worker says nothing any more. `meant`: the director has killed it. */
+  | { is: "dead"; victim: string; meant: boolean; how: string }
+  | { is: "stopped"; victim: string }
+  | { is: "continued"; victim: string }
+  /** The server may have forgotten, between two moments, what it had promised before. The times are server µs as in tokens. */
+  | { is: "forgot"; since: number; from: number; to: number; what: string }
+  /** The machine's wall clock was stepped by so many ms: an accident of the machine, no fault of the run. */
+  | { is: "clock step"; ms: number }
+  /** The faults are over; nobody asks for a lock any more. */
+  | { is: "draining" }
+  /** Everybody had his time to finish. */
+  | { is: "over" };
+
+/** `at`: µs of the system's monotonic clock, which all processes of a machine share. `by`: "director", or worker and life: "2.1". */
+export type Event = { at: number; by: string } & (CallEvent | WorkerEvent | DirectorEvent);
+
+/** Without who and when, which the recorder adds. */
+export type Told = CallEvent | WorkerEvent | DirectorEvent;
+
+/** µs of the clock in `Event.at`. */
+export function micros(): number {
+  return Number(process.hrtime.bigint() / 1_000n);
+}

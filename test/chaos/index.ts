@@ -1,0 +1,61 @@
+import { rm } from "node:fs/promises";
+import type { TopologyName } from "./arenas/arena.ts";
+import { type Arguments, readArguments, USAGE } from "./arguments.ts";
+import { excerpt } from "./checker/excerpt.ts";
+import type { Violation } from "./checker/violation.ts";
+import { run } from "./run.ts";
+import { summary } from "./summary.ts";
+
+// Lets things go wrong for a while and checks what became of Holdfast's promises.
+
+/** Most violations follow from others: the first one against each rule says enough. */
+const firsts = (violations: readonly Violation[]): Violation[] =>
+  violations.filter(({ rule }, index) => violations.findIndex((one) => one.rule === rule) === index);
+
+async function main(): Promise<boolean> {
+  const args = readArguments(process.argv.slice(2));
+  say(`seed ${args.seed}, ${args.seconds} s, ${args.workers} workers with ${args.callers} callers each`);
+  let isSound = true;
+  for (const topology of args.topologies) isSound = (await fight(topology, args)) && isSound;
+  say(isSound ? `\nNothing was broken (seed ${args.seed}).` : `\nBROKEN (seed ${args.seed}).`);
+  return isSound;
+}
+
+async function fight(topology: TopologyName, args: Arguments): Promise<boolean> {
+  const { seed, workers, callers, plant, only, topologies, keep } = args;
+  const seconds = args.seconds / topologies.length;
+  say(`\n${topology}, ${seconds.toFixed(0)} s`);
+  const outcome = await run({
+    topology,
+    seed,
+    seconds,
+    workers,
+    callers,
+    ...(plant && { plant }),
+    ...(only && { only }),
+    progress: (state) => {
+      const faults = state.faults.length === 0 ? "" : `, now: ${state.faults.join(", ")}`;
+      say(`  ${state.seconds.toFixed(0).padStart(5)} s  ${state.grants} grants${faults}`);
+    },
+  });
+  const { violations, events, folder } = outcome;
+  say(summary(outcome));
+  say(`  violations             ${violations.length}`);
+  for (const violation of firsts(violations)) say(`\n${excerpt(violation, events)}`);
+  const isKept = keep || violations.length > 0;
+  if (isKept) say(`\nhistory: ${folder}`);
+  else await rm(folder, { recursive: true, force: true });
+  return violations.length === 0;
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+try {
+  process.exitCode = (await main()) ? 0 : 1;
+} catch (error) {
+  const isUsage = error instanceof Error && (error.message.startsWith("--") || "code" in error);
+  process.stderr.write(isUsage ? `${(error as Error).message}\n\n${USAGE}\n` : `${(error as Error).stack}\n`);
+  process.exitCode = 2;
+}

@@ -1,0 +1,128 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Arena, KEY_PREFIX, LOCKS, type TopologyName } from "./arenas/arena.ts";
+import { arenas } from "./arenas/index.ts";
+import { check } from "./checker/index.ts";
+import type { Violation } from "./checker/violation.ts";
+import { watchClock } from "./clock-watch.ts";
+import { Dice } from "./dice.ts";
+import { Director, type Tally } from "./director.ts";
+import type { Fault } from "./faults/fault.ts";
+import { networkFaults } from "./faults/network.ts";
+import { workerFaults } from "./faults/workers.ts";
+import { Fleet } from "./fleet.ts";
+import type { Event } from "./history/events.ts";
+import { readHistory } from "./history/read.ts";
+import { Recorder } from "./history/recorder.ts";
+import { clientOptions, driver } from "./settings.ts";
+import type { WorkerOptions } from "./worker/orders.ts";
+import type { Plant } from "./worker/plants.ts";
+
+export interface RunOptions {
+  readonly topology: TopologyName;
+  /** Chooses the faults. With an odd one a server that is alone has a clock that can be turned back. */
+  readonly seed: number;
+  /** How long faults happen; everybody then has some time to finish. */
+  readonly seconds: number;
+  readonly workers?: number;
+  readonly callers?: number;
+  /** A bug that every worker gets. */
+  readonly plant?: Plant;
+  /** Only faults of these kinds. */
+  readonly only?: readonly string[];
+  /** These faults, each in a lane of its own, in place of all others. */
+  readonly faults?: readonly Fault[];
+  /** ms that everybody has to finish when the faults are over; 30 000 when left out. */
+  readonly drain?: number;
+  /** Told every few seconds. */
+  readonly progress?: (state: { grants: number; faults: readonly string[]; seconds: number }) => void;
+}
+
+export interface Outcome {
+  readonly events: readonly Event[];
+  readonly violations: readonly Violation[];
+  readonly faults: Tally;
+  /** Where the history is; removed by who has no use for it. */
+  readonly folder: string;
+}
+
+const DRAIN = 30_000;
+const PROGRESS_EVERY = 5_000;
+
+/** Workers fight for locks while the director lets things go wrong; then the history is checked. */
+export async function run(options: RunOptions): Promise<Outcome> {
+  const { workers = 4, seed } = options;
+  const folder = await mkdtemp(join(tmpdir(), "holdfast-chaos-"));
+  const recorder = new Recorder(folder, "director");
+  const arena = await arenas[options.topology]({ workers, clock: seed % 2 === 1 });
+  const fleet = new Fleet(
+    Array.from({ length: workers }, (_, index) => {
+      const dice = new Dice(seed + 7_919 * (index + 1));
+      return {
+        index,
+        recorder,
+        options: (by: string) => workerOptions(by, index, dice, { folder, arena, options }),
+      };
+    }),
+  );
+  const clock = watchClock(recorder);
+  const unwatch = arena.watch?.(recorder.tell.bind(recorder));
+  try {
+    const faults = await fight(arena, fleet, recorder, options);
+    const late = await fleet.drain(options.drain ?? DRAIN);
+    recorder.tell({ is: "over" });
+    if (late.length > 0) await fleet.stop();
+    const events = readHistory(folder);
+    return { events, violations: check(events), faults, folder };
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  } finally {
+    clearInterval(clock);
+    unwatch?.();
+    await fleet.stop();
+    await arena.stop();
+  }
+}
+
+async function fight(arena: Arena, fleet: Fleet, recorder: Recorder, options: RunOptions): Promise<Tally> {
+  const { seed, seconds, only, faults, progress } = options;
+  const isWanted = ({ kind }: { kind: string }): boolean => !only || only.includes(kind);
+  const usual = [arena.faults, [...workerFaults, ...networkFaults]].map((lane) => lane.filter(isWanted));
+  const lanes = faults?.map((fault) => [fault]) ?? usual;
+  const field = { fleet, wires: arena.wires, dice: new Dice(seed), tell: recorder.tell.bind(recorder) };
+  const director = new Director(field, lanes);
+  await fleet.start();
+  const begun = performance.now();
+  const timer = setInterval(() => {
+    const passed = (performance.now() - begun) / 1_000;
+    progress?.({ grants: fleet.grants, faults: [...director.now], seconds: passed });
+  }, PROGRESS_EVERY);
+  try {
+    await director.run(seconds * 1_000);
+  } finally {
+    clearInterval(timer);
+  }
+  recorder.tell({ is: "draining" });
+  return director.tally;
+}
+
+function workerOptions(
+  by: string,
+  index: number,
+  dice: Dice,
+  { folder, arena, options }: { folder: string; arena: Arena; options: RunOptions },
+): WorkerOptions {
+  return {
+    by,
+    folder,
+    seed: dice.seed(),
+    callers: options.callers ?? 5,
+    locks: LOCKS,
+    address: arena.wires.address(index),
+    connect: { keyPrefix: KEY_PREFIX, driver: driver(dice) },
+    client: clientOptions(dice),
+    plant: options.plant ?? null,
+  };
+}

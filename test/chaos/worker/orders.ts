@@ -1,0 +1,34 @@
+import type { LockClientOptions } from "../../../src/index.ts";
+import type { Address, ConnectOptions } from "../../support/topologies/connection.ts";
+import type { Plant } from "./plants.ts";
+
+/** What a worker is started with. */
+export interface WorkerOptions {
+  /** Its name and life: "2.1". */
+  readonly by: string;
+  /** Where its history goes. */
+  readonly folder: string;
+  readonly seed: number;
+  /** How many callers ask for locks at the same time. */
+  readonly callers: number;
+  readonly locks: readonly string[];
+  readonly address: Address;
+  readonly connect: ConnectOptions;
+  readonly client: LockClientOptions;
+  readonly plant: Plant | null;
+}
+
+/** What a worker is told. */
+export type Order =
+  | { readonly do: "start"; readonly options: WorkerOptions }
+  /** Keeps the event loop busy. */
+  | { readonly do: "block"; readonly ms: number }
+  /** Breaks the command connection as a network would; ioredis makes another. */
+  | { readonly do: "reconnect" }
+  /** No more calls; ends when those that are under way have ended. */
+  | { readonly do: "drain" }
+  /** Closes the lock client in the middle of everything, and ends. */
+  | { readonly do: "close"; readonly grace: number };
+
+/** What a worker reports: that it works, and how far it has come. */
+export type Report = { readonly is: "ready" } | { readonly is: "progress"; readonly grants: number };

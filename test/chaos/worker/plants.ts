@@ -1,0 +1,51 @@
+import { createHash } from "node:crypto";
+import { Validity } from "../../../src/lease/validity.ts";
+import { handoffLua } from "../../../src/scripts/lua.generated.ts";
+import { Waiter } from "../../../src/waiting/waiter.ts";
+
+/** Bugs that are planted to see whether the checker finds them. They live in the worker's process only. */
+export const plants = {
+  /** The script grants a lock without a look at its holder. */
+  "grant unchecked": () => patch("acquire", "if holder == hold then", "holder = nil\nif holder == hold then"),
+
+  /** A release ends whoever holds the lock: a second copy of it ends the next one's hold. */
+  "release unowned": () => patch("release", "if hold ~= ARGV[1] then", "if not hold then"),
+
+  /** The holder believes in his lease for twice its time. */
+  "deadline late"() {
+    const { granted, renewed } = Validity.prototype;
+    Validity.prototype.granted = function (server, ttl) {
+      granted.call(this, server, ttl * 2);
+    };
+    Validity.prototype.renewed = function (sent, ttl) {
+      renewed.call(this, sent, ttl * 2);
+    };
+  },
+
+  /** Tokens are counted, and begin again when the server has forgotten the last one. */
+  "tokens counted"() {
+    for (const script of scripts) {
+      const { lua } = handoffLua[script];
+      if (lua.includes(TIME_TOKEN))
+        patch(script, TIME_TOKEN, 'local token = (tonumber(call("GET", clockKey)) or 0) + 1');
+    }
+  },
+
+  /** Nobody tells a waiter why he does not get the lock: aborted calls, and those that fail, never end. */
+  "no refusals"() {
+    Waiter.prototype.refuse = () => {};
+  },
+};
+
+export type Plant = keyof typeof plants;
+
+const TIME_TOKEN = "local token = nowMicros";
+const scripts = Object.keys(handoffLua) as (keyof typeof handoffLua)[];
+
+function patch(script: keyof typeof handoffLua, sound: string, ill: string): void {
+  const known: { lua: string; sha: string } = handoffLua[script];
+  if (!known.lua.includes(sound))
+    throw new Error(`${script}.lua has changed: "${sound}" is not there to be replaced`);
+  known.lua = known.lua.replace(sound, ill);
+  known.sha = createHash("sha1").update(known.lua).digest("hex");
+}

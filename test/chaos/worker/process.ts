@@ -1,0 +1,85 @@
+import { createLockClient, type LockClient } from "../../../src/index.ts";
+import { type Connection, openConnection } from "../../support/topologies/connection.ts";
+import { Dice } from "../dice.ts";
+import { micros } from "../history/events.ts";
+import { Recorder } from "../history/recorder.ts";
+import { caller, type Desk } from "./caller.ts";
+import { explain } from "./explain.ts";
+import type { Order, Report, WorkerOptions } from "./orders.ts";
+import { plants } from "./plants.ts";
+import { watchTroubles } from "./troubles.ts";
+
+// A worker: many callers on one lock client, in a process that may be killed, stopped and blocked at any time.
+
+interface Worker {
+  readonly recorder: Recorder;
+  readonly connection: Connection;
+  readonly desk: Desk;
+}
+
+let worker: Worker | undefined;
+
+async function start(options: WorkerOptions): Promise<void> {
+  if (options.plant) plants[options.plant]();
+  const recorder = new Recorder(options.folder, options.by);
+  watchTroubles(recorder);
+
+  const connection = openConnection(options.address, options.connect);
+  // Not by `once()` of node:events, which an error on the way would end.
+  await new Promise<void>((ready) => connection.once("ready", ready));
+  const locks = createLockClient(connection, options.client);
+  const dice = new Dice(options.seed);
+  const holding = new Map<string, number>();
+  const rest = { holding, calls: 0, grants: 0, isOpen: true };
+  const desk: Desk = { locks, names: options.locks, dice, recorder, ...rest };
+  listen(locks, desk);
+  worker = { recorder, connection, desk };
+  recorder.tell({ is: "up", settings: JSON.stringify({ ...options.client, ...options.connect }) });
+  report({ is: "ready" });
+  setInterval(() => report({ is: "progress", grants: desk.grants }), 1_000);
+
+  await Promise.all(Array.from({ length: options.callers }, () => caller(desk)));
+  await end(worker);
+}
+
+function listen(locks: LockClient, { holding, recorder }: Desk): void {
+  locks.on("renew", ({ name, token, remaining }) => {
+    const call = holding.get(`${name} ${token}`);
+    // `remaining` was true a moment ago: a deadline that is a little too late would be unfair to the client.
+    if (call !== undefined)
+      recorder.tell({ is: "seen", call, after: "a renewal", held: true, left: remaining - 0.1 });
+  });
+  locks.on("error", (error) => recorder.tell({ is: "trouble", error: explain(error) }));
+}
+
+/** All calls have ended: so does the process. */
+async function end({ desk, connection, recorder }: Worker): Promise<void> {
+  await desk.locks.close({ grace: 1_000 });
+  connection.disconnect();
+  recorder.tell({ is: "done" });
+  report({ is: "progress", grants: desk.grants });
+  process.disconnect();
+  process.exit();
+}
+
+function obey(order: Order): void {
+  if (order.do === "start") void start(order.options);
+  if (!worker) return;
+  const { desk, connection, recorder } = worker;
+  if (order.do === "drain") desk.isOpen = false;
+  else if (order.do === "reconnect") connection.disconnect(true);
+  else if (order.do === "close") {
+    desk.isOpen = false;
+    void desk.locks.close({ grace: order.grace });
+  } else if (order.do === "block") {
+    recorder.tell({ is: "blocked", ms: order.ms });
+    for (const end = micros() + order.ms * 1_000; micros() < end; );
+  }
+}
+
+function report(report: Report): void {
+  if (process.connected) process.send?.(report);
+}
+
+process.on("message", obey);
+process.on("disconnect", () => process.exit()); // the parent has gone

@@ -1,0 +1,64 @@
+import type { LockOptions } from "../../../src/index.ts";
+import type { Dice } from "../dice.ts";
+import type { LockKind } from "../history/events.ts";
+
+/** One call, as the dice want it. Times are ms. */
+export interface Wish {
+  readonly lock: string;
+  readonly kind: LockKind;
+  readonly method: "lock" | "tryLock" | "withLock";
+  /** `signal` is added by the caller. */
+  readonly options: LockOptions;
+  /** Abort its waiting after so long; null: never. */
+  readonly abortAfter: number | null;
+  readonly hold: number;
+  /** Extend the lease on the way by so much; null: not. */
+  readonly extend: number | null;
+  /** Take the lock again inside `withLock`. */
+  readonly nested: boolean;
+  /** Listen to `lease.signal`, which is made on first use. */
+  readonly listens: boolean;
+}
+
+/** The first lock is hot: everybody wants it, for no time at all, so that it is passed on and handed over all the time. */
+export function wish(dice: Dice, locks: readonly string[]): Wish {
+  const [hot = ""] = locks;
+  const lock = dice.chance(0.4) ? hot : dice.pick(locks);
+  const method = dice.pick(["lock", "lock", "tryLock", "withLock", "withLock"] as const);
+  return {
+    lock,
+    kind: dice.chance(0.6) ? "lock" : "fairLock",
+    method,
+    options: options(dice, method),
+    abortAfter: dice.chance(0.08) ? dice.int(0, 1_500) : null,
+    hold: lock === hot ? dice.int(0, 2) : holdTime(dice),
+    extend: dice.chance(0.15) ? dice.int(100, 2_500) : null,
+    nested: dice.chance(0.1),
+    listens: dice.chance(0.8),
+  };
+}
+
+function options(dice: Dice, method: Wish["method"]): LockOptions {
+  const isPatient = method !== "tryLock" && dice.chance(0.6);
+  const isHasty = method === "tryLock" && dice.chance(0.3);
+  const wait = isPatient ? {} : { wait: isHasty ? 0 : dice.int(20, 3_000) };
+  const lease = dice.chance(0.45) ? { lease: dice.int(200, 3_500) } : {};
+  const watchdog = "lease" in lease && dice.chance(0.3) ? { watchdog: true } : {};
+  const maxHold = dice.chance(0.03) ? { maxHold: dice.int(20, 1_000) } : {};
+  return { ...wait, ...lease, ...watchdog, ...maxHold };
+}
+
+function holdTime(dice: Dice): number {
+  const kind = dice.int(1, 100);
+  if (kind <= 60) return dice.int(0, 2);
+  if (kind <= 90) return dice.int(3, 30);
+  if (kind <= 98) return dice.int(50, 400);
+  return dice.int(400, 1_200);
+}
+
+/** How it was asked, for people. */
+export function describeWish({ method, options, nested }: Wish): string {
+  const { wait: _, ...rest } = options;
+  const told = Object.entries(rest).map(([key, value]) => `${key} ${value}`);
+  return [method, ...told, ...(nested && method === "withLock" ? ["nested"] : [])].join(", ");
+}

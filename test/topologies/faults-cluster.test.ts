@@ -1,0 +1,166 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { Duet } from "../support/duet.ts";
+import { freshName } from "../support/fixture.ts";
+import { trackUnhandled } from "../support/leaks.ts";
+import { runs, timed } from "../support/stage.ts";
+import { RedisCluster } from "../support/topologies/cluster.ts";
+import type { ClusterNode } from "../support/topologies/cluster-node.ts";
+import { throughProxies } from "../support/topologies/through-proxies.ts";
+import { until } from "../support/until.ts";
+
+// The primary of a lock's slot is replaced, or says CLUSTERDOWN, while the lock is held and waited for. (Slots that move:
+// topologies-faults-migration.)
+
+const unhandled = trackUnhandled();
+let cluster: RedisCluster;
+let duet: Duet;
+
+beforeAll(async () => {
+  cluster = await RedisCluster.launch({ replicas: 1 });
+});
+beforeEach(async () => {
+  duet = await Duet.of(() => cluster.connect(), { isCluster: true });
+});
+afterEach(async () => {
+  await duet.end();
+  await cluster.restore();
+  await unhandled.assertNone();
+});
+afterAll(async () => {
+  unhandled.stop();
+  await cluster.stop();
+});
+
+/** Has the replica take over while its primary is well; resolves with the ms until the whole Cluster agrees. */
+async function manualFailover(key: string): Promise<{ took: number }> {
+  const old = await cluster.primaryOf(key);
+  const replica = await replicaOf(old);
+  const start = performance.now();
+  await replica.admin.cluster("FAILOVER");
+  await until(async () => (await cluster.primaryOf(key)) === replica, { what: "the replica to take over" });
+  await cluster.usable();
+  return { took: performance.now() - start };
+}
+
+async function replicaOf(primary: ClusterNode): Promise<ClusterNode> {
+  const lines = (await primary.admin.call("CLUSTER", "REPLICAS", primary.id)) as string[];
+  const node = cluster.nodes.find(({ id }) => lines[0]?.startsWith(id));
+  if (node === undefined) throw new Error("The primary has no replica");
+  return node;
+}
+
+describe.each([
+  ["the primary is killed", true, (key: string): Promise<{ took: number }> => cluster.killPrimaryOf(key)],
+  ["CLUSTER FAILOVER", false, manualFailover],
+] as const)("%s", (_, kills, failOver) => {
+  it("while the lock is held and waited for: both keep what they have, and messages come again", async ({
+    annotate,
+  }) => {
+    const { lock, holder } = duet;
+    const { held, waiting } = await duet.begin(await cluster.adminOf(lock.keys.lock));
+    const { took } = await failOver(lock.keys.lock);
+    expect([held.held, held.signal.aborted]).toEqual([true, false]);
+    await held.extend(40_000);
+    expect(await lock.holder()).toContain(holder.locks.id);
+    const [, unlocking] = await timed(held.unlock());
+    const [next, waited] = await timed(waiting);
+    await annotate(
+      `failover ${Math.round(took)} ms; unlock ${unlocking} ms, the waiter has it ${waited} ms later`,
+    );
+    expect(next.token).toBeGreaterThan(held.token);
+    await next.unlock();
+    await duet.expectMessages();
+  }, 60_000);
+
+  it("and the lock is given back meanwhile: unlock() ends one way or the other, the waiter has it", async ({
+    annotate,
+  }) => {
+    const { lock } = duet;
+    const { held, waiting } = await duet.begin(await cluster.adminOf(lock.keys.lock));
+    const old = await cluster.primaryOf(lock.keys.lock);
+    const failed = failOver(lock.keys.lock);
+    await until(() => old.server.state === "ended" || !kills, { what: "the primary to die" });
+    const [outcome, took] = await timed(held.unlock().catch((error: unknown) => error));
+    const [next, waited] = await timed(waiting);
+    await annotate(`unlock() ${took} ms (${outcome}), the waiter has it ${waited} ms later`);
+    if (outcome !== undefined)
+      expect(outcome).toMatchObject({ code: expect.stringMatching(/^LOCK_(UNAVAILABLE|LOST)$/) });
+    expect([next.held, next.token > held.token]).toEqual([true, true]);
+    await failed;
+    await next.unlock();
+    await duet.expectMessages();
+  }, 60_000);
+});
+
+describe("CLUSTERDOWN", () => {
+  it("calls fail typed; what is held stays held, the waiter keeps his place, and all goes on", async ({
+    annotate,
+  }) => {
+    const { lock, holder, waiter } = duet;
+    const { held, waiting } = await duet.begin();
+    const { primary, replica } = await elsewhere(lock.keys.lock);
+    for (const { server } of [primary, replica]) server.suspend(); // some slots have nobody
+    const { admin } = await cluster.primaryOf(lock.keys.lock);
+    const said = (): Promise<string> => admin.get(lock.keys.lock).then(String, (error) => error.message);
+    await until(async () => (await said()).startsWith("CLUSTERDOWN"), { what: "the others to miss them" });
+    const [error, took] = await timed(
+      waiter.locks
+        .lock(lock.name)
+        .inspect()
+        .catch((reason: unknown) => reason),
+    );
+    await annotate(`${took} ms until "${error}"`);
+    expect(error).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    await expect(holder.locks.lock(freshName()).tryLock()).rejects.toMatchObject({
+      code: "LOCK_UNAVAILABLE",
+    });
+    expect([held.held, held.signal.aborted]).toEqual([true, false]);
+    await cluster.restore();
+    await held.unlock();
+    const [next, waited] = await timed(waiting);
+    await annotate(`the waiter has it ${waited} ms after the unlock`);
+    expect(next.token).toBeGreaterThan(held.token);
+    await next.unlock();
+    await duet.expectMessages();
+  }, 60_000);
+
+  /** A primary, with its replica, that does not own this key. */
+  async function elsewhere(key: string): Promise<{ primary: ClusterNode; replica: ClusterNode }> {
+    const owner = await cluster.primaryOf(key);
+    const [primary] = (await cluster.primaries()).filter((node) => node !== owner);
+    if (primary === undefined) throw new Error("There is one primary only");
+    return { primary, replica: await replicaOf(primary) };
+  }
+});
+
+describe("ioredis sends again, 100 ms later and behind what was sent since", () => {
+  it.each(["release", "acquire"] as const)(
+    "%s: later holds of the same client are not touched",
+    async (script) => {
+      const { lock } = duet;
+      const proxied = await throughProxies(cluster);
+      const near = await Duet.of(() => proxied.connect(), { isCluster: true });
+      const mine = near.holder.locks.lock(lock.name);
+      await (await mine.lock()).unlock(); // the node knows the scripts
+      const proxy = proxied.proxyOf((await cluster.primaryOf(lock.keys.lock)).server);
+      for (let round = 0; round < 3; round++) {
+        const dropped = proxy.dropReply(runs(script));
+        const first = mine.lock();
+        if (script === "acquire") await dropped;
+        const unlocked = (await first).unlock().catch((error: unknown) => error);
+        const second = await mine.lock(); // it may overtake the copy
+        await dropped;
+        // Overtaken, the copy cannot tell what has become of the first hold: that is said, and nothing is done.
+        const outcome = await unlocked;
+        if (outcome !== undefined) expect(outcome).toMatchObject({ code: "LOCK_LOST", reason: "unknown" });
+        expect([second.held, (await mine.inspect()).token]).toEqual([true, second.token]);
+        await second.unlock();
+        expect(await mine.isLocked()).toBe(false);
+      }
+      await lock.gone();
+      await near.end();
+      await proxied.stop();
+    },
+    60_000,
+  );
+});
