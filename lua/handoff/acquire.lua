@@ -17,12 +17,13 @@
 -- INVARIANTS  A free lock goes to the first live waiter before it goes to the caller. "Mine already" raises the TTL to
 --         the full lease (R2), because the caller will count on it. Writes for the caller itself start with one that
 --         a full Redis refuses, so that it fails with nothing done.
+-- MODEL  `acquire` in proof/server.pml
 
 -- @include shared
 -- @include rights
 
 local hold, entry = ARGV[1], ARGV[3]
-local mode, lease, patience, notAfter, unlooked = string.match(ARGV[2], "^(%a+) (%d+) (%d+) (%d+) (.*)$")
+local mode, lease, patience, notAfter, unlooked = string.match(ARGV[2], "^(%a+) (%d+) (%d+) (%d+) ?(.*)$")
 local passes, channel = string.match(entry, "^%d+ (%d+) [01] (.*)$")
 
 local missing = unlooked ~= "" and missingRight(unlooked)

@@ -4,6 +4,7 @@
 -- ARGV  none
 -- RETURNS { 1 = somebody held it }
 -- INVARIANTS  Starts a new chain (`since`): to the old holder his release is "gone" or "taken", never "released".
+-- MODEL  `forceRelease` in proof/server.pml
 
 -- @include shared
 

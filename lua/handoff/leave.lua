@@ -4,6 +4,7 @@
 -- ARGV  1 hold
 -- RETURNS { "left", 1 = it was the owner }
 -- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never used again (R1).
+-- MODEL  `leave` in proof/server.pml
 
 -- @include shared
 

@@ -5,6 +5,7 @@
 -- RETURNS { "released" | "gone" | "taken", last token of the clock (0 when it was not needed) }
 -- INVARIANTS  A second copy answers what the first did ("released") as long as the chain of hand-overs is unbroken;
 --         it never touches a later hold.
+-- MODEL  `release` in proof/server.pml
 
 -- @include shared
 

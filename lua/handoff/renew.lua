@@ -4,6 +4,7 @@
 -- ARGV  for each lock: hold, ttl ms
 -- RETURNS for each lock: "renewed" | "gone" | "taken", ttl ms (0 unless renewed)
 -- INVARIANTS  Never shortens a TTL (R2), so a copy that comes after an extension does no harm.
+-- MODEL  `renew` in proof/server.pml
 
 local answers = {}
 for i, lockKey in ipairs(KEYS) do

@@ -1,4 +1,5 @@
--- Included by the scripts of the hand-off protocol that may change the holder. docs/protocol.md tells the whole.
+-- Included by the scripts of the hand-off protocol that may change the holder. docs/protocol.md tells the whole;
+-- proof/server.pml has the same functions: take, raise, enqueue, grantNext, handOver, whatBecame.
 --
 -- lock     string "<hold> <token> <since> <channel>", expires with the hold
 --          since = token of the first hold of the unbroken chain of releases, yields and leaves

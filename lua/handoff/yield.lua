@@ -8,6 +8,7 @@
 -- INVARIANTS  A copy that comes late finds the old hold ended and queues nothing. The new hold is queued before
 --         anybody is granted, so the queue is the only place that says who is next. The ZREM is the write that a full
 --         Redis does not refuse (R5).
+-- MODEL  `yield_` in proof/server.pml
 
 -- @include shared
 

@@ -163,6 +163,8 @@ export class Tenure {
         throw new LockUnavailableError(this.name, "its lease was not extended", error);
       });
     const answer = answers[0] ?? { is: "gone", ttl: 0 };
+    // A lease whose deadline has passed is not revived, as in Watchdog.
+    this.expire();
     this.#settle(answer.is);
     this.hold.renewed(sent, answer.ttl);
     if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);

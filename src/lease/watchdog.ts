@@ -126,6 +126,8 @@ export class Watchdog {
     const { tenure } = watched;
     // Released, passed on or lost while the renewal was under way: its answer is for a tenure of the past.
     if (!this.#watched.has(tenure)) return;
+    // A lease whose deadline has passed is not revived: the answer may be for a later grant of the same hold.
+    if (!tenure.expire()) return;
     if (answer.is !== "renewed") {
       tenure.lose(answer.is);
       return;

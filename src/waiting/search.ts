@@ -84,12 +84,12 @@ export class Search {
     this.#to({ at: "asking", hold });
     health.sending();
     kind.attempt(hold, this.#place.ask(isQueueing ? "queue" : "try", head)).then(
-      (answer) => this.#asked(hold, wakes, answer),
+      (answer) => this.#asked(hold, head.terms.lease, wakes, answer),
       (error: unknown) => this.#failed(hold, head.terms.lease, error),
     );
   }
 
-  #asked(hold: Hold, wakes: number, answer: AttemptAnswer): void {
+  #asked(hold: Hold, lease: number, wakes: number, answer: AttemptAnswer): void {
     this.#place.health.answered();
     // RACE 4: granted by message before this reply was read. The grant counts, and the hold has its own end.
     if (this.#state.at !== "asking" || this.#state.hold !== hold) return;
@@ -97,8 +97,9 @@ export class Search {
     if (answer.is === "owner") this.#own(hold, answer, true);
     else if (answer.is === "held") this.busy(hold, answer.ttl, answer.position, wakes);
     else {
-      // Stale: older than its notAfter when Redis ran it. The server's clock is known now.
-      this.#place.forget(hold);
+      // Stale: older than its notAfter when Redis ran it. The server's clock is known now. A first copy of the command may
+      // have been in time, and owns the lock.
+      this.#place.withdraw(hold, lease);
       this.start();
     }
   }

@@ -1,0 +1,344 @@
+/* A turn: src/waiting/turn.ts and search.ts, with the deadline of src/lease/validity.ts. `t` is the turn, `k` its client. */
+
+#define EXPLICIT(t) ((t) == 0)   /* an explicit lease; the others have the watchdog */
+#define WAITS(t) (st[t] == ASKING || st[t] == SUBSCRIBING || st[t] == PARKED || st[t] == RETRYING || st[t] == CLAIMING || st[t] == YIELDING)
+#define ALIVE(k) (st[FIRST(k)] != DEAD)
+#ifdef FAIR
+#define FIRST(k) ((k) == 0 -> 0 : (k) + 1)
+#else
+#define FIRST(k) (k)
+#endif
+#define ROOM (to[k].n <= K - 3)
+#ifdef PLAIN
+#define MAY_FAIL(k) ((k) == 0)
+#else
+#define MAY_FAIL(k) true
+#endif
+#define FAULT (MAY_FAIL(k) && faults > 0 && !calm && ALIVE(k))
+#define MAY_READ (to[k].ran > 0 && !frozen[k])
+#if defined(FLAW_NO_RECHECK)
+#define IS_DUE(t) false
+#elif defined(CALM)
+#define IS_DUE(t) (!calm || due[t] == 0)
+#elif defined(URGENT)
+#define IS_DUE(t) (due[t] == 0)
+#else
+#define IS_DUE(t) true
+#endif
+
+hidden byte then, fresh, used, rem, enough;
+#define NOTHING 0
+#define SEEK 1
+#define FOUND 2
+
+#ifdef FAIR
+/* Of several parked places of one client only the first one looks, and keeps the places of all. */
+#define isFirst(t) ((t) > 1 || st[1 - (t)] != PARKED || first == (t))
+byte first;
+#else
+#define isFirst(t) true
+#endif
+
+inline mark(id) { if :: id != 0 && TURN(id) == t -> used = used | (1 << ((id) & 7)) :: else fi }
+
+/* R1: an id that nothing refers to any more. */
+inline newHold() {
+#ifdef FLAW_HOLD_REUSED
+  fresh = t * 8 + 1
+#else
+  used = 1;
+  mark(own); mark(h[t]); mark(revoked); mark(copied);
+#ifdef TOKENS
+  mark(released[t]);
+#endif
+  x = 0; do :: x < qn -> mark(q[x]); x++ :: else -> break od;
+  x = 0; do :: x < to[k].n -> mark(to[k].c[x].hold); mark(to[k].c[x].other); x++ :: else -> break od;
+  x = 0; do :: x < heard[k].n -> mark(heard[k].m[x].hold); x++ :: else -> break od;
+  mark(kept.hold); mark(kept.other);
+  fresh = 1;
+  do :: fresh < 8 && (used & (1 << fresh)) -> fresh++ :: else -> break od;
+  assert(fresh < 8);
+  fresh = t * 8 + fresh
+#endif
+}
+
+inline fresh_(state) {
+  disown();
+  h[t] = fresh; st[t] = state; lag[t] = UNKNOWN; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; busy[t] = false
+}
+
+/* Nothing of ours is wanted in Redis. */
+inline rest() {
+  unpark(); disown();
+  st[t] = IDLE; h[t] = 0; lag[t] = 0; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; nobody[t] = false; busy[t] = false;
+#if defined(CALM) || defined(URGENT)
+  due[t] = 0; waited[t] = 0
+#endif
+}
+
+inline park() {
+  st[t] = PARKED; busy[t] = false;
+#ifdef FAIR
+  if :: t < 2 && st[1 - t] == PARKED -> first = 1 - t :: else fi;
+#endif
+#ifdef CALM
+  due[t] = (calm -> RECHECK : 0)
+#endif
+#ifdef URGENT
+  due[t] = RECHECK
+#endif
+}
+
+inline unpark() {
+#ifdef FAIR
+  if
+  :: t < 2 && st[t] == PARKED && st[1 - t] == PARKED ->
+#if defined(CALM) || defined(URGENT)
+     if :: first == t -> due[1 - t] = RECHECK :: else fi;
+#endif
+     first = 0
+  :: else
+  fi
+#else
+  skip
+#endif
+}
+
+/* Asks for the first caller with a new hold. */
+inline start() {
+  unpark();
+  newHold();
+  fresh_(ASKING);
+#if defined(CALM) || defined(URGENT)
+  due[t] = 0;
+#endif
+#ifdef FLAW_QUEUES_UNHEARD
+  send(QUEUE, fresh, 0)
+#else
+  if :: sub[k] -> send(QUEUE, fresh, 0) :: else -> send(TRY, fresh, 0) fi
+#endif
+}
+
+/* Subscribing, or the pause after a failure. */
+inline pause(state) {
+  unpark(); disown();
+  h[t] = 0; st[t] = state; lag[t] = 0; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; busy[t] = false
+}
+
+inline give() {
+  unpark(); disown();
+  printf("turn %d holds the lock by hold %d for %d\n", t, h[t], dl[t]);
+  st[t] = HOLDING; busy[t] = false; lag[t] = 0; sage[t] = 0;
+#if defined(CALM) || defined(URGENT)
+  waited[t] = 0; due[t] = 0;
+#endif
+  checkToken()
+}
+
+inline claim() { unpark(); disown(); st[t] = CLAIMING; busy[t] = false; lag[t] = 0; sage[t] = 0; send(CLAIM, h[t], 0) }
+
+/* What follows from what was read: `then`, and how much must be left for handing it out without a claim. */
+inline follow() {
+  if
+  :: then == FOUND && (nobody[t] || dl[t] == 0) -> send(LEAVE, h[t], 0); then = SEEK
+  :: then == FOUND && !nobody[t] && dl[t] >= enough -> give()
+  :: then == FOUND && !nobody[t] && dl[t] > 0 && dl[t] < enough -> claim()
+  :: else
+  fi;
+  if
+  :: then == SEEK && nobody[t] -> rest()
+  :: then == SEEK && !nobody[t] -> start()
+  :: else
+  fi
+}
+
+/* R3: the outcome of (ck, ch, co) is unknown. The turn is not always that of the process that runs this. */
+inline failed() {
+  t = TURN(ch);
+  if
+  :: ck == LEAVE -> send(LEAVE, ch, 0)
+  :: ck == RELEASE -> undo(ch)
+  :: ck == YIELD -> undo(co)
+  :: ck == AGAIN && st[t] == PARKED && h[t] == ch -> busy[t] = false
+  :: ck == RENEW && st[t] == HOLDING && h[t] == ch -> busy[t] = false
+  :: else
+  fi;
+  if
+  :: ((ck == TRY || ck == QUEUE) && st[t] == ASKING || ck == YIELD && st[t] == YIELDING || ck == CLAIM && st[t] == CLAIMING) && h[t] == ch ->
+     undo(ch);
+     if :: nobody[t] -> rest() :: else -> pause(RETRYING) fi
+  :: else
+  fi
+}
+
+inline undo(id) {
+#ifdef FLAW_NO_LEAVE
+  skip
+#else
+  send(LEAVE, id, 0)
+#endif
+}
+
+/* A duplicate of the subscriber is made when the self-test says that it is deaf. */
+inline selfTest() {
+#ifndef FLAW_NO_DEAF_RULE
+  if :: deaf[k] -> deaf[k] = false; subscribe() :: else fi
+#else
+  skip
+#endif
+}
+
+inline minus(from, less) { rem = (from > less -> from - less : 0) }
+
+inline readReply() {
+  ck = to[k].c[0].kind; ch = to[k].c[0].hold; co = to[k].c[0].other; ct = to[k].c[0].token;
+  ca = to[k].c[0].age; cr = to[k].c[0].res; cd = to[k].c[0].d;
+  drop(0);
+  printf("turn %d reads the answer to %d of hold %d: %d\n", t, ck, ch, cr);
+  then = NOTHING; enough = (LEASE + 1) / 2;
+  if
+  :: st[t] == DEAD
+  :: st[t] != DEAD && cr == ERROR -> failed()
+  :: else ->
+     if
+     :: (ck == TRY || ck == QUEUE) && st[t] == ASKING && h[t] == ch || ck == YIELD && st[t] == YIELDING && h[t] == ch ->
+        if
+        :: cr == OWNER || cr == MINE -> minus(cd, ca); dl[t] = rem; token[t] = ct; then = FOUND
+        :: cr == HELD && ck == TRY ->
+           if :: nobody[t] || sub[k] -> then = SEEK :: else -> pause(SUBSCRIBING) fi
+        :: cr == HELD && ck != TRY && nobody[t] -> send(LEAVE, ch, 0); then = SEEK
+        :: cr == HELD && ck != TRY && !nobody[t] -> park(); lag[t] = cd; sage[t] = 0
+        :: cr == STALE ->
+#ifndef FLAW_STALE_FORGOTTEN
+           send(LEAVE, ch, 0);
+#endif
+           then = SEEK
+        :: else -> then = SEEK
+        fi
+     :: ck == AGAIN && st[t] == PARKED && h[t] == ch ->
+        busy[t] = false;
+#ifdef CALM
+        due[t] = (calm -> RECHECK : 0);
+#endif
+#ifdef URGENT
+        due[t] = RECHECK;
+#endif
+        if
+        :: cr == OWNER || cr == MINE ->
+           if :: cr == MINE -> selfTest() :: else fi;
+           minus(cd, ca); dl[t] = rem; token[t] = ct; then = FOUND
+        :: cr == HELD -> lag[t] = cd; sage[t] = 0
+        :: cr == GONE -> selfTest(); then = SEEK
+        :: else ->
+#if defined(CALM) || defined(URGENT)
+           due[t] = 0
+#endif
+           skip
+        fi
+     :: ck == CLAIM && st[t] == CLAIMING && h[t] == ch ->
+        if
+        /* Answered after the deadline of the grant: the hold may own the lock by a later one. */
+#ifdef FLAW_CLAIM_AFTER_DEADLINE
+        :: cr == RENEWED ->
+#else
+        :: cr == RENEWED && dl[t] > 0 ->
+#endif
+           minus(cd, ca);
+           if :: rem > dl[t] -> dl[t] = rem :: else fi;
+           /* Its caller has gone, or the answer took longer than the lease. */
+           if :: nobody[t] || dl[t] == 0 -> then = FOUND :: else -> give() fi
+        :: else ->
+#ifndef FLAW_CLAIM_FORGOTTEN
+           send(LEAVE, ch, 0);
+#endif
+           then = SEEK
+        fi
+     :: (ck == RENEW || ck == EXTEND) && st[t] == HOLDING && h[t] == ch ->
+        if :: ck == RENEW -> busy[t] = false :: else fi;
+        if
+#ifdef FLAW_LATE_RENEWAL_COUNTS
+        :: cr == RENEWED ->
+#else
+        :: cr == RENEWED && dl[t] > 0 ->
+#endif
+           minus(cd, ca); if :: rem > dl[t] -> dl[t] = rem :: else fi
+        :: else -> lost()
+        fi
+     :: else
+     fi
+  fi;
+  follow()
+}
+
+inline readMessage() {
+  ch = heard[k].m[0].hold; ca = heard[k].m[0].age; ct = heard[k].m[0].token;
+  unhear();
+  printf("turn %d reads the grant of hold %d\n", t, ch);
+  then = NOTHING;
+  enough = (EXPLICIT(t) -> LEASE : 1);
+  if
+  :: st[t] == DEAD
+  :: (st[t] == ASKING || st[t] == PARKED || st[t] == YIELDING) && h[t] == ch ->
+     /* deadline = t + (S_g - S) + TTL, never later than now + TTL; ca counts from BACK */
+     if
+     :: lag[t] == UNKNOWN -> minus(WINDOW, sage[t])
+     :: else -> minus(WINDOW + BACK, ca + lag[t])
+     fi;
+#ifdef FLAW_DEADLINE_FROM_RECEIPT
+     rem = WINDOW;
+#endif
+     dl[t] = (rem > WINDOW -> WINDOW : rem);
+     token[t] = ct;
+     then = FOUND
+  :: (st[t] == CLAIMING || st[t] == HOLDING) && h[t] == ch
+  :: else ->
+     send(LEAVE, ch, 0)
+  fi;
+  follow()
+}
+
+inline lookAgain() {
+  busy[t] = true;
+#ifdef FLAW_T_MOVED
+  lag[t] = UNKNOWN; sage[t] = 0;
+#endif
+#ifdef FAIR
+  if :: t < 2 && st[1 - t] == PARKED -> x = h[1 - t]; send(AGAIN, h[t], x) :: else -> send(AGAIN, h[t], 0) fi
+#else
+  send(AGAIN, h[t], 0)
+#endif
+}
+
+/* The deadline has passed, or Redis says so. */
+inline lost() {
+  printf("turn %d has lost hold %d\n", t, h[t]);
+  send(LEAVE, h[t], 0);
+  rest()
+}
+
+inline unlock() { printf("turn %d unlocks hold %d\n", t, h[t]); send(RELEASE, h[t], 0); rest() }
+
+inline pass() {
+  todo[t]--; passes[t]++;
+  printf("turn %d passes hold %d on\n", t, h[t]);
+  if :: EXPLICIT(t) && dl[t] < LEASE -> claim() :: else -> give() fi
+}
+
+inline yield() {
+  todo[t]--;
+  x = h[t]; co = x;
+  newHold();
+  printf("turn %d yields hold %d for %d\n", t, co, fresh);
+  send(YIELD, fresh, co);
+  fresh_(YIELDING)
+}
+
+/* The last caller leaves. */
+inline abandon() {
+  printf("turn %d: its last caller leaves\n", t);
+  if
+  :: st[t] == PARKED -> send(LEAVE, h[t], 0); rest()
+  :: st[t] == SUBSCRIBING || st[t] == RETRYING -> rest()
+  :: else -> nobody[t] = true
+  fi
+}
