@@ -122,4 +122,69 @@ describe("a holder", () => {
     expect(await here.locks.lock(name).tryLock()).toBeNull();
     await actor.end();
   }, 30_000);
+
+  it("stopped for several leases, the watchdog's: it goes on as one that has lost, and harms nobody", async () => {
+    const name = freshName();
+    const actor = await Actor.start({ url: testUrl(), client: { leaseTime: 600 } });
+    const granted = await actor.call("acquire", "lock", name, 0);
+    if (!granted) throw new Error("not acquired");
+    await actor.call("watchStop", granted.handle);
+    const lock = here.locks.lock(name);
+    const waiting = lock.lock();
+    await queued(name, 1);
+    actor.kill("SIGSTOP");
+    const [lease, waited] = await timed(waiting);
+    expect(waited).toBeLessThan(3 * (600 + 1_875));
+    const since = performance.now();
+    await until(() => performance.now() > since + 3 * 600, { what: "several leases to go by" });
+    actor.kill("SIGCONT");
+    const report = await until(() => actor.call("stopReport", granted.handle), { what: "the report" });
+    expect(report).toEqual({ heldAfterStop: false, abortedSoon: true });
+    await expect(actor.call("unlock", granted.handle)).rejects.toMatchObject({ reason: "expired" });
+    expect([lease.held, (await lock.inspect()).token]).toEqual([true, lease.token]); // its late renewals did nothing
+    await lease.unlock();
+    const again = await actor.call("acquire", "lock", name, 0);
+    expect(again?.token).toBeGreaterThan(lease.token);
+    await actor.end();
+  }, 30_000);
+
+  it("that blocks its event loop for longer than its lease has lost it in the next statement", async () => {
+    const name = freshName();
+    const actor = await Actor.start({ url: testUrl(), client: { leaseTime: 600 } });
+    const granted = await actor.call("acquire", "lock", name, 0);
+    if (!granted) throw new Error("not acquired");
+    await actor.call("watchStop", granted.handle);
+    const waiting = here.locks.lock(name).lock();
+    await queued(name, 1);
+    const blocked = actor.call("block", 3_000);
+    const lease = await waiting; // while the other one is blocked
+    expect(lease.token).toBeGreaterThan(granted.token);
+    await blocked;
+    const report = await until(() => actor.call("stopReport", granted.handle), { what: "the report" });
+    expect(report).toEqual({ heldAfterStop: false, abortedSoon: true });
+    expect([lease.held, (await here.locks.lock(name).inspect()).token]).toEqual([true, lease.token]);
+    await lease.unlock();
+    await actor.end();
+  }, 30_000);
+});
+
+describe("a waiter that stood still for longer than its place lasts", () => {
+  it("queues again when it goes on; a grant that it reads late is nobody's", async () => {
+    const name = freshName();
+    const held = await here.locks.lock(name).lock();
+    const actor = await Actor.start({ url: testUrl() });
+    const waiting = actor.call("acquire", "lock", name, 60_000);
+    await queued(name, 1);
+    actor.kill("SIGSTOP");
+    await until(async () => (await here.locks.lock(name).inspect()).waiters.length === 0, {
+      what: "its place to end",
+      timeout: 15_000,
+    });
+    actor.kill("SIGCONT");
+    await queued(name, 1);
+    await held.unlock();
+    const granted = await waiting;
+    expect(granted?.token).toBeGreaterThan(held.token);
+    await actor.end();
+  }, 30_000);
 });

@@ -99,7 +99,12 @@ describe("findRedis", () => {
     vi.stubEnv("HOLDFAST_NO_INSTALL", "1");
     expect(serverCommand()).toBeNull();
     const refusal = findRedis({ say: () => expect.unreachable("nothing may be installed") });
-    for (const way of ["REDIS_URL=redis://", "redis-server or valkey-server on the PATH", "apt-get"])
+    for (const way of [
+      "REDIS_URL=redis://",
+      "redis-server or valkey-server on the PATH",
+      "Docker",
+      "apt-get",
+    ])
       await expect(refusal).rejects.toThrow(way);
   });
 });

@@ -1,4 +1,5 @@
 import { findCommand, REDIS_COMMANDS, serverCommand } from "./redis/command.ts";
+import { redisInContainer } from "./redis/container.ts";
 import { installRedis, whyNotInstall } from "./redis/install.ts";
 import { launchServer } from "./redis/launch.ts";
 import type { RedisServer } from "./redis/server.ts";
@@ -12,11 +13,14 @@ export { serverCommand };
  *
  * 1. the environment variable `REDIS_URL`: that server is used as it is; `stop()` does nothing and `args` do not apply;
  * 2. a `redis-server` or `valkey-server` on the PATH, launched as in {@link launchServer};
- * 3. on Debian or Ubuntu, as root, the package redis-server through apt-get, without starting its service;
- *    `HOLDFAST_NO_INSTALL=1` turns this way off.
+ * 3. a container, if a Docker answers, as in {@link redisInContainer}; `TEST_REDIS_IMAGE` names another image than
+ *    redis:7-alpine;
+ * 4. on Debian or Ubuntu, as root, the package redis-server through apt-get, without starting its service.
+ *
+ * `HOLDFAST_NO_INSTALL=1` turns off the last two, which fetch what is not on this machine.
  *
  * @param options.args more arguments for a launched server, such as `["--maxmemory", "50mb"]`
- * @param options.say told in one line before anything is installed; writes to stderr when left out
+ * @param options.say told in one line before anything is fetched; writes to stderr when left out
  * @throws Error that names all these ways when none of them works, or says why the server did not start
  */
 export async function findRedis(
@@ -28,10 +32,20 @@ export async function findRedis(
   const launch = options.args ? { args: options.args } : {};
   if (serverCommand() !== null) return launchServer(launch);
 
-  const obstacle = whyNotInstall();
-  if (obstacle !== null) throw new Error(`${NO_REDIS}\n(Not installed by itself: ${obstacle}.)`);
+  const say = options.say ?? ((line) => void process.stderr.write(`${line}\n`));
+  if (process.env.HOLDFAST_NO_INSTALL === "1")
+    throw new Error(`${NO_REDIS}\n(HOLDFAST_NO_INSTALL=1 is set.)`);
 
-  await installRedis(options.say ?? ((line) => void process.stderr.write(`${line}\n`)));
+  const contained = await redisInContainer({ ...launch, say }).catch((error: Error) => error);
+  if (!(contained instanceof Error)) return contained;
+
+  const obstacle = whyNotInstall();
+  if (obstacle !== null)
+    throw new Error(
+      `${NO_REDIS}\n(No container: ${contained.message}. Not installed by itself: ${obstacle}.)`,
+    );
+
+  await installRedis(say);
   // Debian installs into /usr/bin, which an unusual PATH may leave out.
   const command = serverCommand() ?? findCommand(REDIS_COMMANDS, "/usr/bin");
   if (command === null) throw new Error(`${NO_REDIS}\n(apt-get succeeded, but brought no redis-server.)`);
@@ -42,6 +56,7 @@ const NO_REDIS = [
   "No Redis found. Any one of these will do:",
   "  - set REDIS_URL to a running Redis, e.g. REDIS_URL=redis://127.0.0.1:6379",
   "  - put redis-server or valkey-server on the PATH; a private one is then started and stopped as needed",
+  "  - let Docker answer; without HOLDFAST_NO_INSTALL=1, a container of redis:7-alpine (or TEST_REDIS_IMAGE) is started",
   "  - on Debian or Ubuntu, as root and without HOLDFAST_NO_INSTALL=1, the package redis-server is installed with apt-get",
 ].join("\n");
 

@@ -38,7 +38,7 @@ export class Onlooker {
   /** Resolves when the next one has looked again. */
   async lookedAt(): Promise<void> {
     const before = await this.patience();
-    await until(async () => (await this.patience()) > before, { what: "a re-check" });
+    await until(async () => (await this.patience()) !== before, { what: "a re-check" });
   }
 
   /** Resolves when so many wait. */

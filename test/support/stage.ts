@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { handoffLua } from "../../src/scripts/lua.generated.ts";
+import { sharded } from "../../src/scripts/sharded.ts";
 import { type LocalServer, launchServer } from "../../tools/redis.ts";
 import { freshName, Parties, type Party } from "./fixture.ts";
 import { trackUnhandled, type UnhandledTracker } from "./leaks.ts";
@@ -104,12 +105,15 @@ export class Stage {
   }
 }
 
-/** Matches a run of this script; of an acquire in this mode only. Servers of a stage know all scripts: none is sent whole. */
+/**
+ * Matches a run of this script, as a server or a Cluster gets it; of an acquire in this mode only. Servers of a stage know
+ * all scripts: none is sent whole.
+ */
 export function runs(script: keyof typeof handoffLua, mode?: "try" | "queue" | "again"): Match {
-  const { sha } = handoffLua[script];
+  const shas = [handoffLua[script].sha, sharded(handoffLua[script]).sha];
   return (command) =>
     command[0] === "evalsha" &&
-    command[1] === sha &&
+    shas.includes(`${command[1]}`) &&
     (mode === undefined || command[8]?.startsWith(`${mode} `) === true);
 }
 

@@ -102,11 +102,11 @@ describe("a failover that loses the key", () => {
     await group.admin(primary).call("CLIENT", "KILL", "TYPE", "replica");
     const resource = new Resource();
     const held = await holder.locks.lock(lock.name).lock({ lease: 6_000, watchdog: true });
-    const waiting = waiter.locks.lock(lock.name).lock();
-    await lock.queued(1);
     expect(resource.write(held.token, "first")).toBe(true);
     const failed = group.killPrimary();
-    replica?.resume();
+    await until(() => primary.state === "ended", { what: "the primary to die" });
+    replica?.resume(); // soon enough to be taken for well
+    const waiting = waiter.locks.lock(lock.name).lock();
     const told = timed(new Promise<void>((at) => held.signal.addEventListener("abort", () => at())));
     const [next, waited] = await timed(waiting);
     const both = held.held;

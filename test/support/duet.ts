@@ -1,0 +1,82 @@
+import type { Redis } from "ioredis";
+import { expect } from "vitest";
+import type { Lease } from "../../src/index.ts";
+import { freshName, Parties, type Party } from "./fixture.ts";
+import { Onlooker } from "./onlooker.ts";
+import { timed } from "./stage.ts";
+import type { Connection } from "./topologies/connection.ts";
+import { until } from "./until.ts";
+
+interface DuetOptions {
+  isCluster?: boolean;
+  /** Of both clients. */
+  leaseTime?: number;
+}
+
+/** Two clients at one lock of a topology: one holds it, the other waits. What becomes of that in a failover is the test's. */
+export class Duet {
+  readonly holder: Party;
+  readonly waiter: Party;
+  readonly lock: Onlooker;
+  /** What the clients report: renewals that failed. */
+  readonly errors: Error[] = [];
+  readonly #parties: Parties;
+
+  private constructor(parties: Parties, holder: Party, waiter: Party, lock: Onlooker) {
+    this.#parties = parties;
+    this.holder = holder;
+    this.waiter = waiter;
+    this.lock = lock;
+    for (const { locks } of [holder, waiter]) locks.on("error", (error) => this.errors.push(error));
+  }
+
+  static async of(
+    connect: () => Connection,
+    { isCluster = false, leaseTime = 30_000 }: DuetOptions = {},
+  ): Promise<Duet> {
+    const parties = new Parties();
+    const [holder, waiter] = [
+      await parties.join({ connect, client: { leaseTime } }),
+      await parties.join({ connect, client: { leaseTime } }),
+    ];
+    return new Duet(parties, holder, waiter, new Onlooker(waiter.redis, freshName(), isCluster));
+  }
+
+  /** Held by one, waited for by the other; with a connection to their primary: and known to its replica. */
+  async begin(primary?: Redis): Promise<{ held: Lease; waiting: Promise<Lease> }> {
+    const { holder, waiter, lock } = this;
+    const held = await holder.locks.lock(lock.name).lock();
+    const waiting = waiter.locks.lock(lock.name).lock();
+    await lock.queued(1);
+    if (primary) await inStep(primary, `${lock.keys.lock}:written`);
+    return { held, waiting };
+  }
+
+  /** The lock goes to and fro, every time by message, and nothing is left. */
+  async expectMessages(): Promise<void> {
+    const { lock } = this;
+    for (const [one, other] of [
+      [this.holder, this.waiter],
+      [this.waiter, this.holder],
+    ] as const) {
+      const held = await one.locks.lock(lock.name).lock();
+      const waiting = other.locks.lock(lock.name).lock();
+      await lock.queued(1);
+      await held.unlock();
+      const [lease, waited] = await timed(waiting);
+      expect(waited).toBeLessThan(350); // a re-check would be 1.1 s away at the least
+      await lease.unlock();
+    }
+    await lock.gone();
+  }
+
+  end(): Promise<void> {
+    return this.#parties.close();
+  }
+}
+
+/** WAIT proves something for a connection that has written. */
+async function inStep(primary: Redis, key: string): Promise<void> {
+  await primary.set(key, "1", "PX", 1_000);
+  await until(async () => (await primary.wait(1, 1_000)) >= 1, { what: "a replica in step" });
+}
