@@ -1,9 +1,13 @@
 import { defineConfig } from "vitest/config";
 
+const FAULTS = ["test/faults-*.test.ts", "test/support*.test.ts", "test/topologies*.test.ts"];
+
 export default defineConfig({
   test: {
     projects: [
-      { extends: true, test: { name: "default", include: ["test/*.test.ts"] } },
+      { extends: true, test: { name: "default", include: ["test/*.test.ts"], exclude: FAULTS } },
+      // Whatever can go wrong, and the tools that make it go wrong.
+      { extends: true, test: { name: "faults", include: FAULTS } },
       // The contract of every lock kind on every topology: minutes.
       { extends: true, test: { name: "topologies", include: ["test/topologies/*.test.ts"] } },
       { extends: true, test: { name: "chaos", include: ["test/chaos/**/*.test.ts"] } },

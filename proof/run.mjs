@@ -84,7 +84,7 @@ const HOLD = [
   [
     "waiting, any one fault: a lease",
     `${three} -DURGENT -DBOUND=3 ${can(...FAULTS, "FREEZE")}`,
-    `${three} -DURGENT -DBOUND=3 ${can(...FAULTS, "FREEZE")}`,
+    `${three} -DROUNDS=1 -DURGENT -DBOUND=3 ${can(...FAULTS, "FREEZE")}`,
   ],
   [
     "waiting, fair: a lease and a window",
@@ -134,7 +134,7 @@ function prepare() {
             ? null
             : "there is no apt-get on the PATH";
   if (why) {
-    console.log(`proof: skipped, ${missing.join(" and ")} not found and not installed: ${why}`);
+    console.log(`proof: skipped, ${missing.join(", ")} not found and not installed: ${why}`);
     return false;
   }
   console.log(`proof: installing Debian's ${missing.join(", ")} (HOLDFAST_NO_INSTALL=1 prevents it) ...`);

@@ -73,7 +73,8 @@ describe("the server's clock jumps an hour forward", () => {
     clock.jump(HOUR);
     proxy.record();
     const lease = await near.locks.lock(lock.name).lock();
-    expect(proxy.commands.length).toBe(2);
+    // Stale; that hold is left, because a first copy might have been in time; again.
+    expect(proxy.commands.length).toBe(3);
     await lease.unlock();
     await lock.gone();
   });
