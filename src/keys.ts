@@ -69,7 +69,7 @@ export class Keys {
   /** Redisson braces names by a rule that gives some, `a}b` for one, keys in different slots: it cannot unlock them. */
   fitsRedisson(name: string): boolean {
     const key = slotOf(this.prefix + name);
-    const latch = slotOf(this.prefix + redissonLatch(name, ""));
+    const latch = slotOf(this.prefix + this.redissonLatch(name, ""));
     return !this.#isCluster || (key === latch && key === slotOf(this.redissonChannel(name)));
   }
 
@@ -77,13 +77,13 @@ export class Keys {
   redissonChannel(name: string): string {
     return redissonHelper("redisson_lock__channel", this.prefix + name);
   }
+
+  /** Redisson's unlock latch of one request, which nobody else reads. The prefix in its tag takes it to the lock's slot. */
+  redissonLatch(name: string, requestId: string): string {
+    return `${redissonHelper("redisson_unlock_latch", this.prefix + name)}:${requestId}`;
+  }
 }
 
 /** Redisson's rule for helper keys: the name is braced unless it contains a brace already. */
 const redissonHelper = (prefix: string, name: string): string =>
   name.includes("{") ? `${prefix}:${name}` : `${prefix}:{${name}}`;
-
-/** Redisson's unlock latch of one request. */
-export function redissonLatch(name: string, requestId: string): string {
-  return `${redissonHelper("redisson_unlock_latch", name)}:${requestId}`;
-}

@@ -44,6 +44,10 @@ describe("hash slots", () => {
     expect(new Keys("", false).fitsRedisson(name)).toBe(true);
   });
 
+  it.each(["", "app:", "{app}:"])("Redisson's keys behind prefix '%s' have one", (prefix) => {
+    expect(new Keys(prefix, true).fitsRedisson("order:42")).toBe(true);
+  });
+
   it.each(["a", "{a}b", "x{a}"])("Redisson's keys of '%s' have one", (name) =>
     expect(new Keys("", true).fitsRedisson(name)).toBe(true),
   );

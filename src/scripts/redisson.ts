@@ -1,4 +1,3 @@
-import { redissonLatch } from "../keys.ts";
 import { newRequestId } from "../random.ts";
 import {
   type AttemptAnswer,
@@ -39,12 +38,17 @@ export class RedissonScripts {
     const { isKnown } = this.#rights;
     const args = [owner, lease, this.#commands.notAfter(clock), isKnown ? "" : channel];
     const decode = this.#rights.learning(this.#commands.timed(clock, decodeAttempt));
-    return this.#commands.run(lua.acquire, isKnown ? [name] : [name, redissonLatch(name, "0")], args, decode);
+    return this.#commands.run(
+      lua.acquire,
+      isKnown ? [name] : [name, this.#commands.keys.redissonLatch(name, "0")],
+      args,
+      decode,
+    );
   }
 
   /** Ends the hold whatever its count is, and wakes the waiters. */
   async release(name: string, owner: string, channel: string): Promise<ReleaseAnswer> {
-    const latch = redissonLatch(name, newRequestId());
+    const latch = this.#commands.keys.redissonLatch(name, newRequestId());
     const args = [owner, channel, LATCH_TTL];
     const answer = await this.#commands.run(lua.release, [name, latch], args, decodeRelease);
     // The latch has done its work. Nobody waits for its end, and it expires by itself when this fails.
