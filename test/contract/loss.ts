@@ -126,7 +126,8 @@ export function loss(subject: Subject): void {
       const next = mine.lock({ wait: 10_000 });
       if (subject.kind === "fairLock") await subject.untilWaiting(name, 1); // the others wait in memory
       await deleteKey(name);
-      expect(await lossOf(lease.signal)).toBe("gone");
+      // Who is queued may look before the holder renews.
+      expect(["gone", "taken"]).toContain(await lossOf(lease.signal));
       const own = await next;
       expect([own.held, await theirs.tryLock()]).toEqual([true, null]);
       await own.unlock();
