@@ -51,6 +51,12 @@ export interface ClusterLike extends Connection {
   duplicate(overrideStartupNodes?: never[], overrideOptions?: object): ClusterLike;
 }
 
+/** The socket of a connection that was opened here must not keep a finished program running. Each reconnect makes a new one. */
+export function unref(connection: SubscriberLike): void {
+  const { stream } = connection as { stream?: { unref?(): void } };
+  stream?.unref?.();
+}
+
 export function isCluster(redis: RedisLike | ClusterLike): redis is ClusterLike {
   return "isCluster" in redis && redis.isCluster === true;
 }

@@ -46,7 +46,7 @@ export class Commands {
   #over = false;
   #epoch = 0;
   /** The server's time as last told, by the clock key: in Cluster the servers are several. */
-  readonly #servers = new Map<string, { micros: number; at: number }>();
+  readonly #servers = new Map<string, { readonly micros: number; readonly at: number }>();
 
   /** Called when the connection is there again after it was lost. */
   onReconnect: () => void = () => {};
@@ -138,12 +138,7 @@ export class Commands {
   timed<T extends object>(clock: string, decode: (reply: unknown) => T): (reply: unknown) => T {
     return (reply) => {
       const answer: T & { readonly at?: number } = decode(reply);
-      if (answer.at === undefined) return answer;
-      const server = this.#servers.get(clock);
-      if (server) {
-        server.micros = answer.at;
-        server.at = performance.now();
-      } else this.#servers.set(clock, { micros: answer.at, at: performance.now() });
+      if (answer.at !== undefined) this.#servers.set(clock, { micros: answer.at, at: performance.now() });
       return answer;
     };
   }

@@ -2,7 +2,7 @@ import pTimeout from "p-timeout";
 import { ownerOf } from "../cluster/nodes.ts";
 import { slotOf } from "../cluster/slots.ts";
 import { NotReplicatedError } from "../errors.ts";
-import { type ClusterLike, isCluster, type RedisLike, type SubscriberLike } from "../redis-like.ts";
+import { type ClusterLike, isCluster, type RedisLike, type SubscriberLike, unref } from "../redis-like.ts";
 import { decodeRenewal, type RenewAnswer } from "./answers.ts";
 import { Commands, type Script } from "./commands.ts";
 
@@ -115,8 +115,7 @@ class Link {
     this.#wanted = wanted;
     this.#timeout = timeout;
     connection.on("error", () => {});
-    // The last lock of a program must not keep it running.
-    connection.on("ready", () => (connection as { stream?: { unref?(): void } }).stream?.unref?.());
+    connection.on("ready", () => unref(connection));
   }
 
   get ended(): boolean {

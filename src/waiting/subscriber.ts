@@ -1,6 +1,6 @@
 import pTimeout from "p-timeout";
 import { SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
-import type { RedisLike, SubscriberLike } from "../redis-like.ts";
+import { type RedisLike, type SubscriberLike, unref } from "../redis-like.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { publishProbe } from "../scripts/handoff.ts";
 import { decodeProbe, probeMessage } from "../scripts/messages.ts";
@@ -260,10 +260,4 @@ export class Subscriber implements Subscriptions {
     this.#pending.clear();
     connection?.disconnect();
   }
-}
-
-/** The socket of an idle subscriber must not keep a finished program running. */
-function unref(connection: SubscriberLike): void {
-  const { stream } = connection as { stream?: { unref?(): void } };
-  stream?.unref?.();
 }

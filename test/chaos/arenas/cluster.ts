@@ -43,30 +43,20 @@ function failovers(nodes: RedisCluster): Fault[] {
     };
     await until(isNew, { what: "a new primary", timeout });
   };
-  const crash: Fault = {
-    kind: "crash of a primary",
-    weight: 3,
+  const fall = (kind: string, weight: number, end: (primary: ClusterNode) => unknown): Fault => ({
+    kind,
+    weight,
     async run(field, begin) {
       const key = keyOf(field.dice.pick(LOCKS));
       const primary = await nodes.primaryOf(key);
       begin(`port ${primary.server.port}, of ${key}`);
-      await primary.server.kill();
+      await end(primary);
       await replaced(primary, key);
       await nodes.restore();
     },
-  };
-  const stop: Fault = {
-    kind: "stop a primary until it is replaced",
-    weight: 2,
-    async run(field, begin) {
-      const key = keyOf(field.dice.pick(LOCKS));
-      const primary = await nodes.primaryOf(key);
-      begin(`port ${primary.server.port}, of ${key}`);
-      primary.server.suspend();
-      await replaced(primary, key);
-      await nodes.restore();
-    },
-  };
+  });
+  const crash = fall("crash of a primary", 3, ({ server }) => server.kill());
+  const stop = fall("stop a primary until it is replaced", 2, ({ server }) => server.suspend());
   const ordered: Fault = {
     kind: "ordered failover",
     weight: 2,
