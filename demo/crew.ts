@@ -1,15 +1,21 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import pTimeout from "p-timeout";
-import type { Way } from "./guards.ts";
 import type { Shop } from "./shop.ts";
+import type { Strategy } from "./strategies.ts";
 
 /** What a worker process is to do. */
 export interface Job {
-  readonly way: Way;
+  readonly strategy: Strategy;
   readonly url: string;
+  /** The servers of the quorum; empty for the other strategies. */
+  readonly quorum: readonly string[];
   readonly shop: Shop;
   readonly worker: number;
+  readonly leaseTime: number;
+  readonly isFenced: boolean;
+  /** It is stopped in the middle of a sale. */
+  readonly naps: boolean;
   /** The orders that this worker serves. They come at the same moment, as when a sale opens. */
   readonly orders: readonly number[];
 }
@@ -17,8 +23,13 @@ export interface Job {
 /** What a worker process says. */
 export type Report =
   | { is: "ready" }
-  /** `waits`: of all its orders, in ms. `sent`: commands to Redis, on all its connections. */
-  | { is: "done"; waits: number[]; sent: number }
+  /** It has read the stock, and waits for a word before it writes. */
+  | { is: "about to write" }
+  /**
+   * `waits`: of all its orders, in ms. `sent`: commands to Redis, on all its connections. `charges`: how often it has
+   * charged a customer. `refused`: sales that the shop did not take, because the lock had gone.
+   */
+  | { is: "done"; waits: number[]; sent: number; charges: number; refused: number }
   | { is: "failed"; why: string };
 
 type Done = Extract<Report, { is: "done" }>;
@@ -55,6 +66,30 @@ export class Crew {
     });
   }
 
+  /**
+   * The same with a first member who is stopped (SIGSTOP) in his first sale, where he is about to write. The others
+   * begin then, and when `enough` resolves he goes on.
+   */
+  async workWithNap(enough: () => Promise<void>): Promise<Done[]> {
+    const [sleeper] = this.#members;
+    sleeper?.tell("start");
+    await this.#all("come to their first sale", WORK_WITHIN_MS, async (member) => {
+      if (member === sleeper) await member.hears("about to write");
+    });
+    sleeper?.signal("SIGSTOP");
+    const [done] = await Promise.all([
+      this.#all("finish their orders", WORK_WITHIN_MS, (member) => {
+        if (member !== sleeper) member.tell("start");
+        return member.hears("done");
+      }),
+      enough().then(() => {
+        sleeper?.signal("SIGCONT");
+        sleeper?.tell("write");
+      }),
+    ]);
+    return done;
+  }
+
   /** Lets them close their connections and end by themselves. */
   async leave(): Promise<void> {
     await this.#all("end", LEAVE_WITHIN_MS, (member) => {
@@ -65,7 +100,7 @@ export class Crew {
 
   /** Ends whoever is still there, whatever he is doing. */
   dismiss(): void {
-    for (const member of this.#members) member.kill();
+    for (const member of this.#members) member.signal("SIGKILL");
   }
 
   #all<T>(step: string, milliseconds: number, each: (member: Member) => Promise<T>): Promise<T[]> {
@@ -91,7 +126,7 @@ class Member {
     });
     this.#exit = once(this.#child, "exit");
     this.#failure = new Promise((_, reject) => {
-      const fail = (why: string) => reject(new Error(`Worker ${job.worker} (${job.way}) ${why}`));
+      const fail = (why: string) => reject(new Error(`Worker ${job.worker} (${job.strategy}) ${why}`));
       this.#child.on("error", (error) => fail(`has trouble: ${error.message}`));
       this.#child.on("exit", (code, signal) =>
         fail(`ended before its work did (${signal ?? `exit code ${code}`})`),
@@ -105,11 +140,13 @@ class Member {
     this.#exit.catch(() => {});
   }
 
-  tell(word: "start" | "leave"): void {
+  tell(word: "start" | "write" | "leave"): void {
     if (this.#child.connected) this.#child.send(word);
   }
 
-  hears<Kind extends "ready" | "done">(kind: Kind): Promise<Extract<Report, { is: Kind }>> {
+  hears<Kind extends "ready" | "about to write" | "done">(
+    kind: Kind,
+  ): Promise<Extract<Report, { is: Kind }>> {
     const heard = new Promise<Extract<Report, { is: Kind }>>((resolve) => {
       this.#child.on("message", (report: Report) => {
         if (report.is === kind) resolve(report as Extract<Report, { is: Kind }>);
@@ -123,7 +160,7 @@ class Member {
     if (this.#child.exitCode !== 0) await this.#failure;
   }
 
-  kill(): void {
-    this.#child.kill("SIGKILL");
+  signal(signal: "SIGSTOP" | "SIGCONT" | "SIGKILL"): void {
+    this.#child.kill(signal);
   }
 }

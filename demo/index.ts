@@ -1,43 +1,69 @@
-/** npm run demo: a shop sells 200 pieces from 4 processes, without a lock, with a spin lock, and with Holdfast. */
+/** npm run demo: a shop sells 200 pieces from 4 processes, by every strategy that the command line asks for. */
 import { constants } from "node:os";
-import { findRedis } from "../tools/redis.ts";
+import { findRedis, launchServer, type RedisServer, serverCommand } from "../tools/redis.ts";
 import { connect } from "./connect.ts";
-import { WAYS } from "./guards.ts";
+import { readPlans, USAGE } from "./plans.ts";
 import { Progress } from "./progress.ts";
 import { printReport } from "./report.ts";
-import { oversold, type Result, runOnce, tokensGrow, WORKERS } from "./run.ts";
+import { oversold, type Plan, type Result, runOnce, tokensGrow, WORKERS } from "./run.ts";
 import { ORDERS, STOCK } from "./shop.ts";
+import { WITH_TOKENS } from "./strategies.ts";
 import { paint, print } from "./terminal.ts";
 
-async function demo(signal: AbortSignal): Promise<boolean> {
-  const server = await findRedis({ say: print });
+const QUORUM = 3;
+
+async function demo(plans: readonly Plan[], signal: AbortSignal): Promise<boolean> {
+  const servers: RedisServer[] = [];
   try {
+    const server = await findRedis({ say: print });
+    servers.push(server);
+    const quorum: RedisServer[] = [];
+    const needsQuorum = plans.some(({ strategy }) => strategy === "quorum");
+    if (needsQuorum && serverCommand() === null)
+      print("  quorum: left out, it needs three servers and there is no redis-server on the PATH");
+    else if (needsQuorum)
+      for (let i = 0; i < QUORUM; i++) {
+        const member = await launchServer();
+        servers.push(member);
+        quorum.push(member);
+      }
     const redis = await connect(server.url);
     try {
-      print(`${WORKERS} processes sell ${STOCK} pieces of one product to ${ORDERS} customers, three times.`);
+      print(
+        `${WORKERS} processes sell ${STOCK} pieces of one product to ${ORDERS} customers, again and again.`,
+      );
       print();
-      const progress = new Progress();
+      const place = { redis, url: server.url, progress: new Progress(), signal };
       const results: Result[] = [];
-      for (const way of WAYS) results.push(await runOnce({ way, redis, url: server.url, progress, signal }));
+      for (const plan of plans) {
+        const urls = plan.strategy === "quorum" ? quorum.map(({ url }) => url) : [];
+        if (plan.strategy === "quorum" && urls.length === 0) continue;
+        results.push(await runOnce(plan, { ...place, quorum: urls }));
+      }
       printReport(results);
       return results.map(judge).every((fine) => fine);
     } finally {
       redis.disconnect();
     }
   } finally {
-    await server.stop();
+    for (const server of servers) await server.stop();
   }
 }
 
-/** Says what the run has shown. False when Holdfast did not do what it promises. */
+/** Says what the run has shown. False when a strategy did not do what it promises. */
 function judge(result: Result): boolean {
-  const { way, sold, stock } = result;
+  const { strategy, sold, stock, stops, isFenced } = result;
+  const over = oversold(result);
+  const name = `${strategy}${stops ? `, a worker stopped${isFenced ? ", fenced" : ""}` : ""}`;
   const kept = sold === STOCK && stock === 0;
-  const fine = way !== "Holdfast" || (kept && tokensGrow(result));
-  if (oversold(result) > 0)
-    print(`  ${paint("red", way)}: ${oversold(result)} customers have paid for a piece that does not exist.`);
-  else if (fine && kept) print(`  ${paint("green", way)}: every piece was sold, and none of them twice.`);
-  else print(`  ${paint("red", way)}: sold ${sold} of ${STOCK}, stock ${stock}. This should not happen.`);
+  // A lock alone cannot stop who was stopped after he had looked: only the shop can refuse his write.
+  const promised = strategy !== "none" && (!stops || isFenced || strategy === "optimistic");
+  const grown = !WITH_TOKENS.includes(strategy) || (stops && !isFenced) || tokensGrow(result);
+  const fine = !promised || (kept && grown);
+  if (over > 0 && !promised)
+    print(`  ${paint("red", name)}: ${over} customers have paid for a piece that does not exist.`);
+  else if (fine && kept) print(`  ${paint("green", name)}: every piece was sold, and none of them twice.`);
+  else print(`  ${paint("red", name)}: sold ${sold} of ${STOCK}, stock ${stock}. This should not happen.`);
   return fine;
 }
 
@@ -51,7 +77,9 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
 process.stdout.on("error", interruption.abort.bind(interruption));
 
 try {
-  if (!(await demo(interruption.signal))) process.exitCode = 1;
+  const plans = readPlans(process.argv.slice(2));
+  if (plans === null) print(USAGE);
+  else if (!(await demo(plans, interruption.signal))) process.exitCode = 1;
 } catch (error) {
   process.exitCode ??= 1;
   process.stderr.write(`\nThe demo failed. ${error instanceof Error ? error.message : String(error)}\n`);

@@ -1,4 +1,4 @@
-import type { Way } from "./guards.ts";
+import type { Plan } from "./run.ts";
 import { STOCK } from "./shop.ts";
 import { bar, isTerminal, paint, print } from "./terminal.ts";
 
@@ -8,6 +8,7 @@ interface Seen {
 }
 
 const BAR = 20;
+const LABEL = 32;
 const PLAIN_LINE_EVERY_MS = 1_000;
 
 /**
@@ -15,11 +16,12 @@ const PLAIN_LINE_EVERY_MS = 1_000;
  * one a second, and one when it has ended.
  */
 export class Progress {
-  #way = "";
+  #label = "";
   #lastDrawn = 0;
 
-  start(way: Way): void {
-    this.#way = way.padEnd(9);
+  start({ strategy, stops, isFenced }: Plan): void {
+    const how = stops ? `, a worker stops${isFenced ? ", fenced" : ""}` : "";
+    this.#label = `${strategy}${how}`.padEnd(LABEL);
     this.#draw("starting the workers ...");
   }
 
@@ -33,7 +35,7 @@ export class Progress {
   }
 
   #draw(text: string): void {
-    const line = `  ${paint("bold", this.#way)}  ${text}`;
+    const line = `  ${paint("bold", this.#label)}  ${text}`;
     if (isTerminal) process.stdout.write(`\r\x1b[2K${line}`);
     else print(line);
     this.#lastDrawn = performance.now();

@@ -1,56 +1,97 @@
 import { percentile } from "../tools/percentile.ts";
 import { oversold, type Result, tokensGrow } from "./run.ts";
 import { STOCK } from "./shop.ts";
+import { type Strategy, WITH_TOKENS } from "./strategies.ts";
 import { bar, paint, print } from "./terminal.ts";
 
-const LABEL = 27;
-const COLUMN = 17;
+const LABEL = 12;
 const BAR = 44;
 
-/** The table, the bars, and what they mean in a sentence each. */
+/** A column: its two lines of heading, its width, and what it says of a run. */
+type Column = readonly [string, string, number, (result: Result) => string];
+
+const COLUMNS: readonly Column[] = [
+  ["", "sold", 6, ({ sold }) => `${sold}`],
+  ["", "oversold", 10, (result) => overs(result)],
+  ["stock", "left", 7, ({ stock }) => `${stock}`],
+  ["", "seconds", 9, ({ seconds }) => seconds.toFixed(2)],
+  ["wait,", "median", 10, ({ waits }) => inMs(percentile(waits, 0.5))],
+  ["wait,", "p99", 10, ({ waits }) => inMs(percentile(waits, 0.99))],
+  ["commands", "per sale", 10, perSale("sent")],
+  ["executed", "per sale", 10, perSale("executed")],
+  ["charges", "per sale", 10, perSale("charges")],
+  ["tokens", "grow", 8, (result) => (result.tokens.length === 0 ? "-" : tokensGrow(result) ? "yes" : "NO")],
+];
+
+/** The tables, the bars, and what they mean in a sentence each. */
 export function printReport(results: readonly Result[]): void {
+  const calm = results.filter((result) => !result.stops);
   print();
-  printTable(results);
-  print();
+  printTable(calm);
+  printStops(results.filter((result) => result.stops));
   printBars(
-    results,
+    calm,
     "pieces sold",
     (result) => result.sold,
     (sold) => `${sold} of ${STOCK}`,
   );
-  printBars(results, "wait, 99th percentile", (result) => percentile(result.waits, 0.99), inMs);
-  printBars(results, "commands sent per sale", perSale("sent"), (value) => value.toFixed(1));
+  printBars(calm, "wait, 99th percentile", (result) => percentile(result.waits, 0.99), inMs);
 }
 
 function printTable(results: readonly Result[]): void {
-  const row = (label: string, cell: (result: Result) => string) =>
-    print(`  ${label.padEnd(LABEL)}${results.map((result) => cell(result).padStart(COLUMN)).join("")}`);
-
-  const title = results.map((result) => paint("bold", result.way.padStart(COLUMN))).join("");
-  print(`  ${"".padEnd(LABEL)}${title}`);
-  row("sold", (result) => `${result.sold}`);
-  const cells = results.map((result) => {
-    const count = oversold(result);
-    return paint(count > 0 ? "red" : "green", `${count}`.padStart(COLUMN));
-  });
-  print(`  ${"oversold".padEnd(LABEL)}${cells.join("")}`);
-  row("stock left, says Redis", (result) => `${result.stock}`);
-  row("seconds", (result) => result.seconds.toFixed(2));
-  row("wait, median", (result) => inMs(percentile(result.waits, 0.5)));
-  row("wait, 99th percentile", (result) => inMs(percentile(result.waits, 0.99)));
-  row("commands sent per sale (1)", (result) => perSale("sent")(result).toFixed(1));
-  row("  executed per sale (2)", (result) => perSale("executed")(result).toFixed(1));
-  row("first fencing token", ({ tokens }) => `${tokens.at(0) ?? "none"}`);
-  row("last fencing token", ({ tokens }) => `${tokens.at(-1) ?? "none"}`);
-  row("tokens grow at every sale", (result) =>
-    result.tokens.length === 0 ? "-" : tokensGrow(result) ? "yes" : "NO",
-  );
+  for (const line of [0, 1] as const) {
+    const heads = COLUMNS.map((column) => column[line].padStart(column[2])).join("");
+    print(paint("bold", `  ${"".padEnd(LABEL)}${heads}`));
+  }
+  for (const result of results) {
+    const cells = COLUMNS.map(([, , width, cell]) => cell(result).padStart(width)).join("");
+    print(`  ${paint(oversold(result) > 0 ? "red" : "green", result.strategy.padEnd(LABEL))}${cells}`);
+  }
   print();
   print(paint("dim", "  Sold: the length of the list of sales in Redis. Oversold: beyond the stock."));
-  print(paint("dim", "  Wait: of all orders, sold or sold out, from asking for the lock to having it."));
-  print(paint("dim", "  (1) Sent by the workers, on all their connections; a script counts once."));
-  print(paint("dim", "  (2) Counted by Redis, which adds the commands that scripts call inside."));
+  print(
+    paint(
+      "dim",
+      "  Wait: of all orders, sold or sold out, from asking to the reading of the stock that counted.",
+    ),
+  );
+  print(
+    paint(
+      "dim",
+      "  Commands: sent by the workers, a script is one. Executed: by Redis, those inside scripts too.",
+    ),
+  );
+  print(
+    paint(
+      "dim",
+      "  Charges: calls to the payment service; more than 1 where a conflict runs the sale again.",
+    ),
+  );
+  print();
 }
+
+/** Who was stopped between reading and writing: what became of the stock. */
+function printStops(results: readonly Result[]): void {
+  if (results.length === 0) return;
+  print(`  ${paint("bold", "One worker is stopped between reading and writing, until others have sold")}`);
+  const row = (...cells: string[]) =>
+    print(`    ${cells.map((cell, i) => (i === 0 ? cell.padEnd(LABEL) : cell.padStart(24))).join("")}`);
+  row("", "oversold, no fencing", "oversold, fenced", "writes refused");
+  for (const strategy of new Set(results.map((result) => result.strategy))) {
+    const find = (isFenced: boolean) =>
+      results.find((result) => result.strategy === strategy && result.isFenced === isFenced);
+    const [plain, fenced] = [find(false), find(true)];
+    row(
+      strategy,
+      plain ? overs(plain) : "",
+      fenced ? overs(fenced) : noTokens(strategy),
+      fenced ? `${fenced.refused}` : "",
+    );
+  }
+  print();
+}
+
+const noTokens = (strategy: Strategy): string => (WITH_TOKENS.includes(strategy) ? "" : "no tokens");
 
 function printBars(
   results: readonly Result[],
@@ -61,16 +102,18 @@ function printBars(
   const longest = Math.max(...results.map(value));
   print(`  ${paint("bold", title)}`);
   for (const result of results) {
-    const style = oversold(result) > 0 ? "red" : result.way === "Holdfast" ? "green" : "yellow";
+    const style = oversold(result) > 0 ? "red" : "green";
     const drawn = bar(longest === 0 ? 0 : value(result) / longest, BAR);
-    print(`    ${result.way.padEnd(10)}${paint(style, drawn)} ${text(value(result))}`);
+    print(`    ${result.strategy.padEnd(LABEL)}${paint(style, drawn)} ${text(value(result))}`);
   }
   print();
 }
 
-function perSale(count: "sent" | "executed"): (result: Result) => number {
-  return (result) => result[count] / Math.max(1, result.sold);
+function perSale(count: "sent" | "executed" | "charges"): (result: Result) => string {
+  return (result) => (result[count] / Math.max(1, result.sold)).toFixed(1);
 }
+
+const overs = (result: Result): string => `${oversold(result)}`;
 
 function inMs(value: number): string {
   return value < 10 ? `${value.toFixed(1)} ms` : `${Math.round(value)} ms`;

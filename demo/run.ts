@@ -1,17 +1,31 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { countCommands } from "../tools/count-commands.ts";
 import { Crew, type Job } from "./crew.ts";
-import type { Way } from "./guards.ts";
 import type { Progress } from "./progress.ts";
 import { closeShop, lookAround, ORDERS, openShop, readSales, type Shop, STOCK } from "./shop.ts";
+import type { Strategy } from "./strategies.ts";
 
 export const WORKERS = 4;
 const LOOK_EVERY_MS = 100;
+/** So many pieces are sold by others while a worker is stopped. */
+const SOLD_MEANWHILE = 5;
+/** The lease of the runs with a stopped worker, which last a lease longer. */
+const SHORT_LEASE_MS = 500;
+const LEASE_MS = 30_000;
+
+/** What may happen in a run. */
+export interface Plan {
+  readonly strategy: Strategy;
+  /** One worker is stopped between reading and writing the stock, and goes on when others have sold. */
+  readonly stops: boolean;
+  /** The shop checks fencing tokens. */
+  readonly isFenced: boolean;
+}
 
 /** What one run came to. Sales, stock and tokens are read from Redis, not believed from the workers. */
-export interface Result {
-  readonly way: Way;
+export interface Result extends Plan {
   readonly sold: number;
   /** The pieces that Redis says are left. */
   readonly stock: number;
@@ -20,6 +34,9 @@ export interface Result {
   readonly waits: readonly number[];
   /** Commands that the workers sent. */
   readonly sent: number;
+  /** How often customers were charged, and how many sales were not taken. */
+  readonly charges: number;
+  readonly refused: number;
   /** Commands that Redis executed meanwhile, those inside scripts included; ours are taken out. */
   readonly executed: number;
   /** The fencing tokens in the order of the sales. */
@@ -33,20 +50,28 @@ const ownCommands = countCommands();
  *
  * @throws Error when a worker fails, dies or hangs; the signal's reason when it aborts
  */
-export async function runOnce(options: {
-  way: Way;
-  redis: Redis;
-  url: string;
-  progress: Progress;
-  signal: AbortSignal;
-}): Promise<Result> {
-  const { way, redis, url, progress, signal } = options;
+export async function runOnce(
+  plan: Plan,
+  place: { redis: Redis; url: string; quorum: readonly string[]; progress: Progress; signal: AbortSignal },
+): Promise<Result> {
+  const { redis, url, quorum, progress, signal } = place;
   const shop = newShop();
-  const job = (orders: number[], worker: number): Job => ({ way, url, shop, worker, orders });
+  const leaseTime = plan.stops ? SHORT_LEASE_MS : LEASE_MS;
+  const job = (orders: number[], worker: number): Job => ({
+    strategy: plan.strategy,
+    isFenced: plan.isFenced,
+    url,
+    quorum,
+    shop,
+    worker,
+    orders,
+    leaseTime,
+    naps: plan.stops && worker === 0,
+  });
   const crew = new Crew(dealOrders().map(job), signal);
   let ticker: NodeJS.Timeout | undefined;
   try {
-    progress.start(way);
+    progress.start(plan);
     await openShop(redis, shop);
     await crew.ready();
 
@@ -59,7 +84,9 @@ export async function runOnce(options: {
     ticker = setInterval(look, LOOK_EVERY_MS);
     const executedBefore = await executedForOthers(redis);
     const started = performance.now();
-    const reports = await crew.work();
+    const reports = plan.stops
+      ? await crew.workWithNap(() => othersHaveSold(redis, shop, signal))
+      : await crew.work();
     const seconds = (performance.now() - started) / 1000;
     const executed = (await executedForOthers(redis)) - executedBefore;
     clearInterval(ticker);
@@ -69,13 +96,15 @@ export async function runOnce(options: {
     progress.end({ sold, stock, seconds });
     await crew.leave();
     return {
-      way,
+      ...plan,
       sold,
       stock,
       seconds,
       executed,
       waits: reports.flatMap((report) => report.waits).sort((a, b) => a - b),
-      sent: reports.reduce((sum, report) => sum + report.sent, 0),
+      sent: sum(reports, (report) => report.sent),
+      charges: sum(reports, (report) => report.charges),
+      refused: sum(reports, (report) => report.refused),
       tokens: sales.flatMap((sale) => sale.token ?? []),
     };
   } finally {
@@ -85,6 +114,14 @@ export async function runOnce(options: {
     await closeShop(redis, shop).catch(() => {});
   }
 }
+
+/** Resolves when the stock has been written a few times by others. The crew ends it when they are stuck. */
+async function othersHaveSold(redis: Redis, shop: Shop, signal: AbortSignal): Promise<void> {
+  while ((await lookAround(redis, shop)).sold < SOLD_MEANWHILE) await delay(LOOK_EVERY_MS, null, { signal });
+}
+
+const sum = <T>(all: readonly T[], of: (one: T) => number): number =>
+  all.reduce((total, one) => total + of(one), 0);
 
 /** The orders for each worker, dealt like cards: the same in every run. */
 function dealOrders(): number[][] {

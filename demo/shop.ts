@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
+import { fencedEval, type Lease, type Transaction } from "../src/index.ts";
 
 /** Pieces of the one product in stock when the shop opens, and the customers who want one each. */
 export const STOCK = 200;
@@ -18,28 +19,77 @@ export interface Sale {
   readonly worker: number;
   /** The fencing token of the lease; null where the lock has none. */
   readonly token: number | null;
-  /** How long the order waited for its turn, in ms. */
-  readonly waited: number;
+}
+
+/** How an order reads the stock and writes it back. */
+export interface Till {
+  /** The fencing token that came with the lock; null: there is none. */
+  readonly token: number | null;
+  read(): Promise<number>;
+  /** Rejects when the write is refused. */
+  write(stock: number, sale: Sale): Promise<unknown>;
 }
 
 /**
  * Sells one piece the way most shops do: read the stock, check it, charge the customer, write the stock back. It is
  * right when nobody else does the same between the reading and the writing, and only then.
  *
+ * @param charge the call to the payment service
  * @returns false when the product is sold out
  */
-export async function sellOne(redis: Redis, shop: Shop, sale: Sale): Promise<boolean> {
-  const stock = Number(await redis.get(shop.stock));
+export async function sellOne(
+  till: Till,
+  order: number,
+  worker: number,
+  charge: () => Promise<void>,
+): Promise<boolean> {
+  const stock = await till.read();
   if (stock <= 0) return false;
-  await chargeCustomer(sale.order);
-  await redis.set(shop.stock, stock - 1);
-  await redis.rpush(shop.sales, JSON.stringify(sale));
+  await charge();
+  await till.write(stock - 1, { order, worker, token: till.token });
   return true;
 }
 
 /** The call to the payment service: 1 or 2 ms, the same for the same order in every run. */
-async function chargeCustomer(order: number): Promise<void> {
+export async function chargeCustomer(order: number): Promise<void> {
   await delay(1 + (order % 2));
+}
+
+/** Writes whatever it is told to. */
+export function till(redis: Redis, shop: Shop, lease?: Lease): Till {
+  return {
+    token: lease?.token || null,
+    read: async () => Number(await redis.get(shop.stock)),
+    write: (stock, sale) =>
+      redis.multi().set(shop.stock, stock).rpush(shop.sales, JSON.stringify(sale)).exec(),
+  };
+}
+
+const WRITE = `
+  redis.call("SET", KEYS[1], ARGV[1])
+  redis.call("RPUSH", KEYS[2], ARGV[2])`;
+
+/** Refuses the write of a holder whose lock has gone to somebody else meanwhile. */
+export function fencedTill(redis: Redis, shop: Shop, lease: Lease): Till {
+  return {
+    ...till(redis, shop, lease),
+    write: (stock, sale) =>
+      fencedEval(redis, WRITE, {
+        keys: [shop.stock, shop.sales],
+        args: [stock, JSON.stringify(sale)],
+        resource: shop.stock,
+        fence: lease.token,
+      }),
+  };
+}
+
+/** Writes only if nobody else has written since it read. */
+export function watchedTill(tx: Transaction<Redis>, shop: Shop): Till {
+  return {
+    token: null,
+    read: async () => Number(await tx.redis.get(shop.stock)),
+    write: async (stock, sale) => tx.multi.set(shop.stock, stock).rpush(shop.sales, JSON.stringify(sale)),
+  };
 }
 
 /** Opens the shop with a full stock and no sales. */
@@ -50,7 +100,7 @@ export async function openShop(redis: Redis, shop: Shop): Promise<void> {
 
 /** Removes what a run has left in Redis: its own keys, nothing else, since the Redis may be somebody's. */
 export async function closeShop(redis: Redis, shop: Shop): Promise<void> {
-  await redis.unlink(shop.stock, shop.sales, shop.lock);
+  await redis.unlink(shop.stock, shop.sales, shop.lock, `holdfast:fence:${shop.stock}`);
 }
 
 /** How things stand in the shop, as Redis knows it. */
