@@ -89,6 +89,12 @@ export const CLOCK_GRAIN = 2;
 export const SELF_TEST_EVERY = 5_000;
 export const SELF_TEST_REPLY = 1_000;
 
+/** How long a fence remembers the highest token after the last write: longer than a process that comes back has slept. */
+export const FENCE_MEMORY = 24 * 3_600_000;
+
+/** A fence lasts this much longer: the clocks of the lock's server and of the resource's may differ by it. */
+export const FENCE_SKEW = 60_000;
+
 /** How long `close()` lets holders finish. */
 export const GRACE = 5_000;
 

@@ -9,6 +9,8 @@ export type LockErrorCode =
   | "LOCK_NOT_REPLICATED"
   | "LOCK_RELEASED"
   | "LOCK_LEFT_BEHIND"
+  | "STALE_TOKEN"
+  | "FENCED_WRITE_FAILED"
   | "CLIENT_CLOSED";
 
 /** What every error of this package has: a stable `code`, the lock's name (null: no single lock), and the cause. */
@@ -85,6 +87,50 @@ export class NotReplicatedError extends LockError {
     );
     this.wanted = wanted;
     this.acknowledged = acknowledged;
+  }
+}
+
+/** The resource has seen a larger fencing token: a later holder was there. Nothing was written. */
+export class StaleTokenError extends LockError {
+  override readonly name = "StaleTokenError";
+  /** What the fence protects. */
+  readonly resource: string;
+  /** The token that was refused. */
+  readonly token: number;
+  /** The highest token seen; null: it is forgotten, and this token is so old that it may be below it. */
+  readonly seen: number | null;
+
+  constructor(lockName: string | null, resource: string, token: number, seen: number | null) {
+    const why =
+      seen === null
+        ? "it was given longer ago than the fence remembers, so a larger one may have been seen and forgotten"
+        : `${seen} has been seen, so a later holder was there`;
+    super(
+      "STALE_TOKEN",
+      lockName,
+      `Nothing was written to ${quote(resource)}: the fencing token ${token} is stale; ${why}. Take the lock again.`,
+    );
+    this.resource = resource;
+    this.token = token;
+    this.seen = seen;
+  }
+}
+
+/** Redis did not confirm a fenced write. `cause` says what happened; without a reply, it may have been written. */
+export class FencedWriteError extends LockError {
+  override readonly name = "FencedWriteError";
+  /** What the fence protects. */
+  readonly resource: string;
+
+  constructor(lockName: string | null, resource: string, cause: unknown) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    super(
+      "FENCED_WRITE_FAILED",
+      lockName,
+      `The fenced write to ${quote(resource)} was not confirmed: ${why}`,
+      cause,
+    );
+    this.resource = resource;
   }
 }
 

@@ -1,6 +1,7 @@
 export { createLockClient, type LockClient } from "./client.ts";
 export {
   ClientClosedError,
+  FencedWriteError,
   isLockLost,
   LockError,
   type LockErrorCode,
@@ -9,10 +10,14 @@ export {
   LockUnavailableError,
   type LossReason,
   NotReplicatedError,
+  StaleTokenError,
 } from "./errors.ts";
 export type { LockEvents } from "./events.ts";
+export { type FencedEvalOptions, fencedEval } from "./fencing/fenced-eval.ts";
+export { type FencedSetOptions, fencedSet } from "./fencing/fenced-set.ts";
+export type { FenceOptions } from "./fencing/options.ts";
 export type { Lease } from "./lease/lease.ts";
 export type { Lock, LockBody } from "./locks/lock.ts";
 export type { CloseOptions, LockClientOptions, LockOptions } from "./options.ts";
-export type { ClusterLike, RedisLike, SubscriberLike } from "./redis-like.ts";
+export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis-like.ts";
 export type { Inspection } from "./scripts/answers.ts";

@@ -20,12 +20,14 @@ export class Keys {
   readonly prefix: string;
   readonly #isCluster: boolean;
   readonly #clocks: SlotKeys;
+  readonly #fences: SlotKeys;
   #latest: { readonly name: string; readonly keys: LockKeys } | null = null;
 
   constructor(prefix: string, isCluster: boolean) {
     this.prefix = prefix;
     this.#isCluster = isCluster;
     this.#clocks = new SlotKeys((tag) => `${prefix}holdfast:clock:{${tag}}`);
+    this.#fences = new SlotKeys((tag) => `${prefix}holdfast:fence:{${tag}}`);
   }
 
   /** The keys of `lock` and `fairLock`. A lock that is used is used again: those of the last one are remembered. */
@@ -41,6 +43,17 @@ export class Keys {
   clock(key: string): string {
     if (!this.#isCluster) return "holdfast:clock";
     return this.#clocks.of(slotOf(this.prefix + key)).slice(this.prefix.length);
+  }
+
+  /** The hash slot of a key of the caller's, for which ioredis puts the prefix before it. */
+  slot(key: string): number {
+    return slotOf(this.prefix + key);
+  }
+
+  /** Where the highest token that a resource has seen is kept: in the slot of the key of that name, whatever braces it has. */
+  fence(resource: string): string {
+    if (!this.#isCluster) return `holdfast:fence:${resource}`;
+    return `${this.#fences.of(this.slot(resource)).slice(this.prefix.length)}:${resource}`;
   }
 
   /** The clock of the slot of this channel. */

@@ -158,8 +158,7 @@ export function checkName(name: unknown): string {
   const what = "Cannot create a lock";
   if (typeof name !== "string") throw refuse(TypeError, what, "name", "a string", name);
   if (name === "") throw refuse(RangeError, what, "name", "a non-empty string", name);
-  // A lone surrogate has no UTF-8 form: two different names would be one lock in Redis.
-  if (/\p{Surrogate}/u.test(name)) throw refuse(RangeError, what, "name", "a well-formed string", name);
+  checkWellFormed(what, "name", name);
   const bytes = Buffer.byteLength(name);
   if (bytes > NAME_BYTES_MAX) {
     throw new RangeError(
@@ -169,7 +168,12 @@ export function checkName(name: unknown): string {
   return name;
 }
 
-function checkObject(what: What, options: unknown, known: readonly string[]): object {
+/** A lone surrogate has no UTF-8 form: two different names would be one in Redis. */
+export function checkWellFormed(what: What, name: string, value: string): void {
+  if (/\p{Surrogate}/u.test(value)) throw refuse(RangeError, what, name, "a well-formed string", value);
+}
+
+export function checkObject(what: What, options: unknown, known: readonly string[]): object {
   if (options === undefined) return {};
   if (typeof options !== "object" || options === null || Array.isArray(options) || isSignal(options)) {
     throw refuse(TypeError, what, "options", "an object", options);
@@ -181,7 +185,13 @@ function checkObject(what: What, options: unknown, known: readonly string[]): ob
   return options;
 }
 
-function checkTime(what: What, name: string, value: unknown, from: number, isInfinityFine: boolean): void {
+export function checkTime(
+  what: What,
+  name: string,
+  value: unknown,
+  from: number,
+  isInfinityFine: boolean,
+): void {
   if (value === undefined || (isInfinityFine && value === Number.POSITIVE_INFINITY)) return;
   if (isWhole(value, from, TIMER_MAX)) return;
   const wanted = `a whole number of milliseconds from ${from} to 2^31-1${isInfinityFine ? ", or Infinity" : ""}`;
@@ -194,13 +204,13 @@ function checkCount(what: What, name: string, value: unknown, to: number): void 
   throw refuse(kind, what, name, `a whole number from 0 to ${to}`, value);
 }
 
-const isWhole = (value: unknown, from: number, to: number): boolean =>
+export const isWhole = (value: unknown, from: number, to: number): boolean =>
   typeof value === "number" && Number.isInteger(value) && value >= from && value <= to;
 
 const isSignal = (value: unknown): boolean =>
   typeof value === "object" && value !== null && "aborted" in value && "addEventListener" in value;
 
-function refuse(
+export function refuse(
   kind: typeof TypeError | typeof RangeError,
   what: What,
   name: string,

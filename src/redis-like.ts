@@ -1,11 +1,14 @@
+/** What a command carries. */
+export type RedisArgument = string | number | Buffer;
+
 type Listener = (first: string, second: string) => void;
 
 /** What Holdfast needs of any connection, to a server or to a Cluster. */
 interface Connection {
   readonly status: string;
   readonly options: { readonly keyPrefix?: string | undefined };
-  evalsha(sha: string, numberOfKeys: number, ...args: (string | number)[]): Promise<unknown>;
-  eval(script: string, numberOfKeys: number, ...args: (string | number)[]): Promise<unknown>;
+  evalsha(sha: string, numberOfKeys: number, ...args: RedisArgument[]): Promise<unknown>;
+  eval(script: string, numberOfKeys: number, ...args: RedisArgument[]): Promise<unknown>;
   on(event: string, listener: Listener): unknown;
   off(event: string, listener: Listener): unknown;
   disconnect(reconnect?: boolean): void;

@@ -1,6 +1,12 @@
 import { UNANSWERED } from "../defaults.ts";
 import { Keys } from "../keys.ts";
-import { type ClusterLike, isCluster, type NodeLike, type RedisLike } from "../redis-like.ts";
+import {
+  type ClusterLike,
+  isCluster,
+  type NodeLike,
+  type RedisArgument,
+  type RedisLike,
+} from "../redis-like.ts";
 import { sharded } from "./sharded.ts";
 
 /** A script as tools/embed-lua.mjs makes it. */
@@ -8,6 +14,8 @@ export interface Script {
   readonly name: string;
   readonly sha: string;
   readonly lua: string;
+  /** Somebody else's text: runs as it is, in Cluster too. */
+  readonly isForeign?: true;
 }
 
 /** No reply came in time. The command may have been executed, or may be yet. */
@@ -90,11 +98,11 @@ export class Commands {
   run<T>(
     script: Script,
     keys: readonly string[],
-    args: readonly (string | number)[],
+    args: readonly RedisArgument[],
     decode: (reply: unknown) => T,
     timeout = this.replyTimeout,
   ): Promise<T> {
-    if (this.isCluster) script = sharded(script);
+    if (this.isCluster && !script.isForeign) script = sharded(script);
     return new Promise((resolve, reject) => {
       // Sent first: Redis works while the rest of this is done.
       const reply = this.#redis.evalsha(script.sha, keys.length, ...keys, ...args);
@@ -129,7 +137,7 @@ export class Commands {
   async #evaluate(
     { lua }: Script,
     keys: readonly string[],
-    args: readonly (string | number)[],
+    args: readonly RedisArgument[],
   ): Promise<unknown> {
     return this.#redis.eval(lua, keys.length, ...keys, ...args);
   }

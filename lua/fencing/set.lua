@@ -1,0 +1,10 @@
+-- SET behind a fence.
+--
+-- KEYS  key, fence
+-- ARGV  value, ["PX", ttl ms,] fence's words (see check)
+-- RETURNS "OK", or the errors of check
+-- INVARIANTS  Nothing is written with a token that is smaller than the fence has seen.
+
+-- @include check
+
+return redis.call("SET", KEYS[1], unpack(ARGV))

@@ -1,0 +1,64 @@
+import { createHash } from "node:crypto";
+import { checkObject, refuse } from "../options.ts";
+import type { ClusterLike, RedisArgument, RedisLike } from "../redis-like.ts";
+import type { Script } from "../scripts/commands.ts";
+import { fencingLua } from "../scripts/lua.generated.ts";
+import {
+  checkArgument,
+  checkConnection,
+  checkFence,
+  checkText,
+  FENCE_OPTIONS,
+  type FenceOptions,
+} from "./options.ts";
+import { write } from "./write.ts";
+
+/** What a script works on, and its fence. */
+export interface FencedEvalOptions extends FenceOptions {
+  /** The script's KEYS, without a connection's `keyPrefix`. Default: none, and then `resource` must be given. */
+  keys?: readonly string[] | undefined;
+  /** The script's ARGV. Default: none. */
+  args?: readonly RedisArgument[] | undefined;
+}
+
+/**
+ * Runs a Lua script, unless a holder with a larger token was there before: the check, the remembering of the token and the
+ * script's own writes are one script to Redis. What the script returns is what this resolves with.
+ *
+ * The script sees its own KEYS and ARGV only. The check stands before its first line (after a `#!lua` line, if there is one) and
+ * has no line of its own, so that line numbers in errors are right. An error of the script undoes nothing, in Redis as always;
+ * the token is remembered then. The text "QUEUED" as its result is taken for what Redis answers inside MULTI, an error.
+ *
+ * @param script Lua. Redis keeps every text that it has run: give values as `args`, not in the text.
+ * @throws as `fencedSet`; with more keys than one, or none, also TypeError without `resource`: the same resource must not get
+ *   another fence by the order of its keys. An error of the script is the `cause` of a FencedWriteError.
+ * @example
+ * const PAY = 'return redis.call("HSET", KEYS[1], "status", ARGV[1])';
+ * await fencedEval(redis, PAY, { keys: ["order:42"], args: ["paid"], fence: lease.token });
+ */
+export async function fencedEval(
+  redis: RedisLike | ClusterLike,
+  script: string,
+  options: FencedEvalOptions,
+): Promise<unknown> {
+  const what = "Cannot run a script behind a fence";
+  checkConnection(what, redis);
+  checkText(what, "script", script);
+  const given = checkObject(what, options, [...FENCE_OPTIONS, "keys", "args"]) as FencedEvalOptions;
+  const { keys = [], args = [] } = given;
+  if (!Array.isArray(keys)) throw refuse(TypeError, what, "keys", "an array", keys);
+  if (!Array.isArray(args)) throw refuse(TypeError, what, "args", "an array", args);
+  for (const [i, key] of keys.entries()) checkText(what, `keys[${i}]`, key);
+  for (const [i, arg] of args.entries()) checkArgument(what, `args[${i}]`, arg);
+  const terms = checkFence(what, given, keys.length === 1 ? keys[0] : undefined);
+  return write(redis, { what, script: fenced(script), keys, args }, terms);
+}
+
+const CHECK = fencingLua.check.lua.replaceAll("\n", " ");
+
+/** The script with the check before it, on the same line. Redis wants `#!` at the very beginning. */
+function fenced(script: string): Script {
+  const [shebang = ""] = /^#!.*(\n|$)/.exec(script) ?? [];
+  const lua = `${shebang}${CHECK} ${script.slice(shebang.length)}`;
+  return { name: "fencedEval", lua, sha: createHash("sha1").update(lua).digest("hex"), isForeign: true };
+}

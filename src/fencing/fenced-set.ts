@@ -1,0 +1,51 @@
+import { quote } from "../errors.ts";
+import { checkObject } from "../options.ts";
+import type { ClusterLike, RedisArgument, RedisLike } from "../redis-like.ts";
+import { fencingLua } from "../scripts/lua.generated.ts";
+import {
+  checkArgument,
+  checkConnection,
+  checkFence,
+  checkLong,
+  checkText,
+  FENCE_OPTIONS,
+  type FenceOptions,
+} from "./options.ts";
+import { write } from "./write.ts";
+
+/** How a key is set. Times are whole milliseconds. */
+export interface FencedSetOptions extends FenceOptions {
+  /** How long the key lives. Default: until it is deleted, as with SET, which also takes an old time to live away. */
+  ttl?: number | undefined;
+}
+
+/**
+ * Sets a key, unless a holder with a larger token was there before: one script compares the token with the highest that the
+ * resource has seen, remembers it and writes. The same token may write again. `docs/fencing.md` tells what is kept where.
+ *
+ * The fence is described in Martin Kleppmann, "How to do distributed locking" (2016).
+ *
+ * @throws TypeError or RangeError for bad arguments, with nothing sent; LockLostError when `fence` is a lease that is known to
+ *   be lost, LockError `LOCK_RELEASED` after its `unlock()`; StaleTokenError, with nothing written; FencedWriteError when Redis
+ *   did not confirm the write, which may have been done where the cause is no reply of Redis.
+ * @example
+ * await locks.lock("order:42").withLock(async (lease) => {
+ *   await fencedSet(redis, "order:42", JSON.stringify(order), { fence: lease.token });
+ * });
+ */
+export async function fencedSet(
+  redis: RedisLike | ClusterLike,
+  key: string,
+  value: RedisArgument,
+  options: FencedSetOptions,
+): Promise<void> {
+  checkConnection("Cannot write behind a fence", redis);
+  const what = `Cannot write ${quote(checkText("Cannot write behind a fence", "key", key))}`;
+  checkArgument(what, "value", value);
+  const given = checkObject(what, options, [...FENCE_OPTIONS, "ttl"]) as FencedSetOptions;
+  const { ttl } = given;
+  checkLong(what, "ttl", ttl, 1, false);
+  const terms = checkFence(what, given, key);
+  const args = ttl === undefined ? [value] : [value, "PX", ttl];
+  await write(redis, { what, script: fencingLua.set, keys: [key], args }, terms);
+}

@@ -1,0 +1,105 @@
+import { FENCE_MEMORY, LEASE_MIN, REPLY_TIMEOUT } from "../defaults.ts";
+import type { Lease } from "../lease/lease.ts";
+import { checkTime, checkWellFormed, isWhole, refuse } from "../options.ts";
+import type { ClusterLike, RedisLike } from "../redis-like.ts";
+
+/** How a write is fenced. Times are whole milliseconds. */
+export interface FenceOptions {
+  /**
+   * The token of the lock that protects the resource; or its lease, whose write is then refused here, with LockLostError,
+   * when its loss is known already.
+   */
+  fence: number | Pick<Lease, "name" | "token" | "assertHeld">;
+  /**
+   * The name of what is protected: writes with the same one share a highest token. In Cluster its slot, as a key, is that of
+   * the keys. Default: the key, where there is one.
+   */
+  resource?: string | undefined;
+  /**
+   * How long the highest token is remembered after a write, 1 000 at least; Infinity: for ever. Default: 86 400 000, a day. The
+   * last write decides. Where nothing is remembered, a token that is older than this is refused: that is safe, but whoever has
+   * held a lock for longer, and has not written, must take it again.
+   */
+  remember?: number | undefined;
+  /** How long the write may stay unanswered. Default: 5 000. */
+  replyTimeout?: number | undefined;
+}
+
+/** The names of these options. */
+export const FENCE_OPTIONS = ["fence", "resource", "remember", "replyTimeout"];
+
+/** Options of a fence, checked and complete. */
+export interface FenceTerms {
+  readonly token: number;
+  /** The lock's name; null where only its token was given. */
+  readonly lockName: string | null;
+  readonly resource: string;
+  readonly remember: number;
+  readonly replyTimeout: number;
+}
+
+/**
+ * `key`: the only key, for which the resource is named where it has no name of its own.
+ *
+ * @throws also what the lease's `assertHeld()` throws.
+ */
+export function checkFence(what: string, options: FenceOptions, key: string | undefined): FenceTerms {
+  const { fence, resource, remember, replyTimeout } = options;
+  const isLease = typeof fence === "object" && fence !== null && typeof fence.assertHeld === "function";
+  const token: unknown = isLease ? fence.token : fence;
+  if (token === 0) {
+    throw new RangeError(
+      `${what}: fence must be a fencing token, received 0; this kind of lock gives no tokens (redissonLock is one)`,
+    );
+  }
+  if (!isWhole(token, 1, Number.MAX_SAFE_INTEGER)) {
+    const kind = typeof token === "number" ? RangeError : TypeError;
+    throw refuse(kind, what, "fence", "a lease or its token, a whole number from 1 to 2^53-1", token);
+  }
+  if (resource === undefined && key === undefined) {
+    const wanted = "the name of what the fence protects, where there is not exactly one key";
+    throw refuse(TypeError, what, "resource", wanted, resource);
+  }
+  const name = checkText(what, "resource", resource ?? key);
+  checkLong(what, "remember", remember, 1_000, true);
+  checkTime(what, "replyTimeout", replyTimeout, LEASE_MIN, false);
+  if (isLease) fence.assertHeld();
+  return {
+    token: token as number,
+    lockName: isLease ? fence.name : null,
+    resource: name,
+    remember: remember ?? FENCE_MEMORY,
+    replyTimeout: replyTimeout ?? REPLY_TIMEOUT,
+  };
+}
+
+export function checkConnection(what: string, redis: RedisLike | ClusterLike): void {
+  if (typeof redis === "object" && redis !== null && typeof redis.evalsha === "function") return;
+  throw new TypeError(`${what}: redis must be an ioredis connection, new Redis(…)`);
+}
+
+export function checkText(what: string, name: string, value: unknown): string {
+  if (typeof value !== "string") throw refuse(TypeError, what, name, "a string", value);
+  if (value === "") throw refuse(RangeError, what, name, "a non-empty string", value);
+  checkWellFormed(what, name, value);
+  return value;
+}
+
+export function checkArgument(what: string, name: string, value: unknown): void {
+  if (typeof value === "string" || Buffer.isBuffer(value) || Number.isFinite(value)) return;
+  throw refuse(TypeError, what, name, "a string, a finite number or a Buffer", value);
+}
+
+/** A time that no timer of this process waits for: months are fine. */
+export function checkLong(
+  what: string,
+  name: string,
+  value: number | undefined,
+  from: number,
+  isInfinityFine: boolean,
+): void {
+  if (value === undefined || isWhole(value, from, 2 ** 42)) return;
+  if (isInfinityFine && value === Number.POSITIVE_INFINITY) return;
+  const wanted = `a whole number of milliseconds from ${from} to 2^42${isInfinityFine ? ", or Infinity" : ""}`;
+  throw refuse(typeof value === "number" ? RangeError : TypeError, what, name, wanted, value);
+}

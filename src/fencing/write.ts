@@ -1,0 +1,73 @@
+import { hasOneSlotPerLock } from "../cluster/slots.ts";
+import { FENCE_SKEW, TIMER_MAX } from "../defaults.ts";
+import { FencedWriteError, quote, StaleTokenError } from "../errors.ts";
+import type { ClusterLike, RedisArgument, RedisLike } from "../redis-like.ts";
+import { Commands, type Script } from "../scripts/commands.ts";
+import type { FenceTerms } from "./options.ts";
+
+/** A script that begins with the check of lua/fencing/check.lua, and what it is to work on. */
+export interface FencedWrite {
+  /** What begins every message: "Cannot write 'order:42'". */
+  readonly what: string;
+  readonly script: Script;
+  readonly keys: readonly string[];
+  readonly args: readonly RedisArgument[];
+}
+
+/** One for each connection: it listens to it, and a connection takes only so many listeners without a warning. */
+const known = new WeakMap<object, Commands>();
+
+/**
+ * Runs a script behind the fence of its resource.
+ *
+ * @throws RangeError when the keys and the fence have different slots; StaleTokenError; FencedWriteError.
+ */
+export async function write(
+  redis: RedisLike | ClusterLike,
+  { what, script, keys, args }: FencedWrite,
+  { token, lockName, resource, remember, replyTimeout }: FenceTerms,
+): Promise<unknown> {
+  const commands = commandsOf(what, redis);
+  const fence = fenceOf(what, commands, keys, resource);
+  const [memory, ttl] = Number.isFinite(remember) ? [remember, remember + FENCE_SKEW] : [0, 0];
+  try {
+    return await commands.run(
+      script,
+      [...keys, fence],
+      [...args, `${token} ${memory} ${ttl}`],
+      (reply) => reply,
+      replyTimeout,
+    );
+  } catch (error) {
+    const [, seen] = /^STALETOKEN (\d+)/.exec(error instanceof Error ? error.message : "") ?? [];
+    if (seen === undefined) throw new FencedWriteError(lockName, resource, error);
+    throw new StaleTokenError(lockName, resource, token, Number(seen) || null);
+  }
+}
+
+function commandsOf(what: string, redis: RedisLike | ClusterLike): Commands {
+  const commands = known.get(redis) ?? new Commands(redis, TIMER_MAX);
+  known.set(redis, commands);
+  if (commands.isCluster && !hasOneSlotPerLock(commands.keys.prefix)) {
+    throw new TypeError(
+      `${what}: behind the keyPrefix ${quote(commands.keys.prefix)} a key and its fence have different hash slots; use one without "{}"`,
+    );
+  }
+  return commands;
+}
+
+/** A Cluster refuses a script whose keys have different slots, and says so in words of its own. */
+function fenceOf(
+  what: string,
+  { keys: names, isCluster }: Commands,
+  keys: readonly string[],
+  resource: string,
+): string {
+  const far = isCluster && keys.find((key) => names.slot(key) !== names.slot(resource));
+  if (typeof far === "string") {
+    throw new RangeError(
+      `${what}: in Cluster the key ${quote(far)} must have the hash slot of the resource ${quote(resource)}; give both the same {tag}`,
+    );
+  }
+  return names.fence(resource);
+}
