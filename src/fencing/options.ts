@@ -11,8 +11,8 @@ export interface FenceOptions {
    */
   fence: number | Pick<Lease, "name" | "token" | "assertHeld">;
   /**
-   * The name of what is protected: writes with the same one share a highest token. In Cluster its slot, as a key, is that of
-   * the keys. Default: the key, where there is one.
+   * The name of what is protected: writes with the same one share a highest token. In Cluster it must have the slot of the
+   * keys: "{order:42}" for "{order:42}:status". Default: the key, where there is exactly one.
    */
   resource?: string | undefined;
   /**

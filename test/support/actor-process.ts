@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { Redis } from "ioredis";
 import { createLockClient, type Lease, type LockClient } from "../../src/index.ts";
+import { type Target, type WriterName, writers } from "./fenced-writers.ts";
 import { type HammerOptions, hammer } from "./hammer.ts";
 import { StopWatch } from "./stop-watch.ts";
 import { type Address, addressOf, openConnection } from "./topologies/connection.ts";
@@ -66,6 +67,14 @@ const methods = {
     const lease = leaseOf(handle);
     const { held, token, signal } = lease;
     return { held, remaining: lease.remaining(), aborted: signal.aborted, token };
+  },
+
+  /** Makes sure that it holds the lock, is stopped just before its write, and writes as soon as it goes on. */
+  async writeAfterStop(handle: number, how: WriterName, target: Target, value: string) {
+    const lease = leaseOf(handle);
+    lease.assertHeld();
+    process.kill(process.pid, "SIGSTOP");
+    await writers[how](current().redis, target, value, lease.token);
   },
 
   /** Keeps the event loop busy. */
