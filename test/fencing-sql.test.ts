@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import type { Client, QueryResult } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { failure } from "./contract/observe.ts";
@@ -13,6 +14,7 @@ WHERE orders.fence <= EXCLUDED.fence`;
 const PASS = `INSERT INTO fences (resource, token) VALUES ($1, $2)
 ON CONFLICT (resource) DO UPDATE SET token = EXCLUDED.token
 WHERE fences.token <= EXCLUDED.token`;
+const page = readFileSync(new URL("../docs/fencing.md", import.meta.url), "utf8");
 const token = Date.now() * 1_000;
 
 describe.skipIf(noPostgres)(`in PostgreSQL${noPostgres && `: skipped, ${noPostgres}`}`, () => {
@@ -24,10 +26,8 @@ describe.skipIf(noPostgres)(`in PostgreSQL${noPostgres && `: skipped, ${noPostgr
     postgres = await Postgres.launch();
     one = await postgres.connect();
     two = await postgres.connect();
-    await one.query(
-      "CREATE TABLE orders (id bigint PRIMARY KEY, status text NOT NULL, fence bigint NOT NULL DEFAULT 0)",
-    );
-    await one.query("CREATE TABLE fences (resource text PRIMARY KEY, token bigint NOT NULL)");
+    const tables = page.match(/^CREATE TABLE .*?;/gms) ?? [];
+    for (const table of tables) await one.query(table);
   });
   afterAll(() => postgres?.stop());
   beforeEach(async () => {
@@ -45,6 +45,10 @@ describe.skipIf(noPostgres)(`in PostgreSQL${noPostgres && `: skipped, ${noPostgr
       );
       return Number(rows[0].count) === count;
     });
+
+  it("stands in the docs as it is tested here", () => {
+    for (const statement of [UPDATE, UPSERT, PASS]) expect(page).toContain(`\n${statement};\n`);
+  });
 
   describe.each([
     ["UPDATE", UPDATE],

@@ -8,6 +8,7 @@ import ts from "typescript";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type CodeBlock, markdownFiles, readText, splitCode } from "../tools/docs/markdown.ts";
 import { testUrl } from "./support/fixture.ts";
+import { noPostgres, Postgres } from "./support/postgres.ts";
 
 /** What the examples take from the reader's own program. Stands before each of them, as one line. */
 const PRELUDE = `
@@ -35,20 +36,33 @@ interface Example extends CodeBlock {
 
 const examples: Example[] = markdownFiles(root).flatMap((file) =>
   splitCode(readText(root, file))
-    .blocks.filter(({ info }) => info === "ts")
+    .blocks.filter(({ info }) => /^ts\b/.test(info))
     .map((block) => ({ ...block, name: `${file}:${block.line}` })),
 );
 
-let folder: string;
+/** Those that are marked so get a PostgreSQL with the tables of the docs; without a server they are compiled only. */
+const isForPostgres = ({ info }: Example): boolean => info.split(" ").includes("postgres");
+const skipped = (example: Example): boolean => isForPostgres(example) && noPostgres !== "";
 
-beforeAll(() => {
+let folder: string;
+let postgres: Postgres | undefined;
+
+beforeAll(async () => {
   // Inside node_modules, so that "ioredis" is found, and neither git nor the linter sees the files.
   const cache = join(root, "node_modules/.cache");
   mkdirSync(cache, { recursive: true });
   folder = mkdtempSync(join(cache, "holdfast-readme-"));
+  if (noPostgres !== "") return;
+  postgres = await Postgres.launch();
+  const client = await postgres.connect();
+  const blocks = splitCode(readText(root, "docs/fencing.md")).blocks.filter(({ info }) => info === "sql");
+  const tables = blocks.flatMap(({ code }) => /^CREATE TABLE .*?;/ms.exec(code) ?? []);
+  for (const table of tables) await client.query(table);
+  await client.query("INSERT INTO orders (id, status) VALUES (42, 'new')");
 });
 
 afterAll(async () => {
+  await postgres?.stop();
   rmSync(folder, { recursive: true, force: true });
   const redis = new Redis(testUrl());
   for await (const keys of redis.scanStream({ match: `${keyPrefix}*` })) {
@@ -68,9 +82,14 @@ function write(example: Example): string {
 }
 
 /** Runs a module in a process of its own. Resolves when that ends, whoever ends it. */
-function run(path: string, timeout = ENDS_WITHIN): Promise<{ code: number | null; output: string }> {
+function run(
+  path: string,
+  timeout = ENDS_WITHIN,
+  variables: Record<string, string> = {},
+): Promise<{ code: number | null; output: string }> {
   const args = ["--import", import.meta.resolve("tsx"), path];
-  const options = { cwd: root, timeout, killSignal: "SIGKILL" } as const;
+  const env = { ...process.env, ...variables };
+  const options = { cwd: root, env, timeout, killSignal: "SIGKILL" } as const;
   return new Promise((resolve) => {
     const child = execFile(process.execPath, args, options, (_, stdout, stderr) =>
       resolve({ code: child.exitCode, output: stdout + stderr }),
@@ -102,9 +121,15 @@ describe("the examples in the docs", () => {
     expect(examples.filter(({ name }) => name.startsWith("README.md")).length).toBeGreaterThanOrEqual(4);
   });
 
-  it.each(examples)("$name runs, and ends by itself without a warning", async (example) => {
-    expect(await run(write(example))).toEqual({ code: 0, output: "" });
-  });
+  it.each(examples.filter((example) => !skipped(example)))(
+    "$name runs, and ends by itself without a warning",
+    async (example) => {
+      const variables = isForPostgres(example) ? postgres?.env : {};
+      expect(await run(write(example), ENDS_WITHIN, variables)).toEqual({ code: 0, output: "" });
+    },
+  );
+
+  it.skipIf(noPostgres === "")(`with PostgreSQL are skipped: ${noPostgres}`, () => {});
 
   it("are right under strict types", { timeout: 60_000 }, () => {
     expect(typeErrors(new Map(examples.map((example) => [write(example), example])))).toEqual([]);

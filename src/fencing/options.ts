@@ -17,7 +17,7 @@ export interface FenceOptions {
   resource?: string | undefined;
   /**
    * How long the highest token is remembered after a write, 1 000 at least; Infinity: for ever. Default: 86 400 000, a day. The
-   * last write decides. Where nothing is remembered, a token that is older than this is refused: that is safe, but whoever has
+   * same for all writers of a resource. Where nothing is remembered, a token that is older than this is refused: that is safe, but whoever has
    * held a lock for longer, and has not written, must take it again.
    */
   remember?: number | undefined;
