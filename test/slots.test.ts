@@ -33,6 +33,7 @@ describe("hash slots", () => {
         const slots = [lock, queue, waiters, clock].map((key) => slotOf(prefix + key));
         expect(new Set([...slots, slotOf(channel(name))]).size, name).toBe(1);
         expect(keys.name(prefix + lock)).toBe(name);
+        expect(slotOf(prefix + keys.fence(name)), name).toBe(keys.slot(name));
       }
     },
   );

@@ -22,7 +22,7 @@ describe.each(topologies.filter(({ name }) => WANTED.test(name)))("$name", ({ la
   afterAll(() => topology?.stop());
 
   it.each(["", "}", "{", "{}", "}{", "{a}", "{a", "a}b{c}", "{}{a}", "%7B", " ", "é🔒", "\0"])(
-    "a key that ends in '%s': a larger token is written, a smaller one refused",
+    "a key that ends in %j: a larger token is written, a smaller one refused",
     async (end) => {
       const key = freshName() + end;
       await fencedSet(redis, key, "a", { fence: token });
