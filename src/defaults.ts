@@ -92,6 +92,9 @@ export const SELF_TEST_REPLY = 1_000;
 /** How long a fence remembers the highest token after the last write: longer than a process that comes back has slept. */
 export const FENCE_MEMORY = 24 * 3_600_000;
 
+/** Tokens are the time in µs; a smaller one (2001-09) is a counter, such as Redisson's, and has no age. */
+export const TIME_TOKEN_MIN = 1e15;
+
 /** A fence lasts this much longer: the clocks of the lock's server and of the resource's may differ by it. */
 export const FENCE_SKEW = 60_000;
 

@@ -51,6 +51,10 @@ describe("options of both", () => {
     [{ fence: 1, remember: 999 }, `RangeError: ${REMEMBER} 999`],
     [{ fence: 1, remember: 2 ** 42 + 1 }, `RangeError: ${REMEMBER} ${2 ** 42 + 1}`],
     [{ fence: 1, remember: "1d" }, `TypeError: ${REMEMBER} '1d'`],
+    [
+      { fence: 1, remember: 1_000 },
+      "RangeError: remember must be Infinity for a token that is a counter, received 1000",
+    ],
     [{ fence: 1, replyTimeout: 0 }, `RangeError: ${REPLY} 0`],
     [{ fence: 1, replyTimeout: Number.POSITIVE_INFINITY }, `RangeError: ${REPLY} Infinity`],
     [5, "TypeError: options must be an object, received 5"],

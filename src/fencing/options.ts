@@ -1,4 +1,4 @@
-import { FENCE_MEMORY, LEASE_MIN, REPLY_TIMEOUT } from "../defaults.ts";
+import { FENCE_MEMORY, LEASE_MIN, REPLY_TIMEOUT, TIME_TOKEN_MIN } from "../defaults.ts";
 import type { Lease } from "../lease/lease.ts";
 import { checkTime, checkWellFormed, isWhole, refuse } from "../options.ts";
 import type { ClusterLike, RedisLike } from "../redis-like.ts";
@@ -16,8 +16,8 @@ export interface FenceOptions {
    */
   resource?: string | undefined;
   /**
-   * How long the highest token is remembered after a write, 1 000 at least; Infinity: for ever. Default: 86 400 000, a day. The
-   * same for all writers of a resource. Where nothing is remembered, a token that is older than this is refused: that is safe, but whoever has
+   * How long the highest token is remembered after a write, 1 000 at least; Infinity: for ever. Default: 86 400 000, a day;
+   * for ever where tokens are counters (below 10^15, as those of `redissonFencedLock`). The same for all writers of a resource. Where nothing is remembered, a token that is older than this is refused: that is safe, but whoever has
    * held a lock for longer, and has not written, must take it again.
    */
   remember?: number | undefined;
@@ -63,12 +63,16 @@ export function checkFence(what: string, options: FenceOptions, key: string | un
   const name = checkText(what, "resource", resource ?? key);
   checkLong(what, "remember", remember, 1_000, true);
   checkTime(what, "replyTimeout", replyTimeout, LEASE_MIN, false);
+  // A counter that was forgotten starts the comparison anew, and its age cannot be told: a late write would get in.
+  const isCounter = (token as number) < TIME_TOKEN_MIN;
+  if (isCounter && remember !== undefined && remember !== Number.POSITIVE_INFINITY)
+    throw refuse(RangeError, what, "remember", "Infinity for a token that is a counter", remember);
   if (isLease) fence.assertHeld();
   return {
     token: token as number,
     lockName: isLease ? fence.name : null,
     resource: name,
-    remember: remember ?? FENCE_MEMORY,
+    remember: remember ?? (isCounter ? Number.POSITIVE_INFINITY : FENCE_MEMORY),
     replyTimeout: replyTimeout ?? REPLY_TIMEOUT,
   };
 }
