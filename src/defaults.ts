@@ -89,6 +89,19 @@ export const CLOCK_GRAIN = 2;
 export const SELF_TEST_EVERY = 5_000;
 export const SELF_TEST_REPLY = 1_000;
 
+/** How often `optimistic` runs a body again. Sixteen callers of one key, the most that two processes send, need 4 tries at the median. */
+export const TRANSACTION_RETRIES = 16;
+
+/** Before a body runs again after a conflict: at random up to 2, 4, 8 … ms. */
+export const CONFLICT_PAUSE_MIN = 2;
+export const CONFLICT_PAUSE_MAX = 250;
+
+/** Transactions that one caller's connection has under way; the others queue. More would only conflict more. */
+export const TRANSACTIONS_AT_ONCE = 8;
+
+/** A connection for transactions that nobody has used for this long is closed. */
+export const CONNECTION_IDLE = 10_000;
+
 /** How long `close()` lets holders finish. */
 export const GRACE = 5_000;
 
