@@ -452,6 +452,7 @@ describe("misuse", () => {
     ["multi", (tx) => tx.redis.multi().set("x", 1).exec()],
     ["select", (tx) => tx.redis.select(1)],
     ["select", (tx) => tx.redis.pipeline().get("x").select(1).get("x").exec()],
+    ["connect", (tx) => tx.redis.connect()],
     ["subscribe", (tx) => tx.redis.subscribe("x")],
     ["exec", (tx) => tx.multi.set("x", 1).exec()],
     ["discard", (tx) => tx.multi.discard().set("x", 1)],

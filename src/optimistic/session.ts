@@ -33,11 +33,10 @@ export interface ConnectionLike extends SubscriberLike {
 /**
  * What transactions change about the caller's connection. `retryStrategy: null` is the one that counts:
  *
- * 1. WATCH is answered; 2. the connection breaks; 3. somebody else changes the key; 4. the connection is back, and
- * knows nothing of the WATCH; 5. EXEC goes out, and is executed unguarded.
+ * 1. WATCH is answered; 2. the connection breaks; 3. somebody else changes the key; 4. the connection is back, and knows
+ * of no WATCH; 5. EXEC goes out, and is executed unguarded.
  *
- * A connection that has closed never comes back, so that 4 cannot happen; for the same reason nothing is kept for later
- * (`enableOfflineQueue`) or sent again.
+ * A connection that has closed never comes back, so there is no 4. Nor is anything kept for later or sent again.
  */
 export const OVERRIDES = {
   retryStrategy: null,
@@ -62,7 +61,6 @@ export class Session {
     connection.on("error", (error) => {
       this.#trouble ??= error as unknown as Error;
     });
-    connection.on("close", () => this.fail(new Error("the connection was lost")));
   }
 
   /** Connects. Rejects with what went wrong, after `timeout` ms at the latest, or with the signal's reason. */

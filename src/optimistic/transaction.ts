@@ -68,6 +68,7 @@ export class Attempt<R extends RedisLike | ClusterLike> {
     };
     const redis = Object.create(session.connection, {
       sendCommand: { value: (command: CommandLike, stream?: unknown) => this.#read(command, stream) },
+      connect: { value: async () => Promise.reject(this.#misused("connect", CHANGES)) },
     });
     const replies = (): readonly unknown[] => this.#told();
     this.transaction = {
