@@ -1,4 +1,6 @@
+import { execFile } from "node:child_process";
 import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
@@ -590,5 +592,85 @@ describe("connections", () => {
       await other.select(4);
       expect(await other.get(`app:${key}`)).toBe("4");
     }
+  });
+});
+
+describe("a process", { timeout: 30_000 }, () => {
+  /** Runs a script in a process of its own; resolves with how it ended by itself, or not at all within 15 s. */
+  function run(
+    script: string,
+    ...args: string[]
+  ): Promise<{ code: number | null; stdout: string; stderr: string }> {
+    const prelude = `
+      import { Redis } from "ioredis";
+      import { optimistic } from "./src/index.ts";
+      const [url, key] = process.argv.slice(1);
+      const redis = new Redis(url);
+    `;
+    const options = {
+      cwd: fileURLToPath(new URL("..", import.meta.url)),
+      timeout: 15_000,
+      killSignal: "SIGKILL",
+    } as const;
+    const words = ["--import", "tsx", "--input-type=module", "--eval", prelude + script, server.url, ...args];
+    return new Promise((resolve) => {
+      const child = execFile(process.execPath, words, options, (_, stdout, stderr) =>
+        resolve({ code: child.exitCode, stdout, stderr }),
+      );
+    });
+  }
+
+  it.each([
+    ["quit", "await redis.quit();"],
+    ["disconnected", "redis.disconnect();"],
+    ["unref'd", "redis.stream.unref();"],
+  ])("exits by itself when the connection it was given is %s", async (_, end) => {
+    const script = `
+      await Promise.all([1, 2, 3].map(() => optimistic(redis, [key], (tx) => void tx.multi.incr(key), { retries: 100 })));
+      console.log(await redis.get(key));
+      ${end}
+    `;
+    expect(await run(script, key)).toEqual({ code: 0, stdout: "3\n", stderr: "" });
+  });
+
+  it("does not exit in the middle of a transaction", async () => {
+    const script = `
+      await redis.ping();
+      redis.stream.unref();
+      await optimistic(redis, [key], async (tx) => {
+        for (let n = 0; n < 50; n++) await tx.redis.get(key);
+        tx.multi.set(key, "written");
+      });
+      console.log("done");
+    `;
+    expect(await run(script, key)).toEqual({ code: 0, stdout: "done\n", stderr: "" });
+  });
+
+  it("and another one sell 200 pieces to 600 orders: 200 are sold, none twice", async ({ annotate }) => {
+    await other.set(key, 200);
+    const script = `
+      let runs = 0;
+      const order = () => optimistic(redis, [key], async (tx) => {
+        runs++;
+        const stock = Number(await tx.redis.get(key));
+        if (stock <= 0) return "sold out";
+        tx.multi.decr(key).rpush(key + ":sold", stock);
+        return "sold";
+      }, { retries: 1_000 });
+      const outcomes = await Promise.all(Array.from({ length: 300 }, order));
+      console.log(JSON.stringify({ sold: outcomes.filter((one) => one === "sold").length, orders: outcomes.length, runs }));
+      await redis.quit();
+    `;
+    const shops = await Promise.all([run(script, key), run(script, key)]);
+    expect(shops).toMatchObject([
+      { code: 0, stderr: "" },
+      { code: 0, stderr: "" },
+    ]);
+    const [one, two] = shops.map(({ stdout }) => JSON.parse(stdout));
+    await annotate(`sold ${one.sold} and ${two.sold}; ${one.runs + two.runs - 600} conflicts in 600 orders`);
+    expect([one.sold + two.sold, one.orders + two.orders, await other.get(key)]).toEqual([200, 600, "0"]);
+    expect(one.runs + two.runs).toBeGreaterThan(600); // there were conflicts
+    const sold = await other.lrange(`${key}:sold`, 0, -1);
+    expect(sold).toEqual(Array.from({ length: 200 }, (_, n) => `${200 - n}`));
   });
 });

@@ -70,7 +70,7 @@ export async function optimistic<R extends RedisLike | ClusterLike, T>(
       signal?.throwIfAborted();
       throw new TransactionError(watched, "nothing", "was not executed", error);
     }
-    const attempt = new Attempt<R>(loan.session, watched, slot !== null);
+    const attempt = new Attempt<R>(loan.session, watched, slot);
     const storage = bodies;
     const outcome = await attempt
       .run(() => storage.run(attempt, () => body(attempt.transaction)), signal)

@@ -7,6 +7,8 @@ export interface CommandLike {
   readonly name: string;
   readonly promise: Promise<unknown>;
   reject(error: Error): void;
+  /** With the connection's `keyPrefix`. */
+  getKeys(): readonly (string | Buffer)[];
 }
 
 /** What ioredis answers for each command of a transaction. */

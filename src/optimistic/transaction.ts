@@ -1,4 +1,5 @@
 import { orAbort } from "../abort.ts";
+import { slotOf } from "../cluster/slots.ts";
 import { TransactionError } from "../errors.ts";
 import type { ClusterLike, RedisLike } from "../redis-like.ts";
 import {
@@ -44,20 +45,20 @@ export class Attempt<R extends RedisLike | ClusterLike> {
   readonly transaction: Transaction<R>;
   readonly #session: Session;
   readonly #keys: readonly string[];
-  readonly #inCluster: boolean;
+  readonly #slot: number | null;
   readonly #queue: QueueLike;
   readonly #exec: QueueLike["exec"];
   #hasEnded = false;
   #misuse: TypeError | null = null;
   #replies: readonly unknown[] | null = null;
 
-  constructor(session: Session, keys: readonly string[], inCluster: boolean) {
+  constructor(session: Session, keys: readonly string[], slot: number | null) {
     this.#session = session;
     this.#keys = keys;
-    this.#inCluster = inCluster;
+    this.#slot = slot;
     this.#queue = session.connection.multi();
     this.#exec = this.#queue.exec;
-    if (inCluster) {
+    if (slot !== null) {
       // 1. The body finds that a key is missing; 2. its slot moves to another server; 3. somebody makes the key there;
       // 4. EXEC here: a key that never was here was not touched. A command with the keys has EXEC look at the slot.
       this.#queue.exists(...keys);
@@ -128,7 +129,7 @@ export class Attempt<R extends RedisLike | ClusterLike> {
       return this.#refused(error as Error);
     }
     if (replies === null) return { is: "conflict" };
-    const own = this.#inCluster ? replies.slice(1) : replies;
+    const own = this.#slot !== null ? replies.slice(1) : replies;
     const failed = own.filter(([error]) => error !== null);
     const told = own.map(([error, reply]) => error ?? reply);
     if (failed.length > 0) {
@@ -178,6 +179,9 @@ export class Attempt<R extends RedisLike | ClusterLike> {
     const { name } = command;
     if (this.#hasEnded) throw this.#late(name);
     if (REFUSED.has(name) || name === "watch") throw this.#misused(name, CHANGES);
+    // The server would send it elsewhere, as it does when a slot has moved: it would be tried again in vain.
+    if (this.#slot !== null && command.getKeys().some((key) => slotOf(String(key)) !== this.#slot))
+      throw this.#misused(name, "in Cluster its keys must have the hash slot of the watched ones");
     return Object.getPrototypeOf(this.#queue).sendCommand.call(this.#queue, command);
   }
 
