@@ -89,7 +89,10 @@ export const CLOCK_GRAIN = 2;
 export const SELF_TEST_EVERY = 5_000;
 export const SELF_TEST_REPLY = 1_000;
 
-/** How often `optimistic` runs a body again. Sixteen callers of one key, the most that two processes send, need 4 tries at the median. */
+/**
+ * How often `optimistic` runs a body again. One process that wants one key a thousand times at once needed 17 tries at the
+ * most; of two such processes 96 % of the calls were done in 17, of four 75 %: that is work for a lock.
+ */
 export const TRANSACTION_RETRIES = 16;
 
 /** Before a body runs again after a conflict: at random up to 2, 4, 8 … ms. */

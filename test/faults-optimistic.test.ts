@@ -227,13 +227,15 @@ it("a server that became a replica is left: nothing is executed there", async ()
   const { far, near, lock } = stage;
   await warm();
   let runs = 0;
+  const connections = new Set<unknown>();
   const call = optimistic(near.redis, [lock.name], async (tx) => {
+    connections.add(await tx.redis.client("ID"));
     if (runs++ === 0) await far.redis.replicaof("127.0.0.1", 1);
     else await far.redis.replicaof("NO", "ONE");
     tx.multi.set(lock.name, runs);
   });
   await call.finally(() => far.redis.replicaof("NO", "ONE"));
-  expect([runs, await far.redis.get(lock.name)]).toEqual([2, "2"]);
+  expect([runs, connections.size, await far.redis.get(lock.name)]).toEqual([2, 2, "2"]);
 });
 
 // Every write goes on from the one before, as the log that is written with it says. What is told as done is in the log

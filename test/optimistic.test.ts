@@ -317,6 +317,35 @@ describe("a signal", () => {
     expect(await other.exists(key)).toBe(0);
   });
 
+  it("that aborts some microtasks after the body has returned: no EXEC is sent after that", async () => {
+    const log: string[] = [];
+    const { sendCommand } = Redis.prototype;
+    const spy = vi.spyOn(Redis.prototype, "sendCommand").mockImplementation(function (this: Redis, ...args) {
+      log.push(args[0].name);
+      return sendCommand.apply(this, args);
+    });
+    onTestFinished(() => spy.mockRestore());
+    await optimistic(redis, [key], () => {});
+    for (let depth = 0; depth < 15; depth++) {
+      const controller = new AbortController();
+      log.length = 0;
+      const body = (tx: Transaction<Redis>) => {
+        tx.multi.set(key, depth);
+        let later = Promise.resolve();
+        for (let n = 0; n < depth; n++) later = later.then(() => {});
+        void later.then(() => {
+          log.push("abort");
+          controller.abort(reason);
+        });
+      };
+      const outcome = await optimistic(redis, [key], body, { signal: controller.signal }).catch((e) => e);
+      const wasSent = log.includes("exec");
+      expect([depth, outcome]).toEqual([depth, wasSent ? undefined : reason]);
+      if (wasSent) expect(log.indexOf("exec")).toBeLessThan(log.indexOf("abort"));
+      expect(await other.getdel(key)).toBe(wasSent ? `${depth}` : null);
+    }
+  });
+
   it("ends the pause between two tries", async () => {
     const controller = new AbortController();
     const random = vi.spyOn(Math, "random").mockReturnValue(1_000);
@@ -461,6 +490,7 @@ describe("misuse", () => {
     ["watch", (tx) => tx.multi.watch("x")],
     ["select", (tx) => tx.multi.select(1)],
   ])("%s is refused, even when the body swallows the error: %s", async (command, use) => {
+    const start = performance.now();
     let runs = 0;
     const call = optimistic(redis, [key], async (tx) => {
       runs++;
@@ -476,6 +506,8 @@ describe("misuse", () => {
     // The next one is well.
     await other.set(key, 1);
     expect(await optimistic(redis, [key], sell(key))).toBe("sold");
+    // Replies that go to the wrong commands leave some without any, for 5 s.
+    expect(performance.now() - start).toBeLessThan(1_600);
   });
 
   it("bad input is refused before anything is sent", async () => {
@@ -596,11 +628,11 @@ describe("connections", () => {
 });
 
 describe("a process", { timeout: 30_000 }, () => {
-  /** Runs a script in a process of its own; resolves with how it ended by itself, or not at all within 15 s. */
+  /** Runs a script in a process of its own; resolves with how it ended by itself, and the ms since its last word. */
   function run(
     script: string,
     ...args: string[]
-  ): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  ): Promise<{ code: number | null; stdout: string; stderr: string; lag: number }> {
     const prelude = `
       import { Redis } from "ioredis";
       import { optimistic } from "./src/index.ts";
@@ -614,9 +646,13 @@ describe("a process", { timeout: 30_000 }, () => {
     } as const;
     const words = ["--import", "tsx", "--input-type=module", "--eval", prelude + script, server.url, ...args];
     return new Promise((resolve) => {
+      let said = 0;
       const child = execFile(process.execPath, words, options, (_, stdout, stderr) =>
-        resolve({ code: child.exitCode, stdout, stderr }),
+        resolve({ code: child.exitCode, stdout, stderr, lag: performance.now() - said }),
       );
+      child.stdout?.on("data", () => {
+        said = performance.now();
+      });
     });
   }
 
@@ -630,12 +666,14 @@ describe("a process", { timeout: 30_000 }, () => {
       console.log(await redis.get(key));
       ${end}
     `;
-    expect(await run(script, key)).toEqual({ code: 0, stdout: "3\n", stderr: "" });
+    const { lag, ...ended } = await run(script, key);
+    expect(ended).toEqual({ code: 0, stdout: "3\n", stderr: "" });
+    expect(lag).toBeLessThan(3_300); // idle connections close after 10 s
   });
 
   it("does not exit in the middle of a transaction", async () => {
     const script = `
-      await redis.ping();
+      await optimistic(redis, [key], () => {}); // the connection that is used again
       redis.stream.unref();
       await optimistic(redis, [key], async (tx) => {
         for (let n = 0; n < 50; n++) await tx.redis.get(key);
@@ -643,7 +681,7 @@ describe("a process", { timeout: 30_000 }, () => {
       });
       console.log("done");
     `;
-    expect(await run(script, key)).toEqual({ code: 0, stdout: "done\n", stderr: "" });
+    expect(await run(script, key)).toMatchObject({ code: 0, stdout: "done\n", stderr: "" });
   });
 
   it("and another one sell 200 pieces to 600 orders: 200 are sold, none twice", async ({ annotate }) => {

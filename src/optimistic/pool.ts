@@ -103,7 +103,7 @@ export class Pools {
 
   #poolFor(slot: number | null): Pool {
     const redis = this.#redis;
-    const { keyPrefix = "", commandTimeout = REPLY_TIMEOUT } = redis.options;
+    const { keyPrefix = "" } = redis.options;
     // A duplicate goes to the database that its options name, and the caller may have chosen another one since.
     const db = redis.condition?.select ?? redis.options.db ?? 0;
     const owner =
@@ -112,7 +112,13 @@ export class Pools {
     const name = `${owner.address}/${db}`;
     let pool = this.#pools.get(name);
     if (!pool) {
-      const overrides = { ...OVERRIDES, keyPrefix, commandTimeout, ...(slot === null && { db }) };
+      const { commandTimeout } = owner.node.options as Source["options"];
+      const overrides = {
+        ...OVERRIDES,
+        keyPrefix,
+        commandTimeout: commandTimeout ?? REPLY_TIMEOUT,
+        ...(slot === null && { db }),
+      };
       const connect = (): ConnectionLike => owner.node.duplicate(overrides) as ConnectionLike;
       pool = new Pool(connect, () => this.#isOver);
       this.#pools.set(name, pool);
@@ -156,7 +162,6 @@ class Pool {
       clearTimeout(timer);
       this.#idle.delete(session);
       if (session.isLost) continue;
-      session.connection.stream?.ref?.();
       return session;
     }
     return null;
@@ -171,8 +176,6 @@ class Pool {
         this.#idle.delete(session);
         session.connection.disconnect();
       };
-      // An idle connection must not keep a finished program running.
-      session.connection.stream?.unref?.();
       this.#idle.set(session, setTimeout(close, CONNECTION_IDLE).unref());
     }
     this.turnstile.leave();

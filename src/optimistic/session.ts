@@ -1,6 +1,6 @@
 import pTimeout from "p-timeout";
 import { orAbort } from "../abort.ts";
-import type { SubscriberLike } from "../redis-like.ts";
+import { type SubscriberLike, unref } from "../redis-like.ts";
 
 /** A command as ioredis hands it to `sendCommand`. */
 export interface CommandLike {
@@ -24,7 +24,7 @@ export interface QueueLike {
 
 /** What a transaction needs of the ioredis connection that it has for itself. */
 export interface ConnectionLike extends SubscriberLike {
-  readonly stream?: { readonly writable: boolean; ref?(): void; unref?(): void };
+  readonly stream?: { readonly writable: boolean };
   connect(): Promise<void>;
   watch(...keys: string[]): Promise<unknown>;
   unwatch(): Promise<unknown>;
@@ -79,6 +79,7 @@ export class Session {
       });
       // A user without the right to MULTI would have what stands between it and EXEC executed one by one, unguarded.
       await connection.multi().exec();
+      unref(connection); // commands that are under way keep the process alive, by their timeouts
       return session;
     } catch (error) {
       connection.disconnect();
