@@ -108,6 +108,16 @@ describe("a transaction", () => {
     ["was deleted and made again", (key) => other.del(key).then(() => other.set(key, 1))],
     ["got another time to live", (key) => other.expire(key, 100)],
     ["was renamed", (key) => other.rename(key, `${key}:old`)],
+    [
+      "was evicted",
+      async (key) => {
+        await other.expire(key, 100);
+        await other.config("SET", "maxmemory-policy", "volatile-ttl");
+        await other.config("SET", "maxmemory", "1");
+        await until(async () => (await other.exists(key)) === 0);
+        await other.config("SET", "maxmemory", "0");
+      },
+    ],
     ["was flushed", () => other.flushall()],
     [
       "ran out",
