@@ -28,3 +28,12 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
 }
 
 const removers = new WeakMap<Set<() => void>, () => void>();
+
+/** The outcome of some work, or a rejection with the signal's reason as soon as it aborts. The work goes on then, unheard. */
+export function orAbort<T>(signal: AbortSignal | undefined, work: PromiseLike<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const unlisten = signal && onAbort(signal, () => reject(signal.reason));
+    if (signal?.aborted) reject(signal.reason);
+    work.then(resolve, reject).then(unlisten);
+  });
+}

@@ -15,7 +15,7 @@ import {
   type Settings,
 } from "./options.ts";
 import { newClientId } from "./random.ts";
-import { type ClusterLike, isCluster, type RedisLike } from "./redis-like.ts";
+import { type ClusterLike, isCluster, isConnection, type RedisLike } from "./redis-like.ts";
 import { Scope, Scopes } from "./scope/scope.ts";
 import { Commands } from "./scripts/commands.ts";
 import { Replication } from "./scripts/replication.ts";
@@ -166,12 +166,7 @@ export class LockClient {
  */
 export function createLockClient(redis: RedisLike | ClusterLike, options?: LockClientOptions): LockClient {
   const settings = checkClientOptions(options);
-  if (
-    typeof redis !== "object" ||
-    redis === null ||
-    typeof redis.evalsha !== "function" ||
-    typeof redis.duplicate !== "function"
-  ) {
+  if (!isConnection(redis)) {
     throw new TypeError("Cannot create a lock client: redis must be an ioredis connection, new Redis(…)");
   }
   const { keyPrefix = "" } = redis.options;

@@ -97,6 +97,21 @@ export const TIME_TOKEN_MIN = 1e15;
 
 /** A fence lasts this much longer: the clocks of the lock's server and of the resource's may differ by it. */
 export const FENCE_SKEW = 60_000;
+/**
+ * How often `optimistic` runs a body again. One process that wants one key a thousand times at once needed 17 tries at the
+ * most; of two such processes 96 % of the calls were done in 17, of four 75 %: that is work for a lock.
+ */
+export const TRANSACTION_RETRIES = 16;
+
+/** Before a body runs again after a conflict: at random up to 2, 4, 8 … ms. */
+export const CONFLICT_PAUSE_MIN = 2;
+export const CONFLICT_PAUSE_MAX = 250;
+
+/** Transactions that one caller's connection has under way; the others queue. More would only conflict more. */
+export const TRANSACTIONS_AT_ONCE = 8;
+
+/** A connection for transactions that nobody has used for this long is closed. */
+export const CONNECTION_IDLE = 10_000;
 
 /** How long `close()` lets holders finish. */
 export const GRACE = 5_000;

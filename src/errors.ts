@@ -11,7 +11,9 @@ export type LockErrorCode =
   | "LOCK_LEFT_BEHIND"
   | "STALE_TOKEN"
   | "FENCED_WRITE_FAILED"
-  | "CLIENT_CLOSED";
+  | "CLIENT_CLOSED"
+  | "CONFLICT"
+  | "TRANSACTION_FAILED";
 
 /** What every error of this package has: a stable `code`, the lock's name (null: no single lock), and the cause. */
 export class LockError extends Error {
@@ -143,6 +145,52 @@ export class ClientClosedError extends LockError {
   }
 }
 
+/** `optimistic`: somebody else changed one of the keys during every try. Nothing was written. */
+export class ConflictError extends LockError {
+  override readonly name = "ConflictError";
+  readonly keys: readonly string[];
+  /** How often the body ran: `retries` + 1. */
+  readonly tries: number;
+
+  constructor(keys: readonly string[], tries: number) {
+    super(
+      "CONFLICT",
+      null,
+      `The transaction on ${quoteAll(keys)} was not executed: others changed a key that it watches during each of ${tries} tries. ` +
+        "Allow more retries, watch fewer keys, or use a lock where many write.",
+    );
+    this.keys = keys;
+    this.tries = tries;
+  }
+}
+
+/** `optimistic`: Redis did not execute a transaction as a whole. `executed` tells what is true in Redis now. */
+export class TransactionError extends LockError {
+  override readonly name = "TransactionError";
+  readonly keys: readonly string[];
+  /**
+   * "nothing": no command of the transaction was executed; "partly": some were, and those that failed are the errors in
+   * `replies`; "unknown": EXEC was sent and its answer never came.
+   */
+  readonly executed: "nothing" | "partly" | "unknown";
+  /** What EXEC answered to each command, an Error for each that failed. Empty when there is no such answer. */
+  readonly replies: readonly unknown[];
+
+  constructor(
+    keys: readonly string[],
+    executed: "nothing" | "partly" | "unknown",
+    what: string,
+    cause?: unknown,
+    replies: readonly unknown[] = [],
+  ) {
+    const why = cause instanceof Error ? `: ${cause.message}` : "";
+    super("TRANSACTION_FAILED", null, `The transaction on ${quoteAll(keys)} ${what}${why}`, cause);
+    this.keys = keys;
+    this.executed = executed;
+    this.replies = replies;
+  }
+}
+
 const LOSSES: Record<LossReason, string> = {
   expired: "its lease ran out on this process's clock before it was renewed or released.",
   taken: "somebody else holds it, so its lease had run out in Redis.",
@@ -177,3 +225,6 @@ export function quote(name: string): string {
   const text = JSON.stringify(name.length > 100 ? `${name.slice(0, 99)}…` : name);
   return `'${text.slice(1, -1)}'`;
 }
+
+const quoteAll = (keys: readonly string[]): string =>
+  keys.length > 3 ? `${quote(keys[0] ?? "")} and ${keys.length - 1} more` : keys.map(quote).join(", ");

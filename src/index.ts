@@ -1,6 +1,7 @@
 export { createLockClient, type LockClient } from "./client.ts";
 export {
   ClientClosedError,
+  ConflictError,
   FencedWriteError,
   isLockLost,
   LockError,
@@ -11,6 +12,7 @@ export {
   type LossReason,
   NotReplicatedError,
   StaleTokenError,
+  TransactionError,
 } from "./errors.ts";
 export type { LockEvents } from "./events.ts";
 export { type FencedEvalOptions, fencedEval } from "./fencing/fenced-eval.ts";
@@ -18,6 +20,8 @@ export { type FencedSetOptions, fencedSet } from "./fencing/fenced-set.ts";
 export type { FenceOptions } from "./fencing/options.ts";
 export type { Lease } from "./lease/lease.ts";
 export type { Lock, LockBody } from "./locks/lock.ts";
-export type { CloseOptions, LockClientOptions, LockOptions } from "./options.ts";
+export { optimistic } from "./optimistic/optimistic.ts";
+export type { Transaction } from "./optimistic/transaction.ts";
+export type { CloseOptions, LockClientOptions, LockOptions, OptimisticOptions } from "./options.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis-like.ts";
 export type { Inspection } from "./scripts/answers.ts";

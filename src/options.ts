@@ -8,6 +8,7 @@ import {
   REPLICA_TIMEOUT,
   REPLY_TIMEOUT,
   TIMER_MAX,
+  TRANSACTION_RETRIES,
 } from "./defaults.ts";
 import { quote } from "./errors.ts";
 import type { Terms } from "./lease/terms.ts";
@@ -66,6 +67,14 @@ export interface CloseOptions {
   grace?: number | undefined;
 }
 
+/** How a transaction of `optimistic` is tried. */
+export interface OptimisticOptions {
+  /** How often the body may run again after a conflict or a lost connection. Default: 16. Infinity is allowed. */
+  retries?: number | undefined;
+  /** Ends it before EXEC was sent: the call rejects with `signal.reason`, and nothing is written. */
+  signal?: AbortSignal | undefined;
+}
+
 /** A call's options, checked and complete. */
 export interface Request {
   readonly terms: Terms;
@@ -95,8 +104,7 @@ export function checkLockOptions(
   checkTime(what, "maxHold", maxHold, LEASE_MIN, true);
   if (watchdog !== undefined && typeof watchdog !== "boolean")
     throw refuse(TypeError, what, "watchdog", "true or false", watchdog);
-  if (signal !== undefined && !isSignal(signal))
-    throw refuse(TypeError, what, "signal", "an AbortSignal", signal);
+  checkSignal(what, signal);
   return {
     terms: {
       lease: lease ?? defaults.leaseTime,
@@ -146,6 +154,25 @@ export function checkGrace(options: unknown): number {
   const { grace } = checkObject(what, options, ["grace"]) as CloseOptions;
   checkTime(what, "grace", grace, 0, false);
   return grace ?? GRACE;
+}
+
+export function checkTransaction(
+  keys: unknown,
+  body: unknown,
+  options: unknown,
+): { keys: readonly string[]; retries: number; signal: AbortSignal | undefined } {
+  const what = "Cannot run a transaction";
+  if (!Array.isArray(keys)) throw refuse(TypeError, what, "keys", "an array of strings", keys);
+  if (keys.length === 0) throw new RangeError(`${what}: keys must name one key at least`);
+  for (const [index, key] of keys.entries()) {
+    if (typeof key !== "string") throw refuse(TypeError, what, `keys[${index}]`, "a string", key);
+    if (key === "") throw refuse(RangeError, what, `keys[${index}]`, "a non-empty string", key);
+  }
+  if (typeof body !== "function") throw refuse(TypeError, what, "body", "a function", body);
+  const { retries, signal } = checkObject(what, options, ["retries", "signal"]) as OptimisticOptions;
+  if (retries !== Number.POSITIVE_INFINITY) checkCount(what, "retries", retries, TIMER_MAX);
+  checkSignal(what, signal);
+  return { keys: [...keys], retries: retries ?? TRANSACTION_RETRIES, signal };
 }
 
 export function checkExtension(name: string, ms: unknown): void {
@@ -202,6 +229,11 @@ function checkCount(what: What, name: string, value: unknown, to: number): void 
   if (value === undefined || isWhole(value, 0, to)) return;
   const kind = typeof value === "number" ? RangeError : TypeError;
   throw refuse(kind, what, name, `a whole number from 0 to ${to}`, value);
+}
+
+function checkSignal(what: What, signal: unknown): void {
+  if (signal !== undefined && !isSignal(signal))
+    throw refuse(TypeError, what, "signal", "an AbortSignal", signal);
 }
 
 export const isWhole = (value: unknown, from: number, to: number): boolean =>

@@ -60,6 +60,13 @@ export function unref(connection: SubscriberLike): void {
   stream?.unref?.();
 }
 
+/** Is this an ioredis connection, of whatever copy and version? */
+export function isConnection(redis: unknown): redis is RedisLike | ClusterLike {
+  if (typeof redis !== "object" || redis === null) return false;
+  const { evalsha, duplicate } = redis as Partial<RedisLike>;
+  return typeof evalsha === "function" && typeof duplicate === "function";
+}
+
 export function isCluster(redis: RedisLike | ClusterLike): redis is ClusterLike {
   return "isCluster" in redis && redis.isCluster === true;
 }

@@ -169,6 +169,7 @@ const SAID = [
   "timeout: LOCK_TIMEOUT 50",
   "abort: enough",
   "second copy: true",
+  "optimistic: OK,1 1",
   "events: acquire release",
   "closed: CLIENT_CLOSED",
 ];
@@ -191,6 +192,7 @@ import {
   type LockOptions,
   LockTimeoutError,
   type LossReason,
+  optimistic,
   type RedisLike,
 } from "holdfast";
 
@@ -298,6 +300,17 @@ async function secondCopy(): Promise<void> {
   say("second copy:", (await clients.lock(name).withLock((lease) => lease.held)) && likes.length === 2);
 }
 
+async function transactions(): Promise<void> {
+  const key = name + ":count";
+  const tx = await optimistic(redis, [key], async (tx) => {
+    const before: string | null = await tx.redis.get(key);
+    tx.multi.set(key, Number(before) + 1, "EX", 100).exists(key);
+    return tx;
+  });
+  const count: string | null = await optimistic(second, [key], ({ redis }) => redis.get(key), { retries: 3 });
+  say("optimistic:", tx.replies, count);
+}
+
 await awaitUsing();
 await awaitUsingNull();
 await justUsing();
@@ -306,6 +319,7 @@ await undefinedMembers();
 await losing();
 await impatient();
 await secondCopy();
+await transactions();
 say("events:", ...[...told].sort());
 await Promise.all([locks.close({ grace: undefined }), others.close({ grace: 100 })]);
 await lock.lock().catch((error: unknown) => say("closed:", error instanceof ClientClosedError && error.code));
@@ -334,6 +348,16 @@ export async function refused(lease: Lease): Promise<void> {
   const cluster: ClusterLike = new Cluster([]);
   createLockClient(cluster);
   createLockClient(new SecondCluster([], { keyPrefix: "app:" }), { replicas: 1 });
+  const length: number = await optimistic(cluster as Cluster, ["a"], async (tx) => {
+    tx.multi.lpush("a", await tx.redis.llen("a"));
+    return tx.replies.length;
+  });
+  // @ts-expect-error the body gives a number
+  const text: string = await optimistic(redis, ["a"], () => length);
+  // @ts-expect-error an array of keys
+  await optimistic(redis, "a", () => text);
+  // @ts-expect-error no such option
+  await optimistic(redis, ["a"], () => 1, { wait: 5 });
   // @ts-expect-error a client needs a connection
   createLockClient("redis://127.0.0.1");
   // @ts-expect-error no such option

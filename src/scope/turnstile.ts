@@ -1,15 +1,19 @@
 import { onAbort } from "../abort.ts";
 
-/** Lets one borrower through at a time, first come first, in memory. */
+/** Lets so many borrowers in at a time, first come first, in memory. */
 export class Turnstile {
-  #isBusy = false;
+  #free: number;
   readonly #waiting = new Set<() => void>();
+
+  constructor(capacity = 1) {
+    this.#free = capacity;
+  }
 
   /** True: come in, and call `leave` afterwards. False: `wait` ms were over first. Rejects with the signal's reason. */
   async enter(wait: number, signal: AbortSignal | undefined): Promise<boolean> {
     signal?.throwIfAborted();
-    if (!this.#isBusy) {
-      this.#isBusy = true;
+    if (this.#free > 0) {
+      this.#free--;
       return true;
     }
     if (wait === 0) return false;
@@ -40,6 +44,6 @@ export class Turnstile {
   leave(): void {
     const [next] = this.#waiting;
     if (next) next();
-    else this.#isBusy = false;
+    else this.#free++;
   }
 }

@@ -9,6 +9,7 @@ const DEFAULTS: Record<string, string> = {
   grantWindow: "GRANT_WINDOW",
   localPasses: "LOCAL_PASSES",
   grace: "GRACE",
+  retries: "TRANSACTION_RETRIES",
 };
 
 const COMMANDS = ["npm ci && npm run demo", "npm ci && npm test"];
@@ -45,7 +46,7 @@ export function checkOptions(root: string): string[] {
   const defaults = readText(root, "src/defaults.ts");
   const rows = tableRows(readText(root, "README.md"));
   const rowOf = (word: string): string[] | undefined => rows.find(([first]) => first === `\`${word}\``);
-  const names = ["LockOptions", "LockClientOptions", "CloseOptions"].flatMap((name) =>
+  const names = ["LockOptions", "LockClientOptions", "CloseOptions", "OptimisticOptions"].flatMap((name) =>
     members(options, name),
   );
   const events = members(readText(root, "src/events.ts"), "LockEvents");
