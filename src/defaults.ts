@@ -75,6 +75,17 @@ export const PATIENCE_MIN = 4_500;
 export const RETRY_MIN = 50;
 export const RETRY_MAX = 2_000;
 
+/** Between the tries of a spin lock: 1, 2, 4 … 128 ms, as Redisson's spin lock; each is cut by up to this part, at random. */
+export const SPIN_MIN = 1;
+export const SPIN_MAX = 128;
+export const SPIN_SPREAD = 0.5;
+
+/** A process that has had its turn with a spin lock begins its pauses here: at 4 to 8 ms. */
+export const SPIN_AFTER_TURN = 3;
+
+/** A spin lock is tried once more when so much is left of the wait: enough for the answer. */
+export const SPIN_LAST_TRY = 5;
+
 /** Between looks for the node that a release channel's slot has moved to: 25, 50, 100 … ms. */
 export const REROUTE_MIN = 25;
 export const REROUTE_MAX = 1_000;

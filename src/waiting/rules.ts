@@ -10,6 +10,7 @@ import {
   RECHECKS,
   RETRY_MAX,
   RETRY_MIN,
+  SPIN_LAST_TRY,
   TOO_MUCH,
   UNKNOWN_POSITION,
 } from "../defaults.ts";
@@ -41,6 +42,12 @@ export function sleep(ttl: number, position: number | null, asked: boolean): num
   // Only the first few look for a holder that crashed; if everybody did, a lock with short leases would be stormed.
   if (position < RECHECKS[0].before) return Math.min(expiry, RECHECKS[0].period * spread);
   return period(asked ? position : UNKNOWN_POSITION) * spread;
+}
+
+/** A pause between tries, cut so that the last try of a caller comes before his time is up, and not behind it. */
+export function cutPause(pause: number, left: number): number {
+  const last = left - SPIN_LAST_TRY;
+  return last > 0 ? Math.min(pause, last) : pause;
 }
 
 /** After a failure: 50, 100, 200 … 2 000 ms, spread. */

@@ -1,11 +1,11 @@
 import { CallAlarm } from "../alarms.ts";
-import { LEASE_TIME, RECHECKS, SUBSCRIBED_SOON } from "../defaults.ts";
+import { LEASE_TIME, RECHECKS, SPIN_AFTER_TURN, SUBSCRIBED_SOON } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import type { AttemptAnswer } from "../scripts/answers.ts";
 import type { Place } from "./place.ts";
-import { backOff, sleep } from "./rules.ts";
+import { backOff, cutPause, sleep } from "./rules.ts";
 import { assertMove, SEARCH_MOVES, type SearchState } from "./states.ts";
 
 /** For whom a search is made. */
@@ -40,6 +40,8 @@ export class Search {
   #latest = Number.POSITIVE_INFINITY;
   /** How many wake-ups came. */
   #wakes = 0;
+  /** Tries in vain since the last turn, for kinds without messages. */
+  #tries = 0;
 
   constructor(place: Place, seeker: Seeker) {
     this.#place = place;
@@ -168,15 +170,22 @@ export class Search {
     this.#wakeAt(performance.now() + backOff(this.#place.health.failures));
   }
 
-  /** Waits for a wake-up, which our own release has just sent. */
+  /**
+   * Waits for a wake-up, which our own release has just sent. Without messages: gives others a moment. A try right behind
+   * the release would reach Redis in the same packet, and a busy process would never let anybody else in.
+   */
   parkForWake(): void {
+    this.#tries = SPIN_AFTER_TURN;
     this.#park(null, RECHECKS[0].period, null, true);
   }
 
   #park(hold: Hold | null, ttl: number, position: number | null, isKnown: boolean): void {
     this.#to({ at: "parked", hold, isChecking: false, position });
     if (hold) this.#place.siblings?.add(this);
-    this.#sleep(sleep(ttl, position, isKnown));
+    const { kind, line } = this.#place;
+    if (kind.pause && line.first) {
+      this.#sleep(cutPause(kind.pause(this.#tries++), line.first.deadline - performance.now()));
+    } else this.#sleep(sleep(ttl, position, isKnown));
   }
 
   /** Looks again at this time at the latest. */
@@ -278,12 +287,14 @@ export class Search {
 
   #own(hold: Hold, grant: Grant, isDirect: boolean): void {
     this.#to({ at: "off" });
+    this.#tries = 0;
     hold.owned(grant);
     this.#seeker.found(hold, isDirect);
   }
 
   #stop(): void {
     if (this.#state.at !== "off") this.#to({ at: "off" });
+    this.#tries = 0;
     this.#seeker.nobodyLeft();
   }
 
