@@ -80,8 +80,8 @@ export const SPIN_MIN = 1;
 export const SPIN_MAX = 128;
 export const SPIN_SPREAD = 0.5;
 
-/** A process that has had its turn with a spin lock begins its pauses here: at 4 to 8 ms. */
-export const SPIN_AFTER_TURN = 3;
+/** After its turn a process keeps off a spin lock for this part of the time that it had it, so that others find it free. */
+export const SPIN_REST = 0.25;
 
 /** A spin lock is tried once more when so much is left of the wait: enough for the answer. */
 export const SPIN_LAST_TRY = 5;

@@ -1,11 +1,11 @@
 import { CallAlarm } from "../alarms.ts";
-import { LEASE_TIME, RECHECKS, SPIN_AFTER_TURN, SUBSCRIBED_SOON } from "../defaults.ts";
+import { LEASE_TIME, RECHECKS, SUBSCRIBED_SOON } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import type { AttemptAnswer } from "../scripts/answers.ts";
 import type { Place } from "./place.ts";
-import { backOff, cutPause, sleep } from "./rules.ts";
+import { backOff, cutPause, rest, sleep } from "./rules.ts";
 import { assertMove, SEARCH_MOVES, type SearchState } from "./states.ts";
 
 /** For whom a search is made. */
@@ -117,6 +117,7 @@ export class Search {
     if (position !== null) this.#place.withdraw(hold);
     else this.#place.forget(hold);
     if (!line.first) this.#stop();
+    else if (kind.pause) this.#pause(kind.pause(this.#tries++));
     else if (!isSubscribed) void this.#subscribe();
     // RACE 1, a lost wake-up: (1) our try runs, the lock is held; (2) it is released and the message is read; (3) the
     // answer "held" is read; (4) we sleep. A message since the sending of the try leads to another try instead.
@@ -170,22 +171,32 @@ export class Search {
     this.#wakeAt(performance.now() + backOff(this.#place.health.failures));
   }
 
-  /**
-   * Waits for a wake-up, which our own release has just sent. Without messages: gives others a moment. A try right behind
-   * the release would reach Redis in the same packet, and a busy process would never let anybody else in.
-   */
+  /** Waits for a wake-up, which our own release has just sent. */
   parkForWake(): void {
-    this.#tries = SPIN_AFTER_TURN;
     this.#park(null, RECHECKS[0].period, null, true);
   }
 
   #park(hold: Hold | null, ttl: number, position: number | null, isKnown: boolean): void {
     this.#to({ at: "parked", hold, isChecking: false, position });
     if (hold) this.#place.siblings?.add(this);
-    const { kind, line } = this.#place;
-    if (kind.pause && line.first) {
-      this.#sleep(cutPause(kind.pause(this.#tries++), line.first.deadline - performance.now()));
-    } else this.#sleep(sleep(ttl, position, isKnown));
+    this.#sleep(sleep(ttl, position, isKnown));
+  }
+
+  /** Tries again after so many ms, because no message will come. */
+  #pause(delay: number): void {
+    const left = (this.#place.line.first?.deadline ?? 0) - performance.now();
+    this.#to({ at: "parked", hold: null, isChecking: false, position: null });
+    this.#sleep(cutPause(delay, left));
+  }
+
+  /**
+   * After a turn of so many ms that ended for the sake of others, where no message tells them. A try right behind the
+   * release would reach Redis in the same packet, and who comes now and then would never find the lock free.
+   */
+  rest(held: number): void {
+    const delay = rest(held);
+    if (delay > 0) this.#pause(delay);
+    else this.start();
   }
 
   /** Looks again at this time at the latest. */

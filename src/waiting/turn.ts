@@ -191,9 +191,11 @@ export class Turn implements Landlord {
     const answer = this.kind.release(hold);
     const answered = this.#room.releasing();
     this.#place.forget(hold);
-    // With wake-ups, our own message wakes us together with everybody else; without messages a pause does. A queue is
-    // joined behind the release.
-    if (this.#place.line.first && !this.kind.queues && this.#place.isSubscribed) {
+    // With wake-ups, our own message wakes us together with everybody else. A queue is joined behind the release.
+    if (this.#place.line.first && this.kind.pause) {
+      this.#to({ at: "searching" });
+      this.search.rest(performance.now() - hold.ownedAt);
+    } else if (this.#place.line.first && !this.kind.queues && this.#place.isSubscribed) {
       this.#to({ at: "searching" });
       this.search.parkForWake();
     } else this.#seek();
