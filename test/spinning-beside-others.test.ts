@@ -15,7 +15,8 @@ interface Redlock {
   acquire(resources: string[], ms: number): Promise<{ release(): Promise<unknown> }>;
   on(event: "error", listener: () => void): unknown;
 }
-const { default: Redlock } = createRequire(import.meta.url)("redlock") as {
+const require = createRequire(import.meta.url);
+const { default: Redlock } = require("redlock") as {
   default: new (clients: Iterable<Redis>, settings: { retryCount: number; retryDelay: number }) => Redlock;
 };
 
