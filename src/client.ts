@@ -6,13 +6,16 @@ import { handoffLock } from "./locks/handoff.ts";
 import type { Lock } from "./locks/lock.ts";
 import { redissonLock } from "./locks/redisson.ts";
 import { ScopedLock } from "./locks/scoped-lock.ts";
+import { spinLock } from "./locks/spin.ts";
 import {
   type CloseOptions,
   checkClientOptions,
   checkGrace,
   checkName,
+  checkSpinOptions,
   type LockClientOptions,
   type Settings,
+  type SpinLockOptions,
 } from "./options.ts";
 import { newClientId } from "./random.ts";
 import { type ClusterLike, isCluster, isConnection, type RedisLike } from "./redis-like.ts";
@@ -38,7 +41,7 @@ export class LockClient {
   readonly #room: Room;
   readonly #keys: Keys;
   readonly #replication: Replication | null;
-  readonly #kinds: { readonly lock: LockKind; readonly fair: LockKind; readonly redisson: LockKind };
+  readonly #kinds: Readonly<Record<"lock" | "fair" | "redisson" | "spin", LockKind>>;
   #closing: Promise<void> | null = null;
 
   /** @internal */
@@ -57,6 +60,7 @@ export class LockClient {
       lock: handoffLock(commands, this.#replication, false, localPasses, grantWindow),
       fair: handoffLock(commands, this.#replication, true, localPasses, grantWindow),
       redisson: redissonLock(commands, this.#replication),
+      spin: spinLock(commands, this.#replication, localPasses),
     };
   }
 
@@ -91,6 +95,20 @@ export class LockClient {
         `Cannot create a lock: in Cluster Redisson's keys of ${quote(name)} have different hash slots; use a name without braces`,
       );
     return this.#lock(name, this.#kinds.redisson);
+  }
+
+  /**
+   * The lock that everybody knows, `SET key owner NX PX`: for servers without pub/sub, and to share a lock with redis-py,
+   * bsm/redislock, redlock on one node, or redis-semaphore (`{ prefix: "mutex:" }`). Waiters try again after 1, 2, 4 …
+   * 128 ms; nothing is subscribed. No hand-off, no order, no fencing tokens (`lease.token` is 0): prefer `lock()`.
+   *
+   * @param name the key, 1 to 512 bytes of UTF-8.
+   * @throws TypeError or RangeError for a bad name or prefix.
+   * @example
+   * const lock = locks.spinLock("orders", { prefix: "mutex:" }); // redis-semaphore's new Mutex(redis, "orders")
+   */
+  spinLock(name: string, options?: SpinLockOptions): Lock {
+    return this.#lock(checkSpinOptions(options).prefix + checkName(name), this.#kinds.spin);
   }
 
   /**

@@ -75,6 +75,17 @@ export const PATIENCE_MIN = 4_500;
 export const RETRY_MIN = 50;
 export const RETRY_MAX = 2_000;
 
+/** Between the tries of a spin lock: 1, 2, 4 … 128 ms, as Redisson's spin lock; each is cut by up to this part, at random. */
+export const SPIN_MIN = 1;
+export const SPIN_MAX = 128;
+export const SPIN_SPREAD = 0.5;
+
+/** After its turn a process keeps off a spin lock for this part of the time that it had it, so that others find it free. */
+export const SPIN_REST = 0.25;
+
+/** A spin lock is tried once more when so much is left of the wait: enough for the answer. */
+export const SPIN_LAST_TRY = 5;
+
 /** Between looks for the node that a release channel's slot has moved to: 25, 50, 100 … ms. */
 export const REROUTE_MIN = 25;
 export const REROUTE_MAX = 1_000;

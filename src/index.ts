@@ -22,6 +22,12 @@ export type { Lease } from "./lease/lease.ts";
 export type { Lock, LockBody } from "./locks/lock.ts";
 export { optimistic } from "./optimistic/optimistic.ts";
 export type { Transaction } from "./optimistic/transaction.ts";
-export type { CloseOptions, LockClientOptions, LockOptions, OptimisticOptions } from "./options.ts";
+export type {
+  CloseOptions,
+  LockClientOptions,
+  LockOptions,
+  OptimisticOptions,
+  SpinLockOptions,
+} from "./options.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis-like.ts";
 export type { Inspection } from "./scripts/answers.ts";

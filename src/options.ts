@@ -61,6 +61,12 @@ export interface LockClientOptions {
   connection?: "shared" | "own" | undefined;
 }
 
+/** How a spin lock is named in Redis. */
+export interface SpinLockOptions {
+  /** Stands before the name in the key, and in `lock.name`. Default: "". */
+  prefix?: string | undefined;
+}
+
 /** How `close` treats what is still going on. */
 export interface CloseOptions {
   /** How long holders may finish before their leases are taken, in ms. Default: 5 000. */
@@ -173,6 +179,13 @@ export function checkTransaction(
   if (retries !== Number.POSITIVE_INFINITY) checkCount(what, "retries", retries, TIMER_MAX);
   checkSignal(what, signal);
   return { keys: [...keys], retries: retries ?? TRANSACTION_RETRIES, signal };
+}
+
+export function checkSpinOptions(options: unknown): { readonly prefix: string } {
+  const what = "Cannot create a lock";
+  const { prefix = "" } = checkObject(what, options, ["prefix"]) as SpinLockOptions;
+  if (typeof prefix !== "string") throw refuse(TypeError, what, "prefix", "a string", prefix);
+  return { prefix };
 }
 
 export function checkExtension(name: string, ms: unknown): void {

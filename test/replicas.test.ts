@@ -41,8 +41,9 @@ function suspend(): void {
   replicas[0]?.suspend();
 }
 
-describe.each(["lock", "fairLock", "redissonLock"] as const)("%s with replicas", (kind) => {
-  const key = (name: string): string => (kind === "redissonLock" ? name : `holdfast:{${name}}`);
+describe.each(["lock", "fairLock", "redissonLock", "spinLock"] as const)("%s with replicas", (kind) => {
+  const hasBareKey = kind === "redissonLock" || kind === "spinLock";
+  const key = (name: string): string => (hasBareKey ? name : `holdfast:{${name}}`);
 
   it("is on all of them when its caller gets it", async () => {
     const { locks } = await join(2);
@@ -62,8 +63,7 @@ describe.each(["lock", "fairLock", "redissonLock"] as const)("%s with replicas",
     const held = await locks[kind](name).lock();
     const other = await join(2, 100);
     const waiter = other.locks[kind](name).lock();
-    const waits = async () =>
-      kind === "redissonLock" || (await redis.zcard(`holdfast:{${name}}:queue`)) === 1;
+    const waits = async () => hasBareKey || (await redis.zcard(`holdfast:{${name}}:queue`)) === 1;
     await until(waits);
     suspend();
     await held.unlock();

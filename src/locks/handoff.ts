@@ -32,6 +32,7 @@ export function handoffLock(
     solitary: isFair,
     localPasses,
     channel: () => null,
+    pause: null,
     attempt: (hold, ask) => scripts.acquire(keys.of(hold.name), hold.id, ask, entry(ask)),
     withdraw: (hold) => scripts.leave(keys.of(hold.name), hold.id),
     release: (hold) => scripts.release(keys.of(hold.name), hold.id, hold.token),

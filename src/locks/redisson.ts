@@ -23,6 +23,7 @@ export function redissonLock(commands: Commands, replication: Replication | null
     solitary: false,
     localPasses: 0,
     channel,
+    pause: null,
     attempt: (hold, ask) => scripts.acquire(hold.name, owner(hold.id), ask.lease, channel(hold.name)),
     withdraw: (hold) => scripts.release(hold.name, owner(hold.id), channel(hold.name)),
     release: (hold) => scripts.release(hold.name, owner(hold.id), channel(hold.name)),

@@ -27,9 +27,9 @@ export interface Ask {
  * the same way for every kind. Each method is one command; a rejection means that its outcome is unknown.
  */
 export interface LockKind extends Renewer {
-  readonly label: "lock" | "fairLock" | "redissonLock";
+  readonly label: "lock" | "fairLock" | "redissonLock" | "spinLock";
   /** Two kinds with the same protocol are one lock to a scope when name and protocol agree. */
-  readonly protocol: "handoff" | "redisson";
+  readonly protocol: "handoff" | "redisson" | "spin";
   /** True: Redis keeps a queue and grants the lock by message. False: messages only say "it may be free, try again". */
   readonly queues: boolean;
   /** True: every waiter has a place of its own in the queue, so order holds over the whole fleet. */
@@ -38,6 +38,11 @@ export interface LockKind extends Renewer {
   readonly localPasses: number;
   /** The channel to hear before parking; null: the client's own. */
   channel(name: string): string | null;
+  /**
+   * There are no messages at all: how long to sleep before the n-th further try (from 0), in ms. Null: messages end the
+   * sleep.
+   */
+  readonly pause: ((tries: number) => number) | null;
   attempt(hold: Hold, ask: Ask): Promise<AttemptAnswer>;
   /** Takes a hold out of queue and lock; safe at any time, any number of times. */
   withdraw(hold: { readonly id: string; readonly name: string }): Promise<unknown>;

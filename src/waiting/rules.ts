@@ -10,6 +10,10 @@ import {
   RECHECKS,
   RETRY_MAX,
   RETRY_MIN,
+  SPIN_LAST_TRY,
+  SPIN_MAX,
+  SPIN_REST,
+  SPIN_SPREAD,
   TOO_MUCH,
   UNKNOWN_POSITION,
 } from "../defaults.ts";
@@ -41,6 +45,21 @@ export function sleep(ttl: number, position: number | null, asked: boolean): num
   // Only the first few look for a holder that crashed; if everybody did, a lock with short leases would be stormed.
   if (position < RECHECKS[0].before) return Math.min(expiry, RECHECKS[0].period * spread);
   return period(asked ? position : UNKNOWN_POSITION) * spread;
+}
+
+/** A pause between tries, cut so that the last try of a caller comes before his time is up, and not behind it. */
+export function cutPause(pause: number, left: number): number {
+  const last = left - SPIN_LAST_TRY;
+  return last > 0 ? Math.min(pause, last) : pause;
+}
+
+/**
+ * How long a process keeps off a lock without messages after a turn of so many ms. Whole ms, by chance up or down: a
+ * timer knows no others, and turns shorter than one must not pay with a whole one each.
+ */
+export function rest(held: number): number {
+  const rest = Math.min(SPIN_MAX, held * SPIN_REST) * between(1 - SPIN_SPREAD, 1 + SPIN_SPREAD);
+  return Math.floor(rest + between(0, 1));
 }
 
 /** After a failure: 50, 100, 200 … 2 000 ms, spread. */

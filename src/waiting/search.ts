@@ -5,7 +5,7 @@ import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import type { AttemptAnswer } from "../scripts/answers.ts";
 import type { Place } from "./place.ts";
-import { backOff, sleep } from "./rules.ts";
+import { backOff, cutPause, rest, sleep } from "./rules.ts";
 import { assertMove, SEARCH_MOVES, type SearchState } from "./states.ts";
 
 /** For whom a search is made. */
@@ -40,6 +40,8 @@ export class Search {
   #latest = Number.POSITIVE_INFINITY;
   /** How many wake-ups came. */
   #wakes = 0;
+  /** Tries in vain since the last turn, for kinds without messages. */
+  #tries = 0;
 
   constructor(place: Place, seeker: Seeker) {
     this.#place = place;
@@ -115,6 +117,7 @@ export class Search {
     if (position !== null) this.#place.withdraw(hold);
     else this.#place.forget(hold);
     if (!line.first) this.#stop();
+    else if (kind.pause) this.#pause(kind.pause(this.#tries++));
     else if (!isSubscribed) void this.#subscribe();
     // RACE 1, a lost wake-up: (1) our try runs, the lock is held; (2) it is released and the message is read; (3) the
     // answer "held" is read; (4) we sleep. A message since the sending of the try leads to another try instead.
@@ -177,6 +180,23 @@ export class Search {
     this.#to({ at: "parked", hold, isChecking: false, position });
     if (hold) this.#place.siblings?.add(this);
     this.#sleep(sleep(ttl, position, isKnown));
+  }
+
+  /** Tries again after so many ms, because no message will come. */
+  #pause(delay: number): void {
+    const left = (this.#place.line.first?.deadline ?? 0) - performance.now();
+    this.#to({ at: "parked", hold: null, isChecking: false, position: null });
+    this.#sleep(cutPause(delay, left));
+  }
+
+  /**
+   * After a turn of so many ms that ended for the sake of others, where no message tells them. A try right behind the
+   * release would reach Redis in the same packet, and who comes now and then would never find the lock free.
+   */
+  rest(held: number): void {
+    const delay = rest(held);
+    if (delay > 0) this.#pause(delay);
+    else this.start();
   }
 
   /** Looks again at this time at the latest. */
@@ -278,12 +298,14 @@ export class Search {
 
   #own(hold: Hold, grant: Grant, isDirect: boolean): void {
     this.#to({ at: "off" });
+    this.#tries = 0;
     hold.owned(grant);
     this.#seeker.found(hold, isDirect);
   }
 
   #stop(): void {
     if (this.#state.at !== "off") this.#to({ at: "off" });
+    this.#tries = 0;
     this.#seeker.nobodyLeft();
   }
 

@@ -192,7 +192,10 @@ export class Turn implements Landlord {
     const answered = this.#room.releasing();
     this.#place.forget(hold);
     // With wake-ups, our own message wakes us together with everybody else. A queue is joined behind the release.
-    if (this.#place.line.first && !this.kind.queues && this.#place.isSubscribed) {
+    if (this.#place.line.first && this.kind.pause) {
+      this.#to({ at: "searching" });
+      this.search.rest(performance.now() - hold.ownedAt);
+    } else if (this.#place.line.first && !this.kind.queues && this.#place.isSubscribed) {
       this.#to({ at: "searching" });
       this.search.parkForWake();
     } else this.#seek();

@@ -14,5 +14,6 @@ export function describeLocksOn(group: string): void {
     describeLock("lock", { tokens: true, queues: true }, topology);
     describeLock("fairLock", { tokens: true, queues: true }, topology);
     describeLock("redissonLock", { tokens: false, queues: false }, topology);
+    describeLock("spinLock", { tokens: false, queues: false, messages: false }, topology);
   }
 }

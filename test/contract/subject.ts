@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from "ioredis";
-import type { Lock } from "../../src/index.ts";
+import type { Lock, LockClient } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
 import type { LockClientOptions } from "../../src/options.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
@@ -8,7 +8,7 @@ import { until } from "../support/until.ts";
 
 const KEYS = new Keys("", false);
 
-export type Kind = "lock" | "fairLock" | "redissonLock";
+export type Kind = "lock" | "fairLock" | "redissonLock" | "spinLock";
 
 /** Where lock kinds differ by design. */
 export interface Traits {
@@ -16,6 +16,8 @@ export interface Traits {
   readonly tokens: boolean;
   /** Redis keeps a queue and hands the lock on; without one it tells everybody to try again. */
   readonly queues: boolean;
+  /** Who waits hears messages, so that Redis sees him listen. Left out: true. */
+  readonly messages?: boolean;
 }
 
 /** The lock kind under test on one topology, with two clients that stand for two processes. */
@@ -23,10 +25,13 @@ export class Subject implements Traits {
   readonly kind: Kind;
   readonly tokens: boolean;
   readonly queues: boolean;
+  readonly messages: boolean;
   readonly #launch: () => Promise<Topology>;
   #topology: Topology | undefined;
   readonly #parties = new Parties();
   readonly #names = new Set<string>();
+  /** Who has said that he waits, by lock: all that is known of waiters who hear no messages. */
+  readonly #said = new Map<string, Set<LockClient>>();
   #first: Party | undefined;
   #second: Party | undefined;
 
@@ -36,6 +41,7 @@ export class Subject implements Traits {
     this.kind = kind;
     this.tokens = traits.tokens;
     this.queues = traits.queues;
+    this.messages = traits.messages ?? true;
   }
 
   readonly open = async (): Promise<void> => {
@@ -67,8 +73,18 @@ export class Subject implements Traits {
   }
 
   /** A further client; one that never waited has no subscriber yet. */
-  join(client: LockClientOptions = {}): Promise<Party> {
-    return this.#parties.join({ client, connect: () => this.connect() });
+  async join(client: LockClientOptions = {}): Promise<Party> {
+    const party = await this.#parties.join({ client, connect: () => this.connect() });
+    this.listen(party.locks);
+    return party;
+  }
+
+  /** Has its waiters counted; a client that joined is listened to already. */
+  listen(locks: LockClient): void {
+    if (this.messages) return;
+    locks.on("wait", ({ name }) => {
+      this.#said.set(name, (this.#said.get(name) ?? new Set()).add(locks));
+    });
   }
 
   get isCluster(): boolean {
@@ -100,8 +116,9 @@ export class Subject implements Traits {
     return this.queues ? KEYS.of(name).lock : name;
   }
 
-  /** How many clients wait, as Redis sees them. */
+  /** How many clients wait, as Redis sees them; where it cannot, how many have said so. */
   async waiting(name: string): Promise<number> {
+    if (!this.messages) return this.#said.get(name)?.size ?? 0;
     const { redis } = this.first;
     if (this.queues) return redis.zcard(KEYS.of(name).queue);
     const channel = new Keys(redis.options.keyPrefix ?? "", this.isCluster).redissonChannel(name);
@@ -114,6 +131,7 @@ export class Subject implements Traits {
   async untilWaiting(name: string, count: number): Promise<void> {
     // A place that nobody gave back goes by itself after 4.5 s: that must not pass for giving it back.
     const timeout = count === 0 ? 1_500 : 10_000;
+    if (count === 0) this.#said.delete(name); // nothing of theirs is in Redis that could stay
     await until(async () => (await this.waiting(name)) === count, {
       timeout,
       what: `${count} waiting in Redis`,
@@ -125,6 +143,7 @@ export class Subject implements Traits {
     const names = [...this.#names];
     this.#names.clear();
     for (const name of names) {
+      this.#said.delete(name);
       const { lock, queue, waiters } = KEYS.of(name);
       const keys = this.queues ? [lock, queue, waiters] : [name];
       const isClean = async () =>

@@ -1,0 +1,47 @@
+-- Takes a spin lock when it is free: SET NX PX, and the answer to a second copy of it.
+--
+-- KEYS  1 the lock: string, value = owner
+-- ARGV  1 owner   2 lease ms   3 notAfter: server time in ms after which this command is stale; 0 = unknown
+--       4 "1" where the rights of the user were not looked at yet
+-- RETURNS { "owner", now µs, 0, ttl ms, 1 = was mine already }
+--         { "held", now µs, holder's ttl ms (-1: none), -1 }
+--         { "stale", now µs }
+-- INVARIANTS  Another library's lock and this one exclude each other: the key is free or somebody's. "Mine already" raises
+--         the TTL to the full lease and never shortens it (R2). A held lock is only read, so it is seen to be held also
+--         when Redis refuses writes. A key of another type ends the script with WRONGTYPE before anything was written.
+
+-- Who may take a lock and not release or renew it must not take it.
+if ARGV[4] == "1" then
+  for _, command in ipairs({
+    { "TIME" }, { "GET", KEYS[1] }, { "SET", KEYS[1], "" }, { "DEL", KEYS[1] }, { "PTTL", KEYS[1] },
+    { "PEXPIRE", KEYS[1], 1 },
+  }) do
+    if not redis.acl_check_cmd(unpack(command)) then
+      local what = string.lower(command[1]) .. " " .. (command[2] or "")
+      return redis.error_reply("NOPERM the user of this connection may not run, in scripts: " .. what)
+    end
+  end
+end
+local time = redis.call("TIME")
+local nowMicros = time[1] * 1000000 + time[2]
+-- A copy that the network kept would lock for somebody who does not wait any more.
+if tonumber(ARGV[3]) > 0 and nowMicros / 1000 > tonumber(ARGV[3]) then
+  return { "stale", nowMicros }
+end
+local owner, lease = ARGV[1], tonumber(ARGV[2])
+local holder = redis.call("GET", KEYS[1])
+if not holder then
+  redis.call("SET", KEYS[1], owner, "NX", "PX", lease)
+  return { "owner", nowMicros, 0, lease, 0 }
+end
+local left = redis.call("PTTL", KEYS[1])
+if holder ~= owner then
+  return { "held", nowMicros, left, -1 }
+end
+-- RACE: ioredis sends a command again when the connection broke before its reply. To the second copy the key is not
+-- somebody else's, or its caller would wait for himself.
+if left < lease then
+  redis.call("PEXPIRE", KEYS[1], lease)
+  left = lease
+end
+return { "owner", nowMicros, 0, left, 1 }

@@ -1,0 +1,15 @@
+-- Raises the TTL of a hold by a write in any case, so that a WAIT after it on the same connection has something to wait
+-- for.
+--
+-- KEYS  1 the lock
+-- ARGV  1 owner   2 ttl ms
+-- RETURNS { "renewed" | "gone" | "taken", ttl ms (0 unless renewed) }
+-- INVARIANTS  Never shortens a TTL (R2).
+
+local holder = redis.call("GET", KEYS[1])
+if holder ~= ARGV[1] then
+  return { holder and "taken" or "gone", 0 }
+end
+local ttl = math.max(redis.call("PTTL", KEYS[1]), tonumber(ARGV[2]))
+redis.call("PEXPIRE", KEYS[1], ttl)
+return { "renewed", ttl }

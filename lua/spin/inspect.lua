@@ -1,0 +1,9 @@
+-- Who holds a spin lock, for people. Who waits is not known to Redis.
+--
+-- KEYS  1 the lock
+-- ARGV  none
+-- RETURNS { owner or "", 0, remaining ms (-1: no TTL) }
+-- INVARIANTS  Changes nothing.
+
+local holder = redis.call("GET", KEYS[1])
+return { holder or "", 0, holder and redis.call("PTTL", KEYS[1]) or 0 }

@@ -1,0 +1,14 @@
+-- Ends a hold: compare and delete.
+--
+-- KEYS  1 the lock
+-- ARGV  1 owner
+-- RETURNS { "released" | "gone" | "taken", 0 }
+-- INVARIANTS  Never deletes what somebody else has set, whichever library he uses. Safe to send any number of times: an
+--         owner id is used for one hold.
+
+local holder = redis.call("GET", KEYS[1])
+if holder ~= ARGV[1] then
+  return { holder and "taken" or "gone", 0 }
+end
+redis.call("DEL", KEYS[1])
+return { "released", 0 }

@@ -1,0 +1,23 @@
+-- Raises the TTL of holds: compare and extend.
+--
+-- KEYS  1 to 100 locks
+-- ARGV  for each lock: owner, ttl ms
+-- RETURNS for each lock: "renewed" | "gone" | "taken", ttl ms (0 unless renewed)
+-- INVARIANTS  Never shortens a TTL (R2), so a copy that comes after an extension does no harm.
+
+local answers = {}
+for i, lockKey in ipairs(KEYS) do
+  local ttl = tonumber(ARGV[2 * i])
+  -- A key of another type is somebody else's doing; it must not cost the other locks of this call their renewal.
+  local holder = redis.pcall("GET", lockKey)
+  local answer, left = holder and "taken" or "gone", 0
+  if holder == ARGV[2 * i - 1] then
+    answer, left = "renewed", redis.call("PTTL", lockKey)
+    if left < ttl then
+      redis.call("PEXPIRE", lockKey, ttl)
+      left = ttl
+    end
+  end
+  answers[2 * i - 1], answers[2 * i] = answer, left
+end
+return answers
