@@ -28,3 +28,13 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
 }
 
 const removers = new WeakMap<Set<() => void>, () => void>();
+
+/** Settles as `work` does, or rejects with the signal's reason as soon as that aborts. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work;
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    const unlisten = onAbort(signal, () => reject(signal.reason));
+    work.finally(unlisten).then(resolve, reject);
+  });
+}

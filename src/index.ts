@@ -12,7 +12,9 @@ export {
 } from "./errors.ts";
 export type { LockEvents } from "./events.ts";
 export type { Lease } from "./lease/lease.ts";
+export type { MultiLease } from "./lease/multi-lease.ts";
 export type { Lock, LockBody } from "./locks/lock.ts";
+export type { MultiLock, MultiLockBody } from "./locks/multi-lock.ts";
 export type { CloseOptions, LockClientOptions, LockOptions } from "./options.ts";
 export type { ClusterLike, RedisLike, SubscriberLike } from "./redis-like.ts";
 export type { Inspection } from "./scripts/answers.ts";

@@ -148,8 +148,9 @@ export function checkGrace(options: unknown): number {
   return grace ?? GRACE;
 }
 
-export function checkExtension(name: string, ms: unknown): void {
-  const what = `Cannot extend the lease of ${quote(name)}`;
+/** `names`: of the lock, or of several, quoted. */
+export function checkExtension(names: string, ms: unknown): void {
+  const what = `Cannot extend the lease of ${names}`;
   if (ms === undefined) throw refuse(TypeError, what, "ms", "a whole number of milliseconds", ms);
   checkTime(what, "ms", ms, LEASE_MIN, false);
 }
@@ -212,7 +213,7 @@ function refuse(
 
 const text = (what: What): string => (typeof what === "string" ? what : what());
 
-function show(value: unknown): string {
+export function show(value: unknown): string {
   if (typeof value === "string") return quote(value);
   if (typeof value === "function") return "a function";
   if (Array.isArray(value)) return "an array";
