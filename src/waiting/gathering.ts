@@ -1,5 +1,5 @@
 import { unlessAborted } from "../abort.ts";
-import { GATHERING_LEASE } from "../defaults.ts";
+import { CLAIM_AFTER, GATHERING_LEASE } from "../defaults.ts";
 import { LockLostError, LockUnavailableError } from "../errors.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
@@ -98,12 +98,15 @@ class Gathering {
   /** All are taken: from now on they are the caller's, for all of his lease. False: one was lost meanwhile. */
   async begin(members: readonly Member[]): Promise<boolean> {
     const { terms, signal } = this.#entrance;
-    // The first may have been taken long ago, and has less left than was asked for.
-    const short = this.taken.filter(
-      ({ hold, terms: own }) => !isEnough(hold, terms, this.#room.window, own === terms),
+    // The first may have been taken long ago: less is left than was asked for, or somebody took it away by force or deleted
+    // it, which no renewal has told yet.
+    const at = performance.now();
+    const old = this.taken.filter(
+      ({ hold, since, terms: own }) =>
+        at - since.mono > CLAIM_AFTER || !isEnough(hold, terms, this.#room.window, own === terms),
     );
-    if (short.length > 0) {
-      const extending = Promise.allSettled(short.map((tenure) => tenure.extend(terms.lease)));
+    if (old.length > 0) {
+      const extending = Promise.allSettled(old.map((tenure) => tenure.extend(terms.lease)));
       // What is lost is seen below.
       for (const extended of await unlessAborted(extending, signal))
         if (extended.status === "rejected" && !(extended.reason instanceof LockLostError))
