@@ -42,11 +42,17 @@ async function expectNoChange(names: readonly string[], kept: HeldCommand): Prom
 describe("the reply is lost and the command is sent again", () => {
   it("of the acquire: they are held once, by one lease", async () => {
     const names = three();
+    const { locks } = await stage.join({ url: stage.proxy.url });
     const dropped = stage.proxy.dropReply(runs("acquireAll"));
-    const lease = await stage.near.locks.multiLock(names).lock({ lease: 5_000 });
+    stage.proxy.refuse(true);
+    const waiting = locks.multiLock(names).lock({ wait: 4_000, lease: 5_000 });
     await dropped;
-    expect(lease.held).toBe(true);
-    for (const name of names) expect(await look(name).left()).toBeGreaterThan(4_000);
+    const first = await holders(names);
+    await until(async () => (await look(names[0]).left()) < 4_500, { what: "some of the lease to go by" });
+    stage.proxy.refuse(false);
+    const lease = await waiting;
+    expect([lease.held, await holders(names)]).toEqual([true, first]); // by the same holds
+    for (const name of names) expect(await look(name).left()).toBeGreaterThan(4_600); // all of it again (R2)
     await lease.unlock();
     await gone(names);
   });
