@@ -97,9 +97,9 @@ export const TIMER_MAX = 2 ** 31 - 1;
 
 /**
  * Members of a multi-lock that are held while others are waited for live at least this long: their renewals must keep up
- * also when the lease is short. No longer than a lock that was granted by message lives anyway.
+ * also when the lease is short. Others pay for it only when this process crashes meanwhile, and not more than for a grant.
  */
-export const GATHERING_LEASE = GRANT_WINDOW;
+export const GATHERING_LEASE = 3_000;
 
 /** Members of a multi-lock: bounds how long one script keeps the server. */
 export const MEMBERS_MAX = 100;
