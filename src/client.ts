@@ -4,6 +4,9 @@ import { Events, type LockEvents } from "./events.ts";
 import type { Keys } from "./keys.ts";
 import { handoffLock } from "./locks/handoff.ts";
 import type { Lock } from "./locks/lock.ts";
+import { orderMembers } from "./locks/members.ts";
+import type { MultiLock } from "./locks/multi-lock.ts";
+import { OrderedLocks } from "./locks/ordered-locks.ts";
 import { redissonLock } from "./locks/redisson.ts";
 import { ScopedLock } from "./locks/scoped-lock.ts";
 import { spinLock } from "./locks/spin.ts";
@@ -109,6 +112,26 @@ export class LockClient {
    */
   spinLock(name: string, options?: SpinLockOptions): Lock {
     return this.#lock(checkSpinOptions(options).prefix + checkName(name), this.#kinds.spin);
+  }
+
+  /**
+   * Several locks as one: all or none, always taken in the same order, so that overlapping ones never deadlock.
+   *
+   * @param members 1 to 100 names of `lock`, or locks of this client, such as `locks.fairLock(name)`. A name that comes
+   *   twice counts once.
+   * @throws TypeError or RangeError for bad arguments, and for one name as two kinds of lock.
+   * @example
+   * await locks.multiLock(["account:1", "account:2"]).withLock(async (lease) => {
+   *   await withdraw(1, { signal: lease.signal, fence: lease.token("account:1") });
+   *   await deposit(2, { signal: lease.signal, fence: lease.token("account:2") });
+   * });
+   */
+  multiLock(members: readonly (string | Lock)[]): MultiLock {
+    const ordered = orderMembers(members, (one) => {
+      if (typeof one === "string") return { kind: this.#kinds.lock, name: checkName(one) };
+      return typeof one === "object" && one !== null ? ScopedLock.memberOf(one, this.#room) : null;
+    });
+    return new OrderedLocks(ordered, this.#room, this.#scopes, this.#settings.leaseTime);
   }
 
   /**

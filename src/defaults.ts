@@ -130,6 +130,15 @@ export const GRACE = 5_000;
 /** The longest time a Node timer can wait is 2^31-1; longer waits are re-armed. */
 export const TIMER_MAX = 2 ** 31 - 1;
 
+/**
+ * Members of a multi-lock that are held while others are waited for live at least this long: their renewals must keep up
+ * also when the lease is short. Others pay for it only when this process crashes meanwhile, and not more than for a grant.
+ */
+export const GATHERING_LEASE = 3_000;
+
+/** Members of a multi-lock: bounds how long one script keeps the server. */
+export const MEMBERS_MAX = 100;
+
 /** Bounds of the numbers that callers give. */
 export const LEASE_MIN = 10;
 export const NAME_BYTES_MAX = 512;

@@ -9,6 +9,7 @@ export type LockErrorCode =
   | "LOCK_NOT_REPLICATED"
   | "LOCK_RELEASED"
   | "LOCK_LEFT_BEHIND"
+  | "LOCK_ORDER"
   | "STALE_TOKEN"
   | "FENCED_WRITE_FAILED"
   | "CLIENT_CLOSED"
@@ -28,17 +29,25 @@ export class LockError extends Error {
   }
 }
 
-/** `lock()` or `withLock()` waited for `wait` ms and somebody else held the lock all the time. Nothing is left in Redis. */
+/**
+ * `lock()` or `withLock()` waited for `wait` ms and somebody else held the lock all the time; of a multi-lock, held the
+ * member that is named when the time was over. Nothing is left in Redis.
+ */
 export class LockTimeoutError extends LockError {
   override readonly name = "LockTimeoutError";
   /** How long the call was willing to wait, in ms. */
   readonly wait: number;
 
-  constructor(lockName: string, wait: number) {
+  /** `members`: how many locks the call wanted together. */
+  constructor(lockName: string, wait: number, members = 1) {
+    const held =
+      members === 1
+        ? `was held by somebody else for all of the ${wait} ms that this call waited`
+        : `was held by somebody else when the ${wait} ms were over in which this call wanted it and ${members - 1} more`;
     super(
       "LOCK_TIMEOUT",
       lockName,
-      `Lock ${quote(lockName)} was held by somebody else for all of the ${wait} ms that this call waited. ` +
+      `Lock ${quote(lockName)} ${held}. ` +
         "Wait longer, hold it for a shorter time, or use tryLock() and treat null as busy.",
     );
     this.wait = wait;
@@ -218,6 +227,17 @@ export function isLockLost(error: unknown): boolean {
     return [inner, suppressed, cause, ...(Array.isArray(errors) ? errors : [])].some(look);
   };
   return look(error);
+}
+
+/** Several names as messages show them: the first few. */
+export function quoteAll(names: readonly string[]): string {
+  const more = names.length > 4 ? ` and ${names.length - 3} more` : "";
+  return (
+    names
+      .slice(0, more ? 3 : 4)
+      .map(quote)
+      .join(", ") + more
+  );
 }
 
 /** A name as messages show it: quoted, escaped, never longer than a line. */

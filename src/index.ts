@@ -19,7 +19,9 @@ export { type FencedEvalOptions, fencedEval } from "./fencing/fenced-eval.ts";
 export { type FencedSetOptions, fencedSet } from "./fencing/fenced-set.ts";
 export type { FenceOptions } from "./fencing/options.ts";
 export type { Lease } from "./lease/lease.ts";
+export type { MultiLease } from "./lease/multi-lease.ts";
 export type { Lock, LockBody } from "./locks/lock.ts";
+export type { MultiLock, MultiLockBody } from "./locks/multi-lock.ts";
 export { optimistic } from "./optimistic/optimistic.ts";
 export type { Transaction } from "./optimistic/transaction.ts";
 export type {

@@ -188,8 +188,9 @@ export function checkSpinOptions(options: unknown): { readonly prefix: string } 
   return { prefix };
 }
 
-export function checkExtension(name: string, ms: unknown): void {
-  const what = `Cannot extend the lease of ${quote(name)}`;
+/** `names`: of the lock, or of several, quoted. */
+export function checkExtension(names: string, ms: unknown): void {
+  const what = `Cannot extend the lease of ${names}`;
   if (ms === undefined) throw refuse(TypeError, what, "ms", "a whole number of milliseconds", ms);
   checkTime(what, "ms", ms, LEASE_MIN, false);
 }
@@ -267,7 +268,7 @@ export function refuse(
 
 const text = (what: What): string => (typeof what === "string" ? what : what());
 
-function show(value: unknown): string {
+export function show(value: unknown): string {
   if (typeof value === "string") return quote(value);
   if (typeof value === "function") return "a function";
   if (Array.isArray(value)) return "an array";

@@ -8,7 +8,7 @@ const root = new URL("../lua/", import.meta.url);
 const target = new URL("../src/scripts/lua.generated.ts", import.meta.url);
 
 /** Parts of scripts, not scripts. */
-const INCLUDED = ["shared.lua", "rights.lua"];
+const INCLUDED = ["shared.lua", "rights.lua", "several.lua"];
 
 const strip = (source) =>
   source

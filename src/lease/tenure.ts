@@ -33,9 +33,9 @@ export interface Landlord {
 export class Tenure {
   readonly hold: Hold;
   readonly token: number;
-  readonly terms: Terms;
-  readonly since: Instant;
   readonly #landlord: Landlord;
+  #terms: Terms;
+  #since: Instant;
   #end: number;
   #users = 1;
   #entries = 1;
@@ -46,11 +46,28 @@ export class Tenure {
   constructor(hold: Hold, terms: Terms, landlord: Landlord) {
     this.hold = hold;
     this.token = hold.token === 0 ? 0 : hold.token + hold.passes;
-    this.terms = terms;
-    this.since = now();
     this.#landlord = landlord;
-    // An explicit lease that was passed on ends after its own time, though the hold may live longer.
-    this.#end = this.since.mono + (terms.watchdog ? Number.POSITIVE_INFINITY : terms.lease);
+    this.#terms = terms;
+    this.#since = now();
+    this.#end = this.#endOf(terms);
+  }
+
+  /**
+   * From now on it is held under other terms; so far it was kept while its holder waited for other locks. Its watchdog
+   * must be told, and Redis must have been.
+   */
+  begin(terms: Terms): void {
+    this.#terms = terms;
+    this.#since = now();
+    this.#end = this.#endOf(terms);
+  }
+
+  get terms(): Terms {
+    return this.#terms;
+  }
+
+  get since(): Instant {
+    return this.#since;
   }
 
   get name(): string {
@@ -168,6 +185,11 @@ export class Tenure {
     this.#settle(answer.is);
     this.hold.renewed(sent, answer.ttl);
     if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);
+  }
+
+  /** An explicit lease that was passed on ends after its own time, though the hold may live longer. */
+  #endOf(terms: Terms): number {
+    return this.#since.mono + (terms.watchdog ? Number.POSITIVE_INFINITY : terms.lease);
   }
 
   async #recount(): Promise<void> {

@@ -2,7 +2,7 @@ import { RENEWAL_BATCH } from "../defaults.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { type Entry, HandoffScripts } from "../scripts/handoff.ts";
 import type { Replication } from "../scripts/replication.ts";
-import type { Ask, LockKind } from "../waiting/kind.ts";
+import type { AllAtOnce, Ask, LockKind } from "../waiting/kind.ts";
 
 /**
  * The default lock, and its fair variant: waiters queue in Redis, and the unlock makes the next of them the owner.
@@ -25,6 +25,22 @@ export function handoffLock(
     channel: ask.channel?.name ?? null,
     counted: ask.channel?.counted ?? false,
   });
+  const all: AllAtOnce = {
+    // Locks with the same clock share a slot: all of them on one server, in Cluster those behind a prefix with a tag.
+    place: (name) => keys.of(name).clock,
+    attempt: (holds, lease, channel) =>
+      scripts.acquireAll(
+        holds.map((hold) => keys.of(hold.name)),
+        holds.map((hold) => hold.id),
+        lease,
+        channel,
+      ),
+    release: (holds) =>
+      scripts.releaseAll(
+        holds.map((hold) => keys.of(hold.name)),
+        holds,
+      ),
+  };
   return {
     label: isFair ? "fairLock" : "lock",
     protocol: "handoff",
@@ -45,6 +61,8 @@ export function handoffLock(
       ),
     claim: (hold, ttl, timeout) => scripts.claim(hold.name, keys.of(hold.name).lock, hold.id, ttl, timeout),
     isConfirmed: replication !== null,
+    // What replicas must confirm is claimed lock by lock.
+    all: replication ? undefined : all,
     recount: null,
     inspect: (name) => scripts.inspect(keys.of(name)),
     forceRelease: (name) => scripts.forceRelease(keys.of(name)),

@@ -1,10 +1,13 @@
 import type { LockKeys } from "../keys.ts";
 import {
+  type AllAnswer,
   type AttemptAnswer,
+  decodeAll,
   decodeAttempt,
   decodeForced,
   decodeInspection,
   decodeRelease,
+  decodeReleases,
   decodeRenewal,
   decodeRenewals,
   decodeYield,
@@ -58,8 +61,7 @@ export class HandoffScripts {
     ask: { lease: number; mode: "try" | "queue" | "again"; others: readonly string[] },
     entry: Entry,
   ): Promise<AttemptAnswer> {
-    const unlooked = this.#rights.isKnown ? "" : this.#commands.keys.anyChannel;
-    const request = `${ask.mode} ${ask.lease} ${entry.patience} ${this.#commands.notAfter(keys.clock)} ${unlooked}`;
+    const request = `${ask.mode} ${ask.lease} ${entry.patience} ${this.#commands.notAfter(keys.clock)} ${this.#unlooked}`;
     const args = [hold, request, pack(entry), ...ask.others];
     return this.#commands.run(
       lua.acquire,
@@ -67,6 +69,31 @@ export class HandoffScripts {
       args,
       this.#rights.learning(this.#commands.timed(keys.clock, decodeAttempt)),
     );
+  }
+
+  /** Locks that share a clock. `channel`: where the client listens; null: nowhere yet. */
+  acquireAll(
+    locks: readonly LockKeys[],
+    holds: readonly string[],
+    lease: number,
+    channel: string | null,
+  ): Promise<AllAnswer> {
+    const clock = locks[0]?.clock ?? "";
+    const request = `${lease} ${this.#commands.notAfter(clock)} ${this.#unlooked}`;
+    return this.#commands.run(
+      lua.acquireAll,
+      locks.flatMap(all),
+      [request, channel ?? "", ...holds],
+      this.#rights.learning(this.#commands.timed(clock, decodeAll)),
+    );
+  }
+
+  releaseAll(
+    locks: readonly LockKeys[],
+    holds: readonly { id: string; token: number }[],
+  ): Promise<(ReleaseAnswer | Error)[]> {
+    const args = holds.flatMap((hold) => [hold.id, hold.token]);
+    return this.#commands.run(lua.releaseAll, locks.flatMap(all), args, decodeReleases);
   }
 
   release(keys: LockKeys, hold: string, token: number): Promise<ReleaseAnswer> {
@@ -106,6 +133,11 @@ export class HandoffScripts {
 
   forceRelease(keys: LockKeys): Promise<boolean> {
     return this.#commands.run(lua.forceRelease, all(keys), [], decodeForced);
+  }
+
+  /** Where the rights of the connection's user were not looked at yet: a channel such as it must publish to. */
+  get #unlooked(): string {
+    return this.#rights.isKnown ? "" : this.#commands.keys.anyChannel;
   }
 }
 

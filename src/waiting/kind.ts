@@ -1,6 +1,7 @@
 import type { Hold } from "../lease/hold.ts";
 import type { Renewer } from "../lease/renewer.ts";
 import type {
+  AllAnswer,
   AttemptAnswer,
   Inspection,
   ReleaseAnswer,
@@ -62,6 +63,23 @@ export interface LockKind extends Renewer {
   readonly isConfirmed: boolean;
   /** Tell Redis how often the lock was entered. Null: Redis does not care. */
   readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
+  /** Several locks by one command. Left out: the kind cannot. */
+  readonly all?: AllAtOnce | undefined;
   inspect(name: string): Promise<Inspection>;
   forceRelease(name: string): Promise<boolean>;
+}
+
+/** How a kind takes several locks, or none of them, and gives them back. Each method but `place` is one command. */
+export interface AllAtOnce {
+  /** Locks of one protocol with the same answer can be taken together. */
+  place(name: string): string;
+  attempt(holds: readonly Hold[], lease: number, channel: string | null): Promise<AllAnswer>;
+  /** An answer for each hold, in order; an error where its release failed, which stops no other. */
+  release(holds: readonly Hold[]): Promise<(ReleaseAnswer | Error)[]>;
+}
+
+/** A lock of a kind. */
+export interface Member {
+  readonly kind: LockKind;
+  readonly name: string;
 }

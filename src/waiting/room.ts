@@ -5,14 +5,15 @@ import { TIMER_MAX } from "../defaults.ts";
 import { ClientClosedError, LockUnavailableError, quote } from "../errors.ts";
 import type { Events } from "../events.ts";
 import { now } from "../lease/clock.ts";
-import { Hold } from "../lease/hold.ts";
+import { type Grant, Hold } from "../lease/hold.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
 import { Watchdog } from "../lease/watchdog.ts";
 import { type ClusterLike, isCluster, type RedisLike } from "../redis-like.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { decodeMessage } from "../scripts/messages.ts";
-import type { Ask, LockKind } from "./kind.ts";
+import { Bundle, type InTheWay } from "./bundle.ts";
+import type { AllAtOnce, Ask, LockKind } from "./kind.ts";
 import type { LineKeeper } from "./line.ts";
 import type { Place } from "./place.ts";
 import { ShardedSubscriber } from "./sharded-subscriber.ts";
@@ -24,13 +25,20 @@ import { Waiter } from "./waiter.ts";
 import { Withdrawals } from "./withdrawals.ts";
 
 /** How a caller comes in. */
-interface Entrance {
+export interface Entrance {
   readonly terms: Terms;
   readonly wait: number;
   readonly signal: AbortSignal | undefined;
 }
 
-/** The waiting room of a client: every turn, and what they share. The only way in is `enter`. */
+/** Who is told of a hold's messages. */
+interface Expecting {
+  /** False: the hold is not wanted any more, so it must be left (R3). */
+  granted(id: string, grant: Grant): boolean;
+  revoked(id: string): void;
+}
+
+/** The waiting room of a client: every turn, and what they share. The only ways in are `enter` and `enterAll`. */
 export class Room implements LineKeeper {
   readonly clientId: string;
   readonly commands: Commands;
@@ -44,8 +52,10 @@ export class Room implements LineKeeper {
   readonly #turns = new Set<Turn>();
   /** Turns that all callers of a lock share, by kind and name. */
   readonly #shared = new Map<LockKind, Map<string, Turn>>();
-  /** Turns by the hold that a message may name. */
-  readonly #expected = new Map<string, Turn>();
+  /** What is asked for or held beside the turns. */
+  readonly #bundles = new Set<Bundle>();
+  /** By the hold that a message may name. */
+  readonly #expected = new Map<string, Expecting>();
   /** Parked places, where every caller has one of his own, by lock, in the order of parking. */
   readonly #siblings = new Map<string, Siblings>();
   /** A kind whose `withdraw` understands grants that nobody expects. */
@@ -84,7 +94,7 @@ export class Room implements LineKeeper {
       void this.subscriptions.recount();
     };
     commands.onEnd = () => {
-      for (const turn of [...this.#turns]) turn.leaveAll(() => ended(turn.name));
+      this.#refuseAll(ended);
     };
   }
 
@@ -103,9 +113,7 @@ export class Room implements LineKeeper {
     take: (tenure: Tenure) => T,
   ): Promise<T | null> {
     return new Promise<T | null>((resolve, reject) => {
-      if (this.#closed) throw new ClientClosedError(name);
-      if (this.commands.ended) throw ended(name);
-      if (signal?.aborted) throw signal.reason;
+      this.#admit(name, signal);
       const turn = this.#turn(kind, name);
       const settle = resolve as (value: unknown) => void;
       const waiter = new Waiter(terms, wait, turn, { take, resolve: settle, reject });
@@ -114,11 +122,24 @@ export class Room implements LineKeeper {
     });
   }
 
+  /** Tries once to take several locks that have one `all.place`: all of them, or none. */
+  async enterAll(
+    kind: LockKind,
+    all: AllAtOnce,
+    names: readonly string[],
+    entrance: Entrance,
+  ): Promise<readonly Tenure[] | InTheWay> {
+    this.#admit(null, entrance.signal);
+    const bundle = new Bundle(kind, all, names, this);
+    this.#bundles.add(bundle);
+    return bundle.ask(entrance);
+  }
+
   /** No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them. */
   async close(grace: number): Promise<void> {
     this.#closed = true;
-    for (const turn of [...this.#turns]) turn.leaveAll(() => new ClientClosedError(turn.name));
-    // Every turn ends: with its holder's unlock, or with the answer to the command that is on its way.
+    this.#refuseAll((name) => new ClientClosedError(name));
+    // Every turn, and every bundle, ends: with its holder's unlock, or with the answer to the command that is on its way.
     await atMost(this.#emptied(), this.watchdog.size > 0 ? grace : Math.min(grace, this.replyTimeout));
     for (const tenure of [...this.watchdog.tenures()]) tenure.lose("closed");
     await atMost(this.#withdrawals.idle(), Math.min(grace, this.replyTimeout));
@@ -135,8 +156,8 @@ export class Room implements LineKeeper {
     return new Hold(`${this.clientId}:${++this.#holds}`, name, now());
   }
 
-  expect(hold: Hold, turn: Turn): void {
-    this.#expected.set(hold.id, turn);
+  expect(hold: Hold, expecting: Expecting): void {
+    this.#expected.set(hold.id, expecting);
   }
 
   forget(hold: Hold): void {
@@ -173,9 +194,15 @@ export class Room implements LineKeeper {
   left(turn: Turn): void {
     this.#turns.delete(turn);
     if (turn.kind.solitary && this.#siblings.get(turn.name)?.leave() === 0) this.#siblings.delete(turn.name);
-    if (this.#turns.size === 0) this.#whenEmpty?.();
+    this.#tellEmpty();
     const shared = this.#shared.get(turn.kind);
     if (shared?.get(turn.name) === turn) shared.delete(turn.name);
+  }
+
+  /** Nothing is left in it. */
+  unbundled(bundle: Bundle): void {
+    this.#bundles.delete(bundle);
+    this.#tellEmpty();
   }
 
   /** The places of this client at a lock where every caller has one of his own, for one more; null where they share one. */
@@ -253,11 +280,27 @@ export class Room implements LineKeeper {
     for (const turn of [...this.#turns]) turn.search.lookAgain();
   }
 
+  /** @throws when nobody may come in any more, or this caller has gone already. */
+  #admit(name: string | null, signal: AbortSignal | undefined): void {
+    if (this.#closed) throw new ClientClosedError(name);
+    if (this.commands.ended) throw ended(name);
+    if (signal?.aborted) throw signal.reason;
+  }
+
+  #refuseAll(error: (name: string | null) => Error): void {
+    for (const turn of [...this.#turns]) turn.leaveAll(() => error(turn.name));
+    for (const bundle of [...this.#bundles]) bundle.refuse(error(null));
+  }
+
   #emptied(): Promise<void> {
-    if (this.#turns.size === 0) return Promise.resolve();
     return new Promise((resolve) => {
       this.#whenEmpty = resolve;
+      this.#tellEmpty();
     });
+  }
+
+  #tellEmpty(): void {
+    if (this.#turns.size === 0 && this.#bundles.size === 0) this.#whenEmpty?.();
   }
 }
 
@@ -265,5 +308,5 @@ export class Room implements LineKeeper {
 const atMost = (done: Promise<void>, ms: number): Promise<void> =>
   pTimeout(done, { milliseconds: Math.max(1, ms), fallback: () => {} });
 
-const ended = (name: string): LockUnavailableError =>
+const ended = (name: string | null): LockUnavailableError =>
   new LockUnavailableError(name, "its Redis connection was closed for good (status 'end')");

@@ -3,6 +3,7 @@ import type { Redis } from "ioredis";
 import { createLockClient, type Lease, type LockClient } from "../../src/index.ts";
 import { type Target, type WriterName, writers } from "./fenced-writers.ts";
 import { type HammerOptions, hammer } from "./hammer.ts";
+import { type HammerAllOptions, hammerAll } from "./hammer-all.ts";
 import { StopWatch } from "./stop-watch.ts";
 import { type Address, addressOf, openConnection } from "./topologies/connection.ts";
 
@@ -85,6 +86,14 @@ const methods = {
 
   hammer: (kind: LockKind, name: string, options: HammerOptions) =>
     hammer(current().redis, current().locks[kind](name), options),
+
+  /** Takes several and keeps them; their tokens. */
+  async acquireAll(names: string[], wait?: number, lease?: number) {
+    const acquired = await current().locks.multiLock(names).tryLock(wait, lease);
+    return acquired?.names.map((name) => acquired.token(name)) ?? null;
+  },
+
+  hammerAll: (options: HammerAllOptions) => hammerAll(current().redis, current().locks, options),
 
   /** The process's wall clock. */
   now: () => Date.now(),

@@ -1,0 +1,41 @@
+import { MEMBERS_MAX } from "../defaults.ts";
+import { quote } from "../errors.ts";
+import { show } from "../options.ts";
+import type { Member } from "../waiting/kind.ts";
+import { keyOf } from "./held.ts";
+
+const CANNOT = "Cannot create a multi-lock";
+
+/**
+ * The members of a multi-lock, each once, in the order of their protocol and name by code units: the same in every
+ * process, whatever its locale. `memberOf` finds the lock behind what was given.
+ *
+ * @throws TypeError, RangeError
+ */
+export function orderMembers(
+  given: unknown,
+  memberOf: (one: unknown) => Member | null,
+): readonly [Member, ...Member[]] {
+  if (!Array.isArray(given)) throw new TypeError(`${CANNOT}: it takes an array, received ${show(given)}`);
+  const members = new Map<string, Member>();
+  for (const one of given as unknown[]) {
+    const member = memberOf(one);
+    if (!member)
+      throw new TypeError(
+        `${CANNOT}: its members must be names, or locks of this client, received ${show(one)}`,
+      );
+    const known = members.get(member.name);
+    if (known && known.kind !== member.kind)
+      throw new RangeError(
+        `${CANNOT}: ${quote(member.name)} is named twice, as ${known.kind.label} and as ${member.kind.label}`,
+      );
+    members.set(member.name, member);
+  }
+  const [first, ...others] = [...members.values()]
+    .map((member) => ({ member, key: keyOf(member.kind.protocol, member.name) }))
+    .sort((a, b) => (a.key < b.key ? -1 : 1))
+    .map(({ member }) => member);
+  if (!first || members.size > MEMBERS_MAX)
+    throw new RangeError(`${CANNOT}: it takes 1 to ${MEMBERS_MAX} locks, received ${members.size}`);
+  return [first, ...others];
+}

@@ -1,0 +1,187 @@
+import { LockError, LockTimeoutError, LockUnavailableError, quote, quoteAll } from "../errors.ts";
+import { LeaseHandle } from "../lease/lease.ts";
+import { type MultiLease, MultiLeaseHandle } from "../lease/multi-lease.ts";
+import type { Tenure } from "../lease/tenure.ts";
+import type { Request } from "../options.ts";
+import type { Holding, Scopes } from "../scope/scope.ts";
+import { type Busy, gather } from "../waiting/gathering.ts";
+import type { Member } from "../waiting/kind.ts";
+import type { Room } from "../waiting/room.ts";
+import { bodyRequest, type Checks, lockRequest, tryRequest } from "./arguments.ts";
+import { assertKept, handle, keyOf, lengthen, noUnlock, runBody } from "./held.ts";
+import type { MultiLock, MultiLockBody } from "./multi-lock.ts";
+
+/** A member, and what the current scope holds of it. */
+interface Seat {
+  readonly member: Member;
+  readonly key: string;
+  readonly holding: Holding | null;
+}
+
+/** A multi-lock as the caller sees it: arguments, scopes and handles around the gathering of its members. */
+export class OrderedLocks implements MultiLock {
+  readonly names: readonly string[];
+  readonly #members: readonly Member[];
+  readonly #room: Room;
+  readonly #scopes: Scopes;
+  readonly #leaseTime: number;
+
+  /** `members` in their order. */
+  constructor(members: readonly Member[], room: Room, scopes: Scopes, leaseTime: number) {
+    this.names = members.map(({ name }) => name);
+    this.#members = members;
+    this.#room = room;
+    this.#scopes = scopes;
+    this.#leaseTime = leaseTime;
+  }
+
+  async tryLock(...args: unknown[]): Promise<MultiLease | null> {
+    const lease = await this.#acquire(tryRequest(this.#checks, args));
+    return "busy" in lease ? null : lease;
+  }
+
+  async lock(...args: unknown[]): Promise<MultiLease> {
+    const request = lockRequest(this.#checks, args);
+    const lease = await this.#acquire(request);
+    return "busy" in lease ? this.#timedOut(lease, request) : lease;
+  }
+
+  async withLock<T>(...args: unknown[]): Promise<T> {
+    const { body, request } = bodyRequest<MultiLockBody<T>>(this.#checks, args);
+    const until = performance.now() + request.wait;
+    const seats = this.#seats(request);
+    const borrowed = held(seats);
+    const entered: (() => void)[] = [];
+    for (const { tenure } of borrowed) tenure.share();
+    try {
+      let tenures: readonly Tenure[];
+      try {
+        for (const { gate, tenure } of borrowed) {
+          if (!(await gate.enter(rest(until), request.signal)))
+            this.#timedOut({ busy: tenure.name }, request);
+          entered.push(() => gate.leave());
+        }
+        const all = await this.#gather(seats, { ...request, wait: rest(until) });
+        tenures = "busy" in all ? this.#timedOut(all, request) : all;
+      } catch (error) {
+        await Promise.allSettled(borrowed.map(({ tenure }) => tenure.leave()));
+        throw error;
+      }
+      const { events } = this.#room;
+      const leases = tenures.map((tenure) => new LeaseHandle(tenure, events, () => tenure.leave()));
+      const keyed = seats.flatMap(({ key }, i) => {
+        const tenure = tenures[i];
+        return tenure ? [[key, tenure] as const] : [];
+      });
+      const again = () => Promise.all(borrowed.map(({ tenure }) => lengthen(tenure, request)));
+      const lease = new MultiLeaseHandle(leases, events);
+      return await runBody({ scopes: this.#scopes, events }, keyed, lease, body, again);
+    } finally {
+      for (const leave of entered) leave();
+    }
+  }
+
+  isHeldHere(): boolean {
+    return this.#members.every(
+      ({ kind, name }) => this.#scopes.find(keyOf(kind.protocol, name))?.tenure.held ?? false,
+    );
+  }
+
+  async isLocked(): Promise<boolean> {
+    const inspections = this.#members.map(({ kind, name }) =>
+      kind.inspect(name).catch((error: unknown) => {
+        throw new LockUnavailableError(name, "it could not be inspected", error);
+      }),
+    );
+    return (await Promise.all(inspections)).some(({ holder }) => holder !== null);
+  }
+
+  unlock(): never {
+    throw noUnlock(this.names);
+  }
+
+  // ---- acquiring
+
+  async #acquire(request: Request): Promise<MultiLease | Busy> {
+    const scope = this.#scopes.current();
+    const seats = this.#seats(request);
+    const again: Tenure[] = [];
+    let tenures: readonly Tenure[] | Busy;
+    try {
+      for (const { tenure } of held(seats)) {
+        await tenure.enter();
+        again.push(tenure);
+      }
+      tenures = await this.#gather(seats, request);
+    } catch (error) {
+      await exit(again);
+      throw error;
+    }
+    if ("busy" in tenures) {
+      await exit(again);
+      return tenures;
+    }
+    // The scope may have ended while this waited: then they are nobody's but the caller's.
+    const keeper = scope && !scope.hasEnded ? scope : null;
+    const leases = tenures.map((tenure, i) => {
+      const seat = seats[i];
+      if (seat && !seat.holding) keeper?.hold(seat.key, tenure);
+      return handle(tenure, keeper, this.#room.events);
+    });
+    const lease = new MultiLeaseHandle(leases, this.#room.events);
+    await Promise.all(again.map((tenure) => lengthen(tenure, request))).catch(async (error: unknown) => {
+      await lease.unlock().catch(() => {});
+      throw error;
+    });
+    return lease;
+  }
+
+  /** A tenure for each seat: what the scope holds, and what must be taken. */
+  async #gather(seats: readonly Seat[], request: Request): Promise<readonly Tenure[] | Busy> {
+    const missing = seats.filter(({ holding }) => !holding).map(({ member }) => member);
+    const taken = missing.length > 0 ? await gather(this.#room, missing, request) : [];
+    if ("busy" in taken) return taken;
+    const next = taken.values();
+    return seats.flatMap(({ holding }) => holding?.tenure ?? next.next().value ?? []);
+  }
+
+  /** @throws LockLostError, LockError LOCK_ORDER */
+  #seats({ wait }: Request): readonly Seat[] {
+    const seats = this.#members.map((member) => {
+      const key = keyOf(member.kind.protocol, member.name);
+      return { member, key, holding: this.#scopes.find(key) };
+    });
+    for (const { tenure } of held(seats)) assertKept(tenure);
+    const missing = seats.find(({ holding }) => !holding);
+    const last = seats.findLast(({ holding }) => holding);
+    // Whoever holds the later one may wait for the earlier one, with this scope in his way: each for the other, for ever.
+    if (missing && last && wait > 0 && missing.key < last.key)
+      throw new LockError(
+        "LOCK_ORDER",
+        missing.member.name,
+        outOfOrder(missing.member.name, last.member.name),
+      );
+    return seats;
+  }
+
+  // ---- small parts
+
+  get #checks(): Checks {
+    return { cannot: () => `Cannot lock ${quoteAll(this.names)}`, leaseTime: this.#leaseTime };
+  }
+
+  #timedOut({ busy }: Busy, { wait }: Request): never {
+    throw new LockTimeoutError(busy, wait, this.names.length);
+  }
+}
+
+const held = (seats: readonly Seat[]): Holding[] => seats.flatMap(({ holding }) => holding ?? []);
+
+const exit = (tenures: readonly Tenure[]): Promise<unknown> =>
+  Promise.allSettled(tenures.map((tenure) => tenure.exit()));
+
+const rest = (until: number): number => Math.max(0, until - performance.now());
+
+const outOfOrder = (missing: string, last: string): string =>
+  `Lock ${quote(missing)} cannot be waited for by a multi-lock in a scope that holds ${quote(last)}, which comes behind it in ` +
+  "the order of locks: take all of them by one multi-lock, around the scope, or try with wait 0.";

@@ -1,0 +1,224 @@
+import { onAbort } from "../abort.ts";
+import { Alarm } from "../alarms.ts";
+import { FIRST_REPLY } from "../defaults.ts";
+import { type LockLostError, LockUnavailableError } from "../errors.ts";
+import type { Hold } from "../lease/hold.ts";
+import { type Landlord, Tenure } from "../lease/tenure.ts";
+import type { Terms } from "../lease/terms.ts";
+import type { AllAnswer } from "../scripts/answers.ts";
+import { lossAtRelease, unconfirmed } from "./ending.ts";
+import type { AllAtOnce, LockKind } from "./kind.ts";
+import type { Entrance, Room } from "./room.ts";
+
+/** Why several locks were not taken: the first of them that is not free. `isHeld`: somebody is known to hold it. */
+export interface InTheWay {
+  readonly index: number;
+  readonly isHeld: boolean;
+}
+
+interface Caller {
+  readonly resolve: (outcome: readonly Tenure[] | InTheWay) => void;
+  readonly reject: (error: unknown) => void;
+  readonly unlisten: (() => void) | undefined;
+}
+
+interface Leaving {
+  readonly tenure: Tenure;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Several locks that are taken by one command, each with a hold of its own, beside the turns of this process at them: who
+ * waits for one of them here waits in Redis, and gets it from there.
+ *
+ * | state | true in Redis | leaves it by |
+ * |---|---|---|
+ * | asking | unknown: the command is on its way | owner → holding · anything else → over |
+ * | holding | we own those whose tenures live | the last tenure ends → over |
+ * | over | nothing of ours, or it is being withdrawn | – |
+ *
+ * A caller who has gone while this asks (his signal, `close()`, no answer in time) leaves the answer to be given back.
+ */
+export class Bundle extends Alarm implements Landlord {
+  readonly kind: LockKind;
+  readonly #all: AllAtOnce;
+  readonly #room: Room;
+  readonly #holds: readonly Hold[];
+  readonly #since = performance.now();
+  readonly #tenures = new Set<Tenure>();
+  #caller: Caller | null = null;
+  #leaving: Leaving[] = [];
+
+  /** `all`: of the kind. */
+  constructor(kind: LockKind, all: AllAtOnce, names: readonly string[], room: Room) {
+    super();
+    this.kind = kind;
+    this.#all = all;
+    this.#room = room;
+    this.#holds = names.map((name) => room.newHold(name));
+    for (const hold of this.#holds) room.expect(hold, this);
+  }
+
+  /** Resolves with a tenure for each lock, or with what is in the way. */
+  ask({ terms, wait, signal }: Entrance): Promise<readonly Tenure[] | InTheWay> {
+    return new Promise((resolve, reject) => {
+      const unlisten = signal && onAbort(signal, () => this.refuse(signal.reason));
+      this.#caller = { resolve, reject, unlisten };
+      this.#room.count(1);
+      const answerBy = this.#since + Math.min(this.#room.replyTimeout, Math.max(wait, FIRST_REPLY));
+      this.#room.alarms.set(this, answerBy);
+      void this.#ask(terms);
+    });
+  }
+
+  async #ask(terms: Terms): Promise<void> {
+    const [first] = this.#holds;
+    const channel = first ? this.#room.heard(this.#room.grantChannel(first.name)) : null;
+    try {
+      const answer = await this.#all.attempt(this.#holds, terms.lease, channel?.name ?? null);
+      if (answer.is === "owner") this.#own(answer, terms);
+      else if (answer.is === "held" || answer.is === "queued") {
+        for (const hold of this.#holds) this.#room.forget(hold);
+        this.#settle()?.resolve({ index: answer.index, isHeld: answer.is === "held" });
+      }
+      // A copy. The first one may have been in time, and own some of them.
+      else this.#giveBack(terms);
+    } catch (error) {
+      this.#withdraw(terms);
+      this.#settle()?.reject(new LockUnavailableError(null, "the command failed", error));
+    }
+    this.#leaveIfOver();
+  }
+
+  #own(answer: AllAnswer & { is: "owner" }, terms: Terms): void {
+    for (const [i, hold] of this.#holds.entries()) {
+      hold.validity.answered(hold.sent, answer.at);
+      hold.owned({ at: answer.at, ttl: answer.ttl, token: answer.tokens[i] ?? 0 });
+    }
+    // One was taken away by force before this was read, or the answer took longer than the lease.
+    const isSure = this.#holds.every((hold) => !hold.isRevoked && hold.validity.left() > 0);
+    const caller = isSure ? this.#settle() : null;
+    if (!caller) {
+      this.#giveBack(terms);
+      return;
+    }
+    const tenures = this.#holds.map((hold) => new Tenure(hold, terms, this));
+    const waited = performance.now() - this.#since;
+    for (const tenure of tenures) {
+      this.#tenures.add(tenure);
+      this.#room.watchdog.watch(tenure, this.kind);
+    }
+    caller.resolve(tenures);
+    // A listener may end them, or the client.
+    for (const { name, token } of tenures) this.#room.events.tell("acquire", () => ({ name, token, waited }));
+  }
+
+  /** Nobody wants what was taken, or nobody can be sure of it: as if somebody had been in the way. */
+  #giveBack(terms: Terms): void {
+    this.#withdraw(terms);
+    this.#settle()?.resolve({ index: 0, isHeld: false });
+  }
+
+  #withdraw(terms: Terms): void {
+    for (const hold of this.#holds) {
+      this.#room.forget(hold);
+      this.#room.withdraw(this.kind, hold, terms.lease);
+    }
+  }
+
+  // ---- the caller
+
+  /** He gets this answer at once; what Redis answers is given back. */
+  refuse(reason: unknown): void {
+    this.#settle()?.reject(reason);
+  }
+
+  override ring(): void {
+    this.refuse(new LockUnavailableError(null, "Redis did not answer in time"));
+  }
+
+  #settle(): Caller | null {
+    const caller = this.#caller;
+    if (!caller) return null;
+    this.#caller = null;
+    caller.unlisten?.();
+    this.#room.alarms.clear(this);
+    this.#room.count(-1);
+    return caller;
+  }
+
+  // ---- what messages tell
+
+  /** These holds never queue: a grant of one can only be what the answer tells too. */
+  granted(): boolean {
+    return true;
+  }
+
+  revoked(id: string): void {
+    for (const hold of this.#holds) if (hold.id === id) hold.isRevoked = true;
+    for (const tenure of this.#tenures) if (tenure.hold.id === id) tenure.lose("revoked");
+  }
+
+  // ---- the tenures
+
+  /** Those that are left in one go are released by one command. */
+  vacated(tenure: Tenure): Promise<void> {
+    const { name, token, since } = tenure;
+    const held = performance.now() - since.mono;
+    const left = new Promise<void>((resolve, reject) => {
+      if (this.#leaving.length === 0) {
+        // From now on, or `close()` could find nothing to wait for.
+        const answered = this.#room.releasing();
+        queueMicrotask(() => void this.#release().finally(answered));
+      }
+      this.#leaving.push({ tenure, resolve, reject });
+    });
+    this.#over(tenure);
+    this.#room.events.tell("release", () => ({ name, token, held }));
+    return left;
+  }
+
+  async #release(): Promise<void> {
+    const leaving = this.#leaving.splice(0);
+    const holds = leaving.map(({ tenure }) => tenure.hold);
+    const { epoch } = this.#room.commands;
+    const answers = await this.#all.release(holds).catch((error: Error) => holds.map(() => error));
+    const isBroken = this.#room.commands.epoch !== epoch;
+    for (const [i, { tenure, resolve, reject }] of leaving.entries()) {
+      const { hold } = tenure;
+      const answer = answers[i] ?? new Error("no answer for this lock");
+      if (answer instanceof Error) {
+        this.#room.withdraw(this.kind, hold, hold.ttl);
+        reject(unconfirmed(hold, answer));
+        continue;
+      }
+      const loss = lossAtRelease(hold, answer, isBroken);
+      if (loss) reject(this.#told(tenure, loss));
+      else resolve();
+    }
+  }
+
+  lost(tenure: Tenure, error: LockLostError): void {
+    this.#over(tenure);
+    const { hold, terms } = tenure;
+    this.#room.withdraw(this.kind, hold, Math.max(terms.lease, hold.ttl));
+    this.#told(tenure, error);
+  }
+
+  #told({ name, token }: Tenure, error: LockLostError): LockLostError {
+    this.#room.events.tell("lost", () => ({ name, token, error }));
+    return error;
+  }
+
+  #over(tenure: Tenure): void {
+    this.#room.watchdog.unwatch(tenure);
+    this.#room.forget(tenure.hold);
+    this.#tenures.delete(tenure);
+    this.#leaveIfOver();
+  }
+
+  #leaveIfOver(): void {
+    if (this.#tenures.size === 0) this.#room.unbundled(this);
+  }
+}

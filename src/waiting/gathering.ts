@@ -1,0 +1,145 @@
+import { orAbort } from "../abort.ts";
+import { CLAIM_AFTER, GATHERING_LEASE } from "../defaults.ts";
+import { LockLostError, LockUnavailableError } from "../errors.ts";
+import type { Tenure } from "../lease/tenure.ts";
+import type { Terms } from "../lease/terms.ts";
+import type { Member } from "./kind.ts";
+import type { Entrance, Room } from "./room.ts";
+import { isEnough } from "./rules.ts";
+
+/** The lock that somebody else held when the time to wait was over. */
+export interface Busy {
+  readonly busy: string;
+}
+
+/**
+ * Takes several locks, all or none. `members` come in an order that is the same everywhere, and nobody waits for one of
+ * them while he holds a later one: so no two callers ever wait for each other.
+ *
+ * Locks that one command can take are tried so. What is in the way is then waited for in its turn, as by anybody, with
+ * those before it held; the watchdog keeps these meanwhile. The caller's lease begins when all are held.
+ *
+ * Rejects as `Room.enter` does. What was taken in vain is given back behind the answer: a Redis that hangs must not hold
+ * that up.
+ */
+export async function gather(
+  room: Room,
+  members: readonly Member[],
+  entrance: Entrance,
+): Promise<readonly Tenure[] | Busy> {
+  const gathering = new Gathering(room, entrance);
+  try {
+    for (;;) {
+      const busy = await gathering.take(members, entrance.terms);
+      if (!busy && (await gathering.begin(members))) return gathering.taken.splice(0);
+      gathering.giveBack();
+      if (busy) return busy;
+    }
+  } finally {
+    gathering.giveBack();
+  }
+}
+
+class Gathering {
+  /** In order. */
+  readonly taken: Tenure[] = [];
+  readonly #room: Room;
+  readonly #entrance: Entrance;
+  readonly #until: number;
+  /** Of what is held while others are waited for. */
+  readonly #meanwhile: Terms;
+
+  constructor(room: Room, entrance: Entrance) {
+    this.#room = room;
+    this.#entrance = entrance;
+    this.#until = performance.now() + entrance.wait;
+    const lease = Math.max(entrance.terms.lease, GATHERING_LEASE);
+    this.#meanwhile = { lease, watchdog: true, maxHold: Number.POSITIVE_INFINITY };
+  }
+
+  /** Takes these, with those before them held. Null: done; else what was busy when the time was over. */
+  async take(members: readonly Member[], terms = this.#meanwhile): Promise<Busy | null> {
+    const [first] = members;
+    if (!first) return null;
+    const { all } = first.kind;
+    const count = together(members);
+    if (!all || count === 1) return (await this.#enter(first)) ?? this.take(members.slice(1));
+    const names = members.slice(0, count).map(({ name }) => name);
+    const entrance = this.#entering(count === members.length ? terms : this.#meanwhile);
+    const outcome = await this.#room.enterAll(first.kind, all, names, entrance);
+    if (!("index" in outcome)) {
+      this.taken.push(...outcome);
+      return this.take(members.slice(count));
+    }
+    const { index, isHeld } = outcome;
+    const busy = members[index] ?? first;
+    if (isHeld && entrance.wait === 0) return { busy: busy.name };
+    // Never a later one first.
+    return (
+      (await this.take(members.slice(0, index))) ??
+      (await this.#enter(busy)) ??
+      (await this.take(members.slice(index + 1)))
+    );
+  }
+
+  async #enter({ kind, name }: Member): Promise<Busy | null> {
+    const tenure = await this.#room.enter(kind, name, this.#entering(this.#meanwhile), (tenure) => tenure);
+    if (!tenure) return { busy: name };
+    this.taken.push(tenure);
+    return null;
+  }
+
+  /** One time to wait for all. When it is over, what is left is tried once. */
+  #entering(terms: Terms): Entrance {
+    const wait = Math.max(0, this.#until - performance.now());
+    return { terms, wait, signal: this.#entrance.signal };
+  }
+
+  /** All are taken: from now on they are the caller's, for all of his lease. False: one was lost meanwhile. */
+  async begin(members: readonly Member[]): Promise<boolean> {
+    const { terms, signal } = this.#entrance;
+    // The first may have been taken long ago: less is left than was asked for, or somebody took it away by force or deleted
+    // it, which no renewal has told yet.
+    const at = performance.now();
+    const old = this.taken.filter(
+      ({ hold, since, terms: own }) =>
+        at - since.mono > CLAIM_AFTER || !isEnough(hold, terms, this.#room.window, own === terms),
+    );
+    if (old.length > 0) {
+      const extending = Promise.allSettled(old.map((tenure) => tenure.extend(terms.lease)));
+      // What is lost is seen below.
+      for (const extended of await orAbort(signal, extending))
+        if (extended.status === "rejected" && !(extended.reason instanceof LockLostError))
+          throw extended.reason;
+    }
+    const loss = this.taken.find((tenure) => !tenure.expire())?.loss;
+    if (loss && performance.now() >= this.#until)
+      throw new LockUnavailableError(loss.lockName, "it was lost before all were held", loss);
+    if (loss) return false;
+    for (const [i, tenure] of this.taken.entries()) {
+      const kind = members[i]?.kind;
+      if (tenure.terms === terms || !kind) continue;
+      tenure.begin(terms);
+      this.#room.watchdog.watch(tenure, kind);
+    }
+    return true;
+  }
+
+  giveBack(): void {
+    for (const tenure of this.taken.splice(0))
+      tenure.leave().catch((error: unknown) => {
+        if (!(error instanceof LockLostError)) this.#room.events.report(error);
+      });
+  }
+}
+
+/** How many of the first of them one command can take. */
+function together(members: readonly Member[]): number {
+  const place = ({ kind, name }: Member): string | null =>
+    kind.all ? `${kind.protocol} ${kind.all.place(name)}` : null;
+  const [first] = members;
+  const common = first ? place(first) : null;
+  if (common === null) return 1;
+  const other = members.findIndex((member) => place(member) !== common);
+  return other < 0 ? members.length : other;
+}

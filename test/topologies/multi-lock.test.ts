@@ -1,0 +1,132 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { slotOf } from "../../src/cluster/slots.ts";
+import { handoffLua } from "../../src/scripts/lua.generated.ts";
+import { sharded } from "../../src/scripts/sharded.ts";
+import { failure, lossOf, Section } from "../contract/observe.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { trackUnhandled } from "../support/leaks.ts";
+import { RedisCluster } from "../support/topologies/cluster.ts";
+import { until } from "../support/until.ts";
+
+// In Cluster locks have slots of their own: a multi-lock takes them one after the other, in the same order as everybody.
+// Behind a prefix with a tag they share one, and one command takes them all.
+
+const parties = new Parties();
+const unhandled = trackUnhandled({ ignore: ["LOCK_SELF_WAIT"] });
+let cluster: RedisCluster;
+let mine: Party;
+let theirs: Party;
+
+const join = (keyPrefix = "", leaseTime = 30_000): Promise<Party> =>
+  parties.join({ connect: () => cluster.connect({ keyPrefix }), client: { leaseTime } });
+
+beforeAll(async () => {
+  cluster = await RedisCluster.launch({ replicas: 0 });
+  [mine, theirs] = [await join(), await join()];
+});
+afterEach(() => unhandled.assertNone());
+afterAll(async () => {
+  unhandled.stop();
+  await parties.close();
+  await cluster?.stop();
+});
+
+/** Three names in their order, each on another primary. */
+async function spread(): Promise<[string, string, string]> {
+  const base = freshName();
+  for (let i = 0; ; i++) {
+    const names: [string, string, string] = [`${base}:a${i}`, `${base}:b${i}`, `${base}:c${i}`];
+    const owners = await Promise.all(names.map((name) => cluster.primaryOf(slotOf(`holdfast:{${name}}`))));
+    if (new Set(owners).size === 3) return names;
+  }
+}
+const free = (names: readonly string[], { redis }: Party = mine): Promise<unknown> =>
+  until(
+    async () =>
+      (await Promise.all(names.map((name) => redis.exists(`holdfast:{${name}}`)))).every(
+        (there) => there === 0,
+      ),
+    { what: "all locks to be free", timeout: 4_000 },
+  );
+/** How often the nodes have run a script for several locks. */
+async function runsOfAll(): Promise<number> {
+  const { sha } = sharded(handoffLua.acquireAll);
+  const known = await Promise.all((await cluster.admins()).map((admin) => admin.script("EXISTS", sha)));
+  return known.flat().filter((one) => Number(one) === 1).length;
+}
+
+describe("members in several slots", () => {
+  it("are taken in order and given back together", async () => {
+    const names = await spread();
+    const lease = await mine.locks.multiLock([...names].reverse()).lock({ lease: 10_000 });
+    expect([lease.names, lease.held]).toEqual([names, true]);
+    expect(lease.remaining()).toBeGreaterThan(8_000);
+    expect(await theirs.locks.multiLock(names).tryLock()).toBeNull();
+    for (const name of names) expect(await theirs.locks.lock(name).tryLock()).toBeNull();
+    await lease.extend(60_000);
+    expect(lease.remaining()).toBeGreaterThan(50_000);
+    await lease.unlock();
+    await free(names);
+    expect(await runsOfAll()).toBe(0);
+  });
+
+  it("are all given back when one is busy", async () => {
+    const names = await spread();
+    const held = await theirs.locks.lock(names[2]).lock();
+    expect(await mine.locks.multiLock(names).tryLock()).toBeNull();
+    await free(names.slice(0, 2));
+    const error = failure(mine.locks.multiLock(names).lock({ wait: 300 }));
+    expect(await error).toMatchObject({ code: "LOCK_TIMEOUT", lockName: names[2] });
+    await free(names.slice(0, 2));
+    await held.unlock();
+    await free(names);
+  });
+
+  it("that are lost abort the one signal", async () => {
+    const names = await spread();
+    const { locks } = await join("", 900);
+    const lease = await locks.multiLock(names).lock();
+    await mine.redis.del(`holdfast:{${names[1]}}`);
+    expect(await lossOf(lease.signal)).toBe("gone");
+    expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", lockName: names[1] });
+    await free(names);
+  });
+
+  it("never let callers wait for each other", async () => {
+    const [a, b, c] = await spread();
+    const section = new Section();
+    const work = async ({ locks }: Party, names: string[]): Promise<void> => {
+      for (let i = 0; i < 60; i++) await locks.multiLock(names).withLock(section.visit, { wait: 20_000 });
+    };
+    await Promise.all([
+      work(mine, [a, b, c]),
+      work(theirs, [c, b, a]),
+      work(await join(), [b, a]),
+      work(mine, [c, b]),
+    ]);
+    expect(section).toMatchObject({ most: 1, visits: 240 });
+    await free([a, b, c]);
+  }, 60_000);
+});
+
+describe("members in one slot", () => {
+  it("are taken by one command, handed on by message, and told of a forced release", async () => {
+    const [near, far] = [await join("{app}:"), await join("{app}:")];
+    const names = [1, 2, 3].map((i) => `${freshName()}:${i}`).sort();
+    const before = await runsOfAll();
+    const lease = await near.locks.multiLock(names).lock();
+    expect([await runsOfAll(), before]).toEqual([1, 0]);
+    const waiting = far.locks.multiLock(names).lock();
+    const queued = async () =>
+      (await Promise.all(names.map((name) => near.redis.zcard(`holdfast:{${name}}:queue`)))).join() ===
+      "1,0,0";
+    await until(queued, { what: "a place at the first" });
+    await lease.unlock();
+    const next = await waiting;
+    expect(next.held).toBe(true);
+    expect(await near.locks.lock(names[1] ?? "").forceUnlock()).toBe(true);
+    expect(await lossOf(next.signal)).toBe("revoked"); // it is subscribed since it has waited
+    await failure(next.unlock());
+    await free(names, near);
+  });
+});
