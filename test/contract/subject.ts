@@ -8,7 +8,7 @@ import { until } from "../support/until.ts";
 
 const KEYS = new Keys("", false);
 
-export type Kind = "lock" | "fairLock" | "redissonLock";
+export type Kind = "lock" | "fairLock" | "redissonLock" | "redissonFencedLock";
 
 /** Where lock kinds differ by design. */
 export interface Traits {
@@ -16,6 +16,8 @@ export interface Traits {
   readonly tokens: boolean;
   /** Redis keeps a queue and hands the lock on; without one it tells everybody to try again. */
   readonly queues: boolean;
+  /** The tokens are a plain counter in Redis: where the data is lost they start again. Left out: they follow its clock. */
+  readonly counter?: boolean;
 }
 
 /** The lock kind under test on one topology, with two clients that stand for two processes. */
@@ -23,6 +25,7 @@ export class Subject implements Traits {
   readonly kind: Kind;
   readonly tokens: boolean;
   readonly queues: boolean;
+  readonly counter: boolean;
   readonly #launch: () => Promise<Topology>;
   #topology: Topology | undefined;
   readonly #parties = new Parties();
@@ -36,6 +39,7 @@ export class Subject implements Traits {
     this.kind = kind;
     this.tokens = traits.tokens;
     this.queues = traits.queues;
+    this.counter = traits.counter ?? false;
   }
 
   readonly open = async (): Promise<void> => {

@@ -5,7 +5,7 @@ import { type HammerOptions, hammer } from "./hammer.ts";
 import { StopWatch } from "./stop-watch.ts";
 import { type Address, addressOf, openConnection } from "./topologies/connection.ts";
 
-export type LockKind = "lock" | "fairLock" | "redissonLock";
+export type LockKind = "lock" | "fairLock" | "redissonLock" | "redissonFencedLock";
 
 export type ActorOptions = ({ url: string } & Settings) | ({ address: Address } & Settings);
 
