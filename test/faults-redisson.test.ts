@@ -53,7 +53,8 @@ describe.each(["redissonLock", "redissonFencedLock"] as const)(
   (kind) => {
     it("acquire: it counts once and takes one token", async () => {
       const dropped = proxy.dropReply(script("acquire"));
-      const lease = await near.locks[kind](name).lock();
+      // A lease that is over before the wait would let it in after all.
+      const lease = await near.locks[kind](name).lock({ lease: 20_000, wait: 2_000 });
       await dropped;
       expect([await holds(), await far.redis.get(counterOf(name))]).toEqual([
         ["1"],
