@@ -56,8 +56,9 @@ export class LockClient {
     this.#kinds = {
       lock: handoffLock(commands, this.#replication, false, localPasses, grantWindow),
       fair: handoffLock(commands, this.#replication, true, localPasses, grantWindow),
-      redisson: redissonLock(commands, this.#replication, false),
-      redissonFenced: redissonLock(commands, this.#replication, true),
+      redisson: redissonLock(commands, this.#replication, false, localPasses),
+      // Every holder needs a token of his own, and only Redis has the next one.
+      redissonFenced: redissonLock(commands, this.#replication, true, 0),
     };
   }
 

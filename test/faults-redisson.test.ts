@@ -3,6 +3,7 @@ import { redissonLua as lua } from "../src/scripts/lua.generated.ts";
 import { type LocalServer, launchServer } from "../tools/redis.ts";
 import { counterOf, JavaThread } from "./contract/java.ts";
 import { lossOf } from "./contract/observe.ts";
+import { failCommand } from "./support/failing-command.ts";
 import { freshName, Parties, type Party } from "./support/fixture.ts";
 import { trackUnhandled } from "./support/leaks.ts";
 import { type Match, TcpProxy } from "./support/tcp-proxy.ts";
@@ -108,6 +109,27 @@ describe.each(["redissonLock", "redissonFencedLock"] as const)(
     });
   },
 );
+
+describe("a count that Redis did not confirm", () => {
+  it("is not passed on: the next caller of the process has a hold of his own", async () => {
+    const lock = near.locks.redissonLock(name);
+    let ask = (): void => {};
+    const asked = new Promise<void>((resolve) => {
+      ask = resolve;
+    });
+    const counts = asked.then(() => lock.withLock(holds, { lease: 20_000 })); // outside of the scope
+    await near.locks.scope(async () => {
+      const outer = await lock.lock({ lease: 20_000 });
+      const inner = await lock.lock();
+      ask();
+      const failed = failCommand(near.redis, "before", script("recount"));
+      await expect(inner.unlock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+      await failed;
+      await outer.unlock();
+    });
+    expect(await counts).toEqual(["1"]);
+  });
+});
 
 describe.each(["redissonLock", "redissonFencedLock"] as const)("%s: a loss is told", (kind) => {
   it.each(["gone", "taken"] as const)(

@@ -16,6 +16,7 @@ export function redissonLock(
   commands: Commands,
   replication: Replication | null,
   isFenced: boolean,
+  passes: number,
 ): LockKind {
   const scripts = new RedissonScripts(commands, replication, isFenced);
   const uuid = newRedissonId();
@@ -27,7 +28,8 @@ export function redissonLock(
     protocol: isFenced ? "redisson-fenced" : "redisson",
     queues: false,
     solitary: false,
-    localPasses: 0,
+    // Java sees the same owner, entered once, with a TTL: nothing that it could mistake.
+    localPasses: passes,
     channel,
     attempt: (hold, ask) => scripts.acquire(hold.name, owner(hold.id), ask.lease, channel(hold.name)),
     withdraw: (hold) => scripts.release(hold.name, owner(hold.id), channel(hold.name)),
