@@ -11,6 +11,15 @@ export default defineConfig({
       // The contract of every lock kind on every topology: minutes, beside up to nine servers; leases of 300 ms can be lost
       // when they take both cores.
       { extends: true, test: { name: "topologies", include: ["test/topologies/*.test.ts"], retry: 1 } },
+      // Locks that are shared with a real Redisson in Java; skipped where Maven or Java is missing.
+      {
+        extends: true,
+        test: {
+          name: "interop",
+          include: ["test/interop/*.test.ts"],
+          globalSetup: ["test/interop/build-java.ts"],
+        },
+      },
       // A planted bug shows itself with some probability in one short run.
       { extends: true, test: { name: "chaos", include: ["test/chaos/**/*.test.ts"], retry: 2 } },
     ],

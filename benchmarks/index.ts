@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { findRedis } from "../tools/redis.ts";
 import { readCommandLine, type Wishes } from "./command-line.ts";
-import { buildJava } from "./crew/java.ts";
+import { buildWorker } from "./crew/java.ts";
 import { describeMachine } from "./machine.ts";
 import { drawCharts } from "./report/draw-charts.ts";
 import { Progress } from "./report/progress.ts";
@@ -37,7 +37,7 @@ async function bench(wishes: Wishes, signal: AbortSignal): Promise<boolean> {
       profile: wishes.profile,
       progress: new Progress(turns),
       machine: await describeMachine(redis),
-      javaTrouble: wishes.java ? buildJava() : "not asked for",
+      javaTrouble: wishes.java ? buildWorker() : "not asked for",
     };
     let fine = true;
     for (const scenario of wishes.scenarios) {

@@ -44,7 +44,7 @@ export class LockClient {
   readonly #room: Room;
   readonly #keys: Keys;
   readonly #replication: Replication | null;
-  readonly #kinds: Readonly<Record<"lock" | "fair" | "redisson" | "spin", LockKind>>;
+  readonly #kinds: Readonly<Record<"lock" | "fair" | "redisson" | "redissonFenced" | "spin", LockKind>>;
   #closing: Promise<void> | null = null;
 
   /** @internal */
@@ -62,8 +62,10 @@ export class LockClient {
     this.#kinds = {
       lock: handoffLock(commands, this.#replication, false, localPasses, grantWindow),
       fair: handoffLock(commands, this.#replication, true, localPasses, grantWindow),
-      redisson: redissonLock(commands, this.#replication),
       spin: spinLock(commands, this.#replication, localPasses),
+      redisson: redissonLock(commands, this.#replication, false, localPasses),
+      // Every holder needs a token of his own, and only Redis has the next one.
+      redissonFenced: redissonLock(commands, this.#replication, true, 0),
     };
   }
 
@@ -93,11 +95,26 @@ export class LockClient {
    * @throws RangeError in Cluster also for names such as `a{b`, which Redisson can lock there and not unlock.
    */
   redissonLock(name: string): Lock {
-    if (!this.#keys.fitsRedisson(checkName(name)))
-      throw new RangeError(
-        `Cannot create a lock: in Cluster Redisson's keys of ${quote(name)} have different hash slots; use a name without braces`,
-      );
+    this.#checkFitsRedisson(name);
     return this.#lock(name, this.#kinds.redisson);
+  }
+
+  /**
+   * Redisson's `RFencedLock`, to share a lock and its fencing tokens with Java services. The token is Redisson's counter:
+   * it grows with every change of holder, on both sides, and starts again at 1 where Redis loses it. Java may raise it
+   * during a hold, by re-entering; Holdfast never does. The same key as `redissonLock(name)`: use one of them for a name.
+   *
+   * @throws RangeError as `redissonLock`; TypeError on a connection with a keyPrefix, behind which Java would not find
+   *   the counter.
+   */
+  redissonFencedLock(name: string): Lock {
+    this.#checkFitsRedisson(name);
+    const { prefix } = this.#keys;
+    if (prefix !== "")
+      throw new TypeError(
+        `Cannot create a lock: behind the keyPrefix ${quote(prefix)} Java would not find the token counter of ${quote(name)}; write the prefix into the name, on a connection without one`,
+      );
+    return this.#lock(name, this.#kinds.redissonFenced);
   }
 
   /**
@@ -188,6 +205,13 @@ export class LockClient {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  #checkFitsRedisson(name: string): void {
+    if (this.#keys.fitsRedisson(checkName(name))) return;
+    throw new RangeError(
+      `Cannot create a lock: in Cluster Redisson's keys of ${quote(name)} have different hash slots; use a name without braces`,
+    );
   }
 
   #lock(name: string, kind: LockKind): Lock {

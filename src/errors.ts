@@ -245,6 +245,3 @@ export function quote(name: string): string {
   const text = JSON.stringify(name.length > 100 ? `${name.slice(0, 99)}…` : name);
   return `'${text.slice(1, -1)}'`;
 }
-
-const quoteAll = (keys: readonly string[]): string =>
-  keys.length > 3 ? `${quote(keys[0] ?? "")} and ${keys.length - 1} more` : keys.map(quote).join(", ");

@@ -81,9 +81,10 @@ export class Keys {
 
   /** Redisson braces names by a rule that gives some, `a}b` for one, keys in different slots: it cannot unlock them. */
   fitsRedisson(name: string): boolean {
-    const key = slotOf(this.prefix + name);
-    const latch = slotOf(this.prefix + this.redissonLatch(name, ""));
-    return !this.#isCluster || (key === latch && key === slotOf(this.redissonChannel(name)));
+    if (!this.#isCluster) return true;
+    const keys = [this.redissonLatch(name, ""), this.redissonToken(name)].map((key) => this.prefix + key);
+    const slot = slotOf(this.prefix + name);
+    return [this.redissonChannel(name), ...keys].every((one) => slotOf(one) === slot);
   }
 
   /** Redisson's release channel of a plain lock, for the name as Java knows it. */
@@ -94,6 +95,11 @@ export class Keys {
   /** Redisson's unlock latch of one request, which nobody else reads. The prefix in its tag takes it to the lock's slot. */
   redissonLatch(name: string, requestId: string): string {
     return `${redissonHelper("redisson_unlock_latch", this.prefix + name)}:${requestId}`;
+  }
+
+  /** Redisson's token counter of a fenced lock. Java would not find it behind a prefix, which ioredis puts before all of it. */
+  redissonToken(name: string): string {
+    return redissonHelper("redisson_lock_token", this.prefix + name);
   }
 }
 

@@ -3,6 +3,7 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { LockUnavailableError } from "../src/index.ts";
 import { type LocalServer, launchServer } from "../tools/redis.ts";
+import type { LockKind } from "./support/actor-process.ts";
 import { freshName, Parties, type Party } from "./support/fixture.ts";
 import { trackUnhandled } from "./support/leaks.ts";
 import { RedisCluster } from "./support/topologies/cluster.ts";
@@ -18,8 +19,10 @@ const commands = rules.filter((rule) => rule.startsWith("+")).map((rule) => rule
 /** Those that only ioredis sends, which does without, and those that are sent when somebody waits. */
 const SCRIPTED = commands.filter((name) => !["info", "subscribe", "unsubscribe"].includes(name));
 
-const named = /^\* `redissonLock` .*`(~order[^`]*)`/m.exec(page)?.[1]?.split(" ") ?? [];
-const redisson = ["~test:*", ...named.filter((rule) => rule !== "~order:*")];
+const rightsOf = (kind: string): string[] =>
+  new RegExp(`^\\* .*\`${kind}\`.* \`([~+&][^\`]*)\``, "m").exec(page)?.[1]?.split(" ") ?? [];
+const redisson = ["~test:*", ...rightsOf("redissonLock").filter((rule) => rule !== "~order:*")];
+const fenced = [...redisson, ...rightsOf("redissonFencedLock")];
 
 const parties = new Parties();
 const unhandled = trackUnhandled();
@@ -55,7 +58,7 @@ const join = (redis: { keyPrefix?: string } = {}): Promise<Party> =>
 const allow = (...more: string[]) => admin.call("ACL", "SETUSER", "holdfast", ...more);
 
 /** Takes, hands over, renews, inspects, takes away, leaves. */
-async function useAll(kind: "lock" | "fairLock" | "redissonLock", a: Party, b: Party): Promise<void> {
+async function useAll(kind: LockKind, a: Party, b: Party): Promise<void> {
   const name = freshName();
   const [mine, theirs] = [a.locks[kind](name), b.locks[kind](name)];
   const held = await mine.lock();
@@ -119,54 +122,58 @@ describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
   });
 });
 
-describe("redissonLock", () => {
+describe.each([
+  ["redissonLock", redisson, []],
+  ["redissonFencedLock", fenced, ["get", "incr"]],
+] as const)("%s", (kind, rights, more) => {
   it("needs no more than the documented rights", async () => {
-    await allow(...redisson);
-    await useAll("redissonLock", await join(), await join());
+    await allow(...rights);
+    await useAll(kind, await join(), await join());
     expect(await admin.call("ACL", "LOG")).toEqual([]);
   });
 
-  it.each(["pexpire", "del", "set", "publish", "hset"])(
+  it.each(["pexpire", "del", "set", "publish", "hset", ...more])(
     "without %s no lock is left behind without a TTL",
     async (right) => {
-      await allow(...redisson, `-${right}`);
+      await allow(...rights, `-${right}`);
       const { locks } = await join();
-      await expect(locks.redissonLock(freshName()).tryLock()).rejects.toThrow(
-        new RegExp(`NOPERM.*\\b${right}\\b`),
-      );
+      await expect(locks[kind](freshName()).tryLock()).rejects.toThrow(new RegExp(`NOPERM.*\\b${right}\\b`));
       expect(await admin.keys("*")).toEqual([]);
     },
   );
 });
 
 describe("in Cluster", () => {
-  it.each(["lock", "redissonLock"] as const)("%s needs no more than the documented rights", async (kind) => {
-    const more = /^\* In Cluster also: `([^`]*)`/m.exec(page)?.[1]?.split(" ") ?? [];
-    const replicas = /^\* With `replicas` also: `([^`]*)`/m.exec(page)?.[1]?.split(" ") ?? [];
-    const cluster = await RedisCluster.launch();
-    try {
-      const { username, password } = await addUser(
-        cluster,
-        ...rules.slice(2),
-        ...redisson,
-        ...more,
-        ...replicas,
-      );
-      const connect = () => cluster.connect({ username, password });
-      const unasked = { redis: { lazyConnect: true } }; // no PING, which is no right of theirs
-      const [a, b] = [
-        await parties.join({ connect, ...unasked }),
-        await parties.join({ connect, ...unasked, client: { replicas: 1, replicaTimeout: 50 } }),
-      ];
-      await useAll(kind, a, await parties.join({ connect, ...unasked }));
-      // A WAIT that is allowed finds no replicas here.
-      await expect(b.locks[kind](freshName()).tryLock()).rejects.toMatchObject({
-        code: "LOCK_NOT_REPLICATED",
-      });
-      for (const node of await cluster.admins()) expect(await node.call("ACL", "LOG")).toEqual([]);
-      await parties.close();
-    } finally {
-      await cluster.stop();
-    }
-  });
+  it.each(["lock", "redissonLock", "redissonFencedLock"] as const)(
+    "%s needs no more than the documented rights",
+    async (kind) => {
+      const more = /^\* In Cluster also: `([^`]*)`/m.exec(page)?.[1]?.split(" ") ?? [];
+      const replicas = /^\* With `replicas` also: `([^`]*)`/m.exec(page)?.[1]?.split(" ") ?? [];
+      const cluster = await RedisCluster.launch();
+      try {
+        const { username, password } = await addUser(
+          cluster,
+          ...rules.slice(2),
+          ...fenced,
+          ...more,
+          ...replicas,
+        );
+        const connect = () => cluster.connect({ username, password });
+        const unasked = { redis: { lazyConnect: true } }; // no PING, which is no right of theirs
+        const [a, b] = [
+          await parties.join({ connect, ...unasked }),
+          await parties.join({ connect, ...unasked, client: { replicas: 1, replicaTimeout: 50 } }),
+        ];
+        await useAll(kind, a, await parties.join({ connect, ...unasked }));
+        // A WAIT that is allowed finds no replicas here.
+        await expect(b.locks[kind](freshName()).tryLock()).rejects.toMatchObject({
+          code: "LOCK_NOT_REPLICATED",
+        });
+        for (const node of await cluster.admins()) expect(await node.call("ACL", "LOG")).toEqual([]);
+        await parties.close();
+      } finally {
+        await cluster.stop();
+      }
+    },
+  );
 });

@@ -208,7 +208,7 @@ describe("names", () => {
       `name must be at most 512 bytes of UTF-8, received 513 bytes ('x${"é".repeat(98)}…')`,
     ],
   ])("%j is refused", async (name, kind, message) => {
-    for (const method of ["lock", "fairLock", "redissonLock", "spinLock"] as const) {
+    for (const method of ["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLock"] as const) {
       const make = locks[method].bind(locks) as (name: unknown) => Lock;
       await refused(() => make(name), kind, `Cannot create a lock: ${message}`);
     }

@@ -57,7 +57,7 @@ describe("the tarball", () => {
       ]),
     );
     const known =
-      /^(dist\/.+\.(js|d\.ts)|lua\/\w+\/[\w-]+\.lua|docs\/.+\.md|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/;
+      /^(dist\/.+\.(js|d\.ts)|lua\/(\w+\/)?[\w-]+\.lua|docs\/.+\.md|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/;
     expect(packed.filter((path) => !known.test(path))).toEqual([]);
   });
 

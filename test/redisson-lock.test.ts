@@ -159,6 +159,33 @@ describe("redissonLock beside Java", () => {
     expect(await java.unlock(name)).toBe(1);
   });
 
+  it("passes from caller to caller in memory: one owner with a count of 1, and no message until the end", async () => {
+    const { name, lock } = fresh();
+    const messages = await listenTo(name);
+    const seen: { hash: Record<string, string>; ttl: number }[] = [];
+    const look = async () =>
+      void seen.push({ hash: await party.redis.hgetall(name), ttl: await party.redis.pttl(name) });
+    await Promise.all(Array.from({ length: 12 }, () => lock.withLock(look)));
+    const owners = new Set(seen.flatMap(({ hash }) => Object.keys(hash)));
+    expect(seen.map(({ hash }) => Object.values(hash))).toEqual(Array(12).fill(["1"]));
+    for (const { ttl } of seen) expect(ttl).toBeGreaterThan(15_000);
+    // A pass comes no later than 25 ms after the grant; a busy machine needs more of them.
+    expect(owners.size).toBeLessThan(12);
+    await until(() => messages.length === owners.size);
+  });
+
+  it("raises the TTL for a caller who wants more than is left, and does not keep Java out for one who wants less", async () => {
+    const { name, lock } = fresh();
+    const ttls: number[] = [];
+    const look = async () => void ttls.push(await party.redis.pttl(name));
+    await Promise.all([2_000, 20_000, 1_000].map((lease) => lock.withLock(look, { lease })));
+    const [first = 0, longer = 0, shorter = 0] = ttls;
+    expect(first).toBeLessThanOrEqual(2_000);
+    expect(longer).toBeGreaterThan(18_000);
+    expect(longer).toBeLessThanOrEqual(20_000);
+    expect(shorter).toBeLessThanOrEqual(1_000);
+  });
+
   it("excludes Java under load, and Java excludes it", async () => {
     const { name, lock } = fresh();
     let inside = 0;

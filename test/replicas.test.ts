@@ -41,42 +41,50 @@ function suspend(): void {
   replicas[0]?.suspend();
 }
 
-describe.each(["lock", "fairLock", "redissonLock", "spinLock"] as const)("%s with replicas", (kind) => {
-  const hasBareKey = kind === "redissonLock" || kind === "spinLock";
-  const key = (name: string): string => (hasBareKey ? name : `holdfast:{${name}}`);
+describe.each(["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLock"] as const)(
+  "%s with replicas",
+  (kind) => {
+    const hasBareKey = kind.startsWith("redisson") || kind === "spinLock";
+    const key = (name: string): string => (hasBareKey ? name : `holdfast:{${name}}`);
 
-  it("is on all of them when its caller gets it", async () => {
-    const { locks } = await join(2);
-    const admins = replicas.map(({ url }) => new Redis(url));
-    onTestFinished(() => admins.forEach((admin) => void admin.disconnect()));
-    for (let i = 0; i < 20; i++) {
+    it("is on all of them when its caller gets it", async () => {
+      const { locks } = await join(2);
+      const admins = replicas.map(({ url }) => new Redis(url));
+      onTestFinished(() => admins.forEach((admin) => void admin.disconnect()));
+      for (let i = 0; i < 20; i++) {
+        const name = freshName();
+        const lease = await locks[kind](name).lock();
+        expect(await Promise.all(admins.map((admin) => admin.exists(key(name))))).toEqual([1, 1]);
+        await lease.unlock();
+      }
+    });
+
+    it("is given back when too few have it, by who comes first and by who waited", async () => {
+      const { locks, redis } = await join(2, 100);
       const name = freshName();
-      const lease = await locks[kind](name).lock();
-      expect(await Promise.all(admins.map((admin) => admin.exists(key(name))))).toEqual([1, 1]);
-      await lease.unlock();
-    }
-  });
-
-  it("is given back when too few have it, by who comes first and by who waited", async () => {
-    const { locks, redis } = await join(2, 100);
-    const name = freshName();
-    const held = await locks[kind](name).lock();
-    const other = await join(2, 100);
-    const waiter = other.locks[kind](name).lock();
-    const waits = async () => hasBareKey || (await redis.zcard(`holdfast:{${name}}:queue`)) === 1;
-    await until(waits);
-    suspend();
-    await held.unlock();
-    const error = await waiter.catch((error: unknown) => error);
-    expect(error).toBeInstanceOf(NotReplicatedError);
-    expect(error).toMatchObject({ code: "LOCK_NOT_REPLICATED", lockName: name, wanted: 2, acknowledged: 1 });
-    await until(async () => (await redis.exists(key(name))) === 0, { timeout: 2_000 });
-    await expect(locks[kind](name).tryLock()).rejects.toMatchObject({ code: "LOCK_NOT_REPLICATED" });
-    await until(async () => (await redis.exists(key(name))) === 0, { timeout: 2_000 });
-    // Those who want one replica only get it.
-    await (await (await join(1)).locks[kind](name).lock({ wait: 1_000 })).unlock();
-  });
-});
+      const held = await locks[kind](name).lock();
+      const other = await join(2, 100);
+      const waiter = other.locks[kind](name).lock();
+      const waits = async () => hasBareKey || (await redis.zcard(`holdfast:{${name}}:queue`)) === 1;
+      await until(waits);
+      suspend();
+      await held.unlock();
+      const error = await waiter.catch((error: unknown) => error);
+      expect(error).toBeInstanceOf(NotReplicatedError);
+      expect(error).toMatchObject({
+        code: "LOCK_NOT_REPLICATED",
+        lockName: name,
+        wanted: 2,
+        acknowledged: 1,
+      });
+      await until(async () => (await redis.exists(key(name))) === 0, { timeout: 2_000 });
+      await expect(locks[kind](name).tryLock()).rejects.toMatchObject({ code: "LOCK_NOT_REPLICATED" });
+      await until(async () => (await redis.exists(key(name))) === 0, { timeout: 2_000 });
+      // Those who want one replica only get it.
+      await (await (await join(1)).locks[kind](name).lock({ wait: 1_000 })).unlock();
+    });
+  },
+);
 
 it("one caller's loss is not the next one's", async () => {
   const { locks } = await join(2, 300);

@@ -1,5 +1,5 @@
 // Embeds lua/**/*.lua into src/scripts/lua.generated.ts: nothing is read at run time, so bundlers cannot break it.
-// `-- @include name` stands for the file of that name in the same folder. Comments are cut: Redis need not read them.
+// `-- @include path` stands for that file, seen from the same folder. Comments are cut: Redis need not read them.
 // Every script must carry the header that people read: KEYS, ARGV, RETURNS, INVARIANTS.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -24,12 +24,14 @@ function embed(folder, file) {
       throw new Error(`lua/${folder}/${file} lacks "-- ${word}" in its header`);
   }
   const include = (_, name) => readFileSync(new URL(`${folder}/${name}.lua`, root), "utf8");
-  const lua = strip(source.replace(/^-- @include (\w+)$/gm, include));
+  const lua = strip(source.replace(/^-- @include ([\w./]+)$/gm, include));
   return { sha: createHash("sha1").update(lua).digest("hex"), lua };
 }
 
 const camel = (text) => text.replace(/-(\w)/g, (_, letter) => letter.toUpperCase());
-const protocols = readdirSync(root)
+const protocols = readdirSync(root, { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map((entry) => entry.name)
   .sort()
   .map((folder) => {
     const scripts = readdirSync(new URL(`${folder}/`, root))

@@ -1,10 +1,10 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
+import { buildJava, classpathOf, whyNoJava } from "../../tools/maven.ts";
 import type { Calls, Player } from "./players.ts";
 
 // From build/benchmarks/crew to the sources.
 const FOLDER = fileURLToPath(new URL("../../../redisson/", import.meta.url));
-const CLASSPATH = `${FOLDER}target/classes:${FOLDER}target/dependency/*`;
 /** A JVM interprets at first; its figures count when the hot code is compiled. */
 const WARM_UP = 1_250;
 /**
@@ -17,7 +17,7 @@ const QUICK_COMPILER = "-XX:TieredStopAtLevel=1";
 export function javaPlayers(): Player[] {
   const program = {
     command: "java",
-    args: ["-Xmx512m", QUICK_COMPILER, "-cp", CLASSPATH, "holdfast.bench.Worker"],
+    args: ["-Xmx512m", QUICK_COMPILER, "-cp", classpathOf(FOLDER), "holdfast.bench.Worker"],
   };
   const shared = { warmUp: WARM_UP, program, isJava: true, countAtServer };
   return [
@@ -26,16 +26,16 @@ export function javaPlayers(): Player[] {
   ];
 }
 
-/**
- * Compiles the Java worker, once.
- *
- * @returns why it cannot run; null when it can
- */
-export function buildJava(): string | null {
-  const version = spawnSync("mvn", ["-version"], { encoding: "utf8" });
-  if (version.error) return "mvn is not installed";
-  const built = spawnSync("mvn", ["-q", "-B", "package"], { cwd: FOLDER, encoding: "utf8" });
-  return built.status === 0 ? null : `mvn package failed: ${built.stdout.trim().split("\n").at(-1)}`;
+/** Compiles the Java worker, once. Answers why it cannot run; null when it can. */
+export function buildWorker(): string | null {
+  const obstacle = whyNoJava();
+  if (obstacle !== null) return obstacle;
+  try {
+    buildJava(FOLDER);
+    return null;
+  } catch (error) {
+    return String(error);
+  }
 }
 
 export function javaVersion(): string | null {

@@ -16,13 +16,14 @@
 -- @include shared
 -- @include several
 -- @include rights
+-- @include ../rights
 
 local lease, notAfter, unlooked = string.match(ARGV[1], "^(%d+) (%d+) ?(.*)$")
 local channel, count = ARGV[2], #ARGV - 2
 
-local missing = unlooked ~= "" and missingRight(unlooked)
+local missing = unlooked ~= "" and missingRight(needed(unlooked))
 if missing then
-  return redis.error_reply("NOPERM the user of this connection may not run, in scripts: " .. missing)
+  return missing
 end
 tellTime()
 

@@ -21,14 +21,15 @@
 
 -- @include shared
 -- @include rights
+-- @include ../rights
 
 local hold, entry = ARGV[1], ARGV[3]
 local mode, lease, patience, notAfter, unlooked = string.match(ARGV[2], "^(%a+) (%d+) (%d+) (%d+) ?(.*)$")
 local passes, channel = string.match(entry, "^%d+ (%d+) [01] (.*)$")
 
-local missing = unlooked ~= "" and missingRight(unlooked)
+local missing = unlooked ~= "" and missingRight(needed(unlooked))
 if missing then
-  return redis.error_reply("NOPERM the user of this connection may not run, in scripts: " .. missing)
+  return missing
 end
 tellTime()
 

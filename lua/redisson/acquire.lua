@@ -1,25 +1,34 @@
--- Redisson's tryLock on a plain RLock.
+-- Redisson's tryLock on a plain RLock, or on an RFencedLock.
 --
--- KEYS  1 the lock: hash, field = owner, value = hold count   2 with ARGV 4: an unlock latch, which is not touched
+-- KEYS  1 the lock: hash, field = owner, value = hold count
+--       with ARGV 5: the token counter   with ARGV 4: an unlock latch, which is not touched; the last key
 -- ARGV  1 owner   2 lease ms   3 notAfter: server time in ms after which this command is stale; 0 = unknown
 --       4 the release channel, where the rights of the user were not looked at yet; else empty
--- RETURNS { "owner", now µs, 0, ttl ms, 1 = was mine already }
+--       5 "fenced": a change of holder takes the next number of the token counter; else empty
+-- RETURNS { "owner", now µs, token (0: not fenced), ttl ms, 1 = was mine already }
 --         { "held", now µs, holder's ttl ms (-1: none), -1 }
 --         { "stale", now µs }
 -- INVARIANTS  Differs from Redisson's script where nobody can see it: the count is set, not incremented, so that a
 --         command sent twice by a reconnect does not count as a re-entry (an owner id is used for one acquisition);
---         and a TTL is never shortened.
+--         it takes no second token either; and a TTL is never shortened. The first write is one that a full Redis
+--         refuses, so that it fails with nothing done but, where Redis is not full, a token that nobody has.
 
--- A script that fails at its second write, for want of a right, would leave a lock without a TTL.
+-- @include ../rights
+
+local tokenKey = ARGV[5] == "fenced" and KEYS[2]
 if ARGV[4] ~= "" then
-  for _, command in ipairs({
-    { "TIME" }, { "EXISTS", KEYS[1] }, { "PTTL", KEYS[1] }, { "PEXPIRE", KEYS[1], 1 }, { "DEL", KEYS[1] },
-    { "HEXISTS", KEYS[1], "" }, { "HSET", KEYS[1], "", "" }, { "SET", KEYS[2], "" }, { "PUBLISH", ARGV[4], "" },
-  }) do
-    if not redis.acl_check_cmd(unpack(command)) then
-      local what = string.lower(command[1]) .. " " .. (command[2] or "")
-      return redis.error_reply("NOPERM the user of this connection may not run, in scripts: " .. what)
-    end
+  local lock, latch, channel = KEYS[1], KEYS[#KEYS], ARGV[4]
+  local commands = {
+    { "TIME" }, { "EXISTS", lock }, { "PTTL", lock }, { "PEXPIRE", lock, 1 }, { "DEL", lock },
+    { "HEXISTS", lock, "" }, { "HSET", lock, "", "" }, { "SET", latch, "" }, { "PUBLISH", channel, "" },
+  }
+  if tokenKey then
+    table.insert(commands, { "GET", tokenKey })
+    table.insert(commands, { "INCR", tokenKey })
+  end
+  local missing = missingRight(commands)
+  if missing then
+    return missing
   end
 end
 local time = redis.call("TIME")
@@ -32,14 +41,23 @@ local mine = redis.call("HEXISTS", KEYS[1], owner) == 1
 if not mine and redis.call("EXISTS", KEYS[1]) == 1 then
   return { "held", nowMicros, redis.call("PTTL", KEYS[1]), -1 }
 end
+
+-- While our field is there nobody else takes a token, so the last one is ours; unless somebody has deleted the counter.
+local token = 0
+if tokenKey then
+  token = tonumber(mine and redis.call("GET", tokenKey) or redis.call("INCR", tokenKey)) or 0
+  if token < 1 or token > 9007199254740991 then
+    return redis.error_reply("ERR the token counter is not from 1 to 2^53-1: " .. tokenKey)
+  end
+end
 if not mine then
   redis.call("HSET", KEYS[1], owner, 1)
   redis.call("PEXPIRE", KEYS[1], lease)
-  return { "owner", nowMicros, 0, lease, 0 }
+  return { "owner", nowMicros, token, lease, 0 }
 end
 local left = redis.call("PTTL", KEYS[1])
 if left >= 0 and left < lease then
   redis.call("PEXPIRE", KEYS[1], lease)
   left = lease
 end
-return { "owner", nowMicros, 0, left, 1 }
+return { "owner", nowMicros, token, left, 1 }

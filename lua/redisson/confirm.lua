@@ -1,4 +1,4 @@
--- Raises the TTL of a plain RLock by a write in any case, so that a WAIT after it on the same connection has something to
+-- Raises the TTL of an RLock by a write in any case, so that a WAIT after it on the same connection has something to
 -- wait for.
 --
 -- KEYS  lock

@@ -1,4 +1,4 @@
--- Redisson's last unlock of a plain RLock: the hold ends whatever its count, every waiting process is woken.
+-- Redisson's last unlock of an RLock: the hold ends whatever its count, every waiting process is woken.
 --
 -- KEYS  1 the lock   2 the unlock latch of this request
 -- ARGV  1 owner   2 release channel   3 ms that the latch lives

@@ -1,4 +1,4 @@
--- Redisson's renewal of plain RLocks.
+-- Redisson's renewal of RLocks.
 --
 -- KEYS  1 to 100 locks
 -- ARGV  for each lock: owner, ttl ms

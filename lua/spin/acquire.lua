@@ -10,17 +10,15 @@
 --         the TTL to the full lease and never shortens it (R2). A held lock is only read, so it is seen to be held also
 --         when Redis refuses writes. A key of another type ends the script with WRONGTYPE before anything was written.
 
+-- @include ../rights
+
 -- Who may take a lock and not release or renew it must not take it.
-if ARGV[4] == "1" then
-  for _, command in ipairs({
-    { "TIME" }, { "GET", KEYS[1] }, { "SET", KEYS[1], "" }, { "DEL", KEYS[1] }, { "PTTL", KEYS[1] },
-    { "PEXPIRE", KEYS[1], 1 },
-  }) do
-    if not redis.acl_check_cmd(unpack(command)) then
-      local what = string.lower(command[1]) .. " " .. (command[2] or "")
-      return redis.error_reply("NOPERM the user of this connection may not run, in scripts: " .. what)
-    end
-  end
+local missing = ARGV[4] == "1" and missingRight({
+  { "TIME" }, { "GET", KEYS[1] }, { "SET", KEYS[1], "" }, { "DEL", KEYS[1] }, { "PTTL", KEYS[1] },
+  { "PEXPIRE", KEYS[1], 1 },
+})
+if missing then
+  return missing
 end
 local time = redis.call("TIME")
 local nowMicros = time[1] * 1000000 + time[2]

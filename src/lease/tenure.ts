@@ -196,6 +196,8 @@ export class Tenure {
     const { recount } = this.#landlord.kind;
     if (!recount) return;
     const answer = await recount(this.hold, this.#entries).catch((error: unknown) => {
+      // The next caller would hold it with a count that is not his: he gets a hold of his own.
+      this.hold.passes = Number.POSITIVE_INFINITY;
       throw new LockUnavailableError(this.name, "its hold count was not changed", error);
     });
     this.#settle(answer);

@@ -7,21 +7,29 @@ import type { LockKind } from "../waiting/kind.ts";
 
 /**
  * Redisson's plain lock, key for key and message for message, to share a lock with Java: one release channel for each
- * lock, a broadcast that only says "try again", the holder's TTL as the fallback. It has no fencing tokens.
+ * lock, a broadcast that only says "try again", the holder's TTL as the fallback. It has no fencing tokens, unless
+ * `isFenced`: Redisson's fenced lock is the same with a counter beside it.
  *
  * An owner is `<uuid>:<number>`, as in Java, where the number is a thread's; here every hold has its own (R1).
  */
-export function redissonLock(commands: Commands, replication: Replication | null): LockKind {
-  const scripts = new RedissonScripts(commands, replication);
+export function redissonLock(
+  commands: Commands,
+  replication: Replication | null,
+  isFenced: boolean,
+  passes: number,
+): LockKind {
+  const scripts = new RedissonScripts(commands, replication, isFenced);
   const uuid = newRedissonId();
   const owner = (id: string): string => `${uuid}:${id.slice(id.lastIndexOf(":") + 1)}`;
   const channel = (name: string): string => commands.keys.redissonChannel(name);
   return {
-    label: "redissonLock",
-    protocol: "redisson",
+    label: isFenced ? "redissonFencedLock" : "redissonLock",
+    // Both have the same key. A scope that holds the plain lock has no token to give to who enters the fenced one.
+    protocol: isFenced ? "redisson-fenced" : "redisson",
     queues: false,
     solitary: false,
-    localPasses: 0,
+    // Java sees the same owner, entered once, with a TTL: nothing that it could mistake.
+    localPasses: passes,
     channel,
     pause: null,
     attempt: (hold, ask) => scripts.acquire(hold.name, owner(hold.id), ask.lease, channel(hold.name)),

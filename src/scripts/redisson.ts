@@ -21,29 +21,29 @@ import { Rights } from "./rights.ts";
 /** How long an unlock latch lives: Redisson's own default, (3 s timeout + 1 s delay) × 4 attempts. */
 const LATCH_TTL = 16_000;
 
-/** The scripts of Redisson's plain lock as typed calls. */
+/** The scripts of Redisson's plain lock, and of its fenced lock, as typed calls. */
 export class RedissonScripts {
   readonly #commands: Commands;
   readonly #replication: Replication | null;
+  readonly #isFenced: boolean;
   readonly #rights: Rights;
 
-  constructor(commands: Commands, replication: Replication | null) {
+  constructor(commands: Commands, replication: Replication | null, isFenced: boolean) {
     this.#commands = commands;
     this.#replication = replication;
+    this.#isFenced = isFenced;
     this.#rights = new Rights(commands);
   }
 
   acquire(name: string, owner: string, lease: number, channel: string): Promise<AttemptAnswer> {
-    const clock = this.#commands.keys.clock(name);
+    const { keys } = this.#commands;
+    const clock = keys.clock(name);
     const { isKnown } = this.#rights;
-    const args = [owner, lease, this.#commands.notAfter(clock), isKnown ? "" : channel];
+    const unlooked = isKnown ? "" : channel;
+    const args = [owner, lease, this.#commands.notAfter(clock), unlooked, this.#isFenced ? "fenced" : ""];
     const decode = this.#rights.learning(this.#commands.timed(clock, decodeAttempt));
-    return this.#commands.run(
-      lua.acquire,
-      isKnown ? [name] : [name, this.#commands.keys.redissonLatch(name, "0")],
-      args,
-      decode,
-    );
+    const latch = isKnown ? [] : [keys.redissonLatch(name, "0")];
+    return this.#commands.run(lua.acquire, [...this.#counted(name), ...latch], args, decode);
   }
 
   /** Ends the hold whatever its count is, and wakes the waiters. */
@@ -72,10 +72,15 @@ export class RedissonScripts {
   }
 
   inspect(name: string): Promise<Inspection> {
-    return this.#commands.run(lua.inspect, [name], [], decodeInspection);
+    return this.#commands.run(lua.inspect, this.#counted(name), [], decodeInspection);
   }
 
   forceRelease(name: string, channel: string): Promise<boolean> {
     return this.#commands.run(lua.forceRelease, [name], [channel], decodeForced);
+  }
+
+  /** The lock, and the counter of its tokens if it has one. */
+  #counted(name: string): string[] {
+    return this.#isFenced ? [name, this.#commands.keys.redissonToken(name)] : [name];
   }
 }

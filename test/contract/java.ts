@@ -9,6 +9,15 @@ if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2])
 end
 return redis.call('pttl', KEYS[1])`;
 
+const TRY_FENCED = `
+if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
+  local token = redis.call('incr', KEYS[2])
+  redis.call('hincrby', KEYS[1], ARGV[2], 1)
+  redis.call('pexpire', KEYS[1], ARGV[1])
+  return {-1, token}
+end
+return {redis.call('pttl', KEYS[1]), -1}`;
+
 const UNLOCK = `
 if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then return nil end
 if redis.call('hincrby', KEYS[1], ARGV[2], -1) > 0 then return 0 end
@@ -30,6 +39,13 @@ export class JavaThread {
     return (await this.#redis.eval(TRY, 1, name, lease, this.owner)) as number | null;
   }
 
+  /** RFencedLock: its token, or null when somebody else holds it. */
+  async tryFencedLock(name: string, lease = 30_000): Promise<number | null> {
+    const reply = await this.#redis.eval(TRY_FENCED, 2, name, counterOf(name), lease, this.owner);
+    const [ttl, token] = reply as [number, number];
+    return ttl === -1 ? token : null;
+  }
+
   /** 1: unlocked. 0: still held, by an earlier entry. Null: IllegalMonitorStateException. */
   async unlock(name: string): Promise<number | null> {
     return (await this.#redis.eval(UNLOCK, 2, name, channelOf(name), "0", this.owner)) as number | null;
@@ -37,5 +53,7 @@ export class JavaThread {
 }
 
 /** Redisson's rule, written down once more: a test that asked the code for the name could not fail. */
-export const channelOf = (name: string): string =>
-  name.includes("{") ? `redisson_lock__channel:${name}` : `redisson_lock__channel:{${name}}`;
+const helperOf = (helper: string) => (name: string) =>
+  name.includes("{") ? `${helper}:${name}` : `${helper}:{${name}}`;
+export const channelOf = helperOf("redisson_lock__channel");
+export const counterOf = helperOf("redisson_lock_token");

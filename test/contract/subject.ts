@@ -8,7 +8,7 @@ import { until } from "../support/until.ts";
 
 const KEYS = new Keys("", false);
 
-export type Kind = "lock" | "fairLock" | "redissonLock" | "spinLock";
+export type Kind = "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock";
 
 /** Where lock kinds differ by design. */
 export interface Traits {
@@ -18,6 +18,8 @@ export interface Traits {
   readonly queues: boolean;
   /** Who waits hears messages, so that Redis sees him listen. Left out: true. */
   readonly messages?: boolean;
+  /** The tokens are a plain counter in Redis: where the data is lost they start again. Left out: they follow its clock. */
+  readonly counter?: boolean;
 }
 
 /** The lock kind under test on one topology, with two clients that stand for two processes. */
@@ -26,6 +28,7 @@ export class Subject implements Traits {
   readonly tokens: boolean;
   readonly queues: boolean;
   readonly messages: boolean;
+  readonly counter: boolean;
   readonly #launch: () => Promise<Topology>;
   #topology: Topology | undefined;
   readonly #parties = new Parties();
@@ -42,6 +45,7 @@ export class Subject implements Traits {
     this.tokens = traits.tokens;
     this.queues = traits.queues;
     this.messages = traits.messages ?? true;
+    this.counter = traits.counter ?? false;
   }
 
   readonly open = async (): Promise<void> => {

@@ -7,7 +7,7 @@ import { type HammerAllOptions, hammerAll } from "./hammer-all.ts";
 import { StopWatch } from "./stop-watch.ts";
 import { type Address, addressOf, openConnection } from "./topologies/connection.ts";
 
-export type LockKind = "lock" | "fairLock" | "redissonLock" | "spinLock";
+export type LockKind = "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock";
 
 export type ActorOptions = ({ url: string } & Settings) | ({ address: Address } & Settings);
 

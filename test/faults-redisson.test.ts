@@ -1,0 +1,161 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { redissonLua as lua } from "../src/scripts/lua.generated.ts";
+import { type LocalServer, launchServer } from "../tools/redis.ts";
+import { counterOf, JavaThread } from "./contract/java.ts";
+import { lossOf } from "./contract/observe.ts";
+import { failCommand } from "./support/failing-command.ts";
+import { freshName, Parties, type Party } from "./support/fixture.ts";
+import { trackUnhandled } from "./support/leaks.ts";
+import { type Match, TcpProxy } from "./support/tcp-proxy.ts";
+import { until } from "./support/until.ts";
+
+// Redisson's protocol, every command executed twice; and what Redisson itself does not tell: a lock that is lost.
+
+const parties = new Parties();
+const unhandled = trackUnhandled();
+let server: LocalServer;
+let proxy: TcpProxy;
+let near: Party; // its commands pass the proxy
+let far: Party; // straight to the server
+let java: JavaThread;
+let name: string;
+
+const script = (which: keyof typeof lua): Match => {
+  const { sha } = lua[which];
+  return ([command, first]) => command === "evalsha" && first === sha;
+};
+const holds = (): Promise<string[]> => far.redis.hvals(name);
+
+beforeAll(async () => {
+  server = await launchServer();
+  far = await parties.join({ url: server.url });
+  java = new JavaThread(far.redis);
+  for (const one of Object.values(lua)) await far.redis.script("LOAD", one.lua);
+});
+beforeEach(async () => {
+  proxy = await TcpProxy.start(server);
+  near = await parties.join({ url: proxy.url, client: { leaseTime: 600 } });
+  name = freshName();
+});
+afterEach(async () => {
+  await near.locks.close({ grace: 1_000 });
+  near.redis.disconnect();
+  await proxy.stop();
+  await unhandled.assertNone();
+});
+afterAll(async () => {
+  unhandled.stop();
+  await parties.close();
+  await server.stop();
+});
+
+describe.each(["redissonLock", "redissonFencedLock"] as const)(
+  "%s: the reply is lost and the command is sent again",
+  (kind) => {
+    it("acquire: it counts once and takes one token", async () => {
+      const dropped = proxy.dropReply(script("acquire"));
+      // A lease that is over before the wait would let it in after all.
+      const lease = await near.locks[kind](name).lock({ lease: 20_000, wait: 2_000 });
+      await dropped;
+      expect([await holds(), await far.redis.get(counterOf(name))]).toEqual([
+        ["1"],
+        kind === "redissonFencedLock" ? `${lease.token}` : null,
+      ]);
+      expect(lease.token).toBe(kind === "redissonFencedLock" ? 1 : 0);
+      await lease.unlock();
+      expect(await java.tryLock(name)).toBe(null);
+      await java.unlock(name);
+    });
+
+    it("release: the latch answers, also when somebody else has the lock by then", async () => {
+      for (const isTaken of [false, true]) {
+        const lease = await near.locks[kind](name).lock();
+        const dropped = proxy.dropReply(script("release"));
+        if (isTaken) proxy.refuse(true); // no reconnect before Java has it
+        const unlocked = lease.unlock();
+        await dropped;
+        if (isTaken) {
+          expect(await java.tryLock(name)).toBe(null);
+          proxy.refuse(false);
+        }
+        await unlocked; // rejects with LOCK_LOST without the latch
+        if (isTaken) expect(await java.unlock(name)).toBe(1);
+        expect(await holds()).toEqual([]);
+      }
+    });
+
+    it("recount, of an entry and of an exit: Java sees the right count", async () => {
+      await near.locks.scope(async () => {
+        const outer = await near.locks[kind](name).lock({ lease: 20_000 });
+        const entering = proxy.dropReply(script("recount"));
+        const inner = await near.locks[kind](name).lock();
+        await entering;
+        expect([await holds(), inner.token]).toEqual([["2"], outer.token]);
+        const leaving = proxy.dropReply(script("recount"));
+        await inner.unlock();
+        await leaving;
+        expect(await holds()).toEqual(["1"]);
+        await outer.unlock();
+      });
+      expect(await holds()).toEqual([]);
+    });
+
+    it("a renewal: the TTL is raised, nothing else", async () => {
+      const lease = await near.locks[kind](name).lock({ lease: 5_000 });
+      const dropped = proxy.dropReply(script("renew"));
+      await Promise.all([lease.extend(60_000), dropped]);
+      expect([await holds(), (await far.redis.pttl(name)) > 50_000]).toEqual([["1"], true]);
+      await lease.unlock();
+    });
+  },
+);
+
+describe("a count that Redis did not confirm", () => {
+  it("is not passed on: the next caller of the process has a hold of his own", async () => {
+    const lock = near.locks.redissonLock(name);
+    let ask = (): void => {};
+    const asked = new Promise<void>((resolve) => {
+      ask = resolve;
+    });
+    const counts = asked.then(() => lock.withLock(holds, { lease: 20_000 })); // outside of the scope
+    await near.locks.scope(async () => {
+      const outer = await lock.lock({ lease: 20_000 });
+      const inner = await lock.lock();
+      ask();
+      const failed = failCommand(near.redis, "before", script("recount"));
+      await expect(inner.unlock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+      await failed;
+      await outer.unlock();
+    });
+    expect(await counts).toEqual(["1"]);
+  });
+});
+
+describe.each(["redissonLock", "redissonFencedLock"] as const)("%s: a loss is told", (kind) => {
+  it.each(["gone", "taken"] as const)(
+    "by the signal, when Java has used forceUnlock (%s)",
+    async (reason) => {
+      const lease = await near.locks[kind](name).lock();
+      const { signal } = lease;
+      await far.redis.del(name);
+      if (reason === "taken") expect(await java.tryLock(name)).toBe(null);
+      expect([await lossOf(signal), lease.held]).toEqual([reason, false]);
+      await expect(lease.unlock()).rejects.toMatchObject({ code: "LOCK_LOST", reason });
+      expect(await java.unlock(name)).toBe(reason === "taken" ? 1 : null);
+    },
+  );
+
+  it("by its own deadline, before Redis lets Java in, when Redis cannot be reached", async () => {
+    near.locks.on("error", () => {}); // the failed renewals
+    const lease = await near.locks[kind](name).lock();
+    const { signal } = lease;
+    proxy.refuse(true);
+    near.redis.disconnect(true);
+    await until(async () => (await java.tryLock(name)) === null, { timeout: 5_000 });
+    expect([lease.held, signal.aborted]).toEqual([false, true]);
+    expect(await lossOf(signal)).toBe("expired");
+    await expect(lease.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
+    proxy.refuse(false);
+    expect(await java.unlock(name)).toBe(1);
+  });
+});
