@@ -1,26 +1,26 @@
+import { BaseClient } from "./base-client.ts";
 import { hasOneSlotPerLock } from "./cluster/slots.ts";
+import { QUORUM_MIN } from "./defaults.ts";
 import { quote } from "./errors.ts";
-import { Events, type LockEvents } from "./events.ts";
 import type { Keys } from "./keys.ts";
 import { handoffLock } from "./locks/handoff.ts";
 import type { Lock } from "./locks/lock.ts";
 import { redissonLock } from "./locks/redisson.ts";
-import { ScopedLock } from "./locks/scoped-lock.ts";
 import {
-  type CloseOptions,
   checkClientOptions,
-  checkGrace,
   checkName,
+  checkQuorumOptions,
   type LockClientOptions,
+  type QuorumClientOptions,
   type Settings,
 } from "./options.ts";
-import { newClientId } from "./random.ts";
-import { type ClusterLike, isCluster, type RedisLike } from "./redis-like.ts";
-import { Scope, Scopes } from "./scope/scope.ts";
+import { type ClusterLike, duplicate, isCluster, type RedisLike } from "./redis-like.ts";
+import { QuorumClient } from "./redlock/quorum-client.ts";
 import { Commands } from "./scripts/commands.ts";
 import { Replication } from "./scripts/replication.ts";
 import type { LockKind } from "./waiting/kind.ts";
-import { Room } from "./waiting/room.ts";
+import { ShardedSubscriber } from "./waiting/sharded-subscriber.ts";
+import { Subscriber } from "./waiting/subscriber.ts";
 
 /**
  * The locks of one process on one Redis. Made by `createLockClient`; one per process is right, and more are fine.
@@ -30,39 +30,35 @@ import { Room } from "./waiting/room.ts";
  * await locks.lock("order:42").withLock(async (lease) => charge(order, { fence: lease.token }));
  * await locks.close();
  */
-export class LockClient {
-  readonly #own: RedisLike | ClusterLike | null;
-  readonly #settings: Settings;
-  readonly #events = new Events();
-  readonly #scopes = new Scopes();
-  readonly #room: Room;
+export class LockClient extends BaseClient {
   readonly #keys: Keys;
-  readonly #replication: Replication | null;
   readonly #kinds: { readonly lock: LockKind; readonly fair: LockKind; readonly redisson: LockKind };
-  #closing: Promise<void> | null = null;
 
   /** @internal */
-  constructor(redis: RedisLike | ClusterLike, settings: Settings) {
-    this.#settings = settings;
-    this.#own = settings.connection === "own" ? duplicate(redis) : null;
-    // ioredis prints errors that nobody listens to; commands tell about them, with the lock they hit.
-    this.#own?.on("error", () => {});
-    const commands = new Commands(this.#own ?? redis, settings.replyTimeout);
+  constructor(given: RedisLike | ClusterLike, settings: Settings) {
+    const redis = settings.connection === "own" ? duplicate(given) : given;
+    const commands = new Commands(redis, settings.replyTimeout);
+    const { leaseTime, grantWindow, localPasses, replicas, replicaTimeout, replyTimeout } = settings;
+    const replication = replicas > 0 ? new Replication(redis, replicas, replicaTimeout, replyTimeout) : null;
+    super({
+      transport: commands,
+      subscribe: (audience) =>
+        isCluster(redis)
+          ? new ShardedSubscriber(redis, audience, commands)
+          : new Subscriber({ redis, isSharded: false, ...audience }, commands),
+      window: grantWindow,
+      leaseTime,
+      closed: () => {
+        replication?.close();
+        if (redis !== given) redis.disconnect();
+      },
+    });
     this.#keys = commands.keys;
-    const { grantWindow, localPasses, replicas, replicaTimeout, replyTimeout } = settings;
-    this.#replication =
-      replicas > 0 ? new Replication(this.#own ?? redis, replicas, replicaTimeout, replyTimeout) : null;
-    this.#room = new Room(this.#own ?? redis, commands, newClientId(), grantWindow, this.#events);
     this.#kinds = {
-      lock: handoffLock(commands, this.#replication, false, localPasses, grantWindow),
-      fair: handoffLock(commands, this.#replication, true, localPasses, grantWindow),
-      redisson: redissonLock(commands, this.#replication),
+      lock: handoffLock(commands, replication, false, localPasses, grantWindow),
+      fair: handoffLock(commands, replication, true, localPasses, grantWindow),
+      redisson: redissonLock(commands, replication),
     };
-  }
-
-  /** `host:pid:random`: how this client appears as a holder or a waiter in Redis. */
-  get id(): string {
-    return this.#room.clientId;
   }
 
   /**
@@ -72,12 +68,12 @@ export class LockClient {
    * @throws TypeError or RangeError for a bad name.
    */
   lock(name: string): Lock {
-    return this.#lock(name, this.#kinds.lock);
+    return this.lockOf(name, this.#kinds.lock);
   }
 
   /** The same lock, first come first served over all processes (reconnects apart). Shares its keys with `lock(name)`. */
   fairLock(name: string): Lock {
-    return this.#lock(name, this.#kinds.fair);
+    return this.lockOf(name, this.#kinds.fair);
   }
 
   /**
@@ -90,70 +86,19 @@ export class LockClient {
       throw new RangeError(
         `Cannot create a lock: in Cluster Redisson's keys of ${quote(name)} have different hash slots; use a name without braces`,
       );
-    return this.#lock(name, this.#kinds.redisson);
-  }
-
-  /**
-   * Runs a function as one scope: inside it, `tryLock` and `lock` of a lock that the scope holds re-enter it by count.
-   * What is still held when it ends is released, and reported as an `error` event.
-   *
-   * @example
-   * await locks.scope(async () => {
-   *   await using outer = await lock.lock();
-   *   await using inner = await lock.lock(); // the same token; no deadlock
-   * });
-   */
-  async scope<T>(body: () => T | PromiseLike<T>): Promise<T> {
-    if (typeof body !== "function") throw new TypeError("Cannot open a scope: it takes a function");
-    const scope = new Scope(this.#scopes.current());
-    try {
-      return await this.#scopes.run(scope, body);
-    } finally {
-      await scope.end((error) => this.#events.report(error));
-    }
-  }
-
-  /** Adds a listener. See `LockEvents` for what is told. */
-  on<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this {
-    this.#events.on(event, listener);
-    return this;
-  }
-
-  /** Adds a listener for the next event only. */
-  once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this {
-    this.#events.once(event, listener);
-    return this;
-  }
-
-  /** Removes a listener. */
-  off<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this {
-    this.#events.off(event, listener);
-    return this;
-  }
-
-  /**
-   * No new acquisitions from now on; waiters are rejected with ClientClosedError; holders get `grace` ms (default
-   * 5 000) to unlock, then their leases are lost (reason "closed") and released. Closes only connections that this
-   * client opened: quit your own afterwards.
-   */
-  async close(options?: CloseOptions): Promise<void> {
-    const grace = checkGrace(options);
-    this.#closing ??= this.#room.close(grace).finally(() => {
-      this.#replication?.close();
-      this.#own?.disconnect();
-    });
-    return this.#closing;
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
-  #lock(name: string, kind: LockKind): Lock {
-    return new ScopedLock(checkName(name), kind, this.#room, this.#scopes, this.#settings.leaseTime);
+    return this.lockOf(name, this.#kinds.redisson);
   }
 }
 
+/**
+ * Creates a lock client on at least three masters that know nothing of each other: Redlock. A lock is held by whom a
+ * majority of them has granted it. An even number is allowed, and tolerates no more failures than one less.
+ *
+ * @throws TypeError or RangeError for bad arguments: fewer than three, one of them twice, a Cluster, a Sentinel group.
+ * @example
+ * const locks = createLockClient([redisA, redisB, redisC]);
+ */
+export function createLockClient(masters: readonly RedisLike[], options?: QuorumClientOptions): QuorumClient;
 /**
  * Creates a lock client on an ioredis connection (5.11 or later, or 6): to a single server, a Sentinel group or a Cluster.
  * The connection carries the commands and stays yours; a subscriber connection (in Cluster one to each primary in use) is
@@ -164,26 +109,55 @@ export class LockClient {
  * import { Redis } from "ioredis";
  * const locks = createLockClient(new Redis());
  */
-export function createLockClient(redis: RedisLike | ClusterLike, options?: LockClientOptions): LockClient {
-  const settings = checkClientOptions(options);
-  if (
-    typeof redis !== "object" ||
-    redis === null ||
-    typeof redis.evalsha !== "function" ||
-    typeof redis.duplicate !== "function"
-  ) {
-    throw new TypeError("Cannot create a lock client: redis must be an ioredis connection, new Redis(…)");
+export function createLockClient(redis: RedisLike | ClusterLike, options?: LockClientOptions): LockClient;
+export function createLockClient(
+  redis: RedisLike | ClusterLike | readonly RedisLike[],
+  options?: LockClientOptions | QuorumClientOptions,
+): LockClient | QuorumClient {
+  if (isList(redis)) {
+    const settings = checkQuorumOptions(options);
+    checkMasters(redis);
+    return new QuorumClient([...redis], settings);
   }
+  const settings = checkClientOptions(options);
+  if (!isConnection(redis))
+    throw new TypeError(`${CANNOT}: redis must be an ioredis connection, new Redis(…)`);
   const { keyPrefix = "" } = redis.options;
   if (isCluster(redis) && !hasOneSlotPerLock(keyPrefix)) {
     throw new TypeError(
-      `Cannot create a lock client: behind the keyPrefix ${quote(keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
+      `${CANNOT}: behind the keyPrefix ${quote(keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
     );
   }
   return new LockClient(redis, settings);
 }
 
-function duplicate(redis: RedisLike | ClusterLike): RedisLike | ClusterLike {
-  const options = { lazyConnect: false, enableOfflineQueue: true };
-  return isCluster(redis) ? redis.duplicate([], options) : redis.duplicate(options);
+const CANNOT = "Cannot create a lock client";
+
+const isList = (redis: unknown): redis is readonly RedisLike[] => Array.isArray(redis);
+
+const isConnection = (redis: RedisLike | ClusterLike): boolean =>
+  typeof redis === "object" &&
+  redis !== null &&
+  typeof redis.evalsha === "function" &&
+  typeof redis.duplicate === "function";
+
+/** Independent masters, as Redlock needs them. That two connections lead to one server is only seen when they are used. */
+function checkMasters(masters: readonly RedisLike[]): void {
+  if (masters.length < QUORUM_MIN)
+    throw new RangeError(
+      `${CANNOT}: of several masters there must be at least ${QUORUM_MIN}, of which one may fail, received ${masters.length}; for one server hand over its connection alone`,
+    );
+  for (const [i, redis] of masters.entries()) {
+    const which = `${CANNOT}: connection ${i + 1} of ${masters.length}`;
+    if (!isConnection(redis)) throw new TypeError(`${which} must be an ioredis connection, new Redis(…)`);
+    if (isCluster(redis))
+      throw new TypeError(
+        `${which} is a Cluster; a quorum needs single masters that know nothing of each other`,
+      );
+    if ("sentinels" in redis.options && redis.options.sentinels)
+      throw new TypeError(`${which} follows Sentinel; a failover would forget votes: name the master itself`);
+    const first = masters.indexOf(redis);
+    if (first < i)
+      throw new TypeError(`${which} is the same as connection ${first + 1}: it would vote twice`);
+  }
 }

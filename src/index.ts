@@ -13,6 +13,7 @@ export {
 export type { LockEvents } from "./events.ts";
 export type { Lease } from "./lease/lease.ts";
 export type { Lock, LockBody } from "./locks/lock.ts";
-export type { CloseOptions, LockClientOptions, LockOptions } from "./options.ts";
+export type { CloseOptions, LockClientOptions, LockOptions, QuorumClientOptions } from "./options.ts";
 export type { ClusterLike, RedisLike, SubscriberLike } from "./redis-like.ts";
+export type { QuorumClient } from "./redlock/quorum-client.ts";
 export type { Inspection } from "./scripts/answers.ts";

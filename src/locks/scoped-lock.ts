@@ -177,7 +177,8 @@ export class ScopedLock implements Lock {
   }
 
   #check(options: unknown, wait: number): Request {
-    return checkLockOptions(() => this.#cannot(), options, { wait, leaseTime: this.#leaseTime });
+    const { longestLease: longest } = this.#kind;
+    return checkLockOptions(() => this.#cannot(), options, { wait, leaseTime: this.#leaseTime, longest });
   }
 
   #checkTry(args: readonly unknown[]): Request {

@@ -27,9 +27,9 @@ export interface Ask {
  * the same way for every kind. Each method is one command; a rejection means that its outcome is unknown.
  */
 export interface LockKind extends Renewer {
-  readonly label: "lock" | "fairLock" | "redissonLock";
+  readonly label: "lock" | "fairLock" | "redissonLock" | "quorumLock";
   /** Two kinds with the same protocol are one lock to a scope when name and protocol agree. */
-  readonly protocol: "handoff" | "redisson";
+  readonly protocol: "handoff" | "redisson" | "quorum";
   /** True: Redis keeps a queue and grants the lock by message. False: messages only say "it may be free, try again". */
   readonly queues: boolean;
   /** True: every waiter has a place of its own in the queue, so order holds over the whole fleet. */
