@@ -197,7 +197,7 @@ export function checkQuorumOptions(options: unknown): QuorumSettings {
   checkTime(what, "retryDelay", retryDelay, LEASE_MIN, false);
   const outlasting = Math.ceil(longestLease * (1 + CLOCK_DRIFT)) + CLOCK_GRAIN;
   const { restartDelay = outlasting } = given;
-  checkTime(what, "restartDelay", restartDelay, 0, false, 2 * TIMER_MAX);
+  checkTime(what, "restartDelay", given.restartDelay, 0, false);
   if (restartDelay > 0 && restartDelay < outlasting)
     throw refuse(
       RangeError,
@@ -264,11 +264,11 @@ function checkTime(
   value: unknown,
   from: number,
   isInfinityFine: boolean,
-  to = TIMER_MAX,
+  longest = TIMER_MAX,
 ): void {
   if (value === undefined || (isInfinityFine && value === Number.POSITIVE_INFINITY)) return;
-  if (isWhole(value, from, to)) return;
-  const end = to === TIMER_MAX ? "2^31-1" : to;
+  if (isWhole(value, from, longest)) return;
+  const end = longest === TIMER_MAX ? "2^31-1" : `${longest} (longestLease)`;
   const wanted = `a whole number of milliseconds from ${from} to ${end}${isInfinityFine ? ", or Infinity" : ""}`;
   throw refuse(typeof value === "number" ? RangeError : TypeError, what, name, wanted, value);
 }
