@@ -132,12 +132,15 @@ describe.each([3, 5])("%i masters", (count) => {
 describe("a node of three", () => {
   const stage = new QuorumStage(3);
   const free = () => until(async () => (await stage.holders()).every((holder) => holder === null));
+  /** A lease is given when a majority has voted; the last vote may come later. */
+  const everywhere = () => until(async () => !(await stage.holders()).includes(null));
 
   it("that lost the key is not asked to take it again; with two of them the lease is gone", async () => {
     const { locks } = await stage.join({ leaseTime: 600 });
     let renewals = 0;
     locks.on("renew", () => void renewals++);
     const lease = await locks.lock(stage.name).lock();
+    await everywhere();
     await stage.admin(3).del(stage.key());
     await until(() => renewals >= 3);
     expect((await stage.holders()).map((holder) => holder !== null)).toEqual([true, true, false]);
@@ -195,6 +198,7 @@ describe("a node of three", () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     await near.locks.lock(stage.name).withLock(() => {});
     const lease = await far.locks.lock(stage.name).lock();
+    await everywhere();
     await stage.admin(3).del(stage.key()); // it will say yes
     stage.proxy(3).record();
     stage.proxy(3).delay(100);
@@ -213,6 +217,7 @@ describe("a node of three", () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     await near.locks.lock(stage.name).withLock(() => {});
     const lease = await far.locks.lock(stage.name).lock();
+    await everywhere();
     for (const proxy of stage.proxies) proxy.record();
     stage.proxy(3).delay(100);
     expect(await near.locks.lock(stage.name).tryLock()).toBe(null);
@@ -261,6 +266,7 @@ describe("a node of three", () => {
   it("that restarted empty under an unlock does not look like a copy", async () => {
     const near = await stage.join();
     const lease = await near.locks.lock(stage.name).lock();
+    await everywhere();
     for (const node of [1, 2]) await stage.server(node).restart();
     await until(() => near.nodes.every(({ status }) => status === "ready"));
     expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
@@ -325,7 +331,7 @@ describe("a node of three", () => {
     await stage.server(1).kill();
     await until(() => first.status !== "ready");
     const error = await failure(locks.lock(stage.name).tryLock());
-    expect(String(error)).toContain("node 3: it is the same server as node 2");
+    expect(String(error)).toMatch(/node ([23]): it is the same server as node (?!\1)[23]/);
     await free();
   });
 

@@ -57,6 +57,7 @@ describe("tokens of a quorum", () => {
     for (const node of nodes) await setClock(node, ahead + node * HOUR);
     // The release tells every node the token: what counts here is what they knew before it.
     const lease = await first.locks.lock(stage.name).lock();
+    await until(async () => !(await stage.holders()).includes(null));
     for (const node of nodes) await stage.admin(node).del(stage.key());
     await stage.server(down).kill();
     const token = await visit(second);

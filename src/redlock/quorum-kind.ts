@@ -67,7 +67,7 @@ export class QuorumKind implements LockKind {
     const votes = this.#quorum.ask(hold.name, (node) => {
       const { youth } = node;
       if (youth) return Promise.reject(youth);
-      return traces.follow(node, node.vote(hold.name, hold.id, wish), ({ is }) => is === "held");
+      return traces.voting(node, node.vote(hold.name, hold.id, wish), ({ is }) => is === "held");
     });
     const verdict = await this.#quorum.count(votes, (tally) => this.#verdict(tally.answers, tally.pending));
     if (verdict.is === "held") {
