@@ -120,15 +120,16 @@ describe("a node that restarts empty under a holder", () => {
 
   it("is young although its clock was stepped forward, to who knew the process before it", async () => {
     await allOld();
-    const party = await stage.join(QUARANTINE);
+    const party = await stage.join(QUARANTINE, "proxies");
     const lock = party.locks.lock(stage.name);
     await lock.withLock(() => {});
-    await stage.server(3).kill();
+    stage.proxy(3).refuse(true);
+    stage.proxy(3).cut();
+    stage.proxy(2).refuse(true); // nobody asks it before the step
     await stage.server(2).restart();
     clocks[1]?.jump(3_600_000);
     await until(async () => (await uptime(2)) >= 3_600);
-    // Whoever has read it before the step has another reason: the connection comes up anew, and it is asked again.
-    party.nodes[1]?.disconnect(true);
+    stage.proxy(2).refuse(false);
     await until(() => party.nodes[1]?.status === "ready" && party.nodes[2]?.status !== "ready");
     expect(String(await failure(lock.tryLock()))).toMatch(/node 2 restarted \d+ s ago/);
     await until(async () => (await lock.tryLock().catch(() => null))?.unlock().then(() => true));
