@@ -1,32 +1,30 @@
+import { BaseClient } from "./base-client.ts";
 import { hasOneSlotPerLock } from "./cluster/slots.ts";
+import { QUORUM_MIN } from "./defaults.ts";
 import { quote } from "./errors.ts";
-import { Events, type LockEvents } from "./events.ts";
 import type { Keys } from "./keys.ts";
 import { handoffLock } from "./locks/handoff.ts";
 import type { Lock } from "./locks/lock.ts";
-import { orderMembers } from "./locks/members.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
-import { OrderedLocks } from "./locks/ordered-locks.ts";
 import { redissonLock } from "./locks/redisson.ts";
-import { ScopedLock } from "./locks/scoped-lock.ts";
 import { spinLock } from "./locks/spin.ts";
 import {
-  type CloseOptions,
   checkClientOptions,
-  checkGrace,
   checkName,
+  checkQuorumOptions,
   checkSpinOptions,
   type LockClientOptions,
+  type QuorumClientOptions,
   type Settings,
   type SpinLockOptions,
 } from "./options.ts";
-import { newClientId } from "./random.ts";
-import { type ClusterLike, isCluster, isConnection, type RedisLike } from "./redis-like.ts";
-import { Scope, Scopes } from "./scope/scope.ts";
+import { type ClusterLike, duplicate, isCluster, isConnection, type RedisLike } from "./redis-like.ts";
+import { QuorumClient } from "./redlock/quorum-client.ts";
 import { Commands } from "./scripts/commands.ts";
 import { Replication } from "./scripts/replication.ts";
 import type { LockKind } from "./waiting/kind.ts";
-import { Room } from "./waiting/room.ts";
+import { ShardedSubscriber } from "./waiting/sharded-subscriber.ts";
+import { Subscriber } from "./waiting/subscriber.ts";
 
 /**
  * The locks of one process on one Redis. Made by `createLockClient`; one per process is right, and more are fine.
@@ -36,42 +34,38 @@ import { Room } from "./waiting/room.ts";
  * await locks.lock("order:42").withLock(async (lease) => charge(order, { fence: lease.token }));
  * await locks.close();
  */
-export class LockClient {
-  readonly #own: RedisLike | ClusterLike | null;
-  readonly #settings: Settings;
-  readonly #events = new Events();
-  readonly #scopes = new Scopes();
-  readonly #room: Room;
+export class LockClient extends BaseClient {
   readonly #keys: Keys;
-  readonly #replication: Replication | null;
   readonly #kinds: Readonly<Record<"lock" | "fair" | "redisson" | "redissonFenced" | "spin", LockKind>>;
-  #closing: Promise<void> | null = null;
 
   /** @internal */
-  constructor(redis: RedisLike | ClusterLike, settings: Settings) {
-    this.#settings = settings;
-    this.#own = settings.connection === "own" ? duplicate(redis) : null;
-    // ioredis prints errors that nobody listens to; commands tell about them, with the lock they hit.
-    this.#own?.on("error", () => {});
-    const commands = new Commands(this.#own ?? redis, settings.replyTimeout);
+  constructor(given: RedisLike | ClusterLike, settings: Settings) {
+    const redis = settings.connection === "own" ? duplicate(given) : given;
+    const commands = new Commands(redis, settings.replyTimeout);
+    const { leaseTime, grantWindow, localPasses, replicas, replicaTimeout, replyTimeout } = settings;
+    const replication = replicas > 0 ? new Replication(redis, replicas, replicaTimeout, replyTimeout) : null;
+    super({
+      transport: commands,
+      subscribe: (audience) =>
+        isCluster(redis)
+          ? new ShardedSubscriber(redis, audience, commands)
+          : new Subscriber({ redis, isSharded: false, ...audience }, commands),
+      window: grantWindow,
+      leaseTime,
+      closed: () => {
+        replication?.close();
+        if (redis !== given) redis.disconnect();
+      },
+    });
     this.#keys = commands.keys;
-    const { grantWindow, localPasses, replicas, replicaTimeout, replyTimeout } = settings;
-    this.#replication =
-      replicas > 0 ? new Replication(this.#own ?? redis, replicas, replicaTimeout, replyTimeout) : null;
-    this.#room = new Room(this.#own ?? redis, commands, newClientId(), grantWindow, this.#events);
     this.#kinds = {
-      lock: handoffLock(commands, this.#replication, false, localPasses, grantWindow),
-      fair: handoffLock(commands, this.#replication, true, localPasses, grantWindow),
-      spin: spinLock(commands, this.#replication, localPasses),
-      redisson: redissonLock(commands, this.#replication, false, localPasses),
+      lock: handoffLock(commands, replication, false, localPasses, grantWindow),
+      fair: handoffLock(commands, replication, true, localPasses, grantWindow),
+      redisson: redissonLock(commands, replication, false, localPasses),
       // Every holder needs a token of his own, and only Redis has the next one.
-      redissonFenced: redissonLock(commands, this.#replication, true, 0),
+      redissonFenced: redissonLock(commands, replication, true, 0),
+      spin: spinLock(commands, replication, localPasses),
     };
-  }
-
-  /** `host:pid:random`: how this client appears as a holder or a waiter in Redis. */
-  get id(): string {
-    return this.#room.clientId;
   }
 
   /**
@@ -81,12 +75,12 @@ export class LockClient {
    * @throws TypeError or RangeError for a bad name.
    */
   lock(name: string): Lock {
-    return this.#lock(name, this.#kinds.lock);
+    return this.lockOf(name, this.#kinds.lock);
   }
 
   /** The same lock, first come first served over all processes (reconnects apart). Shares its keys with `lock(name)`. */
   fairLock(name: string): Lock {
-    return this.#lock(name, this.#kinds.fair);
+    return this.lockOf(name, this.#kinds.fair);
   }
 
   /**
@@ -96,7 +90,7 @@ export class LockClient {
    */
   redissonLock(name: string): Lock {
     this.#checkFitsRedisson(name);
-    return this.#lock(name, this.#kinds.redisson);
+    return this.lockOf(name, this.#kinds.redisson);
   }
 
   /**
@@ -114,7 +108,7 @@ export class LockClient {
       throw new TypeError(
         `Cannot create a lock: behind the keyPrefix ${quote(prefix)} Java would not find the token counter of ${quote(name)}; write the prefix into the name, on a connection without one`,
       );
-    return this.#lock(name, this.#kinds.redissonFenced);
+    return this.lockOf(name, this.#kinds.redissonFenced);
   }
 
   /**
@@ -128,7 +122,7 @@ export class LockClient {
    * const lock = locks.spinLock("orders", { prefix: "mutex:" }); // redis-semaphore's new Mutex(redis, "orders")
    */
   spinLock(name: string, options?: SpinLockOptions): Lock {
-    return this.#lock(checkSpinOptions(options).prefix + checkName(name), this.#kinds.spin);
+    return this.lockOf(checkSpinOptions(options).prefix + checkName(name), this.#kinds.spin);
   }
 
   /**
@@ -144,67 +138,7 @@ export class LockClient {
    * });
    */
   multiLock(members: readonly (string | Lock)[]): MultiLock {
-    const ordered = orderMembers(members, (one) => {
-      if (typeof one === "string") return { kind: this.#kinds.lock, name: checkName(one) };
-      return typeof one === "object" && one !== null ? ScopedLock.memberOf(one, this.#room) : null;
-    });
-    return new OrderedLocks(ordered, this.#room, this.#scopes, this.#settings.leaseTime);
-  }
-
-  /**
-   * Runs a function as one scope: inside it, `tryLock` and `lock` of a lock that the scope holds re-enter it by count.
-   * What is still held when it ends is released, and reported as an `error` event.
-   *
-   * @example
-   * await locks.scope(async () => {
-   *   await using outer = await lock.lock();
-   *   await using inner = await lock.lock(); // the same token; no deadlock
-   * });
-   */
-  async scope<T>(body: () => T | PromiseLike<T>): Promise<T> {
-    if (typeof body !== "function") throw new TypeError("Cannot open a scope: it takes a function");
-    const scope = new Scope(this.#scopes.current());
-    try {
-      return await this.#scopes.run(scope, body);
-    } finally {
-      await scope.end((error) => this.#events.report(error));
-    }
-  }
-
-  /** Adds a listener. See `LockEvents` for what is told. */
-  on<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this {
-    this.#events.on(event, listener);
-    return this;
-  }
-
-  /** Adds a listener for the next event only. */
-  once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this {
-    this.#events.once(event, listener);
-    return this;
-  }
-
-  /** Removes a listener. */
-  off<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this {
-    this.#events.off(event, listener);
-    return this;
-  }
-
-  /**
-   * No new acquisitions from now on; waiters are rejected with ClientClosedError; holders get `grace` ms (default
-   * 5 000) to unlock, then their leases are lost (reason "closed") and released. Closes only connections that this
-   * client opened: quit your own afterwards.
-   */
-  async close(options?: CloseOptions): Promise<void> {
-    const grace = checkGrace(options);
-    this.#closing ??= this.#room.close(grace).finally(() => {
-      this.#replication?.close();
-      this.#own?.disconnect();
-    });
-    return this.#closing;
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
+    return this.multiLockOf(members, this.#kinds.lock);
   }
 
   #checkFitsRedisson(name: string): void {
@@ -213,12 +147,17 @@ export class LockClient {
       `Cannot create a lock: in Cluster Redisson's keys of ${quote(name)} have different hash slots; use a name without braces`,
     );
   }
-
-  #lock(name: string, kind: LockKind): Lock {
-    return new ScopedLock(checkName(name), kind, this.#room, this.#scopes, this.#settings.leaseTime);
-  }
 }
 
+/**
+ * Creates a lock client on at least three masters that know nothing of each other: Redlock. A lock is held by whom a
+ * majority of them has granted it. An even number is allowed, and tolerates no more failures than one less.
+ *
+ * @throws TypeError or RangeError for bad arguments: fewer than three, one of them twice, a Cluster, a Sentinel group.
+ * @example
+ * const locks = createLockClient([redisA, redisB, redisC]);
+ */
+export function createLockClient(masters: readonly RedisLike[], options?: QuorumClientOptions): QuorumClient;
 /**
  * Creates a lock client on an ioredis connection (5.11 or later, or 6): to a single server, a Sentinel group or a Cluster.
  * The connection carries the commands and stays yours; a subscriber connection (in Cluster one to each primary in use) is
@@ -229,21 +168,49 @@ export class LockClient {
  * import { Redis } from "ioredis";
  * const locks = createLockClient(new Redis());
  */
-export function createLockClient(redis: RedisLike | ClusterLike, options?: LockClientOptions): LockClient {
-  const settings = checkClientOptions(options);
-  if (!isConnection(redis)) {
-    throw new TypeError("Cannot create a lock client: redis must be an ioredis connection, new Redis(…)");
+export function createLockClient(redis: RedisLike | ClusterLike, options?: LockClientOptions): LockClient;
+export function createLockClient(
+  redis: RedisLike | ClusterLike | readonly RedisLike[],
+  options?: LockClientOptions | QuorumClientOptions,
+): LockClient | QuorumClient {
+  if (isList(redis)) {
+    const settings = checkQuorumOptions(options);
+    checkMasters(redis);
+    return new QuorumClient([...redis], settings);
   }
+  const settings = checkClientOptions(options);
+  if (!isConnection(redis))
+    throw new TypeError(`${CANNOT}: redis must be an ioredis connection, new Redis(…)`);
   const { keyPrefix = "" } = redis.options;
   if (isCluster(redis) && !hasOneSlotPerLock(keyPrefix)) {
     throw new TypeError(
-      `Cannot create a lock client: behind the keyPrefix ${quote(keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
+      `${CANNOT}: behind the keyPrefix ${quote(keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
     );
   }
   return new LockClient(redis, settings);
 }
 
-function duplicate(redis: RedisLike | ClusterLike): RedisLike | ClusterLike {
-  const options = { lazyConnect: false, enableOfflineQueue: true };
-  return isCluster(redis) ? redis.duplicate([], options) : redis.duplicate(options);
+const CANNOT = "Cannot create a lock client";
+
+const isList = (redis: unknown): redis is readonly RedisLike[] => Array.isArray(redis);
+
+/** Independent masters, as Redlock needs them. That two connections lead to one server is only seen when they are used. */
+function checkMasters(masters: readonly RedisLike[]): void {
+  if (masters.length < QUORUM_MIN)
+    throw new RangeError(
+      `${CANNOT}: of several masters there must be at least ${QUORUM_MIN}, of which one may fail, received ${masters.length}; for one server hand over its connection alone`,
+    );
+  for (const [i, redis] of masters.entries()) {
+    const which = `${CANNOT}: connection ${i + 1} of ${masters.length}`;
+    if (!isConnection(redis)) throw new TypeError(`${which} must be an ioredis connection, new Redis(…)`);
+    if (isCluster(redis))
+      throw new TypeError(
+        `${which} is a Cluster; a quorum needs single masters that know nothing of each other`,
+      );
+    if ("sentinels" in redis.options && redis.options.sentinels)
+      throw new TypeError(`${which} follows Sentinel; a failover would forget votes: name the master itself`);
+    const first = masters.indexOf(redis);
+    if (first < i)
+      throw new TypeError(`${which} is the same as connection ${first + 1}: it would vote twice`);
+  }
 }

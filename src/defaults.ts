@@ -138,6 +138,29 @@ export const GATHERING_LEASE = 3_000;
 
 /** Members of a multi-lock: bounds how long one script keeps the server. */
 export const MEMBERS_MAX = 100;
+/** The fewest nodes of which one may fail. */
+export const QUORUM_MIN = 3;
+
+/**
+ * How long a node of a quorum may leave a vote unanswered. It only matters where the others cannot decide without that
+ * node, and is short enough for an answer within FIRST_REPLY, with a sweep of 50 ms.
+ */
+export const NODE_TIMEOUT = 400;
+
+/**
+ * After a split vote: a random time up to this one, with EXPIRY_JITTER on top. Some round trips, so that the first to come
+ * back mostly has all votes before the second asks.
+ */
+export const RETRY_DELAY = 150;
+
+/**
+ * No lease of a quorum lock is longer, because a node that restarted stays out for this long. The same for every client of
+ * the nodes, so it does not follow `leaseTime`: twice the default one.
+ */
+export const LONGEST_LEASE = 60_000;
+
+/** Between the first and the last node's word of one release, as waiters hear it. Then it counts, however few have told. */
+export const WAKE_SPREAD = 100;
 
 /** Bounds of the numbers that callers give. */
 export const LEASE_MIN = 10;

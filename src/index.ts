@@ -29,7 +29,9 @@ export type {
   LockClientOptions,
   LockOptions,
   OptimisticOptions,
+  QuorumClientOptions,
   SpinLockOptions,
 } from "./options.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis-like.ts";
+export type { QuorumClient } from "./redlock/quorum-client.ts";
 export type { Inspection } from "./scripts/answers.ts";

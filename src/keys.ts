@@ -39,6 +39,16 @@ export class Keys {
     return keys;
   }
 
+  /** The keys of a quorum lock at one of its nodes. No other kind touches them. */
+  ofQuorum(name: string): Pick<LockKeys, "lock" | "clock"> {
+    return { lock: `holdfast:quorum:{${encode(name)}}`, clock: "holdfast:quorum:clock" };
+  }
+
+  /** The release channel of a quorum lock. */
+  quorumChannel(name: string): string {
+    return `${this.prefix}holdfast:quorum:{${encode(name)}}:free`;
+  }
+
   /** The clock of the server, or slot, where this key lives. */
   clock(key: string): string {
     if (!this.#isCluster) return "holdfast:clock";

@@ -1,12 +1,17 @@
 import {
+  CLOCK_DRIFT,
+  CLOCK_GRAIN,
   GRACE,
   GRANT_WINDOW,
   LEASE_MIN,
   LEASE_TIME,
   LOCAL_PASSES,
+  LONGEST_LEASE,
   NAME_BYTES_MAX,
+  NODE_TIMEOUT,
   REPLICA_TIMEOUT,
   REPLY_TIMEOUT,
+  RETRY_DELAY,
   TIMER_MAX,
   TRANSACTION_RETRIES,
 } from "./defaults.ts";
@@ -67,6 +72,29 @@ export interface SpinLockOptions {
   prefix?: string | undefined;
 }
 
+/** How a client of several masters works. Times are whole milliseconds. */
+export interface QuorumClientOptions
+  extends Pick<LockClientOptions, "leaseTime" | "replyTimeout" | "localPasses" | "connection"> {
+  /**
+   * How long a node may leave a vote unanswered. It costs nothing while the others can decide without it. Default: 400,
+   * and never longer than the lease. A node that is still being connected to for the first time gets `replyTimeout`.
+   */
+  nodeTimeout?: number | undefined;
+  /** After a split vote the next try comes after a random time up to this, and 50 more. Default: 150. */
+  retryDelay?: number | undefined;
+  /**
+   * Longer leases and extensions are refused. It must be the same in every client of these nodes, because `restartDelay`
+   * follows from it. Default: 60 000.
+   */
+  longestLease?: number | undefined;
+  /**
+   * A node whose process is younger does not vote: it may have forgotten locks that are still held. 0: every node votes at
+   * once, which is right only where no node ever forgets (`appendfsync always`) or restarts are delayed by other means.
+   * Else it must outlast `longestLease`. Default: `longestLease`, 1 % and 2 ms.
+   */
+  restartDelay?: number | undefined;
+}
+
 /** How `close` treats what is still going on. */
 export interface CloseOptions {
   /** How long holders may finish before their leases are taken, in ms. Default: 5 000. */
@@ -93,6 +121,11 @@ export interface Request {
 /** A client's options, checked and complete. */
 export type Settings = Required<{ [K in keyof LockClientOptions]: NonNullable<LockClientOptions[K]> }>;
 
+/** The same for a client of several masters. */
+export type QuorumSettings = Required<{
+  [K in keyof QuorumClientOptions]: NonNullable<QuorumClientOptions[K]>;
+}>;
+
 /** What begins every message: "Cannot lock 'order:42'". A function where it is put together only when it is needed. */
 type What = string | (() => string);
 
@@ -101,12 +134,12 @@ const LOCK_OPTIONS = ["wait", "lease", "watchdog", "maxHold", "signal"];
 export function checkLockOptions(
   what: What,
   options: unknown,
-  defaults: { wait: number; leaseTime: number },
+  defaults: { wait: number; leaseTime: number; longest?: number | undefined },
 ): Request {
   const given = checkObject(what, options, LOCK_OPTIONS);
   const { wait, lease, watchdog, maxHold, signal } = given as LockOptions;
   checkTime(what, "wait", wait, 0, true);
-  checkTime(what, "lease", lease, LEASE_MIN, false);
+  checkTime(what, "lease", lease, LEASE_MIN, false, defaults.longest);
   checkTime(what, "maxHold", maxHold, LEASE_MIN, true);
   if (watchdog !== undefined && typeof watchdog !== "boolean")
     throw refuse(TypeError, what, "watchdog", "true or false", watchdog);
@@ -141,9 +174,7 @@ export function checkClientOptions(options: unknown): Settings {
   checkCount(what, "localPasses", localPasses, 1_000);
   checkCount(what, "replicas", replicas, 100);
   checkTime(what, "replicaTimeout", replicaTimeout, LEASE_MIN, false);
-  if (connection !== undefined && connection !== "shared" && connection !== "own") {
-    throw refuse(TypeError, what, "connection", '"shared" or "own"', connection);
-  }
+  checkConnection(what, connection);
   return {
     leaseTime: leaseTime ?? LEASE_TIME,
     replyTimeout: replyTimeout ?? REPLY_TIMEOUT,
@@ -152,6 +183,52 @@ export function checkClientOptions(options: unknown): Settings {
     replicas: replicas ?? 0,
     replicaTimeout: replicaTimeout ?? REPLICA_TIMEOUT,
     connection: connection ?? "shared",
+  };
+}
+
+export function checkQuorumOptions(options: unknown): QuorumSettings {
+  const what = "Cannot create a lock client";
+  const given = checkObject(what, options, [
+    "leaseTime",
+    "replyTimeout",
+    "localPasses",
+    "connection",
+    "nodeTimeout",
+    "retryDelay",
+    "longestLease",
+    "restartDelay",
+  ]) as QuorumClientOptions;
+  const { longestLease = LONGEST_LEASE, localPasses, connection } = given;
+  checkTime(what, "longestLease", longestLease, LEASE_MIN, false);
+  // Known before it is checked: a leaseTime that is left out must fit too.
+  const { leaseTime = Math.min(LEASE_TIME, longestLease), replyTimeout = REPLY_TIMEOUT } = given;
+  checkTime(what, "leaseTime", leaseTime, LEASE_MIN, false, longestLease);
+  checkTime(what, "replyTimeout", replyTimeout, LEASE_MIN, false);
+  checkCount(what, "localPasses", localPasses, 1_000);
+  checkConnection(what, connection);
+  const { nodeTimeout = NODE_TIMEOUT, retryDelay = RETRY_DELAY } = given;
+  checkTime(what, "nodeTimeout", nodeTimeout, LEASE_MIN, false);
+  checkTime(what, "retryDelay", retryDelay, LEASE_MIN, false);
+  const outlasting = Math.ceil(longestLease * (1 + CLOCK_DRIFT)) + CLOCK_GRAIN;
+  const { restartDelay = outlasting } = given;
+  checkTime(what, "restartDelay", given.restartDelay, 0, false);
+  if (restartDelay > 0 && restartDelay < outlasting)
+    throw refuse(
+      RangeError,
+      what,
+      "restartDelay",
+      `0, or at least ${outlasting} (longestLease and the drift)`,
+      restartDelay,
+    );
+  return {
+    leaseTime,
+    replyTimeout,
+    localPasses: localPasses ?? LOCAL_PASSES,
+    connection: connection ?? "shared",
+    nodeTimeout,
+    retryDelay,
+    longestLease,
+    restartDelay,
   };
 }
 
@@ -188,11 +265,11 @@ export function checkSpinOptions(options: unknown): { readonly prefix: string } 
   return { prefix };
 }
 
-/** `names`: of the lock, or of several, quoted. */
-export function checkExtension(names: string, ms: unknown): void {
+/** `names`: of the lock, or of several, quoted. `longest`: no longer lease can be had, in ms. */
+export function checkExtension(names: string, ms: unknown, longest?: number): void {
   const what = `Cannot extend the lease of ${names}`;
   if (ms === undefined) throw refuse(TypeError, what, "ms", "a whole number of milliseconds", ms);
-  checkTime(what, "ms", ms, LEASE_MIN, false);
+  checkTime(what, "ms", ms, LEASE_MIN, false, longest);
 }
 
 export function checkName(name: unknown): string {
@@ -232,11 +309,18 @@ export function checkTime(
   value: unknown,
   from: number,
   isInfinityFine: boolean,
+  longest = TIMER_MAX,
 ): void {
   if (value === undefined || (isInfinityFine && value === Number.POSITIVE_INFINITY)) return;
-  if (isWhole(value, from, TIMER_MAX)) return;
-  const wanted = `a whole number of milliseconds from ${from} to 2^31-1${isInfinityFine ? ", or Infinity" : ""}`;
+  if (isWhole(value, from, longest)) return;
+  const end = longest === TIMER_MAX ? "2^31-1" : `${longest} (longestLease)`;
+  const wanted = `a whole number of milliseconds from ${from} to ${end}${isInfinityFine ? ", or Infinity" : ""}`;
   throw refuse(typeof value === "number" ? RangeError : TypeError, what, name, wanted, value);
+}
+
+function checkConnection(what: What, connection: unknown): void {
+  if (connection !== undefined && connection !== "shared" && connection !== "own")
+    throw refuse(TypeError, what, "connection", '"shared" or "own"', connection);
 }
 
 function checkCount(what: What, name: string, value: unknown, to: number): void {

@@ -67,6 +67,15 @@ export function isConnection(redis: unknown): redis is RedisLike | ClusterLike {
   return typeof evalsha === "function" && typeof duplicate === "function";
 }
 
+/** A connection of our own to the same place. */
+export function duplicate<T extends RedisLike | ClusterLike>(redis: T): T {
+  const options = { lazyConnect: false, enableOfflineQueue: true };
+  const own = isCluster(redis) ? redis.duplicate([], options) : redis.duplicate(options);
+  // ioredis prints errors that nobody listens to; commands tell about them, with the lock they hit.
+  own.on("error", () => {});
+  return own as RedisLike | ClusterLike as T;
+}
+
 export function isCluster(redis: RedisLike | ClusterLike): redis is ClusterLike {
   return "isCluster" in redis && redis.isCluster === true;
 }

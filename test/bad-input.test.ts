@@ -226,12 +226,10 @@ describe("createLockClient", () => {
   const notRedis = "Cannot create a lock client: redis must be an ioredis connection, new Redis(…)";
   const create = createLockClient as (...args: unknown[]) => LockClient;
 
-  it.each([undefined, null, "redis://127.0.0.1", 6379, {}, [], Redis, { evalsha() {} }])(
+  it.each([undefined, null, "redis://127.0.0.1", 6379, {}, Redis, { evalsha() {} }])(
     "%s is no connection",
     (given) => refused(() => create(given), TypeError, notRedis),
   );
-
-  it("an array of connections is refused", () => refused(() => create([redis, redis]), TypeError, notRedis));
 
   it("a Cluster whose key prefix would spread the keys of one lock is refused", async () => {
     const cluster = new Cluster([{ host: "127.0.0.1", port: 1 }], { lazyConnect: true, keyPrefix: "a{}b:" });

@@ -91,7 +91,7 @@ export class LeaseHandle implements Lease {
   }
 
   async extend(ms: number): Promise<void> {
-    checkExtension(quote(this.name), ms);
+    checkExtension(quote(this.name), ms, this.#tenure.longestLease);
     this.assertHeld();
     await this.#tenure.extend(ms);
   }

@@ -4,6 +4,8 @@ import type { RenewAnswer } from "../scripts/answers.ts";
 export interface Renewer {
   /** How many in one call. In Cluster one: locks have slots of their own, and a key by itself is there in a migration too. */
   readonly batch: number;
+  /** The longest lease, in ms; left out: whatever a timer can wait. */
+  readonly longestLease?: number;
   /** `ttl` in ms, counted from now; never shortens. Rejects when there was no answer within `timeout` ms. */
   renew(holds: readonly { name: string; id: string; ttl: number }[], timeout: number): Promise<RenewAnswer[]>;
 }

@@ -83,6 +83,10 @@ export class Tenure {
     return this.#landlord.kind.protocol;
   }
 
+  get longestLease(): number | undefined {
+    return this.#landlord.kind.longestLease;
+  }
+
   get loss(): LockLostError | null {
     return this.#loss;
   }

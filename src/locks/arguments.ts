@@ -6,6 +6,8 @@ export interface Checks {
   readonly cannot: () => string;
   /** The lease when a call names none, in ms. */
   readonly leaseTime: number;
+  /** No longer lease can be had, in ms. */
+  readonly longest?: number | undefined;
 }
 
 /** Of `tryLock(wait, lease)` or `tryLock(options)`. @throws TypeError, RangeError */
@@ -37,6 +39,6 @@ export function bodyRequest<Body>(
   return { body: body as Body, request: check(checks, options, Number.POSITIVE_INFINITY) };
 }
 
-function check({ cannot, leaseTime }: Checks, options: unknown, wait: number): Request {
-  return checkLockOptions(cannot, options, { wait, leaseTime });
+function check({ cannot, leaseTime, longest }: Checks, options: unknown, wait: number): Request {
+  return checkLockOptions(cannot, options, { wait, leaseTime, longest });
 }

@@ -126,7 +126,8 @@ export class ScopedLock implements Lock {
   // ---- small parts
 
   get #checks(): Checks {
-    return { cannot: () => `Cannot lock ${quote(this.name)}`, leaseTime: this.#leaseTime };
+    const { longestLease: longest } = this.#kind;
+    return { cannot: () => `Cannot lock ${quote(this.name)}`, leaseTime: this.#leaseTime, longest };
   }
 
   get #key(): string {

@@ -55,12 +55,12 @@ export interface Inspection {
 }
 
 /** Replies are arrays of strings and integers; ioredis with `stringNumbers` makes strings of the integers. */
-function fields(reply: unknown): unknown[] {
+export function fields(reply: unknown): unknown[] {
   if (Array.isArray(reply)) return reply;
   throw new TypeError(`unexpected reply ${JSON.stringify(reply)}`);
 }
 
-function oneOf<T extends string>(value: unknown, ...allowed: T[]): T {
+export function oneOf<T extends string>(value: unknown, ...allowed: T[]): T {
   const found = allowed.find((one) => one === value);
   if (found === undefined) throw new TypeError(`unexpected answer ${JSON.stringify(value)}`);
   return found;
@@ -149,6 +149,6 @@ function decodePlaced(reply: unknown): Placed | null {
 export const undecoded = (reply: unknown): unknown => reply;
 
 /** PTTL's -1 means that the key has no TTL. */
-function ttl(value: unknown): number {
+export function ttl(value: unknown): number {
   return Number(value) === -1 ? Number.POSITIVE_INFINITY : Number(value);
 }

@@ -8,6 +8,7 @@ import {
   type RedisLike,
 } from "../redis-like.ts";
 import { sharded } from "./sharded.ts";
+import type { Transport } from "./transport.ts";
 
 /** A script as tools/embed-lua.mjs makes it. */
 export interface Script {
@@ -41,8 +42,7 @@ const SWEEP = 50;
  * connection to its node closed, out of order (R1 and R3 make that harmless), and does not say so: that a node was lost
  * counts as a lost connection.
  */
-export class Commands {
-  /** How long a command may stay unanswered, in ms. */
+export class Commands implements Transport {
   readonly replyTimeout: number;
   readonly keys: Keys;
   readonly isCluster: boolean;
@@ -56,9 +56,7 @@ export class Commands {
   /** The server's time as last told, by the clock key: in Cluster the servers are several. */
   readonly #servers = new Map<string, { readonly micros: number; readonly at: number }>();
 
-  /** Called when the connection is there again after it was lost. */
   onReconnect: () => void = () => {};
-  /** Called when the connection is closed for good. */
   onEnd: () => void = () => {};
 
   constructor(redis: RedisLike | ClusterLike, replyTimeout: number) {
@@ -74,12 +72,10 @@ export class Commands {
     for (const node of redis.nodes()) node.on("close", this.#closed);
   }
 
-  /** Grows whenever the connection is lost. The same number before and after a command: it was sent once. */
   get epoch(): number {
     return this.#epoch;
   }
 
-  /** The connection was there and is lost; ioredis is getting it back. */
   get isAway(): boolean {
     return this.#epoch > 0 && this.#redis.status !== "ready";
   }
@@ -160,7 +156,6 @@ export class Commands {
     return server ? Math.ceil(server.micros / 1_000 + performance.now() - server.at + this.replyTimeout) : 0;
   }
 
-  /** Takes the listeners off again. Commands that are on their way are still answered. */
   detach(): void {
     this.#redis.off("close", this.#closed);
     this.#redis.off("ready", this.#ready);

@@ -28,9 +28,9 @@ export interface Ask {
  * the same way for every kind. Each method is one command; a rejection means that its outcome is unknown.
  */
 export interface LockKind extends Renewer {
-  readonly label: "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock";
+  readonly label: "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock" | "quorumLock";
   /** Two kinds with the same protocol are one lock to a scope when name and protocol agree. */
-  readonly protocol: "handoff" | "redisson" | "redisson-fenced" | "spin";
+  readonly protocol: "handoff" | "redisson" | "redisson-fenced" | "spin" | "quorum";
   /** True: Redis keeps a queue and grants the lock by message. False: messages only say "it may be free, try again". */
   readonly queues: boolean;
   /** True: every waiter has a place of its own in the queue, so order holds over the whole fleet. */

@@ -9,17 +9,14 @@ import { type Grant, Hold } from "../lease/hold.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
 import { Watchdog } from "../lease/watchdog.ts";
-import { type ClusterLike, isCluster, type RedisLike } from "../redis-like.ts";
-import type { Commands } from "../scripts/commands.ts";
 import { decodeMessage } from "../scripts/messages.ts";
+import type { Transport } from "../scripts/transport.ts";
 import { Bundle, type InTheWay } from "./bundle.ts";
 import type { AllAtOnce, Ask, LockKind } from "./kind.ts";
 import type { LineKeeper } from "./line.ts";
 import type { Place } from "./place.ts";
-import { ShardedSubscriber } from "./sharded-subscriber.ts";
 import { Siblings } from "./siblings.ts";
-import { Subscriber } from "./subscriber.ts";
-import type { Subscriptions } from "./subscriptions.ts";
+import type { Audience, Subscriptions } from "./subscriptions.ts";
 import { Turn } from "./turn.ts";
 import { Waiter } from "./waiter.ts";
 import { Withdrawals } from "./withdrawals.ts";
@@ -41,7 +38,7 @@ interface Expecting {
 /** The waiting room of a client: every turn, and what they share. The only ways in are `enter` and `enterAll`. */
 export class Room implements LineKeeper {
   readonly clientId: string;
-  readonly commands: Commands;
+  readonly commands: Transport;
   readonly events: Events;
   readonly alarms = new Alarms();
   readonly watchdog: Watchdog;
@@ -69,9 +66,10 @@ export class Room implements LineKeeper {
   #closed = false;
   #whenEmpty: (() => void) | null = null;
 
+  /** `subscribe`: makes what carries messages. */
   constructor(
-    redis: RedisLike | ClusterLike,
-    commands: Commands,
+    commands: Transport,
+    subscribe: (audience: Audience) => Subscriptions,
     clientId: string,
     window: number,
     events: Events,
@@ -85,9 +83,7 @@ export class Room implements LineKeeper {
     this.grantChannel = commands.keys.channels(clientId);
     const isOwn = (channel: string): boolean => this.#channels.has(channel);
     const isWanted = (): boolean => this.#waiting > 0;
-    this.subscriptions = isCluster(redis)
-      ? new ShardedSubscriber(redis, { isOwn, isWanted }, commands)
-      : new Subscriber({ redis, isSharded: false, isOwn, isWanted }, commands);
+    this.subscriptions = subscribe({ isOwn, isWanted });
     this.subscriptions.onGap = () => this.#lookAgain();
     commands.onReconnect = () => {
       this.#lookAgain();

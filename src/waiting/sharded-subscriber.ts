@@ -3,8 +3,8 @@ import { slotOf } from "../cluster/slots.ts";
 import { REROUTE_MAX, REROUTE_MIN } from "../defaults.ts";
 import type { ClusterLike } from "../redis-like.ts";
 import type { Commands } from "../scripts/commands.ts";
-import { type Source, Subscriber } from "./subscriber.ts";
-import type { Subscriptions } from "./subscriptions.ts";
+import { Subscriber } from "./subscriber.ts";
+import type { Audience, Subscriptions } from "./subscriptions.ts";
 
 interface Channel {
   readonly listeners: Set<(message: string) => void>;
@@ -13,8 +13,6 @@ interface Channel {
   leave: () => void;
 }
 
-type Who = Pick<Source, "isOwn" | "isWanted">;
-
 /**
  * The subscriber connections of a client in Cluster: one to each primary that serves a slot in use. Sharded messages
  * reach only who subscribed at the node that owns the channel's slot, so a channel follows its slot: after a failover,
@@ -22,7 +20,7 @@ type Who = Pick<Source, "isOwn" | "isWanted">;
  */
 export class ShardedSubscriber implements Subscriptions {
   readonly #cluster: ClusterLike;
-  readonly #who: Who;
+  readonly #who: Audience;
   readonly #commands: Commands;
   readonly #nodes = new Map<string, Subscriber>();
   readonly #channels = new Map<string, Channel>();
@@ -32,7 +30,7 @@ export class ShardedSubscriber implements Subscriptions {
 
   onGap: () => void = () => {};
 
-  constructor(cluster: ClusterLike, who: Who, commands: Commands) {
+  constructor(cluster: ClusterLike, who: Audience, commands: Commands) {
     this.#cluster = cluster;
     this.#who = who;
     this.#commands = commands;

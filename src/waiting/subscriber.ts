@@ -4,7 +4,7 @@ import { type RedisLike, type SubscriberLike, unref } from "../redis-like.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { publishProbe } from "../scripts/handoff.ts";
 import { decodeProbe, probeMessage } from "../scripts/messages.ts";
-import type { Subscriptions } from "./subscriptions.ts";
+import type { Audience, Subscriptions } from "./subscriptions.ts";
 
 /** A duplicate must reconnect whatever the caller chose for his own connection. Who resubscribes is this class. */
 const OVERRIDES = {
@@ -23,15 +23,11 @@ const OVERRIDES = {
 let probes = 0;
 
 /** Where a subscriber connects to, and how it subscribes there. */
-export interface Source {
+export interface Source extends Audience {
   /** The connection to duplicate. */
   readonly redis: RedisLike;
   /** Channels of a Cluster belong to slots: SSUBSCRIBE, one for each, because they share no slot. */
   readonly isSharded: boolean;
-  /** Is this the client's own channel, where the number of receivers counts? */
-  isOwn(channel: string): boolean;
-  /** Is anybody waiting? */
-  isWanted(): boolean;
   /** A channel is not heard here any more: the connection was lost, or the slot has moved. */
   onStray?(): void;
 }

@@ -1,3 +1,11 @@
+/** What carries messages asks of the waiting room. */
+export interface Audience {
+  /** Is this the client's own channel, where the number of receivers counts? */
+  isOwn(channel: string): boolean;
+  /** Is anybody waiting? */
+  isWanted(): boolean;
+}
+
 /** What the waiting room needs of whatever carries messages: one connection, or one for each node of a Cluster. */
 export interface Subscriptions {
   /** Called when messages may have been missed and are heard again. */

@@ -1,5 +1,5 @@
 import { type Alarms, CallAlarm } from "../alarms.ts";
-import type { Commands } from "../scripts/commands.ts";
+import type { Transport } from "../scripts/transport.ts";
 import type { LockKind } from "./kind.ts";
 import { backOff } from "./rules.ts";
 
@@ -9,12 +9,12 @@ import { backOff } from "./rules.ts";
  * exist any more, or until the connection is closed for good. Nobody waits for this but `close()`.
  */
 export class Withdrawals {
-  readonly #commands: Commands;
+  readonly #commands: Transport;
   readonly #alarms: Alarms;
   #pending = 0;
   #whenIdle: (() => void)[] = [];
 
-  constructor(commands: Commands, alarms: Alarms) {
+  constructor(commands: Transport, alarms: Alarms) {
     this.#commands = commands;
     this.#alarms = alarms;
   }

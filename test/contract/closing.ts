@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { ClientClosedError, createLockClient } from "../../src/index.ts";
+import { ClientClosedError } from "../../src/index.ts";
 import { until } from "../support/until.ts";
 import { failure, lossOf } from "./observe.ts";
 import type { Subject } from "./subject.ts";
@@ -68,13 +68,13 @@ export function closing(subject: Subject): void {
 
     it("`await using` closes the client, its own connections, and nothing else", async () => {
       const redis = subject.connect();
-      onTestFinished(() => redis.disconnect());
+      onTestFinished(() => subject.group(redis).forEach((one) => void one.disconnect()));
       await redis.ping();
       const duplicates = subject.origins(redis).map((origin) => vi.spyOn(origin, "duplicate"));
       const { name, mine } = subject.pair();
       const first = await mine.lock();
       {
-        await using locks = createLockClient(redis);
+        await using locks = subject.client(redis);
         subject.listen(locks);
         const waiter = locks[subject.kind](name).lock();
         await subject.untilWaiting(name, 1);
@@ -82,7 +82,7 @@ export function closing(subject: Subject): void {
         await (await waiter).unlock();
       }
       const made = duplicates.flatMap(({ mock }) => mock.results);
-      expect(made.length).toBe(subject.messages ? 1 : 0);
+      expect(made.length).toBe(subject.messages ? subject.group(redis).length : 0);
       const subscribers = made.map(({ value }) => value as Redis);
       await until(() => subscribers.every(({ status }) => status === "end"));
       expect([redis.status, await redis.ping()]).toEqual(["ready", "PONG"]);

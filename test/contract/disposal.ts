@@ -6,7 +6,7 @@ import type { Subject } from "./subject.ts";
 
 /** `await using` and `using` release, and tell of a loss in their own ways. */
 export function disposal(subject: Subject): void {
-  const deleteKey = (name: string) => subject.second.redis.del(subject.key(name));
+  const deleteKey = (name: string) => subject.erase(name);
 
   describe("disposal", () => {
     it("wraps a loss in a SuppressedError when the body failed too: isLockLost sees through it", async () => {

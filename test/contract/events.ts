@@ -30,7 +30,7 @@ function warnings(): (Error & { code?: string })[] {
 export function events(subject: Subject): void {
   describe("events", () => {
     it("tells of the whole life of a lease", async () => {
-      const { locks, ...party } = await subject.join({ leaseTime: 300 });
+      const { locks } = await subject.join({ leaseTime: 300 });
       const { name, mine } = subject.pair();
       const told = record(locks);
       const first = await mine.lock();
@@ -43,7 +43,7 @@ export function events(subject: Subject): void {
       await lease.unlock();
       const lost = await locks[subject.kind](name).lock();
       const { signal } = lost;
-      await party.redis.del(subject.key(name));
+      await subject.erase(name);
       await lossOf(signal);
       expect(told.wait).toEqual([{ name, holder: "unknown", waited: expect.any(Number) }]);
       expect(told.acquire).toEqual([

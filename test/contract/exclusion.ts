@@ -1,5 +1,4 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createLockClient } from "../../src/index.ts";
 import { Actor } from "../support/actor.ts";
 import { freshName } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
@@ -22,7 +21,7 @@ export function exclusion(subject: Subject): void {
 
     it("excludes two clients on one connection, and two callers of one lock object", async () => {
       const { mine, name } = subject.pair();
-      const twin = createLockClient(subject.first.redis);
+      const twin = subject.client(subject.first.redis);
       onTestFinished(() => twin.close({ grace: 0 }));
       const lease = await mine.lock();
       expect([await twin[subject.kind](name).tryLock(), await mine.tryLock()]).toEqual([null, null]);

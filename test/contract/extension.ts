@@ -38,7 +38,7 @@ export function extension(subject: Subject): void {
       const lost = await mine.lock({ lease: 10_000 });
       await expect(lost.extend(9.5)).rejects.toThrow(RangeError);
       await expect(lost.extend(undefined as unknown as number)).rejects.toThrow(TypeError);
-      await subject.first.redis.del(subject.key(name));
+      await subject.erase(name);
       await expect(lost.extend(1_000)).rejects.toMatchObject({ code: "LOCK_LOST", reason: "gone" });
       await failure(lost.unlock());
       const released = await mine.lock();

@@ -45,7 +45,8 @@ export function leases(subject: Subject): void {
       const { name, theirs } = subject.pair();
       const lease = await subject.of(party, name).lock();
       const { signal } = lease;
-      vi.spyOn(party.redis, "evalsha").mockReturnValue(new Promise(() => {}));
+      for (const redis of subject.group(party.redis))
+        vi.spyOn(redis, "evalsha").mockReturnValue(new Promise(() => {}));
       const next = await until(() => theirs.tryLock());
       expect([lease.held, signal.aborted]).toEqual([false, true]);
       expect(await lossOf(signal)).toBe("expired");

@@ -14,7 +14,7 @@ export function loss(subject: Subject): void {
     const { name, theirs } = subject.pair();
     return { party, name, mine: subject.of(party, name), theirs };
   }
-  const deleteKey = (name: string) => subject.second.redis.del(subject.key(name));
+  const deleteKey = (name: string) => subject.erase(name);
 
   describe("a lost lease", () => {
     it.each(["deleted", "taken", "forced"] as const)(

@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from "ioredis";
-import type { Lock, LockClient } from "../../src/index.ts";
+import { createLockClient, type Lock, type LockClient } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
 import type { LockClientOptions } from "../../src/options.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
@@ -20,6 +20,8 @@ export interface Traits {
   readonly messages?: boolean;
   /** The tokens are a plain counter in Redis: where the data is lost they start again. Left out: they follow its clock. */
   readonly counter?: boolean;
+  /** Several masters hold it together. */
+  readonly isQuorum?: boolean;
 }
 
 /** The lock kind under test on one topology, with two clients that stand for two processes. */
@@ -29,6 +31,7 @@ export class Subject implements Traits {
   readonly queues: boolean;
   readonly messages: boolean;
   readonly counter: boolean;
+  readonly isQuorum: boolean;
   readonly #launch: () => Promise<Topology>;
   #topology: Topology | undefined;
   readonly #parties = new Parties();
@@ -46,6 +49,7 @@ export class Subject implements Traits {
     this.queues = traits.queues;
     this.messages = traits.messages ?? true;
     this.counter = traits.counter ?? false;
+    this.isQuorum = traits.isQuorum ?? false;
   }
 
   readonly open = async (): Promise<void> => {
@@ -78,8 +82,14 @@ export class Subject implements Traits {
 
   /** A further client; one that never waited has no subscriber yet. */
   async join(client: LockClientOptions = {}): Promise<Party> {
-    const party = await this.#parties.join({ client, connect: () => this.connect() });
+    const party = await this.#parties.join({
+      client,
+      connect: () => this.connect(),
+      create: (redis, options) => this.client(redis, options),
+    });
     this.listen(party.locks);
+    // The first command of a quorum's client asks each node who it is; tests count what comes after that.
+    if (this.isQuorum) await this.of(party, freshName("first")).withLock(() => {});
     return party;
   }
 
@@ -91,13 +101,30 @@ export class Subject implements Traits {
     });
   }
 
+  /** A client of the kind under test on this connection, and those that were made with it. */
+  client(redis: Redis, options?: LockClientOptions): LockClient {
+    // Of a quorum the methods that are called here are the same.
+    const made: unknown = this.topology.client?.(redis, options) ?? createLockClient(redis, options);
+    return made as LockClient;
+  }
+
+  /** All connections of the client on this one. */
+  group(redis: Redis): Redis[] {
+    return this.topology.group?.(redis) ?? [redis];
+  }
+
+  /** Has Redis forget the lock. */
+  async erase(name: string): Promise<void> {
+    await Promise.all(this.group(this.second.redis).map((redis) => redis.del(this.key(name))));
+  }
+
   get isCluster(): boolean {
     return this.first.redis.isCluster;
   }
 
   /** The connections that subscribers are duplicates of. */
   origins(redis: Redis): Redis[] {
-    return redis.isCluster ? (redis as unknown as Cluster).nodes("master") : [redis];
+    return redis.isCluster ? (redis as unknown as Cluster).nodes("master") : this.group(redis);
   }
 
   /** A lock name of its own for a test, which must leave nothing under it. */
@@ -117,6 +144,7 @@ export class Subject implements Traits {
 
   /** The key that is there while the lock is held. */
   key(name: string): string {
+    if (this.isQuorum) return KEYS.ofQuorum(name).lock;
     return this.queues ? KEYS.of(name).lock : name;
   }
 
@@ -125,7 +153,8 @@ export class Subject implements Traits {
     if (!this.messages) return this.#said.get(name)?.size ?? 0;
     const { redis } = this.first;
     if (this.queues) return redis.zcard(KEYS.of(name).queue);
-    const channel = new Keys(redis.options.keyPrefix ?? "", this.isCluster).redissonChannel(name);
+    const keys = new Keys(redis.options.keyPrefix ?? "", this.isCluster);
+    const channel = this.isQuorum ? keys.quorumChannel(name) : keys.redissonChannel(name);
     const node = await this.topology.adminOf(channel);
     const [, listeners] = await node.pubsub((this.isCluster ? "SHARDNUMSUB" : "NUMSUB") as "NUMSUB", channel);
     return Number(listeners);
@@ -149,9 +178,11 @@ export class Subject implements Traits {
     for (const name of names) {
       this.#said.delete(name);
       const { lock, queue, waiters } = KEYS.of(name);
-      const keys = this.queues ? [lock, queue, waiters] : [name];
-      const isClean = async () =>
-        (await this.first.redis.exists(...keys)) === 0 && (await this.waiting(name)) === 0;
+      const keys = this.queues ? [lock, queue, waiters] : [this.key(name)];
+      const isClean = async () => {
+        const left = await Promise.all(this.group(this.first.redis).map((redis) => redis.exists(...keys)));
+        return left.every((count) => count === 0) && (await this.waiting(name)) === 0;
+      };
       await until(isClean, { timeout: 1_500, what: `the test to leave nothing of ${JSON.stringify(name)}` });
     }
   };

@@ -110,7 +110,7 @@ export function waiting(subject: Subject): void {
       const tryLock = mine.tryLock.bind(mine) as (...args: unknown[]) => Promise<unknown>;
       await expect(tryLock(10, 60, "SECONDS")).rejects.toThrow(/milliseconds/);
       await expect(tryLock(-1)).rejects.toThrow(RangeError);
-      await expect(tryLock(0, 9)).rejects.toThrow(/lease must be .* from 10 to 2\^31-1, received 9/);
+      await expect(tryLock(0, 9)).rejects.toThrow(/lease must be .* from 10 to .*, received 9/);
       await expect(tryLock({ leaseTime: 1_000 })).rejects.toThrow(TypeError);
       await expect(tryLock({ signal: {} })).rejects.toThrow(TypeError);
       expect(traffic.commands).toBe(0);

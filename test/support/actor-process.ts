@@ -37,6 +37,8 @@ export type ActorMethods = typeof methods;
 
 interface Session {
   redis: Redis;
+  /** The other masters of a quorum. */
+  others: Redis[];
   locks: LockClient;
 }
 
@@ -49,8 +51,14 @@ const methods = {
   async start({ redis: options, client, ...where }: ActorOptions) {
     const address = "url" in where ? addressOf(where.url) : where.address;
     const redis = openConnection(address, options) as Redis; // a Cluster has all the methods that are called here
-    const locks = createLockClient(redis, client as Parameters<typeof createLockClient>[1]);
-    session = { redis, locks };
+    const others = (address.masters ?? []).map((one) => openConnection({ redis: one }, options) as Redis);
+    // Of a quorum the methods that are called here are the same.
+    const locks = (
+      others.length > 0
+        ? createLockClient([redis, ...others], { restartDelay: 0, ...client })
+        : createLockClient(redis, client)
+    ) as LockClient;
+    session = { redis, others, locks };
     await once(redis, "ready"); // rejects on the first error
   },
 
@@ -105,9 +113,9 @@ const methods = {
   stopReport: (handle: number) => watches.get(handle)?.report ?? null,
 
   async close() {
-    const { redis, locks } = current();
+    const { redis, others, locks } = current();
     await locks.close({ grace: 0 });
-    redis.disconnect();
+    for (const one of [redis, ...others]) one.disconnect();
   },
 };
 

@@ -36,6 +36,8 @@ export class Parties {
       client?: LockClientOptions;
       /** Makes the connection, in place of `url` and `redis`. */
       connect?: (() => Connection) | undefined;
+      /** Makes the client, where it is not made of that one connection. */
+      create?: (redis: Redis, client: LockClientOptions | undefined) => LockClient;
     } = {},
   ): Promise<Party> {
     // A Cluster has all the methods that tests call.
@@ -43,7 +45,8 @@ export class Parties {
       ? (options.connect() as Redis)
       : new Redis(options.url ?? testUrl(), { retryStrategy: () => 20, ...options.redis });
     redis.on("error", () => {});
-    const party = { redis, locks: createLockClient(redis, options.client) };
+    const { create = createLockClient, client } = options;
+    const party = { redis, locks: create(redis, client) };
     this.#all.push(party);
     if (!options.redis?.lazyConnect) await redis.ping();
     return party;

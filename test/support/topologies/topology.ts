@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import type { LockClientOptions, QuorumClient } from "../../../src/index.ts";
 import type { Address, Connection, ConnectOptions } from "./connection.ts";
 
 /** A Redis that runs, in one of the shapes in which applications have it. */
@@ -10,6 +11,10 @@ export interface Topology {
   readonly servers: readonly { readonly host: string; readonly port: number }[];
   /** A new connection, as an application makes it. `stop()` closes it, if nobody has. */
   connect(options?: ConnectOptions): Connection;
+  /** Where a client needs several connections: all that were made together with this one. */
+  group?(connection: Redis): Redis[];
+  /** Where a client is not made of one connection. */
+  client?(connection: Redis, options?: LockClientOptions): QuorumClient;
   /** Straight connections to all servers with data that run, primaries first; without a key prefix. */
   admins(): Promise<Redis[]>;
   /** A straight connection to the server that takes writes of this key, named as Redis sees it. */

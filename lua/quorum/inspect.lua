@@ -1,0 +1,13 @@
+-- Who holds the lock at one node, for people.
+--
+-- KEYS  lock
+-- ARGV  none
+-- RETURNS { hold or "", token, remaining ms }
+-- INVARIANTS  Changes nothing.
+
+local value = redis.call("GET", KEYS[1])
+if not value then
+  return { "", 0, 0 }
+end
+local holder, token = string.match(value, "^(%S+) (%d+)$")
+return { holder or value, token or 0, redis.call("PTTL", KEYS[1]) }

@@ -1,0 +1,20 @@
+-- A node says who it is, before its first vote on a connection: how long its process has been up, and which process it is.
+--
+-- KEYS  lock, clock; not touched
+-- ARGV  1 release channel; not used
+-- RETURNS { uptime in whole seconds, run id }, or an error that names the first right that the user lacks
+-- INVARIANTS  Changes nothing. Without the look at the rights a script could fail at its second write, for want of one,
+--         and leave half of its work behind.
+
+local lock, clock = KEYS[1], KEYS[2]
+for _, command in ipairs({
+  { "TIME" }, { "INFO", "server" }, { "GET", lock }, { "GET", clock }, { "SET", lock, "" }, { "SET", clock, "" },
+  { "DEL", lock }, { "PTTL", lock }, { "PEXPIRE", lock, 1 }, { "PUBLISH", ARGV[1], "" },
+}) do
+  if not redis.acl_check_cmd(unpack(command)) then
+    local what = string.lower(command[1]) .. " " .. (command[2] or "")
+    return redis.error_reply("NOPERM the user of this connection may not run, in scripts: " .. what)
+  end
+end
+local info = redis.call("INFO", "server")
+return { tonumber(string.match(info, "uptime_in_seconds:(%d+)") or -1), string.match(info, "run_id:(%w+)") or "" }

@@ -1,0 +1,228 @@
+import type { RedisLike } from "../redis-like.ts";
+import type { ReleaseAnswer, RenewAnswer } from "../scripts/answers.ts";
+import { Commands } from "../scripts/commands.ts";
+import { type Holding, QuorumScripts, type Vote } from "../scripts/quorum.ts";
+
+interface NodeSettings {
+  readonly replyTimeout: number;
+  readonly nodeTimeout: number;
+  readonly restartDelay: number;
+}
+
+/** The process that answers on the present connection. On our monotonic clock: it was up at `upSince`, perhaps long before. */
+interface Process {
+  readonly runId: string;
+  readonly upSince: number;
+}
+
+/** INFO tells the uptime as the difference of two clocks that are cut to whole seconds: it can be 1 s less. */
+const UPTIME_GRAIN = 1_000;
+
+/**
+ * One master of a quorum: what is sent to it, and whether its votes count.
+ *
+ * | state | true | its vote |
+ * |---|---|---|
+ * | new | was never connected | waits for the connection |
+ * | away | the connection is lost | none, and nothing is sent: it would be executed when nobody wants it any more |
+ * | silent | nothing was answered for longer than `nodeTimeout` | none while the others suffice; one probe at a time |
+ * | unknown | connected | after it has said on this connection which process it is |
+ * | young | its process may have been up for less than `restartDelay` | none: it may have forgotten a lock that is held |
+ * | old | its process has been up for longer than any lease | counts |
+ *
+ * A vote counts only on the connection that it was sent on, which is the one on which the process was found old. ioredis
+ * sends commands again over a new connection, and behind that may be a process that started empty a moment ago.
+ */
+export class QuorumNode {
+  /** Counted from 1, as people do. */
+  readonly number: number;
+  readonly redis: RedisLike;
+  readonly commands: Commands;
+  readonly #scripts: QuorumScripts;
+  readonly #settings: NodeSettings;
+  /** Who answers where, over all nodes of a quorum: two connections to one server would be two votes of one. */
+  readonly #processes: Map<string, QuorumNode>;
+  /** What is waited for on this connection, to be given up with it. */
+  readonly #bound = new Set<(error: Error) => void>();
+  /** The process on this connection; null until it has introduced itself. `#last`: the one that did so last. */
+  #process: Process | null = null;
+  #last: Process | null = null;
+  #introducing: Promise<void> | null = null;
+  /** When anything was answered last, and since when nothing has been that was asked for. */
+  #heardAt = Number.NEGATIVE_INFINITY;
+  #askedSince: number | null = null;
+  #name = "";
+
+  /** The connection is there again. */
+  onReconnect: () => void = () => {};
+
+  constructor(number: number, redis: RedisLike, settings: NodeSettings, processes: Map<string, QuorumNode>) {
+    this.number = number;
+    this.redis = redis;
+    this.#settings = settings;
+    this.#processes = processes;
+    this.commands = new Commands(redis, settings.replyTimeout);
+    this.#scripts = new QuorumScripts(this.commands);
+    redis.on("close", this.#closed);
+    this.commands.onReconnect = () => {
+      // At once, so that the next vote need not wait for it.
+      if (this.#last) this.#introduce(this.#name).catch(() => {});
+      this.onReconnect();
+    };
+  }
+
+  detach(): void {
+    this.redis.off("close", this.#closed);
+    this.commands.detach();
+  }
+
+  /** Could it answer now? */
+  get isLive(): boolean {
+    return !this.commands.ended && !this.commands.isAway && !this.#isSilent;
+  }
+
+  /** Why nothing is sent to it; null: something is. `isNeeded`: the others are too few without it. */
+  absence(name: string, isNeeded: boolean): Error | null {
+    if (this.commands.ended) return this.#error("its connection was closed for good (status 'end')");
+    if (this.commands.isAway) return this.#error("its connection is lost");
+    if (!this.#isSilent || isNeeded) return null;
+    // Whatever is sent waits in its socket. One command is enough to hear that it is back.
+    this.#introduce(name).catch(() => {});
+    return this.#error(`it has answered nothing for ${Math.round(this.#silence)} ms`);
+  }
+
+  /** Rejects when there is none that counts; then the hold may be there all the same. */
+  async vote(
+    name: string,
+    hold: string,
+    wish: { lease: number; token: number; passes: number },
+  ): Promise<Vote> {
+    this.#name = name;
+    if (!this.#process) await this.#introduce(name);
+    if (!this.#process) throw this.#error("its connection was lost again");
+    const youth = this.youth;
+    if (youth) throw youth;
+    const timeout = Math.min(this.#settings.nodeTimeout, wish.lease);
+    const send = () => this.#onThisConnection(this.#scripts.acquire(name, hold, wish, timeout));
+    const vote = await send();
+    // Older than its notAfter, by what was known of this node's clock: now its clock is known.
+    return vote.is === "stale" ? send() : vote;
+  }
+
+  agree(name: string, hold: string, token: number, passes: number): Promise<"agreed" | "gone" | "taken"> {
+    return this.#heard(this.#scripts.agree(name, hold, token, passes, this.#settings.nodeTimeout));
+  }
+
+  /** Also of a young process, or after a resend: that it has the key, and for how long, is true whenever it is said. */
+  renew(name: string, hold: string, ttl: number, timeout: number): Promise<RenewAnswer> {
+    return this.#heard(this.#scripts.renew(name, hold, ttl, timeout));
+  }
+
+  /** `wakes`: tells waiters. `last`: the last token of the hold, passes included; 0: it has none. */
+  async release(name: string, hold: string, wakes: boolean, last: number): Promise<ReleaseAnswer> {
+    const { epoch } = this.commands;
+    const answer = await this.#heard(this.#scripts.release(name, hold, wakes, last));
+    // A copy of our own command was here, and the connection broke before its reply came: only that one can have told
+    // this node the last token of the hold, unless it had voted.
+    const isOwnCopy =
+      answer.is === "gone" && this.commands.epoch !== epoch && last > 0 && answer.clock >= last;
+    return isOwnCopy ? { ...answer, is: "released" } : answer;
+  }
+
+  inspect(name: string): Promise<Holding> {
+    return this.#heard(this.#scripts.inspect(name));
+  }
+
+  // ---- which process is it?
+
+  #introduce(name: string): Promise<void> {
+    this.#introducing ??= this.#askWho(name).finally(() => {
+      this.#introducing = null;
+    });
+    return this.#introducing;
+  }
+
+  async #askWho(name: string): Promise<void> {
+    const heardAt = this.#heardAt;
+    const { nodeTimeout, replyTimeout } = this.#settings;
+    const { uptime, runId } = await this.#onThisConnection(
+      this.#scripts.introduce(name, this.redis.status === "ready" ? nodeTimeout : replyTimeout),
+    );
+    const now = performance.now();
+    const twin = this.#processes.get(runId);
+    if (twin && twin !== this) throw this.#error(`it is the same server as node ${twin.number}`);
+    if (this.#last?.runId === runId) {
+      // What its clock has done meanwhile changes nothing.
+      this.#process = this.#last;
+      return;
+    }
+    if (this.#last) this.#processes.delete(this.#last.runId);
+    this.#processes.set(runId, this);
+    // The uptime follows the server's wall clock, which may have been stepped forward. But the process before it was still
+    // there when it answered for the last time.
+    const since = now - uptime * 1_000 + UPTIME_GRAIN;
+    this.#process = { runId, upSince: this.#last ? Math.max(since, heardAt) : since };
+    this.#last = this.#process;
+  }
+
+  /** Why it does not vote although it answers; null: it votes, or has not said yet which process it is. */
+  get youth(): Error | null {
+    const { restartDelay } = this.#settings;
+    if (!this.#process || restartDelay === 0) return null;
+    const age = performance.now() - this.#process.upSince;
+    if (age >= restartDelay) return null;
+    const [past, ahead] = [Math.max(0, age), restartDelay - age].map((ms) => Math.ceil(ms / 1_000));
+    return new Error(`node ${this.number} restarted ${past} s ago and votes again in ${ahead} s`);
+  }
+
+  // ---- what is heard
+
+  get #silence(): number {
+    return this.#askedSince === null ? 0 : performance.now() - this.#askedSince;
+  }
+
+  get #isSilent(): boolean {
+    return this.#silence > this.#settings.nodeTimeout;
+  }
+
+  /** The node's errors say which node. Any answer of its server, a refusal too, ends a silence. */
+  #heard<T>(answer: Promise<T>): Promise<T> {
+    this.#askedSince ??= performance.now();
+    return answer.then(
+      (value) => {
+        this.#answered();
+        return value;
+      },
+      (error: unknown) => {
+        if (error instanceof Error && error.name === "ReplyError") this.#answered();
+        throw this.#error(error instanceof Error ? error.message : String(error), error);
+      },
+    );
+  }
+
+  #answered(): void {
+    this.#heardAt = performance.now();
+    this.#askedSince = null;
+  }
+
+  /** Rejects as soon as the present connection is lost: what comes after that may be another process's word. */
+  #onThisConnection<T>(answer: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#bound.add(reject);
+      this.#heard(answer)
+        .then(resolve, reject)
+        .finally(() => this.#bound.delete(reject));
+    });
+  }
+
+  readonly #closed = (): void => {
+    this.#process = null;
+    this.#askedSince = null;
+    for (const reject of this.#bound) reject(this.#error("its connection was lost"));
+    this.#bound.clear();
+  };
+
+  #error(what: string, cause?: unknown): Error {
+    return new Error(`node ${this.number}: ${what}`, cause === undefined ? undefined : { cause });
+  }
+}

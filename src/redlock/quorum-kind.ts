@@ -1,0 +1,221 @@
+import type { Hold } from "../lease/hold.ts";
+import { Validity } from "../lease/validity.ts";
+import type { QuorumSettings } from "../options.ts";
+import type { AttemptAnswer, ReleaseAnswer, RenewAnswer } from "../scripts/answers.ts";
+import type { Holding, Vote } from "../scripts/quorum.ts";
+import type { Ask, LockKind } from "../waiting/kind.ts";
+import { firstFree, majorityHolder, splitDelay } from "./holders.ts";
+import type { QuorumNode } from "./node.ts";
+import type { Quorum } from "./quorum.ts";
+import { TokenClock } from "./token-clock.ts";
+import { Traces } from "./traces.ts";
+
+/** Takes a hold back behind, again and again until every node has answered. `lease`: ms that it may live. */
+type Withdraw = (hold: Hold, lease: number) => void;
+
+type Granted = Extract<Vote, { is: "owner" }>;
+
+/**
+ * Redlock: a lock is held by whom a majority of independent masters has written down.
+ * https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/
+ *
+ * **Tokens grow.** Before a caller gets a lease with token T, a majority of nodes has stored T with its passes, each of
+ * them while the hold owned its key: either in the vote itself, when all votes brought the same token, or by `agree`. A
+ * later lease has a majority too, so one node Z is in both. The keys of two holds are at Z one after the other. The later
+ * one's was not first: it would have ended before the earlier vote at Z, while its own lease had not begun yet. So Z
+ * voted for it after it had stored T, and answered more than T and its passes; and its token is the largest of its votes.
+ * Where Z forgot everything in between it was young, and did not vote; later the clocks of the clients decide.
+ */
+export class QuorumKind implements LockKind {
+  readonly label = "quorumLock";
+  readonly protocol = "quorum";
+  readonly queues = false;
+  readonly solitary = false;
+  readonly localPasses: number;
+  readonly longestLease: number;
+  readonly pause = null;
+  readonly yield = null;
+  readonly isConfirmed = false;
+  readonly recount = null;
+  /** One lock a call: where a node is missing, each lock has a fate of its own. */
+  readonly batch = 1;
+  readonly #quorum: Quorum;
+  readonly #retryDelay: number;
+  readonly #withdraw: Withdraw;
+  readonly #clock = new TokenClock();
+  readonly #traces = new WeakMap<object, Traces>();
+
+  constructor(
+    quorum: Quorum,
+    settings: QuorumSettings,
+    withdraw: (kind: LockKind, hold: Hold, lease: number) => void,
+  ) {
+    this.localPasses = settings.localPasses;
+    this.longestLease = settings.longestLease;
+    this.#quorum = quorum;
+    this.#retryDelay = settings.retryDelay;
+    this.#withdraw = (hold, lease) => withdraw(this, hold, lease);
+  }
+
+  channel(name: string): string {
+    return this.#quorum.keys.quorumChannel(name);
+  }
+
+  async attempt(hold: Hold, { lease }: Ask): Promise<AttemptAnswer> {
+    const wish = { lease, passes: this.localPasses, token: this.#clock.propose(this.localPasses) };
+    const traces = new Traces();
+    this.#traces.set(hold, traces);
+    const votes = this.#quorum.ask(hold.name, (node) => {
+      const { youth } = node;
+      if (youth) return Promise.reject(youth);
+      return traces.voting(node, node.vote(hold.name, hold.id, wish), ({ is }) => is === "held");
+    });
+    const verdict = await this.#quorum.count(votes, (tally) => this.#verdict(tally.answers, tally.pending));
+    if (verdict.is === "held") {
+      // Minority votes go back at once, and those that come late. The waiting engine knows nothing of them.
+      traces.wakes = false;
+      if (!traces.isEmpty) this.#withdraw(hold, lease);
+      return { is: "held", at: 0, ttl: verdict.ttl, position: null };
+    }
+    const token = await this.#agree(hold, verdict.granted, traces);
+    const validity = new Validity(hold.sent);
+    validity.renewed(hold.sent, lease);
+    if (validity.left() <= 0) throw new Error("the votes took longer than the lease");
+    // `at` is the same always: no node's time is compared with another's, and the deadline counts from the sending.
+    return { is: "owner", at: 0, token, ttl: lease, already: false };
+  }
+
+  /** As soon as it is certain. Undefined: not yet. */
+  #verdict(
+    votes: readonly Vote[],
+    pending: number,
+  ): { is: "owner"; granted: Granted[] } | { is: "held"; ttl: number } | undefined {
+    const granted = votes.filter((vote) => vote.is === "owner");
+    if (this.#quorum.isMajority(granted.length)) return { is: "owner", granted };
+    const held = votes.filter((vote) => vote.is === "held");
+    // "Held" is only said when a majority was heard; with fewer the lock is not busy but unavailable.
+    const isHeard = this.#quorum.isMajority(granted.length + held.length);
+    if (!isHeard || this.#quorum.isMajority(granted.length + pending)) return undefined;
+    if (majorityHolder(held, this.#quorum.majority) === null)
+      return { is: "held", ttl: splitDelay(this.#retryDelay) };
+    return { is: "held", ttl: firstFree(held, granted.length + pending, this.#quorum.majority) };
+  }
+
+  /** The token of a majority that has voted: see above. */
+  async #agree(hold: Hold, granted: readonly Granted[], traces: Traces): Promise<number> {
+    const tokens = granted.map(({ token }) => token);
+    const token = Math.max(...tokens);
+    this.#clock.saw(token, this.localPasses);
+    if (!Number.isSafeInteger(token + this.localPasses)) throw new Error(`the token ${token} is too large`);
+    if (tokens.every((one) => one === token)) return token;
+    const answers = this.#quorum.ask(hold.name, (node) =>
+      traces.follow(
+        node,
+        node.agree(hold.name, hold.id, token, this.localPasses),
+        (word) => word !== "agreed",
+      ),
+    );
+    await this.#quorum.count(answers, ({ answers, pending }) => {
+      const agreed = answers.filter((word) => word === "agreed").length;
+      if (this.#quorum.isMajority(agreed)) return true;
+      if (this.#quorum.isMinority(agreed + pending))
+        throw new Error("the nodes that voted lost the lock before its token was agreed on");
+      return undefined;
+    });
+    return token;
+  }
+
+  withdraw(hold: { readonly id: string; readonly name: string }): Promise<unknown> {
+    const traces = this.#traces.get(hold);
+    if (!traces) return Promise.resolve();
+    return traces.erase((node) => this.#erase(node, hold, traces.wakes));
+  }
+
+  /** One node's part of a withdrawal; what cannot be sent now is tried again. */
+  #erase(node: QuorumNode, { name, id }: { id: string; name: string }, wakes: boolean): Promise<unknown> {
+    const absence = node.absence(name, false);
+    return absence ? Promise.reject(absence) : node.release(name, id, wakes, 0);
+  }
+
+  async release(hold: Hold): Promise<ReleaseAnswer> {
+    const traces = this.#traces.get(hold) ?? new Traces();
+    const last = hold.token + this.localPasses;
+    const answers = this.#quorum.ask(hold.name, (node) =>
+      traces.follow(node, node.release(hold.name, hold.id, true, last), () => true),
+    );
+    const answer = await this.#quorum.count<ReleaseAnswer, ReleaseAnswer>(answers, ({ answers }) => {
+      const released = answers.filter(({ is }) => is === "released").length;
+      if (this.#quorum.isMajority(released)) return { is: "released", clock: last };
+      if (this.#quorum.isMajority(this.#quorum.nodes.length - answers.length + released)) return undefined;
+      return { is: answers.some(({ is }) => is === "taken") ? "taken" : "gone", clock: 0 };
+    });
+    // The others have not answered yet, or cannot: it is taken back there when they do.
+    if (!traces.isEmpty) this.#withdraw(hold, hold.ttl);
+    return answer;
+  }
+
+  renew(
+    holds: readonly { name: string; id: string; ttl: number }[],
+    timeout: number,
+  ): Promise<RenewAnswer[]> {
+    return Promise.all(holds.map((hold) => this.claim(hold, hold.ttl, timeout)));
+  }
+
+  /** A node that lost the key is not asked to take it again: the majority only ever shrinks. */
+  claim(hold: { name: string; id: string }, ttl: number, timeout: number): Promise<RenewAnswer> {
+    const { name, id } = hold;
+    const answers = this.#quorum.ask(name, (node) => node.renew(name, id, ttl, timeout));
+    return this.#quorum.count<RenewAnswer, RenewAnswer>(answers, ({ answers }) => {
+      const ttls = answers.filter(({ is }) => is === "renewed").map((answer) => answer.ttl);
+      if (this.#quorum.isMajority(ttls.length)) return { is: "renewed", ttl: Math.min(...ttls) };
+      // Gone is only said when so many nodes have said so; who does not answer may still have it.
+      if (this.#quorum.isMajority(this.#quorum.nodes.length - answers.length + ttls.length)) return undefined;
+      return { is: answers.some(({ is }) => is === "taken") ? "taken" : "gone", ttl: 0 };
+    });
+  }
+
+  async inspect(name: string) {
+    const found = await this.#find(name);
+    return {
+      holder: found?.holder ?? null,
+      token: found?.token ?? 0,
+      remaining: found?.ttl ?? null,
+      waiters: [],
+    };
+  }
+
+  /** Only of him who holds it: taking votes from those who are just asking could give one node to two of them. */
+  async forceRelease(name: string): Promise<boolean> {
+    const found = await this.#find(name);
+    if (!found) return false;
+    const answers = this.#quorum.ask(name, (node) =>
+      node.release(name, found.holder, true, found.token + this.localPasses),
+    );
+    return this.#quorum.count(answers, ({ answers, pending }) => {
+      const released = answers.filter(({ is }) => is === "released").length;
+      if (this.#quorum.isMajority(released)) return true;
+      return this.#quorum.isMinority(released + pending) && this.#quorum.isMajority(answers.length)
+        ? false
+        : undefined;
+    });
+  }
+
+  /** Whom a majority has written down, and for how long a majority will; null: nobody. */
+  #find(name: string): Promise<{ holder: string; token: number; ttl: number } | null> {
+    const { majority } = this.#quorum;
+    const answers = this.#quorum.ask<Holding>(name, (node) => node.inspect(name));
+    return this.#quorum.count(answers, ({ answers, pending }) => {
+      const held = answers.flatMap(({ holder, token, ttl }) =>
+        holder === null ? [] : [{ holder, token, ttl }],
+      );
+      const holder = majorityHolder(held, majority);
+      if (holder !== null) {
+        const his = held.filter((one) => one.holder === holder);
+        const ttls = his.map(({ ttl }) => ttl).sort((a, b) => b - a);
+        return { holder, token: Math.max(...his.map(({ token }) => token)), ttl: ttls[majority - 1] ?? 0 };
+      }
+      if (!this.#quorum.isMajority(answers.length)) return undefined;
+      return majorityHolder(held, majority - pending) === null ? null : undefined;
+    });
+  }
+}

@@ -1,0 +1,139 @@
+import { WAKE_SPREAD } from "../defaults.ts";
+import { Subscriber } from "../waiting/subscriber.ts";
+import type { Audience, Subscriptions } from "../waiting/subscriptions.ts";
+import type { QuorumNode } from "./node.ts";
+import type { Quorum } from "./quorum.ts";
+
+/** One release, as it is heard from one node after the other. */
+interface Word {
+  readonly from: Set<QuorumNode>;
+  isTold: boolean;
+}
+
+/**
+ * The release channels of a quorum: a subscriber connection to each node.
+ *
+ * A release that frees a majority runs, and is published, at a majority of nodes. So whoever hears all nodes but a
+ * minority hears every release at one node at least: then it is ready, and a node that hangs holds nobody up.
+ *
+ * A release comes once from each node. A try after the first word would often find the lock held at the others, so a
+ * waiter is woken when a majority may be free: the nodes that have told, and those that it does not hear. A node may hang
+ * in between; so a first word counts after a while however few have followed.
+ */
+export class QuorumSubscriptions implements Subscriptions {
+  readonly #quorum: Quorum;
+  readonly #subscribers: Map<QuorumNode, Subscriber>;
+  readonly #timers = new Set<NodeJS.Timeout>();
+
+  onGap: () => void = () => {};
+
+  constructor(quorum: Quorum, { isWanted }: Audience) {
+    this.#quorum = quorum;
+    this.#subscribers = new Map(
+      quorum.nodes.map((node) => {
+        const { redis, commands } = node;
+        const subscriber = new Subscriber(
+          { redis, isSharded: false, isOwn: () => false, isWanted },
+          commands,
+        );
+        subscriber.onGap = () => this.onGap();
+        return [node, subscriber];
+      }),
+    );
+  }
+
+  isReady(channel: string): boolean {
+    return this.#heard(channel) >= this.#enough;
+  }
+
+  isCounted(): boolean {
+    return false;
+  }
+
+  listen(channel: string, listener: (message: string) => void): () => void {
+    const words = new Map<string, Word>();
+    const stops = [...this.#subscribers].map(([node, subscriber]) =>
+      subscriber.listen(channelAt(node, channel), (hold) => this.#told(channel, words, hold, node, listener)),
+    );
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }
+
+  ready(channel: string): Promise<void> {
+    if (this.isReady(channel)) return Promise.resolve();
+    const all = [...this.#subscribers].map(([node, one]) => one.ready(channelAt(node, channel)));
+    return new Promise((resolve, reject) => {
+      const errors: unknown[] = [];
+      for (const one of all)
+        one.then(
+          () => {
+            if (this.isReady(channel)) resolve();
+          },
+          (error: unknown) => {
+            errors.push(error);
+            if (all.length - errors.length < this.#enough) reject(error);
+          },
+        );
+    });
+  }
+
+  /** Kinds without grants miss no message that anybody could tell of. */
+  async selfTest(): Promise<void> {}
+
+  async recount(): Promise<void> {}
+
+  close(): void {
+    for (const timer of this.#timers) clearTimeout(timer);
+    for (const subscriber of this.#subscribers.values()) subscriber.close();
+  }
+
+  /** So many nodes that every majority has one of them. */
+  get #enough(): number {
+    return this.#quorum.nodes.length - this.#quorum.majority + 1;
+  }
+
+  #heard(channel: string): number {
+    let count = 0;
+    for (const [node, subscriber] of this.#subscribers)
+      if (subscriber.isReady(channelAt(node, channel))) count++;
+    return count;
+  }
+
+  #told(
+    channel: string,
+    words: Map<string, Word>,
+    hold: string,
+    node: QuorumNode,
+    listener: (message: string) => void,
+  ): void {
+    let word = words.get(hold);
+    if (!word) {
+      word = { from: new Set(), isTold: false };
+      words.set(hold, word);
+      this.#after(WAKE_SPREAD, () => {
+        words.delete(hold);
+        tell();
+      });
+    }
+    const known = word;
+    const tell = (): void => {
+      if (!known.isTold) listener(hold);
+      known.isTold = true;
+    };
+    known.from.add(node);
+    const silent = this.#quorum.nodes.length - this.#heard(channel);
+    if (this.#quorum.isMajority(known.from.size + silent)) tell();
+  }
+
+  #after(ms: number, act: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      act();
+    }, ms).unref();
+    this.#timers.add(timer);
+  }
+}
+
+/** Channels are data: the prefix of each connection is put before them here. */
+const channelAt = ({ commands }: QuorumNode, channel: string): string => commands.keys.prefix + channel;

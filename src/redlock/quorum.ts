@@ -1,0 +1,112 @@
+import { Keys } from "../keys.ts";
+import type { RedisLike } from "../redis-like.ts";
+import type { Transport } from "../scripts/transport.ts";
+import { QuorumNode } from "./node.ts";
+
+/** What has been answered so far by so many nodes. */
+export interface Tally<A> {
+  readonly answers: readonly A[];
+  readonly pending: number;
+}
+
+/** The masters of a quorum, and as one thing what carries a client's commands. */
+export class Quorum implements Transport {
+  readonly nodes: readonly QuorumNode[];
+  readonly majority: number;
+  readonly replyTimeout: number;
+  /** Of no node: each has a prefix of its own. */
+  readonly keys = new Keys("", false);
+  onReconnect: () => void = () => {};
+  onEnd: () => void = () => {};
+
+  constructor(connections: readonly RedisLike[], settings: ConstructorParameters<typeof QuorumNode>[2]) {
+    const processes = new Map<string, QuorumNode>();
+    this.nodes = connections.map((redis, i) => new QuorumNode(i + 1, redis, settings, processes));
+    this.majority = majorityOf(connections.length);
+    this.replyTimeout = settings.replyTimeout;
+    for (const node of this.nodes) {
+      node.onReconnect = () => this.onReconnect();
+      node.commands.onEnd = () => {
+        if (this.ended) this.onEnd();
+      };
+    }
+  }
+
+  get epoch(): number {
+    return this.nodes.reduce((sum, { commands }) => sum + commands.epoch, 0);
+  }
+
+  get isAway(): boolean {
+    return this.#isTooMany(({ commands }) => commands.isAway || commands.ended);
+  }
+
+  get ended(): boolean {
+    return this.#isTooMany(({ commands }) => commands.ended);
+  }
+
+  detach(): void {
+    for (const node of this.nodes) node.detach();
+  }
+
+  /** Asks every node that can answer; the others are errors at once. */
+  ask<A>(name: string, send: (node: QuorumNode) => Promise<A>): Promise<A>[] {
+    const isNeeded = this.nodes.filter((node) => node.isLive).length < this.majority;
+    return this.nodes.map((node) => {
+      const absence = node.absence(name, isNeeded);
+      return absence ? Promise.reject(absence) : send(node);
+    });
+  }
+
+  /**
+   * Resolves with the first decision: when it is made, nobody waits for those who have not answered. Rejects when there
+   * can be none.
+   */
+  count<A, D>(asked: readonly Promise<A>[], decide: (tally: Tally<A>) => D | undefined): Promise<D> {
+    return new Promise((resolve, reject) => {
+      const answers: A[] = [];
+      const errors: Error[] = [];
+      const look = (): void => {
+        const pending = asked.length - answers.length - errors.length;
+        try {
+          const decision = decide({ answers, pending });
+          if (decision !== undefined) resolve(decision);
+          else if (pending === 0 || this.isMinority(answers.length + pending))
+            reject(this.#noMajority(errors));
+        } catch (error) {
+          reject(error);
+        }
+      };
+      const failed = (error: unknown): void => {
+        errors.push(error as Error);
+        look();
+      };
+      for (const one of asked)
+        one.then((answer) => {
+          answers.push(answer);
+          look();
+        }, failed);
+    });
+  }
+
+  isMajority(count: number): boolean {
+    return count >= this.majority;
+  }
+
+  /** So many nodes are too few to decide anything. */
+  isMinority(count: number): boolean {
+    return count < this.majority;
+  }
+
+  /** The nodes that this is true of are so many that the others are no majority. */
+  #isTooMany(isTrue: (node: QuorumNode) => boolean): boolean {
+    return this.isMinority(this.nodes.filter((node) => !isTrue(node)).length);
+  }
+
+  #noMajority(errors: readonly Error[]): Error {
+    const reasons = errors.map(({ message }) => message).join("; ");
+    const what = `${this.nodes.length - errors.length} of ${this.nodes.length} nodes answered, which decides nothing`;
+    return new AggregateError(errors, reasons === "" ? what : `${what} (${reasons})`);
+  }
+}
+
+export const majorityOf = (nodes: number): number => Math.floor(nodes / 2) + 1;

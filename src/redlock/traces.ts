@@ -1,0 +1,68 @@
+import type { QuorumNode } from "./node.ts";
+
+/** What was sent to a node about a hold. */
+interface Trace {
+  /** Settles when all of it is answered, or was given up. */
+  readonly last: Promise<unknown>;
+  /** Its vote is not there yet. */
+  isVoting: boolean;
+}
+
+/** Where a hold may be: the nodes that were told of it and have not said that it is not there. R3 for each node by itself. */
+export class Traces {
+  readonly #nodes = new Map<QuorumNode, Trace>();
+  /** Does its end wake waiters? A minority's votes were never a lock: waiters that they refuse come back by themselves. */
+  wakes = true;
+
+  get isEmpty(): boolean {
+    return this.#nodes.size === 0;
+  }
+
+  /** The node is asked for its vote. `isNo`: does this answer say that the hold is not there? */
+  voting<A>(node: QuorumNode, vote: Promise<A>, isNo: (answer: A) => boolean): Promise<A> {
+    const trace = { last: vote, isVoting: true };
+    this.#nodes.set(node, trace);
+    return vote
+      .then((answer) => {
+        if (isNo(answer)) this.#nodes.delete(node);
+        return answer;
+      })
+      .finally(() => {
+        trace.isVoting = false;
+      });
+  }
+
+  /**
+   * A further command about the hold goes to the node. `isGone`: does this answer say that the hold is not there?
+   *
+   * RACE: a majority has granted the lock and it is released, before the last node's vote is there. Then this command can
+   * overtake the acquire, which waits for the node's introduction, or is sent once more because the script was not known.
+   * So it takes back only what was voted on before it was sent; `erase` sends another one behind the vote.
+   */
+  follow<A>(node: QuorumNode, command: Promise<A>, isGone: (answer: A) => boolean): Promise<A> {
+    const before = this.#nodes.get(node);
+    const overtakes = before?.isVoting ?? false;
+    this.#nodes.set(node, {
+      last: before ? Promise.allSettled([before.last, command]) : command,
+      isVoting: overtakes,
+    });
+    return command.then((answer) => {
+      if (!overtakes && isGone(answer)) this.#nodes.delete(node);
+      return answer;
+    });
+  }
+
+  /** Has every node take the hold back that may have it. Rejects when one has not answered. */
+  async erase(release: (node: QuorumNode) => Promise<unknown>): Promise<void> {
+    const tries = [...this.#nodes].map(async ([node, { last }]) => {
+      // A vote that comes late may be a no; a release may be answered yet.
+      await last.catch(() => {});
+      if (!this.#nodes.has(node)) return;
+      // All of it is answered, or was given up and lies on the connection before this one: a late yes is taken back.
+      this.#nodes.delete(node);
+      await this.follow(node, release(node), () => true);
+    });
+    const failure = (await Promise.allSettled(tries)).find(({ status }) => status === "rejected");
+    if (failure?.status === "rejected") throw failure.reason;
+  }
+}

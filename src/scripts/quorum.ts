@@ -1,0 +1,115 @@
+import {
+  decodeRelease,
+  decodeRenewal,
+  fields,
+  oneOf,
+  type ReleaseAnswer,
+  type RenewAnswer,
+  ttl,
+} from "./answers.ts";
+import type { Commands } from "./commands.ts";
+import { quorumLua as lua } from "./lua.generated.ts";
+
+/** What one node says to an attempt. `at` is its own time in µs, which nobody compares with another node's. */
+export type Vote =
+  | { readonly is: "owner"; readonly at: number; readonly token: number; readonly ttl: number }
+  | { readonly is: "held"; readonly at: number; readonly ttl: number; readonly holder: string }
+  | { readonly is: "stale"; readonly at: number };
+
+/** Who holds a lock at one node. `holder` is null when nobody does. */
+export interface Holding {
+  readonly holder: string | null;
+  readonly token: number;
+  readonly ttl: number;
+}
+
+/** Which process answers on a connection, and for how many whole seconds it has been up. */
+export interface Introduction {
+  readonly uptime: number;
+  readonly runId: string;
+}
+
+/** The scripts of the quorum lock at one node as typed calls. `timeout` in ms. */
+export class QuorumScripts {
+  readonly #commands: Commands;
+
+  constructor(commands: Commands) {
+    this.#commands = commands;
+  }
+
+  /** `token`: the one proposed; `passes`: how many after it are reserved. */
+  acquire(
+    name: string,
+    hold: string,
+    { lease, token, passes }: { lease: number; token: number; passes: number },
+    timeout: number,
+  ): Promise<Vote> {
+    const { lock, clock } = this.#keys(name);
+    const request = `${lease} ${token} ${passes} ${this.#commands.notAfter(clock)}`;
+    const decode = this.#commands.timed(clock, decodeVote);
+    return this.#commands.run(lua.acquire, [lock, clock], [hold, request], decode, timeout);
+  }
+
+  /** Stores the token that the majority's votes lead to. */
+  agree(
+    name: string,
+    hold: string,
+    token: number,
+    passes: number,
+    timeout: number,
+  ): Promise<"agreed" | "gone" | "taken"> {
+    const { lock, clock } = this.#keys(name);
+    return this.#commands.run(
+      lua.agree,
+      [lock, clock],
+      [hold, token, token + passes],
+      decodeAgreement,
+      timeout,
+    );
+  }
+
+  renew(name: string, hold: string, ttl: number, timeout: number): Promise<RenewAnswer> {
+    return this.#commands.run(lua.renew, [this.#keys(name).lock], [hold, ttl], decodeRenewal, timeout);
+  }
+
+  /** `wakes`: tells waiters. `last`: the last token of the hold, with its passes; 0: it has none. */
+  release(name: string, hold: string, wakes: boolean, last: number): Promise<ReleaseAnswer> {
+    const { lock, clock } = this.#keys(name);
+    const channel = wakes ? this.#commands.keys.quorumChannel(name) : "";
+    return this.#commands.run(lua.release, [lock, clock], [hold, channel, last], decodeRelease);
+  }
+
+  inspect(name: string): Promise<Holding> {
+    return this.#commands.run(lua.inspect, [this.#keys(name).lock], [], decodeHolding);
+  }
+
+  introduce(name: string, timeout: number): Promise<Introduction> {
+    const { lock, clock } = this.#keys(name);
+    const channel = this.#commands.keys.quorumChannel(name);
+    return this.#commands.run(lua.introduce, [lock, clock], [channel], decodeIntroduction, timeout);
+  }
+
+  #keys(name: string) {
+    return this.#commands.keys.ofQuorum(name);
+  }
+}
+
+function decodeVote(reply: unknown): Vote {
+  const [word, at, first, second] = fields(reply);
+  const is = oneOf(word, "owner", "held", "stale");
+  if (is === "owner") return { is, at: Number(at), token: Number(first), ttl: ttl(second) };
+  if (is === "held") return { is, at: Number(at), ttl: ttl(first), holder: String(second) };
+  return { is, at: Number(at) };
+}
+
+const decodeAgreement = (reply: unknown) => oneOf(fields(reply)[0], "agreed", "gone", "taken");
+
+function decodeHolding(reply: unknown): Holding {
+  const [holder, token, left] = fields(reply);
+  return { holder: holder === "" ? null : String(holder), token: Number(token), ttl: ttl(left) };
+}
+
+function decodeIntroduction(reply: unknown): Introduction {
+  const [uptime, runId] = fields(reply);
+  return { uptime: Number(uptime), runId: String(runId) };
+}

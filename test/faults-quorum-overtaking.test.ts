@@ -1,0 +1,46 @@
+import { expect, it } from "vitest";
+import { quorumLua } from "../src/scripts/lua.generated.ts";
+import { QuorumStage, runsQuorum } from "./support/quorum-stage.ts";
+import { until } from "./support/until.ts";
+
+// A majority grants the lock, and its caller gives it back, before the last node's vote was even sent there.
+
+const stage = new QuorumStage(3);
+const free = () =>
+  until(async () => (await stage.holders()).every((holder) => holder === null), { timeout: 3_000 });
+
+it("an unlock that overtakes the acquire at a node that does not know the script leaves nothing there", async () => {
+  const near = await stage.join({}, "proxies");
+  await near.locks.lock(stage.name).withLock(() => {});
+  await stage.admin(3).script("FLUSH");
+  await stage.admin(3).script("LOAD", quorumLua.release.lua); // known, unlike `acquire`: it is not sent twice
+  stage.proxy(3).delay(50);
+  stage.proxy(3).record();
+  await near.locks.lock(stage.name).withLock(() => {});
+  const ran = (name: string) => stage.proxy(3).commands.some(({ command }) => command[0] === name);
+  await until(() => ran("eval"));
+  const releases = () =>
+    stage.proxy(3).commands.filter(({ command }) => runsQuorum("release")(command)).length;
+  expect(releases()).toBe(1); // before the vote
+  await until(() => releases() === 2); // and behind it
+  await free();
+});
+
+it("an unlock that overtakes the introduction of a node leaves nothing there", async () => {
+  const near = await stage.join({}, "proxies");
+  stage.proxy(3).delay(50);
+  stage.proxy(3).record();
+  await near.locks.lock(stage.name).withLock(() => {});
+  const ran = (script: Parameters<typeof runsQuorum>[0]) => () =>
+    stage.proxy(3).commands.some(({ command }) => runsQuorum(script)(command));
+  await until(ran("acquire"));
+  await free();
+});
+
+it("close() waits for what is still to be taken back there", async () => {
+  const near = await stage.join({}, "proxies");
+  stage.proxy(3).delay(50);
+  await near.locks.lock(stage.name).withLock(() => {});
+  await near.locks.close();
+  expect(await stage.holders()).toEqual([null, null, null]);
+});

@@ -1,0 +1,8 @@
+import { describeLock } from "./contract/describe-lock.ts";
+import { Masters } from "./support/topologies/masters.ts";
+
+describeLock(
+  "lock",
+  { tokens: true, queues: false, isQuorum: true },
+  { name: "three masters", launch: () => Masters.launch() },
+);

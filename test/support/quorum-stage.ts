@@ -1,0 +1,135 @@
+import type { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
+import { createLockClient, type QuorumClient, type QuorumClientOptions } from "../../src/index.ts";
+import { Keys } from "../../src/keys.ts";
+import { quorumLua } from "../../src/scripts/lua.generated.ts";
+import type { LocalServer } from "../../tools/redis.ts";
+import { freshName } from "./fixture.ts";
+import { trackUnhandled, type UnhandledTracker } from "./leaks.ts";
+import type { Match } from "./matches.ts";
+import { TcpProxy } from "./tcp-proxy.ts";
+import { openConnection } from "./topologies/connection.ts";
+import { launchAll } from "./topologies/launch-all.ts";
+
+/** A client of a quorum, and its connections in the order of the nodes. */
+export interface QuorumParty {
+  readonly nodes: Redis[];
+  readonly locks: QuorumClient;
+}
+
+const KEYS = new Keys("", false);
+
+/**
+ * What faults of a quorum need: servers for one test file, and for each test a proxy before each of them and a lock's
+ * name. Registers its hooks when it is made. After a test all servers run; no test may leave an unhandled rejection, a
+ * process warning, or its lock behind.
+ *
+ * @example
+ * const stage = new QuorumStage(3);
+ * it("loses a node", async () => {
+ *   const near = await stage.join({}, "proxies");
+ *   stage.proxies[2]?.freeze();
+ *   await near.locks.lock(stage.name).lock();
+ * });
+ */
+export class QuorumStage {
+  readonly proxies: TcpProxy[] = [];
+  name = "";
+  readonly #count: number;
+  readonly #launch: (count: number) => Promise<LocalServer[]>;
+  #servers: LocalServer[] = [];
+  #admins: Redis[] = [];
+  readonly #parties: QuorumParty[] = [];
+  #quiet: UnhandledTracker | undefined;
+
+  constructor(count: number, launch = (count: number) => launchAll(count, {})) {
+    this.#count = count;
+    this.#launch = launch;
+    beforeAll(async () => {
+      this.#servers = await this.#launch(this.#count);
+      this.#admins = this.#servers.map(({ port }) => open(port));
+    });
+    beforeEach(async () => {
+      this.#quiet = trackUnhandled();
+      this.name = freshName("quorum");
+      this.proxies.splice(0, 10, ...(await Promise.all(this.#servers.map((one) => TcpProxy.start(one)))));
+      for (const admin of this.#admins)
+        for (const { lua } of Object.values(quorumLua)) await admin.script("LOAD", lua);
+    });
+    afterEach(async () => {
+      for (const server of this.#servers) {
+        if (server.state === "suspended") server.resume();
+        if (server.state === "ended") await server.restart();
+      }
+      for (const proxy of this.proxies) {
+        proxy.thaw();
+        proxy.refuse(false);
+      }
+      for (const { locks, nodes } of this.#parties.splice(0)) {
+        await locks.close({ grace: 1_000 });
+        for (const node of nodes) node.disconnect();
+      }
+      await Promise.all(this.proxies.map((proxy) => proxy.stop()));
+      await this.#quiet?.assertNone().finally(this.#quiet.stop);
+    });
+    afterAll(async () => {
+      for (const admin of this.#admins) admin.disconnect();
+      await Promise.all(this.#servers.map((server) => server.stop()));
+    });
+  }
+
+  /** By the number of the node, counted from 1. */
+  server(node: number): LocalServer {
+    return present(this.#servers[node - 1]);
+  }
+
+  proxy(node: number): TcpProxy {
+    return present(this.proxies[node - 1]);
+  }
+
+  /** A straight connection to this node. */
+  admin(node: number): Redis {
+    return present(this.#admins[node - 1]);
+  }
+
+  /** A further client, closed after the test. Fresh servers are young: they vote at once, unless told otherwise. */
+  async join(
+    client: QuorumClientOptions = {},
+    way: "straight" | "proxies" = "straight",
+    ready = true,
+  ): Promise<QuorumParty> {
+    const ports = (way === "proxies" ? this.proxies : this.#servers).map(({ port }) => port);
+    const nodes = ports.map(open);
+    const locks = createLockClient(nodes, { restartDelay: 0, ...client });
+    locks.on("error", () => {}); // that renewals fail is what tests are about
+    this.#parties.push({ nodes, locks });
+    if (ready) await Promise.all(nodes.map((node) => node.ping()));
+    return { nodes, locks };
+  }
+
+  /** Who holds the lock of the present test at each node that runs; null: nobody there. */
+  async holders(name = this.name): Promise<(string | null)[]> {
+    const living = this.#admins.filter((_, i) => this.#servers[i]?.state === "running");
+    const values = await Promise.all(living.map((admin) => admin.get(this.key(name))));
+    return values.map((value) => value?.split(" ")[0] ?? null);
+  }
+
+  key(name = this.name): string {
+    return KEYS.ofQuorum(name).lock;
+  }
+
+  /** The key of the nodes' clocks. */
+  readonly clock = KEYS.ofQuorum("").clock;
+}
+
+/** Matches a run of this script. Servers of a stage know all scripts: none is sent whole. */
+export function runsQuorum(script: keyof typeof quorumLua): Match {
+  return ([name, sha]) => name === "evalsha" && sha === quorumLua[script].sha;
+}
+
+const open = (port: number): Redis => openConnection({ redis: { host: "127.0.0.1", port } }) as Redis;
+
+function present<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error("There is no such node, or the stage is not set yet");
+  return part;
+}
