@@ -96,6 +96,7 @@ export class Attempt<R extends RedisLike | ClusterLike> {
       if (session.isLost) return { is: "lost", cause: session.trouble };
       throw new TransactionError(this.#keys, "nothing", "was not executed", error);
     }
+    signal?.throwIfAborted(); // the body must not begin any more
     let result: T;
     try {
       result = await orAbort(signal, Promise.resolve().then(body));
