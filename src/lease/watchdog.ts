@@ -45,7 +45,10 @@ export class Watchdog {
     const left = tenure.left(since);
     // A grant by message has only the window: raised once it is clear that this is no short critical section.
     const first =
-      hold.ttl < terms.lease ? Math.min(CLAIM_AFTER, left / RENEWALS_PER_LEASE) : left - keep(terms.lease);
+      hold.ttl < terms.lease
+        ? Math.min(CLAIM_AFTER, left / RENEWALS_PER_LEASE)
+        : // Also where more is left than the lease: a renewal is how a loss is noticed.
+          Math.min(left, terms.lease) - keep(terms.lease);
     const watched = {
       tenure,
       renewer,
