@@ -95,8 +95,8 @@ export class LockClient extends BaseClient {
 
   /**
    * Redisson's `RFencedLock`, to share a lock and its fencing tokens with Java services. The token is Redisson's counter:
-   * it grows with every change of holder, on both sides, and starts again at 1 where Redis loses it. Java may raise it
-   * during a hold, by re-entering; Holdfast never does. The same key as `redissonLock(name)`: use one of them for a name.
+   * it grows with every change of holder, on both sides, and starts again at 1 where Redis loses it. Java raises it also
+   * when it enters again; here that keeps the token. The same key as `redissonLock(name)`: use one of them for a name.
    *
    * @throws RangeError as `redissonLock`; TypeError on a connection with a keyPrefix, behind which Java would not find
    *   the counter.

@@ -1,15 +1,19 @@
-import { createLockClient, type Lease } from "../../src/index.ts";
+import { createLockClient, type Lease, type LockClientOptions } from "../../src/index.ts";
 import { connect } from "./connect.ts";
 import type { Contender, Release } from "./contender.ts";
 
 export const openLock = openKind("lock");
 export const openFairLock = openKind("fairLock");
-export const openRedissonLock = openKind("redissonLock");
+/** Without passes, which need no Redis: it shows what a broadcast costs, beside the same waiting with a hand-off. */
+export const openRedissonLock = openKind("redissonLock", { localPasses: 0 });
 
-function openKind(kind: "lock" | "fairLock" | "redissonLock"): Contender["open"] {
+function openKind(
+  kind: "lock" | "fairLock" | "redissonLock",
+  options?: LockClientOptions,
+): Contender["open"] {
   return async (url) => {
     const redis = await connect(url);
-    const locks = createLockClient(redis);
+    const locks = createLockClient(redis, options);
     return {
       acquire: (name, { wait, lease }) =>
         locks[kind](name)
