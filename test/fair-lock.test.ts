@@ -1,3 +1,3 @@
 import { describeLock } from "./contract/describe-lock.ts";
 
-describeLock("fairLock", { tokens: true, queues: true });
+describeLock("fairLock");

@@ -1,8 +1,5 @@
 import { describeLock } from "./contract/describe-lock.ts";
+import { MASTERS } from "./contract/kinds.ts";
 import { Masters } from "./support/topologies/masters.ts";
 
-describeLock(
-  "lock",
-  { tokens: true, queues: false, isQuorum: true },
-  { name: "three masters", launch: () => Masters.launch() },
-);
+describeLock("quorumLock", { name: MASTERS, launch: () => Masters.launch() });

@@ -6,7 +6,7 @@ import { lossOf } from "./contract/observe.ts";
 import { freshName, Parties, type Party } from "./support/fixture.ts";
 import { until } from "./support/until.ts";
 
-describeLock("redissonFencedLock", { tokens: true, queues: false, counter: true });
+describeLock("redissonFencedLock");
 
 describe("redissonFencedLock beside Java", () => {
   const parties = new Parties();

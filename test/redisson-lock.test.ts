@@ -6,7 +6,7 @@ import { lossOf } from "./contract/observe.ts";
 import { freshName, Parties, type Party } from "./support/fixture.ts";
 import { until } from "./support/until.ts";
 
-describeLock("redissonLock", { tokens: false, queues: false });
+describeLock("redissonLock");
 
 describe("redissonLock beside Java", () => {
   const parties = new Parties();

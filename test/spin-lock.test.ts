@@ -1,3 +1,3 @@
 import { describeLock } from "./contract/describe-lock.ts";
 
-describeLock("spinLock", { tokens: false, queues: false, messages: false });
+describeLock("spinLock");

@@ -9,13 +9,14 @@ import { events } from "./events.ts";
 import { exclusion } from "./exclusion.ts";
 import { extension } from "./extension.ts";
 import { inspection } from "./inspection.ts";
+import { KINDS, type Kind } from "./kinds.ts";
 import { leases } from "./leases.ts";
 import { loss } from "./loss.ts";
 import { names } from "./names.ts";
 import { races } from "./races.ts";
 import { scopes } from "./scopes.ts";
 import { strays } from "./strays.ts";
-import { type Kind, Subject, type Traits } from "./subject.ts";
+import { Subject } from "./subject.ts";
 import { tokens } from "./tokens.ts";
 import { waiting } from "./waiting.ts";
 
@@ -41,21 +42,20 @@ const THEMES = [
  * The contract that every lock kind keeps, on a real Redis of whatever topology. A new kind is a test file with this
  * one line.
  *
- * @example describeLock("fairLock", { tokens: true, queues: true });
+ * @example describeLock("fairLock");
  */
 export function describeLock(
   kind: Kind,
-  traits: Traits,
   { name, launch }: Pick<TopologyKind, "name" | "launch"> = standalone,
 ): void {
   describe(`${kind} on ${name}`, () => {
-    const subject = new Subject(kind, traits, launch);
+    const subject = new Subject(kind, launch);
     beforeAll(subject.open);
     afterEach(subject.leavesNothing);
     afterAll(subject.close);
 
     for (const theme of THEMES) theme(subject);
     // What these do to one server's clock has a meaning of its own for several: test/quorum-tokens.test.ts.
-    if (traits.tokens && !traits.isQuorum) tokens(subject);
+    if (KINDS[kind].tokens && !KINDS[kind].isQuorum) tokens(subject);
   });
 }

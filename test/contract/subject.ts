@@ -5,28 +5,14 @@ import type { LockClientOptions } from "../../src/options.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import type { Topology } from "../support/topologies/topology.ts";
 import { until } from "../support/until.ts";
+import { KINDS, type Kind, type Method, type Traits } from "./kinds.ts";
 
 const KEYS = new Keys("", false);
 
-export type Kind = "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock";
-
-/** Where lock kinds differ by design. */
-export interface Traits {
-  /** Leases carry fencing tokens. */
-  readonly tokens: boolean;
-  /** Redis keeps a queue and hands the lock on; without one it tells everybody to try again. */
-  readonly queues: boolean;
-  /** Who waits hears messages, so that Redis sees him listen. Left out: true. */
-  readonly messages?: boolean;
-  /** The tokens are a plain counter in Redis: where the data is lost they start again. Left out: they follow its clock. */
-  readonly counter?: boolean;
-  /** Several masters hold it together. */
-  readonly isQuorum?: boolean;
-}
-
 /** The lock kind under test on one topology, with two clients that stand for two processes. */
 export class Subject implements Traits {
-  readonly kind: Kind;
+  /** The client's method that makes the lock. */
+  readonly kind: Method;
   readonly tokens: boolean;
   readonly queues: boolean;
   readonly messages: boolean;
@@ -42,9 +28,10 @@ export class Subject implements Traits {
   #second: Party | undefined;
 
   /** `launch`: starts what it runs on. */
-  constructor(kind: Kind, traits: Traits, launch: () => Promise<Topology>) {
+  constructor(kind: Kind, launch: () => Promise<Topology>) {
+    const traits = KINDS[kind];
     this.#launch = launch;
-    this.kind = kind;
+    this.kind = traits.method ?? (kind as Method);
     this.tokens = traits.tokens;
     this.queues = traits.queues;
     this.messages = traits.messages ?? true;

@@ -1,0 +1,55 @@
+/** Where lock kinds differ by design. */
+export interface Traits {
+  /** The client's method that makes one; the kind's name when left out. */
+  readonly method?: Method;
+  /** Leases carry fencing tokens. */
+  readonly tokens: boolean;
+  /** Redis keeps a queue and hands the lock on; without one it tells everybody to try again. */
+  readonly queues: boolean;
+  /** Who waits hears messages, so that Redis sees him listen. Left out: true. */
+  readonly messages?: boolean;
+  /** The tokens are a plain counter in Redis: where the data is lost they start again. Left out: they follow its clock. */
+  readonly counter?: boolean;
+  /** Several masters hold it together. */
+  readonly isQuorum?: boolean;
+}
+
+export type Method = "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock";
+export type Kind = Method | "quorumLock";
+
+/** Every lock kind that keeps the contract. */
+export const KINDS: Readonly<Record<Kind, Traits>> = {
+  lock: { tokens: true, queues: true },
+  fairLock: { tokens: true, queues: true },
+  redissonLock: { tokens: false, queues: false },
+  redissonFencedLock: { tokens: true, queues: false, counter: true },
+  spinLock: { tokens: false, queues: false, messages: false },
+  quorumLock: { method: "lock", tokens: true, queues: false, isQuorum: true },
+};
+
+/** The masters of a quorum, beside the topologies of all other kinds. */
+export const MASTERS = "three masters";
+
+/** Where a kind does not run, and why. `kind` and `topology` are regular expressions for whole names. */
+export const EXCUSES: readonly { readonly kind: RegExp; readonly topology: RegExp; readonly why: string }[] =
+  [
+    {
+      kind: /^redissonFencedLock$/,
+      topology: /key prefix$/,
+      why: "refused there: Java would not find the token counter",
+    },
+    { kind: /^quorumLock$/, topology: /^(?!three masters$)/, why: "a quorum is made of independent servers" },
+    {
+      kind: /^(?!quorumLock$)/,
+      topology: /^three masters$/,
+      why: "a client of several masters has no other kind",
+    },
+    {
+      kind: /^multiLock$/,
+      topology: /^(?!three masters$)/,
+      why: "no Lock: it has another surface, and tests of its own on one server and in Cluster",
+    },
+  ];
+
+export const excuseOf = (kind: string, topology: string): string | undefined =>
+  EXCUSES.find((excuse) => excuse.kind.test(kind) && excuse.topology.test(topology))?.why;
