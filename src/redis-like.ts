@@ -16,6 +16,11 @@ interface Connection {
  * ioredis in one tree, or versions 5 and 6, all fit.
  */
 export interface RedisLike extends Connection {
+  readonly options: {
+    readonly keyPrefix?: string | undefined;
+    readonly autoResendUnfulfilledCommands?: boolean | undefined;
+    readonly retryStrategy?: unknown;
+  };
   duplicate(override?: object): SubscriberLike;
 }
 
@@ -30,8 +35,7 @@ export interface SubscriberLike extends RedisLike {
 
 /** A connection of a Cluster to one of its nodes. */
 export interface NodeLike extends RedisLike {
-  readonly options: {
-    readonly keyPrefix?: string | undefined;
+  readonly options: RedisLike["options"] & {
     readonly host?: string | undefined;
     readonly port?: number | undefined;
   };
