@@ -10,6 +10,7 @@ import type { Subscriptions } from "./subscriptions.ts";
 const OVERRIDES = {
   enableOfflineQueue: true,
   enableAutoPipelining: false,
+  autoResendUnfulfilledCommands: true,
   autoResubscribe: false,
   lazyConnect: false,
   maxRetriesPerRequest: null,

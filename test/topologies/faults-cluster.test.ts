@@ -1,10 +1,14 @@
+import type { Cluster } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { createLockClient, type Lock } from "../../src/index.ts";
 import { Duet } from "../support/duet.ts";
 import { freshName } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
 import { runs, timed } from "../support/stage.ts";
+import type { TcpProxy } from "../support/tcp-proxy.ts";
 import { RedisCluster } from "../support/topologies/cluster.ts";
 import type { ClusterNode } from "../support/topologies/cluster-node.ts";
+import type { ConnectOptions } from "../support/topologies/connection.ts";
 import { throughProxies } from "../support/topologies/through-proxies.ts";
 import { until } from "../support/until.ts";
 
@@ -110,7 +114,10 @@ describe("CLUSTERDOWN", () => {
         .catch((reason: unknown) => reason),
     );
     await annotate(`${took} ms until "${error}"`);
-    expect(error).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    expect(error).toMatchObject({
+      code: "LOCK_UNAVAILABLE",
+      message: expect.stringContaining("CLUSTERDOWN"),
+    });
     await expect(holder.locks.lock(freshName()).tryLock()).rejects.toMatchObject({
       code: "LOCK_UNAVAILABLE",
     });
@@ -163,4 +170,56 @@ describe("ioredis sends again, 100 ms later and behind what was sent since", () 
     },
     60_000,
   );
+
+  const own = async (options: ConnectOptions, play: (lock: Lock, proxy: TcpProxy) => Promise<void>) => {
+    const { lock } = duet;
+    const proxied = await throughProxies(cluster);
+    const near = await Duet.of(() => proxied.connect(options), { isCluster: true });
+    const mine = near.holder.locks.lock(lock.name);
+    await (await mine.lock()).unlock();
+    await play(mine, proxied.proxyOf((await cluster.primaryOf(lock.keys.lock)).server));
+    await lock.gone();
+    await near.end();
+    await proxied.stop();
+  };
+
+  it("also where connections to one server would not: nothing is given up", async () => {
+    await own({ autoResendUnfulfilledCommands: false }, async (mine, proxy) => {
+      const dropped = proxy.dropReply(runs("acquire"));
+      const lease = await mine.lock();
+      await dropped;
+      expect(lease.held).toBe(true);
+      await lease.unlock();
+    });
+  }, 60_000);
+
+  it("but not where its nodes reconnect by themselves and may not: refused at once", async () => {
+    const cluster = { clusterNodeRetryStrategy: () => 20 };
+    await own({ autoResendUnfulfilledCommands: false, cluster }, async (mine, proxy) => {
+      const dropped = proxy.dropReply(runs("acquire"));
+      const [error, took] = await timed(mine.lock().catch((reason: unknown) => reason));
+      await dropped;
+      expect(error).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+      expect(took).toBeLessThan(1_500); // the reply timeout is 5 s
+    });
+  }, 60_000);
+});
+
+it("many clients on one Cluster: one listener of each kind there and at each node, and none at the end", async () => {
+  const redis = cluster.connect() as Cluster;
+  await until(() => redis.status === "ready");
+  const count = () =>
+    [redis, ...redis.nodes()].map((one) =>
+      ["close", "ready", "end", "+node"].map((at) => one.listenerCount(at)),
+    );
+  const before = count();
+  const clients = Array.from({ length: 12 }, () => createLockClient(redis));
+  expect(
+    count()
+      .flat()
+      .map((many, i) => many - (before.flat()[i] ?? 0)),
+  ).not.toContain(2);
+  await Promise.all(clients.map((locks) => locks.close()));
+  expect(count()).toEqual(before);
+  await unhandled.assertNone();
 });
