@@ -44,6 +44,7 @@ describe("the connection limit is reached", () => {
     const [lease, waited] = await timed(waiting);
     await annotate(`taken after ${waited} ms`);
     expect(lease.held).toBe(true);
+    expect(waited).toBeLessThan(1_500); // SUBSCRIBE is given up after 5 s
     await openDoor();
     await lease.unlock();
     await lock.gone();

@@ -117,6 +117,10 @@ function decodePlaced(reply: unknown): Placed | null {
   return null;
 }
 
+/** Did Redis itself refuse? Everything else means that nothing is known. */
+export const isRefusal = (error: unknown): error is Error =>
+  error instanceof Error && error.name === "ReplyError";
+
 /** Of scripts whose answer says nothing but that they ran. */
 export const undecoded = (reply: unknown): unknown => reply;
 

@@ -48,14 +48,17 @@ export class Place {
     this.room.withdraw(this.kind, hold, Math.max(lease, hold.ttl));
   }
 
-  /** How the next command asks, for this caller. `position`: where the hold stands in the queue, if it does. */
+  /**
+   * How the next command asks, for this caller. `position`: where the hold stands in the queue, if it does. Who queues
+   * unheard says so: no number of receivers proves anything of him.
+   */
   ask(mode: Ask["mode"], head: Waiter, position: number | null = 0, others: readonly string[] = []): Ask {
     return {
       mode,
       lease: head.terms.lease,
       patience: patience(position),
       others,
-      channel: this.kind.queues ? this.room.heard(this.channel) : null,
+      channel: this.kind.queues ? this.room.heard(this.channel, mode === "queue") : null,
     };
   }
 
@@ -69,11 +72,16 @@ export class Place {
     return (this.kind.queues || this.#unlisten !== null) && this.room.subscriptions.isReady(this.channel);
   }
 
+  /** May it queue? RACE 2: only when grants are heard. Who cannot subscribe has to find his, or he would have no turn at all. */
+  get mayQueue(): boolean {
+    return this.kind.queues && (this.isSubscribed || this.room.isUnheard(this.channel));
+  }
+
   /** Resolves when the release channel is acknowledged. */
   listen(): Promise<void> {
     if (this.kind.queues) this.room.hearGrants(this.channel);
     else this.#unlisten ??= this.room.subscriptions.listen(this.channel, () => this.#turn.search.woken());
-    return this.room.subscriptions.ready(this.channel);
+    return this.room.hear(this.channel);
   }
 
   unlisten(): void {

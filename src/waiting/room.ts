@@ -10,6 +10,7 @@ import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
 import { Watchdog } from "../lease/watchdog.ts";
 import { type ClusterLike, isCluster, type RedisLike } from "../redis-like.ts";
+import { isRefusal } from "../scripts/answers.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { decodeMessage } from "../scripts/messages.ts";
 import type { Ask, LockKind } from "./kind.ts";
@@ -56,6 +57,8 @@ export class Room implements LineKeeper {
   /** The client's own channel for a lock, and those that it listens to. */
   readonly grantChannel: (name: string) => string;
   readonly #channels = new Set<string>();
+  /** Channels whose subscription has failed, or has taken too long, and was not refused. */
+  readonly #unheard = new Set<string>();
   #closed = false;
   #whenEmpty: (() => void) | null = null;
 
@@ -159,10 +162,28 @@ export class Room implements LineKeeper {
     this.subscriptions.listen(channel, (message) => this.#heard(message));
   }
 
-  /** Where grants are heard; null while they are not. */
-  heard(channel: string): Ask["channel"] {
-    if (!this.subscriptions.isReady(channel)) return null;
-    return { name: channel, counted: this.subscriptions.isCounted(channel) };
+  /** Resolves when this channel is acknowledged. */
+  async hear(channel: string): Promise<void> {
+    try {
+      await this.subscriptions.ready(channel);
+    } catch (error) {
+      if (isRefusal(error)) this.#unheard.delete(channel);
+      else this.#unheard.add(channel);
+      throw error;
+    }
+    this.#unheard.delete(channel);
+  }
+
+  /** Has subscribing to this channel failed, for now? */
+  isUnheard(channel: string): boolean {
+    return this.#unheard.has(channel) && !this.subscriptions.isReady(channel);
+  }
+
+  /** Where grants are heard; null while they are not, or, `always`, where they will be. */
+  heard(channel: string, always: boolean): Ask["channel"] {
+    if (this.subscriptions.isReady(channel))
+      return { name: channel, counted: this.subscriptions.isCounted(channel) };
+    return always ? { name: channel, counted: false } : null;
   }
 
   /** A channel is acknowledged. */

@@ -10,6 +10,7 @@ import {
   RECHECKS,
   RETRY_MAX,
   RETRY_MIN,
+  SUBSCRIBED_SOON,
   TOO_MUCH,
   UNKNOWN_POSITION,
 } from "../defaults.ts";
@@ -41,6 +42,17 @@ export function sleep(ttl: number, position: number | null, asked: boolean): num
   // Only the first few look for a holder that crashed; if everybody did, a lock with short leases would be stormed.
   if (position < RECHECKS[0].before) return Math.min(expiry, RECHECKS[0].period * spread);
   return period(asked ? position : UNKNOWN_POSITION) * spread;
+}
+
+/**
+ * When a caller who came at `since`, and hears nothing yet, tries again: 100, 200, 400 … ms after he came, then every
+ * 2 000. By his coming alone, so that who came first tries first.
+ */
+export function nextTry(since: number): number {
+  const waited = performance.now() - since;
+  let at = SUBSCRIBED_SOON;
+  while (at <= waited) at += Math.min(at, RETRY_MAX);
+  return since + at;
 }
 
 /** After a failure: 50, 100, 200 … 2 000 ms, spread. */

@@ -1,12 +1,13 @@
 import { CallAlarm } from "../alarms.ts";
-import { LEASE_TIME, RECHECKS, SUBSCRIBED_SOON } from "../defaults.ts";
+import { LEASE_TIME, RECHECKS } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
-import type { AttemptAnswer } from "../scripts/answers.ts";
+import { type AttemptAnswer, isRefusal } from "../scripts/answers.ts";
 import type { Place } from "./place.ts";
-import { backOff, sleep } from "./rules.ts";
+import { backOff, nextTry, sleep } from "./rules.ts";
 import { assertMove, SEARCH_MOVES, type SearchState } from "./states.ts";
+import type { Waiter } from "./waiter.ts";
 
 /** For whom a search is made. */
 interface Seeker {
@@ -23,7 +24,7 @@ interface Seeker {
  * |---|---|---|
  * | off | nothing of ours is waiting | `start()` → asking, or subscribing first where the client has more places · after a yield → parked |
  * | asking | unknown: an acquire is on its way | owner or a grant → off, found · held → parked, or subscribing first · failed → retrying |
- * | subscribing | nothing of ours | acknowledged → asking, now with a place in the queue |
+ * | subscribing | nothing of ours | acknowledged → asking, now with a place in the queue · its alarm → asking · failed → retrying, then with a place unheard |
  * | parked | our hold is queued; without a queue, nothing | a grant → off, found · a wake-up → asking · a re-check: owner → off, found; gone → asking |
  * | retrying | nothing known to be ours | its alarm, or a new caller → asking |
  *
@@ -70,18 +71,14 @@ export class Search {
     const { kind, line, health } = this.#place;
     const head = line.first;
     if (!head) return void this.#stop();
-    const isQueueing = kind.queues && line.isPatient && this.#place.isSubscribed;
+    const isQueueing = line.isPatient && this.#place.mayQueue;
     // A thousand callers of a fair lock who come at once need not all try before they queue.
     const isUseless = !isQueueing && line.isPatient && this.#place.isCrowded;
-    if (isUseless && this.#state.at === "off") {
-      void this.#subscribe();
-      // It may take long, or fail, and the lock is free meanwhile: then it is tried after all.
-      this.#wakeAt(performance.now() + SUBSCRIBED_SOON);
-      return;
-    }
+    if (isUseless && this.#state.at === "off") return void this.#subscribe(head);
+    if (isQueueing && !this.#place.isSubscribed) this.#place.listen().catch(() => {});
     const hold = this.#place.newHold();
     const wakes = this.#wakes;
-    this.#to({ at: "asking", hold });
+    this.#to({ at: "asking", hold, isQueueing });
     health.sending();
     kind.attempt(hold, this.#place.ask(isQueueing ? "queue" : "try", head)).then(
       (answer) => this.#asked(hold, head.terms.lease, wakes, answer),
@@ -106,16 +103,17 @@ export class Search {
 
   /** The lock is held by somebody else. `wakes`: how many wake-ups had come when that was asked. */
   busy(hold: Hold, ttl: number, position: number | null, wakes = this.#wakes): void {
-    const { line, kind, isSubscribed } = this.#place;
+    const { line, kind } = this.#place;
     line.tellBusy();
-    if (position !== null && line.first) {
+    const head = line.first;
+    if (position !== null && head) {
       this.#park(hold, ttl, position, false);
       return;
     }
     if (position !== null) this.#place.withdraw(hold);
     else this.#place.forget(hold);
-    if (!line.first) this.#stop();
-    else if (!isSubscribed) void this.#subscribe();
+    if (!head) this.#stop();
+    else if (!this.#place.isSubscribed && !this.#place.mayQueue) void this.#subscribe(head);
     // RACE 1, a lost wake-up: (1) our try runs, the lock is held; (2) it is released and the message is read; (3) the
     // answer "held" is read; (4) we sleep. A message since the sending of the try leads to another try instead.
     else if (kind.queues || wakes !== this.#wakes) this.start();
@@ -133,21 +131,25 @@ export class Search {
   }
 
   /** RACE 2: register, then check, then sleep. The attempt that finds the lock held is sent after the acknowledgement. */
-  async #subscribe(): Promise<void> {
-    this.#to({ at: "subscribing" });
+  async #subscribe(head: Waiter): Promise<void> {
+    const state: SearchState = { at: "subscribing" };
+    this.#to(state);
+    // It may take long, or hang, and nobody would tell of a lock that is given back meanwhile: it is tried now and then.
+    this.#wakeAt(nextTry(head.since));
     try {
       await this.#place.listen();
-      if (this.#state.at !== "subscribing") return;
+      if (this.#state !== state) return;
       // Whoever is told first: all begin in the order in which they came.
       this.#place.room.subscribed();
       // Lost again already.
-      if (this.#state.at === "subscribing") this.start();
+      if (this.#state === state) this.start();
     } catch (error) {
-      if (this.#state.at !== "subscribing") return;
+      // Tried meanwhile, and perhaps subscribing again: then that is what counts, or tries would breed tries.
+      if (this.#state !== state) return;
       const { line, name, health } = this.#place;
       health.failed(error);
-      // A refusal is final. A lost connection is not: until it is back, asking again is all that can be done.
-      if (error instanceof Error && error.name === "ReplyError") {
+      // A refusal is final. A lost connection is not: until it is back, the lock can be waited for unheard.
+      if (isRefusal(error)) {
         line.refuseAll(
           () => new LockUnavailableError(name, "its release channel cannot be subscribed", error),
         );
@@ -158,7 +160,15 @@ export class Search {
 
   /** Something is heard from now on; perhaps what this waits for. */
   subscribed(): void {
-    if (this.#state.at === "subscribing" && this.#place.isSubscribed) this.start();
+    const { line, isSubscribed, isCrowded } = this.#place;
+    const state = this.#state;
+    if (!isSubscribed) return;
+    if (state.at === "subscribing") this.start();
+    else if (state.at === "asking" && !state.isQueueing && line.first && isCrowded) {
+      // Those who came later queue now: he must not wait for the answer to a try that he made meanwhile.
+      this.#place.withdraw(state.hold, line.first.terms.lease);
+      this.start();
+    }
   }
 
   /** Something failed: asks again after a pause, for whoever still waits. */
@@ -176,7 +186,12 @@ export class Search {
   #park(hold: Hold | null, ttl: number, position: number | null, isKnown: boolean): void {
     this.#to({ at: "parked", hold, isChecking: false, position });
     if (hold) this.#place.siblings?.add(this);
-    this.#sleep(sleep(ttl, position, isKnown));
+    this.#sleep(this.#pause(ttl, position, isKnown));
+  }
+
+  /** A place whose messages are not heard is looked at as if it were the first: its grant must be found within the window. */
+  #pause(ttl: number, position: number | null, isKnown: boolean): number {
+    return sleep(ttl, position === null || this.#place.isSubscribed ? position : 0, isKnown);
   }
 
   /** Looks again at this time at the latest. */
@@ -242,7 +257,7 @@ export class Search {
         } else if (answer.is === "held") {
           hold.validity.answered(sent, answer.at);
           state.position = answer.position;
-          this.#sleep(sleep(answer.ttl, answer.position, true));
+          this.#sleep(this.#pause(answer.ttl, answer.position, true));
         } else if (answer.is === "gone") {
           void room.subscriptions.selfTest(this.#place.channel);
           this.#place.forget(hold);

@@ -1,4 +1,4 @@
-import pTimeout from "p-timeout";
+import pTimeout, { TimeoutError } from "p-timeout";
 import { SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
 import { type RedisLike, type SubscriberLike, unref } from "../redis-like.ts";
 import type { Commands } from "../scripts/commands.ts";
@@ -103,10 +103,7 @@ export class Subscriber implements Subscriptions {
   async ready(channel: string): Promise<void> {
     if (this.isReady(channel)) return;
     const connection = this.#open();
-    await pTimeout(this.#once(connection, channel), {
-      milliseconds: this.#commands.replyTimeout,
-      message: `SUBSCRIBE was not acknowledged within ${this.#commands.replyTimeout} ms`,
-    });
+    await this.#inTime(this.#once(connection, channel));
   }
 
   /**
@@ -124,8 +121,7 @@ export class Subscriber implements Subscriptions {
     if (count < 1) return;
     await new Promise<void>((resolve) => setTimeout(resolve, SELF_TEST_REPLY).unref());
     if (this.#heard >= number || this.#connection !== connection || this.#closed) return;
-    this.#drop();
-    this.#open();
+    this.#replace();
   }
 
   /** The probe may have failed for want of a connection. */
@@ -215,9 +211,17 @@ export class Subscriber implements Subscriptions {
 
   async #acknowledge(connection: SubscriberLike, channels: readonly string[]): Promise<void> {
     const forgotten = this.#forgotten;
+    const isSent = connection.status === "ready";
     this.#asking++;
     try {
-      await (this.#source.isSharded ? connection.ssubscribe(...channels) : connection.subscribe(...channels));
+      const reply = this.#source.isSharded
+        ? connection.ssubscribe(...channels)
+        : connection.subscribe(...channels);
+      await (isSent ? this.#inTime(reply) : reply);
+    } catch (error) {
+      // Half open: TCP would notice in a quarter of an hour. While it connects, ioredis looks after it.
+      if (error instanceof TimeoutError && this.#connection === connection) this.#replace();
+      throw error;
     } finally {
       // ioredis tells of a slot that has moved before it rejects.
       setImmediate(() => void this.#asking--);
@@ -232,6 +236,14 @@ export class Subscriber implements Subscriptions {
       // Its last listener left while SUBSCRIBE was on its way.
       else this.#unsubscribe(connection, channel);
     }
+  }
+
+  async #inTime(acknowledged: Promise<unknown>): Promise<void> {
+    const { replyTimeout } = this.#commands;
+    await pTimeout(acknowledged, {
+      milliseconds: replyTimeout,
+      message: `SUBSCRIBE was not acknowledged within ${replyTimeout} ms`,
+    });
   }
 
   #unsubscribe(connection: SubscriberLike | null, channel: string): void {
@@ -252,6 +264,11 @@ export class Subscriber implements Subscriptions {
     this.#forgotten++;
     this.#acknowledged.clear();
     this.#probed = null;
+  }
+
+  #replace(): void {
+    this.#drop();
+    if (this.#source.isWanted()) this.#open();
   }
 
   #drop(): void {
