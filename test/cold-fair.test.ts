@@ -33,6 +33,10 @@ it("are served in the order in which they came, the one who tried first too", as
   expect(order).toEqual([...order.keys()]);
 });
 
+it("are served in that order, too, when some of them try while SUBSCRIBE is slow", async () => {
+  const proxy = await TcpProxy.start(new URL(testUrl()) as unknown as { host: string; port: number });
+});
+
 describe("while the subscriber's connection hangs", () => {
   // Accepts connections and never says a word.
   const hole = createServer((socket) => socket.on("error", () => {}));

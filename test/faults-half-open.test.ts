@@ -1,3 +1,4 @@
+import { Redis } from "ioredis";
 import { describe, expect, it } from "vitest";
 import { Stage, timed } from "./support/stage.ts";
 import { named } from "./support/tcp-proxy.ts";
@@ -239,5 +240,45 @@ describe("a half-open subscriber", () => {
     const [lease, waited] = await timed(waiting);
     expect(waited).toBeLessThan(350);
     await lease.unlock();
+  });
+
+  it("that ended while nobody waited is opened again by who queues unheard", async () => {
+    const { far, lock, proxy } = stage;
+    const made: Redis[] = [];
+    class Watched extends Redis {
+      override duplicate(override?: object): Redis {
+        const duplicate = super.duplicate(override);
+        made.push(duplicate);
+        return duplicate;
+      }
+    }
+    const cut = await stage.join({ connect: () => new Watched(proxy.url), client: { replyTimeout: 400 } });
+    const held = await far.locks.lock(lock.name).lock();
+    proxy.refuse(true);
+    expect(await cut.locks.lock(lock.name).tryLock(1_000)).toBeNull(); // it had a place
+    await until(() => made.length > 0 && made.every(({ status }) => status === "end"));
+    proxy.refuse(false);
+    const waiting = cut.locks.lock(lock.name).lock();
+    await lock.queued(1);
+    await until(() => lock.counts(), { what: "a place that is heard" });
+    await held.unlock();
+    await (await waiting).unlock();
+  });
+
+  it("whose SUBSCRIBE is never answered, of a lock without queue: tries more and more rarely, and gets it", async ({
+    annotate,
+  }) => {
+    const { far, lock, proxy } = stage;
+    proxy.partition("subscribers");
+    const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 200 } });
+    const held = await far.locks.redissonLock(lock.name).lock();
+    proxy.record();
+    const waiting = cut.locks.redissonLock(lock.name).lock();
+    const tries = () => proxy.commands.filter(({ command }) => command[0]?.startsWith("eval")).length;
+    await until(() => tries() >= 7, { what: "seven tries" });
+    const [, took] = await timed(held.unlock().then(() => waiting));
+    await annotate(`taken after ${took} ms`);
+    expect(tries()).toBeLessThan(12); // at 0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2 and 5.2 s
+    await (await waiting).unlock();
   });
 });
