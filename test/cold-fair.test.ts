@@ -1,9 +1,10 @@
 import { createServer } from "node:net";
 import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient, type LockClient } from "../src/index.ts";
 import { freshName, Parties, testUrl } from "./support/fixture.ts";
 import { trackUnhandled } from "./support/leaks.ts";
+import { TcpProxy } from "./support/tcp-proxy.ts";
 import { until } from "./support/until.ts";
 
 // Callers of a fair lock who come before their client hears anything: in order, and never worse off than by asking.
@@ -34,7 +35,27 @@ it("are served in the order in which they came, the one who tried first too", as
 });
 
 it("are served in that order, too, when some of them try while SUBSCRIBE is slow", async () => {
-  const proxy = await TcpProxy.start(new URL(testUrl()) as unknown as { host: string; port: number });
+  const { hostname: host, port } = new URL(testUrl());
+  const proxy = await TcpProxy.start({ host, port: Number(port) });
+  onTestFinished(() => proxy.stop());
+  const [holder, cold] = [await parties.join(), await parties.join({ url: proxy.url })];
+  const name = freshName();
+  const held = await holder.locks.fairLock(name).lock();
+  const order: string[] = [];
+  const call = (who: string) => cold.locks.fairLock(name).withLock(() => void order.push(who));
+  proxy.record();
+  const tries = () => proxy.commands.filter(({ command }) => command[8]?.startsWith("try ")).length;
+  // What the subscription is tested with comes back after 150 ms. The first has tried by then; the second has, too, after
+  // 100 ms, and has no answer; the third has not.
+  proxy.delay(150, { direction: "to client", which: "commands" });
+  const waiting = [call("first"), call("second")];
+  await until(() => tries() >= 2, { what: "the second one's try" });
+  waiting.push(call("third"));
+  await until(async () => (await holder.locks.lock(name).inspect()).waiters.length === 3);
+  proxy.delay(0);
+  await held.unlock();
+  await Promise.all(waiting);
+  expect(order).toEqual(["first", "second", "third"]);
 });
 
 describe("while the subscriber's connection hangs", () => {

@@ -1,6 +1,5 @@
 import { Redis } from "ioredis";
 import { describe, expect, it } from "vitest";
-import { redissonLua } from "../src/scripts/lua.generated.ts";
 import { Stage, timed } from "./support/stage.ts";
 import { named } from "./support/tcp-proxy.ts";
 import { until } from "./support/until.ts";
@@ -264,25 +263,5 @@ describe("a half-open subscriber", () => {
     await until(() => lock.counts(), { what: "a place that is heard" });
     await held.unlock();
     await (await waiting).unlock();
-  });
-
-  it("whose SUBSCRIBE is never answered, of a lock without queue: it tries, less and less often", async ({
-    annotate,
-  }) => {
-    const { far, lock, proxy } = stage;
-    proxy.partition("subscribers");
-    const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 1_000 } });
-    const held = await far.locks.redissonLock(lock.name).lock();
-    proxy.record();
-    const tries = () => proxy.commands.filter(({ command }) => command[1] === redissonLua.acquire.sha).length;
-    const waiting = cut.locks.redissonLock(lock.name).lock();
-    // At 0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2 s, and whenever SUBSCRIBE is given up. If what is given up of earlier tries
-    // counted too, tries would breed tries.
-    const [, took] = await timed(until(() => tries() >= 9, { what: "nine tries" }));
-    await annotate(`nine tries in ${took} ms`);
-    expect(took).toBeGreaterThan(2_700);
-    const [lease, waited] = await timed(held.unlock().then(() => waiting));
-    await annotate(`taken after ${waited} ms`);
-    await lease.unlock();
   });
 });
