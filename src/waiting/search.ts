@@ -160,15 +160,8 @@ export class Search {
 
   /** Something is heard from now on; perhaps what this waits for. */
   subscribed(): void {
-    const { line, isSubscribed, isCrowded } = this.#place;
-    const state = this.#state;
-    if (!isSubscribed) return;
-    if (state.at === "subscribing") this.start();
-    else if (state.at === "asking" && !state.isQueueing && line.first && isCrowded) {
-      // Those who came later queue now: he must not wait for the answer to a try that he made meanwhile.
-      this.#place.withdraw(state.hold, line.first.terms.lease);
-      this.start();
-    }
+    const { at } = this.#state;
+    if ((at === "subscribing" || at === "asking") && this.#place.isSubscribed) this.lookAgain();
   }
 
   /** Something failed: asks again after a pause, for whoever still waits. */
@@ -210,7 +203,16 @@ export class Search {
   /** A message may have been missed, or the connection is back: no need to sleep on. */
   lookAgain(): void {
     if (this.#state.at === "parked") this.#recheck();
-    else if (this.#state.at === "retrying" || this.#state.at === "subscribing") this.start();
+    else if (this.#state.at === "asking") this.#overtake(this.#state.hold, this.#state.isQueueing);
+    else if (this.#state.at !== "off") this.start();
+  }
+
+  /** Fair callers who came later can queue at once: who made a try meanwhile does not wait for its answer. */
+  #overtake(hold: Hold, isQueueing: boolean): void {
+    const { line, isCrowded, isSubscribed } = this.#place;
+    if (isQueueing || !isSubscribed || !isCrowded || !line.first) return;
+    this.#place.withdraw(hold, line.first.terms.lease);
+    this.start();
   }
 
   #rang(): void {
