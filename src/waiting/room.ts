@@ -168,7 +168,10 @@ export class Room implements LineKeeper {
       await this.subscriptions.ready(channel);
     } catch (error) {
       if (isRefusal(error)) this.#unheard.delete(channel);
-      else this.#unheard.add(channel);
+      else if (!this.isUnheard(channel)) {
+        this.#unheard.add(channel);
+        if (!this.commands.isAway) this.subscribed();
+      }
       throw error;
     }
     this.#unheard.delete(channel);
@@ -186,7 +189,7 @@ export class Room implements LineKeeper {
     return always ? { name: channel, counted: false } : null;
   }
 
-  /** A channel is acknowledged. */
+  /** A channel is acknowledged, or must do without. All begin in the order in which they came, whoever is told first. */
   subscribed(): void {
     for (const turn of [...this.#turns]) turn.search.subscribed();
   }

@@ -139,7 +139,6 @@ export class Search {
     try {
       await this.#place.listen();
       if (this.#state !== state) return;
-      // Whoever is told first: all begin in the order in which they came.
       this.#place.room.subscribed();
       // Lost again already.
       if (this.#state === state) this.start();
@@ -158,10 +157,11 @@ export class Search {
     }
   }
 
-  /** Something is heard from now on; perhaps what this waits for. */
+  /** Something is heard from now on, perhaps what this waits for; or it can queue unheard. */
   subscribed(): void {
     const { at } = this.#state;
-    if ((at === "subscribing" || at === "asking") && this.#place.isSubscribed) this.lookAgain();
+    const { isSubscribed, mayQueue } = this.#place;
+    if ((at === "subscribing" || at === "asking") && (isSubscribed || mayQueue)) this.lookAgain();
   }
 
   /** Something failed: asks again after a pause, for whoever still waits. */
@@ -209,8 +209,8 @@ export class Search {
 
   /** Fair callers who came later can queue at once: who made a try meanwhile does not wait for its answer. */
   #overtake(hold: Hold, isQueueing: boolean): void {
-    const { line, isCrowded, isSubscribed } = this.#place;
-    if (isQueueing || !isSubscribed || !isCrowded || !line.first) return;
+    const { line, isCrowded, mayQueue } = this.#place;
+    if (isQueueing || !mayQueue || !isCrowded || !line.first) return;
     this.#place.withdraw(hold, line.first.terms.lease);
     this.start();
   }
