@@ -86,10 +86,13 @@ export class LockClient {
    * @throws RangeError in Cluster also for names such as `a{b`, which Redisson can lock there and not unlock.
    */
   redissonLock(name: string): Lock {
-    if (!this.#keys.fitsRedisson(checkName(name)))
-      throw new RangeError(
-        `Cannot create a lock: in Cluster Redisson's keys of ${quote(name)} have different hash slots; use a name without braces`,
-      );
+    if (!this.#keys.fitsRedisson(checkName(name))) {
+      const where = `in Cluster Redisson's keys of ${quote(name)} have different hash slots`;
+      const cure = /[{}]/.test(name)
+        ? "use a name without braces"
+        : `the keyPrefix ${quote(this.#keys.prefix)} must have no braces, or a whole tag`;
+      throw new RangeError(`Cannot create a lock: ${where}; ${cure}`);
+    }
     return this.#lock(name, this.#kinds.redisson);
   }
 

@@ -1,6 +1,6 @@
 // Every key and channel name is built here; scripts build none. `keyPrefix` is what ioredis puts before keys, and only
 // before keys: channels are data and carry it themselves, or PUBLISH would reach nobody.
-import { SlotKeys, slotOf } from "./cluster/slots.ts";
+import { hashed, SlotKeys, slotOf } from "./cluster/slots.ts";
 
 /** The keys of one lock. The hash tag is the whole name, so that they share a slot whatever the name contains. */
 export interface LockKeys {
@@ -68,9 +68,10 @@ export class Keys {
 
   /** Redisson braces names by a rule that gives some, `a}b` for one, keys in different slots: it cannot unlock them. */
   fitsRedisson(name: string): boolean {
-    const key = slotOf(this.prefix + name);
-    const latch = slotOf(this.prefix + this.redissonLatch(name, ""));
-    return !this.#isCluster || (key === latch && key === slotOf(this.redissonChannel(name)));
+    if (!this.#isCluster) return true;
+    const keys = [this.prefix + this.redissonLatch(name, "any"), this.redissonChannel(name)];
+    // The same text, not only the same slot: that a key without a tag lands in it is chance, and the next latch does not.
+    return keys.every((key) => hashed(key) === hashed(this.prefix + name));
   }
 
   /** Redisson's release channel of a plain lock, for the name as Java knows it. */

@@ -47,7 +47,7 @@ export interface ClusterLike extends Connection {
   /** For each slot the addresses (host:port) that serve it, the primary's first. */
   readonly slots: readonly (readonly string[] | undefined)[];
   nodes(role?: "all" | "master" | "slave"): NodeLike[];
-  refreshSlotsCache(): void;
+  refreshSlotsCache(done?: (error?: unknown) => void): void;
   on(event: string, listener: Listener): unknown;
   on(event: "+node", listener: (node: NodeLike) => void): unknown;
   off(event: string, listener: Listener): unknown;

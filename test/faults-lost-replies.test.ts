@@ -152,6 +152,29 @@ describe("the reply is lost and the command fails", () => {
     await lock.gone();
   });
 
+  it("an extension, and Redis is away for longer than the lease that is known of: the lock is given back (RACE 10)", async ({
+    annotate,
+  }) => {
+    const { lock, proxy } = stage;
+    const { locks } = await stage.join({ url: proxy.url, redis, client: { replyTimeout: 300 } });
+    const lease = await locks.lock(lock.name).lock({ lease: 500 });
+    const dropped = proxy.dropReply(runs("renew"));
+    await lease.extend(600_000).catch(() => {});
+    proxy.refuse(true);
+    proxy.cut();
+    await dropped;
+    expect(await lock.left()).toBeGreaterThan(500_000);
+    await until(() => !lease.held);
+    const start = performance.now();
+    await until(() => performance.now() > start + 3_000, { what: "all that was known of to end" });
+    proxy.refuse(false);
+    const [, took] = await timed(
+      until(async () => (await lock.left()) === -2, { what: "the lock to be free" }),
+    );
+    await annotate(`free ${took} ms after the return`);
+    await lease.unlock().catch(() => {});
+  });
+
   it("leave: sent again, and the holder keeps the lock", async () => {
     const { near, far, lock, proxy } = stage;
     const held = await far.locks.lock(lock.name).lock();

@@ -8,6 +8,7 @@ local function missingRight(channel)
     { "PEXPIRE", queue, 1 }, { "PEXPIRE", waiters, 1 }, { "ZADD", queue, 1, "" }, { "ZREM", queue, "" },
     { "ZPOPMIN", queue }, { "ZSCORE", queue, "" }, { "ZRANK", queue, "" }, { "ZRANGE", queue, 0, 0 },
     { "HGET", waiters, "" }, { "HSET", waiters, "", "" }, { "HDEL", waiters, "" }, { "PUBLISH", channel, "" },
+    { "PUBSUB", "NUMSUB", channel },
   }) do
     if not redis.acl_check_cmd(unpack(command)) then
       return string.lower(command[1]) .. " " .. (command[2] or "")

@@ -20,7 +20,7 @@ export function lossAtRelease(hold: Hold, answer: ReleaseAnswer, isBroken: boole
   return isOwnCopy ? null : new LockLostError(hold.name, isBroken ? "unknown" : answer.is);
 }
 
-/** Why no more tries can make replicas confirm a hold. Null: the connection was lost, or slow, and may be back. */
+/** Why no more tries can make replicas confirm a hold. Null: what was in the way passes. */
 export function refused(name: string, error: unknown): Error | null {
   if (error instanceof NotReplicatedError) return error;
   return isRefusal(error) ? new LockUnavailableError(name, "its replicas cannot be waited for", error) : null;

@@ -30,9 +30,10 @@ export class Place {
     this.#turn = turn;
   }
 
-  /** A hold that no command has named before (R1), and whose messages are expected from now on. */
-  newHold(): Hold {
+  /** A hold that no command has named before (R1), and whose messages are expected from now on. `lease`: ms asked for. */
+  newHold(lease: number): Hold {
     const hold = this.room.newHold(this.name);
+    hold.asks(lease);
     this.room.expect(hold, this.#turn);
     return hold;
   }
@@ -42,10 +43,10 @@ export class Place {
     this.room.forget(hold);
   }
 
-  /** The hold is over, and whatever it is in Redis must go. `lease`: ms that it may live there. */
-  withdraw(hold: Hold, lease = 0): void {
+  /** The hold is over, and whatever it is in Redis must go. */
+  withdraw(hold: Hold): void {
     this.room.forget(hold);
-    this.room.withdraw(this.kind, hold, Math.max(lease, hold.ttl));
+    this.room.withdraw(this.kind, hold, hold.mayLive);
   }
 
   /**

@@ -75,6 +75,12 @@ export function isEnough(hold: Hold, terms: Terms, window: number, isDirect: boo
   );
 }
 
+/** Does it outlive the lease that is wanted by far? Then it would block everybody else if this process died. */
+export function isTooMuch(hold: Hold, { lease }: Terms, window: number): boolean {
+  const left = hold.validity.left();
+  return left > TOO_MUCH * lease && left > window;
+}
+
 /** What to do with a hold when its holder leaves and somebody in this process waits. */
 export function handOver(
   hold: Hold,
@@ -83,8 +89,6 @@ export function handOver(
   window: number,
 ): "pass" | "claim" | "yield" {
   if (hold.passes >= passes || performance.now() - hold.ownedAt >= PASS_TIME) return "yield";
-  const left = hold.validity.left();
-  // A hold that outlives the next holder's lease by far would block everybody else if this process died.
-  if (left > TOO_MUCH * next.lease && left > window) return "yield";
+  if (isTooMuch(hold, next, window)) return "yield";
   return isEnough(hold, next, window, false) ? "pass" : "claim";
 }

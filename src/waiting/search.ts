@@ -76,17 +76,17 @@ export class Search {
     const isUseless = !isQueueing && line.isPatient && this.#place.isCrowded;
     if (isUseless && this.#state.at === "off") return void this.#subscribe(head);
     if (isQueueing && !this.#place.isSubscribed) this.#place.listen().catch(() => {});
-    const hold = this.#place.newHold();
+    const hold = this.#place.newHold(head.terms.lease);
     const wakes = this.#wakes;
     this.#to({ at: "asking", hold, isQueueing });
     health.sending();
     kind.attempt(hold, this.#place.ask(isQueueing ? "queue" : "try", head)).then(
-      (answer) => this.#asked(hold, head.terms.lease, wakes, answer),
-      (error: unknown) => this.#failed(hold, head.terms.lease, error),
+      (answer) => this.#asked(hold, wakes, answer),
+      (error: unknown) => this.#failed(hold, error),
     );
   }
 
-  #asked(hold: Hold, lease: number, wakes: number, answer: AttemptAnswer): void {
+  #asked(hold: Hold, wakes: number, answer: AttemptAnswer): void {
     this.#place.health.answered();
     // RACE 4: granted by message before this reply was read. The grant counts, and the hold has its own end.
     if (this.#state.at !== "asking" || this.#state.hold !== hold) return;
@@ -96,7 +96,7 @@ export class Search {
     else {
       // Stale: older than its notAfter when Redis ran it. The server's clock is known now. A first copy of the command may
       // have been in time, and owns the lock.
-      this.#place.withdraw(hold, lease);
+      this.#place.withdraw(hold);
       this.start();
     }
   }
@@ -120,12 +120,12 @@ export class Search {
     else this.#park(null, ttl, null, false);
   }
 
-  #failed(hold: Hold, lease: number, error: unknown): void {
+  #failed(hold: Hold, error: unknown): void {
     const { health, line, name } = this.#place;
     health.failed(error);
     // RACE 4 again: granted by message, so the reply is not needed.
     if (this.#state.at !== "asking" || this.#state.hold !== hold) return;
-    this.#place.withdraw(hold, lease);
+    this.#place.withdraw(hold);
     line.refuseAll(() => new LockUnavailableError(name, "the command failed", error), "unanswered");
     this.retry();
   }
@@ -244,6 +244,7 @@ export class Search {
     this.#silence();
     room.warnSelfWait(this.#place, head);
     const sent = now();
+    hold.asks(head.terms.lease);
     health.sending();
     kind.attempt(hold, this.#place.ask("again", head, state.position, others)).then(
       (answer) => {
@@ -289,7 +290,8 @@ export class Search {
     const { at } = this.#state;
     if (this.#place.line.first || at === "asking" || at === "off") return;
     // An entry may stand for all of its patience, and be granted at its end.
-    if (this.queued) this.#place.withdraw(this.queued, LEASE_TIME);
+    this.queued?.asks(LEASE_TIME);
+    if (this.queued) this.#place.withdraw(this.queued);
     this.#stop();
   }
 

@@ -1,6 +1,7 @@
 import type { Cluster } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createLockClient, type Lock } from "../../src/index.ts";
+import { Actor } from "../support/actor.ts";
 import { Duet } from "../support/duet.ts";
 import { freshName } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
@@ -94,6 +95,46 @@ describe.each([
     await next.unlock();
     await duet.expectMessages();
   }, 60_000);
+});
+
+it("a former primary takes a SUBSCRIBE as a replica, and the map of slots comes late: the channel finds its home (RACE 8)", async () => {
+  const { lock } = duet;
+  const proxied = await throughProxies(cluster);
+  const near = await Duet.of(() => proxied.connect(), { isCluster: true });
+  const held = await duet.holder.locks.redissonLock(lock.name).lock({ lease: 60_000 });
+  const waiting = near.waiter.locks.redissonLock(lock.name).lock();
+  const heard = async () => {
+    const { admin } = await cluster.primaryOf(lock.name);
+    const channel = `redisson_lock__channel:{${lock.name}}`;
+    return ((await admin.call("PUBSUB", "SHARDNUMSUB", channel)) as unknown[])[1] === 1;
+  };
+  await until(heard);
+  for (const proxy of proxied.proxies) proxy.delay(400, { direction: "to client", which: "commands" });
+  await manualFailover(lock.name);
+  await until(heard, { what: "the channel at its home" });
+  for (const proxy of proxied.proxies) proxy.delay(0);
+  await held.unlock();
+  await (await waiting).unlock();
+  await near.end();
+  await proxied.stop();
+}, 60_000);
+
+it("a waiting process that is killed costs the next one no window", async ({ annotate }) => {
+  const { lock, holder, waiter } = duet;
+  const held = await holder.locks.lock(lock.name).lock();
+  const actor = await Actor.start({ address: cluster.address });
+  const dying = actor.call("acquire", "lock", lock.name, 60_000).catch(() => "dead");
+  await lock.queued(1);
+  const waiting = waiter.locks.lock(lock.name).lock();
+  await lock.queued(2);
+  actor.kill("SIGKILL");
+  await actor.exit;
+  expect(await dying).toBe("dead");
+  await held.unlock();
+  const [next, waited] = await timed(waiting);
+  await annotate(`${waited} ms`);
+  expect(waited).toBeLessThan(900); // a window is 3 s, a re-check 1.1 s at the least
+  await next.unlock();
 });
 
 describe("CLUSTERDOWN", () => {
