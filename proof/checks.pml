@@ -56,7 +56,7 @@ inline checkAnswer(kind_, hold_, old_) {
 }
 
 #define IDLE_TURN(t) (st[t] == DEAD || frozen[CLIENT(t)] || (st[t] != HOLDING && st[t] != RETRYING && st[t] != SUBSCRIBING && !(st[t] == PARKED && IS_DUE(t) && !busy[t] && isFirst(t))))
-#define IDLE_CLIENT(k) (to[k].n == to[k].ran && (frozen[k] || !ALIVE(k) || (to[k].n == 0 && heard[k].n == 0 && sub[k])))
+#define IDLE_CLIENT(k) (to[k].n == to[k].ran && (frozen[k] || !ALIVE(k) || (to[k].n == 0 && heard[k].n == 0 && SUBSCRIBED(k))))
 #if CLIENTS > 2
 #define CLIENTS_IDLE (IDLE_CLIENT(0) && IDLE_CLIENT(1) && IDLE_CLIENT(2))
 #else

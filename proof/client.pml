@@ -115,7 +115,7 @@ inline start() {
 #ifdef FLAW_QUEUES_UNHEARD
   send(QUEUE, fresh, 0)
 #else
-  if :: sub[k] -> send(QUEUE, fresh, 0) :: else -> send(TRY, fresh, 0) fi
+  if :: SUBSCRIBED(k) -> send(QUEUE, fresh, 0) :: else -> send(TRY, fresh, 0) fi
 #endif
 }
 
@@ -179,10 +179,10 @@ inline undo(id) {
 #endif
 }
 
-/* A duplicate of the subscriber is made when the self-test says that it is deaf. */
+/* A duplicate of the subscriber is made when the self-test says that it is deaf, or not counted any more. */
 inline selfTest() {
 #ifndef FLAW_NO_DEAF_RULE
-  if :: deaf[k] -> deaf[k] = false; subscribe() :: else fi
+  if :: deaf[k] || !sub[k] -> deaf[k] = false; subscribe() :: else fi
 #else
   skip
 #endif
@@ -205,7 +205,7 @@ inline readReply() {
         if
         :: cr == OWNER || cr == MINE -> minus(cd, ca); dl[t] = rem; token[t] = ct; then = FOUND
         :: cr == HELD && ck == TRY ->
-           if :: nobody[t] || sub[k] -> then = SEEK :: else -> pause(SUBSCRIBING) fi
+           if :: nobody[t] || SUBSCRIBED(k) -> then = SEEK :: else -> pause(SUBSCRIBING) fi
         :: cr == HELD && ck != TRY && nobody[t] -> send(LEAVE, ch, 0); then = SEEK
         :: cr == HELD && ck != TRY && !nobody[t] -> park(); lag[t] = cd; sage[t] = 0
         :: cr == STALE ->

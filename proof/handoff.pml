@@ -8,7 +8,7 @@
  *   TURNS=n FAIR     turns; FAIR: turns 0 and 1 belong to one client, an entry each, no passes, no yields
  *   ROUNDS=n ABORTS=n EXTENDS=n   callers of turn 0; callers that leave; extensions to LONG by turn 1
  *   FAULTS=n         faults in one run, of the kinds CAN_BREAK CAN_KEEP CAN_TIME_OUT CAN_DENY CAN_CRASH CAN_FREEZE CAN_MISS
- *                    CAN_STEP CAN_FORCE
+ *                    CAN_APART CAN_STEP CAN_FORCE
  *   PLAIN            everybody is subscribed, nobody renews, only client 0 meets faults
  *   TOKENS           tokens are numbers (else only: is it the current one?)
  *   CALM             at some moment the trouble ends: from then on everybody acts at once, and all must end in BOUND ticks
@@ -171,12 +171,12 @@ end: do
   :: d_step { MAY_READ && TURN(to[k].c[0].hold) == t -> readReply(); check() }
   :: d_step { heard[k].n > 0 && !frozen[k] && TURN(heard[k].m[0].hold) == t && (ROOM || st[t] == DEAD) -> readMessage(); check() }
   :: d_step { st[t] == PARKED && !busy[t] && IS_DUE(t) && isFirst(t) && !frozen[k] && ROOM -> lookAgain(); check() }
-  :: d_step { (st[t] == RETRYING || (st[t] == SUBSCRIBING && sub[k])) && !frozen[k] && ROOM -> start(); check() }
+  :: d_step { (st[t] == RETRYING || (st[t] == SUBSCRIBING && SUBSCRIBED(k))) && !frozen[k] && ROOM -> start(); check() }
   :: d_step { st[t] == HOLDING && dl[t] == 0 && !frozen[k] && ROOM -> lost(); check() }
   :: d_step { st[t] == HOLDING && dl[t] > 0 && !frozen[k] && ROOM -> unlock(); check() }
 #ifndef FAIR
   :: d_step { st[t] == HOLDING && dl[t] > 0 && !frozen[k] && todo[t] > 0 && passes[t] < PASSES && ROOM -> pass(); check() }
-  :: d_step { st[t] == HOLDING && dl[t] > 0 && !frozen[k] && todo[t] > 0 && sub[k] && ROOM -> yield(); check() }
+  :: d_step { st[t] == HOLDING && dl[t] > 0 && !frozen[k] && todo[t] > 0 && SUBSCRIBED(k) && ROOM -> yield(); check() }
 #endif
 #if !defined(URGENT) && !defined(PLAIN)
   :: d_step { st[t] == HOLDING && dl[t] > 0 && !EXPLICIT(t) && !busy[t] && !calm && ROOM -> busy[t] = true; send(RENEW, h[t], 0); check() }
@@ -193,7 +193,7 @@ end: do
 proctype Network(byte k) {
   byte t;
 end: do
-  :: d_step { !sub[k] && ALIVE(k) && !frozen[k] -> subscribe(); skip }
+  :: d_step { !SUBSCRIBED(k) && ALIVE(k) && !frozen[k] -> subscribe(); skip }
 #ifdef CAN_BREAK
   :: d_step { FAULT && to[k].n > 0 && to[k].n < 4 -> faults--; resend(); skip }
   :: d_step { FAULT && to[k].n > 0 && to[k].n < 4 -> faults--; reject(); t = 0; check() }
@@ -211,6 +211,10 @@ end: do
 #ifdef CAN_FREEZE
   :: d_step { FAULT -> faults--; frozen[k] = true }
   :: d_step { frozen[k] -> frozen[k] = false }
+#endif
+#ifdef CAN_APART
+  :: d_step { FAULT && sub[k] -> faults--; sub[k] = false; apart[k] = true }
+  :: d_step { FAULT && sub[k] -> faults--; hush(); sub[k] = false; apart[k] = true; deaf[k] = true }
 #endif
 #ifdef CAN_MISS
   :: d_step { FAULT && sub[k] -> faults--; hush(); sub[k] = false }

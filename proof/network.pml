@@ -204,6 +204,9 @@ inline unhear() {
 /* SUBSCRIBE is acknowledged: everybody looks again. */
 inline subscribe() {
   sub[k] = true;
+#ifdef CAN_APART
+  apart[k] = false;
+#endif
 #if defined(CALM) || defined(URGENT)
   i = 0; do :: i < TURNS -> if :: CLIENT(i) == k -> due[i] = 0 :: else fi; i++ :: else -> break od
 #endif

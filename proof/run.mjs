@@ -22,6 +22,7 @@ const KINDS = {
   DENY: "a refused write",
   CRASH: "a crash",
   MISS: "messages lost",
+  APART: "a subscriber not counted",
   STEP: "the clock steps back",
   FORCE: "a forced release",
 };
@@ -113,6 +114,7 @@ const FOUND = [
   ["STALE_FORGOTTEN", `${two} -DREPLY=1 ${can("BREAK")}`],
   ["CLAIM_FORGOTTEN", `${three} -DPLAIN -DROUNDS=1 -DDELAYS=2 ${can("BREAK")}`],
   ["LATE_RENEWAL_COUNTS", `${two} ${can("KEEP")}`],
+  ["PUBLISH_THEN_SKIP", `${two} ${can("APART")}`],
 ];
 
 function has(command) {

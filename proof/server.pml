@@ -10,14 +10,21 @@ byte released[TURNS];          /* for the check: the hold that ended by its own 
 #endif
 
 bool sub[CLIENTS];             /* counted as a receiver of its channel */
-bool deaf[CLIENTS];            /* counted, but half-open: what is published is lost */
+bool deaf[CLIENTS];            /* half-open: what is published is lost */
+#ifdef CAN_APART
+bool apart[CLIENTS];           /* not counted, and its client does not know: the server has dropped the connection (deaf), or
+                                  it is one to a replica, where what is published is heard */
+#define SUBSCRIBED(k) (sub[k] || apart[k])
+#else
+#define SUBSCRIBED(k) sub[k]
+#endif
 
 typedef Message { byte hold, age, token };  /* a grant; age: by the server's clock, + BACK */
 typedef Channel { Message m[MMAX]; byte n };
 Channel heard[CLIENTS];        /* published, and not read yet */
 
 hidden byte i, j, x, f, w, who, granted, front, stands, res, d;
-hidden byte wasFree, received;
+hidden byte wasFree;
 
 inline find(id) {
   f = 0;
@@ -85,9 +92,8 @@ inline raise(ttl) { if :: exp < ttl -> exp = ttl :: else fi }
 
 inline publish(id) {
   j = CLIENT(TURN(id));
-  received = sub[j];
   if
-  :: sub[j] && !deaf[j] ->
+  :: SUBSCRIBED(j) && !deaf[j] ->
      assert(heard[j].n < MMAX);
      heard[j].m[heard[j].n].hold = id;
      heard[j].m[heard[j].n].age = BACK;
@@ -108,9 +114,16 @@ inline grantNext(me, chain) {
      if
      :: front == me -> granted = me; break
      :: front != me && stands > 0 ->
+#ifdef FLAW_PUBLISH_THEN_SKIP
         take(front, WINDOW, chain);
         publish(front);
-        if :: received -> granted = front; break :: else fi
+        if :: sub[CLIENT(TURN(front))] -> granted = front; break :: else fi
+#else
+        if
+        :: sub[CLIENT(TURN(front))] -> take(front, WINDOW, chain); publish(front); granted = front; break
+        :: else
+        fi
+#endif
      :: else
      fi
   od

@@ -111,7 +111,7 @@ export abstract class BaseClient {
   }
 
   /** Withdraws a hold in the background (R3). @internal */
-  protected withdraw(kind: LockKind, hold: Parameters<Room["withdraw"]>[1], lease: number): void {
-    this.#room.withdraw(kind, hold, lease);
+  protected withdraw(kind: LockKind, hold: Parameters<Room["withdraw"]>[1]): void {
+    this.#room.withdraw(kind, hold);
   }
 }

@@ -48,7 +48,7 @@ export const ENOUGH_WATCHDOG = 0.5;
 /** A hold that lives longer than this many of the next holder's leases is not passed to him: a crash would cost it all. */
 export const TOO_MUCH = 1.5;
 
-/** A fair caller who had rather subscribe than try does try when that takes longer: the lock may be free by now. */
+/** Who subscribes tries all the same when that takes longer, and again after twice as long …: the lock may be free by now. */
 export const SUBSCRIBED_SOON = 100;
 
 /** How long a parked hold sleeps, by its position in the queue. Shorter than the grant window: a lost message must not cost the turn. */

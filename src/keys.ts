@@ -1,6 +1,6 @@
 // Every key and channel name is built here; scripts build none. `keyPrefix` is what ioredis puts before keys, and only
 // before keys: channels are data and carry it themselves, or PUBLISH would reach nobody.
-import { SlotKeys, slotOf } from "./cluster/slots.ts";
+import { hashed, SlotKeys, slotOf } from "./cluster/slots.ts";
 
 /** The keys of one lock. The hash tag is the whole name, so that they share a slot whatever the name contains. */
 export interface LockKeys {
@@ -92,9 +92,10 @@ export class Keys {
   /** Redisson braces names by a rule that gives some, `a}b` for one, keys in different slots: it cannot unlock them. */
   fitsRedisson(name: string): boolean {
     if (!this.#isCluster) return true;
-    const keys = [this.redissonLatch(name, ""), this.redissonToken(name)].map((key) => this.prefix + key);
-    const slot = slotOf(this.prefix + name);
-    return [this.redissonChannel(name), ...keys].every((one) => slotOf(one) === slot);
+    const { prefix } = this;
+    const helpers = [this.redissonLatch(name, "any"), this.redissonToken(name)].map((key) => prefix + key);
+    // The same text, not only the same slot: that a key without a tag lands in it is chance, and the next latch does not.
+    return [this.redissonChannel(name), ...helpers].every((key) => hashed(key) === hashed(prefix + name));
   }
 
   /** Redisson's release channel of a plain lock, for the name as Java knows it. */

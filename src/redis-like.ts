@@ -19,6 +19,11 @@ interface Connection {
  * ioredis in one tree, or versions 5 and 6, all fit.
  */
 export interface RedisLike extends Connection {
+  readonly options: {
+    readonly keyPrefix?: string | undefined;
+    readonly autoResendUnfulfilledCommands?: boolean | undefined;
+    readonly retryStrategy?: unknown;
+  };
   duplicate(override?: object): SubscriberLike;
 }
 
@@ -33,8 +38,7 @@ export interface SubscriberLike extends RedisLike {
 
 /** A connection of a Cluster to one of its nodes. */
 export interface NodeLike extends RedisLike {
-  readonly options: {
-    readonly keyPrefix?: string | undefined;
+  readonly options: RedisLike["options"] & {
     readonly host?: string | undefined;
     readonly port?: number | undefined;
   };
@@ -46,7 +50,7 @@ export interface ClusterLike extends Connection {
   /** For each slot the addresses (host:port) that serve it, the primary's first. */
   readonly slots: readonly (readonly string[] | undefined)[];
   nodes(role?: "all" | "master" | "slave"): NodeLike[];
-  refreshSlotsCache(): void;
+  refreshSlotsCache(done?: (error?: unknown) => void): void;
   on(event: string, listener: Listener): unknown;
   on(event: "+node", listener: (node: NodeLike) => void): unknown;
   off(event: string, listener: Listener): unknown;

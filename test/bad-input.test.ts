@@ -241,6 +241,18 @@ describe("createLockClient", () => {
     expect(cluster.status).toBe("wait");
   });
 
+  it.each([
+    ["", "a{b", "use a name without braces"],
+    ["a{b:", "order", "the keyPrefix 'a{b:' must have no braces, or a whole tag"],
+  ])("in Cluster, behind '%s', Redisson's lock '%s' is refused: %s", async (keyPrefix, name, cure) => {
+    const cluster = new Cluster([{ host: "127.0.0.1", port: 1 }], { lazyConnect: true, keyPrefix });
+    await refused(
+      () => createLockClient(cluster).redissonLock(name),
+      RangeError,
+      `Cannot create a lock: in Cluster Redisson's keys of '${name}' have different hash slots; ${cure}`,
+    );
+  });
+
   const leaseTime = "leaseTime must be a whole number of milliseconds from 10 to 2^31-1";
   const grantWindow = "grantWindow must be a whole number of milliseconds from 10 to 2^31-1, or Infinity";
   const replyTimeout = "replyTimeout must be a whole number of milliseconds from 10 to 2^31-1";

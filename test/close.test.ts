@@ -108,6 +108,28 @@ describe("close()", () => {
     await isAlone();
   });
 
+  it("of one of many clients on a connection: all share one set of listeners, and the others are still told", async () => {
+    const redis = new Redis(server.url);
+    await redis.ping();
+    const listeners = (): number[] => EVENTS.map((event) => redis.listenerCount(event));
+    const before = listeners();
+    const [one, ...others] = Array.from({ length: 20 }, () => createLockClient(redis));
+    const shared = listeners(); // and Node warns of no leak
+    expect(shared.map((count, i) => count - (before[i] ?? 0))).toEqual([1, 1, 1, 0, 0, 0, 0]);
+    await one?.close();
+    expect(listeners()).toEqual(shared);
+    const name = freshName();
+    const held = await stranger("lock", name, (lock) => lock.lock());
+    const waiting = others.map((other) => outcome(other.lock(name).lock()));
+    await until(async () => (await direct.zcard(`holdfast:{${name}}:queue`)) === others.length);
+    redis.disconnect();
+    for (const error of await Promise.all(waiting))
+      expect(error).toMatchObject({ message: expect.stringContaining("'end'") });
+    await Promise.all(others.map((other) => other.close({ grace: 0 })));
+    expect(listeners()).toEqual(before);
+    await held.unlock();
+  });
+
   it.each(KINDS)("closes the connection that it opened for { connection: own }: %s", async (kind) => {
     const { locks, isAlone } = await join({ connection: "own" });
     const name = freshName();

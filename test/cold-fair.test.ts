@@ -1,9 +1,10 @@
 import { createServer } from "node:net";
 import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient, type LockClient } from "../src/index.ts";
 import { freshName, Parties, testUrl } from "./support/fixture.ts";
 import { trackUnhandled } from "./support/leaks.ts";
+import { TcpProxy } from "./support/tcp-proxy.ts";
 import { until } from "./support/until.ts";
 
 // Callers of a fair lock who come before their client hears anything: in order, and never worse off than by asking.
@@ -31,6 +32,30 @@ it("are served in the order in which they came, the one who tried first too", as
   await held.unlock();
   await Promise.all(waiting);
   expect(order).toEqual([...order.keys()]);
+});
+
+it("are served in that order, too, when some of them try while SUBSCRIBE is slow", async () => {
+  const { hostname: host, port } = new URL(testUrl());
+  const proxy = await TcpProxy.start({ host, port: Number(port) });
+  onTestFinished(() => proxy.stop());
+  const [holder, cold] = [await parties.join(), await parties.join({ url: proxy.url })];
+  const name = freshName();
+  const held = await holder.locks.fairLock(name).lock();
+  const order: string[] = [];
+  const call = (who: string) => cold.locks.fairLock(name).withLock(() => void order.push(who));
+  proxy.record();
+  const tries = () => proxy.commands.filter(({ command }) => command[8]?.startsWith("try ")).length;
+  // What the subscription is tested with comes back after 150 ms. The first has tried by then; the second has, too, after
+  // 100 ms, and has no answer; the third has not.
+  proxy.delay(150, { direction: "to client", which: "commands" });
+  const waiting = [call("first"), call("second")];
+  await until(() => tries() >= 2, { what: "the second one's try" });
+  waiting.push(call("third"));
+  await until(async () => (await holder.locks.lock(name).inspect()).waiters.length === 3);
+  proxy.delay(0);
+  await held.unlock();
+  await Promise.all(waiting);
+  expect(order).toEqual(["first", "second", "third"]);
 });
 
 describe("while the subscriber's connection hangs", () => {
@@ -65,6 +90,26 @@ describe("while the subscriber's connection hangs", () => {
     await first.unlock();
     await (await second).unlock();
   });
+
+  it("they queue in the order in which they came, when it is given up", async () => {
+    const { locks: others } = await parties.join();
+    // For its own client: nobody has given up before.
+    const patient = createLockClient(redis, { replyTimeout: 1_000 });
+    onTestFinished(() => patient.close({ grace: 0 }));
+    const name = freshName();
+    const held = await others.fairLock(name).lock();
+    const order: number[] = [];
+    const waiting: Promise<void>[] = [];
+    for (let i = 0; i < 12; i++) {
+      waiting.push(patient.fairLock(name).withLock(() => void order.push(i)));
+      // They come at different times, and each tries at times of its own.
+      expect(await patient.fairLock(name).tryLock(75)).toBeNull();
+    }
+    await until(async () => (await others.lock(name).inspect()).waiters.length === 12);
+    await held.unlock();
+    await Promise.all(waiting);
+    expect(order).toEqual([...order.keys()]);
+  }, 60_000);
 
   it("who waits for a lock that is held is told so, or waits on; Redis did answer", async () => {
     const { locks: others } = await parties.join();

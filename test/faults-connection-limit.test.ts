@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { redissonLua } from "../src/scripts/lua.generated.ts";
 import { Stage, timed } from "./support/stage.ts";
 import { until } from "./support/until.ts";
 
@@ -44,10 +45,29 @@ describe("the connection limit is reached", () => {
     const [lease, waited] = await timed(waiting);
     await annotate(`taken after ${waited} ms`);
     expect(lease.held).toBe(true);
+    expect(waited).toBeLessThan(1_500); // SUBSCRIBE is given up after 5 s
     await openDoor();
     await lease.unlock();
     await lock.gone();
   }, 30_000);
+
+  it("for a subscriber of a lock without queue: it is tried, less and less often", async ({ annotate }) => {
+    const { far, lock, proxy } = stage;
+    const shut = await stage.join({ url: proxy.url, client: { replyTimeout: 1_000 } });
+    const held = await far.locks.redissonLock(lock.name).lock();
+    proxy.refuse(true);
+    proxy.record();
+    const tries = () => proxy.commands.filter(({ command }) => command[1] === redissonLua.acquire.sha).length;
+    const waiting = shut.locks.redissonLock(lock.name).lock();
+    // At 0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2 s, and when SUBSCRIBE is given up. If that counted for every try that had waited
+    // for it, tries would breed tries.
+    const [, took] = await timed(until(() => tries() >= 9, { what: "nine tries" }));
+    await annotate(`nine tries in ${took} ms`);
+    expect(took).toBeGreaterThan(2_500);
+    const [lease, waited] = await timed(held.unlock().then(() => waiting));
+    await annotate(`taken after ${waited} ms`);
+    await lease.unlock();
+  });
 
   it("for commands: calls fail typed within their time, leases live on, all goes on when there is room", async ({
     annotate,

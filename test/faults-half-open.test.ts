@@ -1,5 +1,7 @@
+import { Redis } from "ioredis";
 import { describe, expect, it } from "vitest";
 import { Stage, timed } from "./support/stage.ts";
+import { named } from "./support/tcp-proxy.ts";
 import { until } from "./support/until.ts";
 
 // Connections that stay open while nothing passes, and a server that stands still. A holder that hears nothing knows by
@@ -158,20 +160,108 @@ describe("a half-open subscriber", () => {
   }, 30_000);
 
   // Nobody waits in the queue who has not subscribed: this client only tries, every reply timeout.
-  it.fails("whose SUBSCRIBE is never answered has its turn, too", async () => {
+  it.for(["lock", "fairLock"] as const)(
+    "whose SUBSCRIBE is never answered has its turns, too, also behind many others: %s",
+    { timeout: 40_000 },
+    async (kind, { annotate }) => {
+      const { far, lock, proxy } = stage;
+      proxy.partition("subscribers");
+      const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
+      let isOver = false;
+      const play = async ({ locks }: typeof far) => {
+        while (!isOver) await locks[kind](lock.name).withLock(() => far.redis.ping());
+      };
+      const rivals = await Promise.all(Array.from({ length: 12 }, () => stage.join()));
+      const games = rivals.map(play); // never is it free
+      const waits: number[] = [];
+      for (let turn = 0; turn < 3; turn++) {
+        const [lease, waited] = await timed(cut.locks[kind](lock.name).tryLock(9_000));
+        waits.push(waited);
+        expect(lease?.held).toBe(true);
+        await lease?.unlock();
+      }
+      await annotate(`turns after ${waits} ms`);
+      expect(Math.max(...waits)).toBeLessThan(8_000);
+      isOver = true;
+      await Promise.all(games);
+    },
+  );
+
+  it("whose SUBSCRIBE is never answered looks as often as the first one, wherever it stands", async ({
+    annotate,
+  }) => {
     const { far, lock, proxy } = stage;
     proxy.partition("subscribers");
     const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
-    const rivals = [far, await stage.join(), await stage.join(), await stage.join()]; // never is it free
-    let isOver = false;
-    const play = async ({ locks }: typeof far) => {
-      while (!isOver) await locks.lock(lock.name).withLock(() => far.redis.ping());
-    };
-    const games = rivals.map(play);
-    const lease = await cut.locks.lock(lock.name).tryLock(5_000);
-    isOver = true;
-    await Promise.all(games);
-    expect(lease?.held).toBe(true);
-    await lease?.unlock();
+    const held = await far.locks.fairLock(lock.name).lock();
+    const first = Array.from({ length: 110 }, () => far.locks.fairLock(lock.name).withLock(() => {}));
+    await lock.queued(110);
+    const waiting = cut.locks.lock(lock.name).lock();
+    await lock.queued(111);
+    await lock.lookedAt(110); // it knows now that it is far behind: it would not look for 7.5 s
+    const [lease, waited] = await timed(held.unlock().then(() => waiting));
+    await annotate(`the turn after ${waited} ms`);
+    expect(waited).toBeLessThan(2_500);
+    await lease.unlock();
+    await Promise.all(first);
+  });
+
+  it("whose SUBSCRIBE is answered late hears its grant, and counts as a receiver", async ({ annotate }) => {
+    const { far, lock, proxy } = stage;
+    proxy.partition("subscribers");
+    const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
+    const held = await far.locks.lock(lock.name).lock();
+    const waiting = cut.locks.lock(lock.name).lock();
+    await lock.queued(1);
+    expect(await lock.counts()).toBe(false);
+    proxy.thaw();
+    await until(() => lock.counts(), { what: "a look after the subscription" });
+    await held.unlock();
+    const [lease, waited] = await timed(waiting);
+    await annotate(`the turn after ${waited} ms`);
+    expect(waited).toBeLessThan(350); // a re-check would be 1.1 s away at the least
+    await lease.unlock();
+  });
+
+  it("that takes no SUBSCRIBE any more is replaced", async ({ annotate }) => {
+    const { far, lock, proxy } = stage;
+    const cold = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
+    const held = await far.locks.lock(lock.name).lock();
+    const stalled = proxy.stall(named("subscribe")); // this one connection
+    const waiting = cold.locks.lock(lock.name).lock();
+    await stalled;
+    const [, took] = await timed(
+      until(async () => (await lock.waiters()).length === 1 && (await lock.counts()), {
+        what: "a place that is heard",
+      }),
+    );
+    await annotate(`heard after ${took} ms`);
+    await held.unlock();
+    const [lease, waited] = await timed(waiting);
+    expect(waited).toBeLessThan(350);
+    await lease.unlock();
+  });
+
+  it("that ended while nobody waited is opened again by who queues unheard", async () => {
+    const { far, lock, proxy } = stage;
+    const made: Redis[] = [];
+    class Watched extends Redis {
+      override duplicate(override?: object): Redis {
+        const duplicate = super.duplicate(override);
+        made.push(duplicate);
+        return duplicate;
+      }
+    }
+    const cut = await stage.join({ connect: () => new Watched(proxy.url), client: { replyTimeout: 400 } });
+    const held = await far.locks.lock(lock.name).lock();
+    proxy.refuse(true);
+    expect(await cut.locks.lock(lock.name).tryLock(1_000)).toBeNull(); // it had a place
+    await until(() => made.length > 0 && made.every(({ status }) => status === "end"));
+    proxy.refuse(false);
+    const waiting = cut.locks.lock(lock.name).lock();
+    await lock.queued(1);
+    await until(() => lock.counts(), { what: "a place that is heard" });
+    await held.unlock();
+    await (await waiting).unlock();
   });
 });

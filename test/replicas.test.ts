@@ -1,6 +1,8 @@
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { NotReplicatedError } from "../src/index.ts";
+import { handoffLua } from "../src/scripts/lua.generated.ts";
+import { Replication } from "../src/scripts/replication.ts";
 import { type LocalServer, launchServer } from "../tools/redis.ts";
 import { countCommands } from "./support/command-count.ts";
 import { freshName, Parties } from "./support/fixture.ts";
@@ -148,6 +150,65 @@ it("a WAIT goes out on the connection that wrote, or counts for nothing", async 
         proxy.commands.indexOf(one) < proxy.commands.indexOf(before as typeof one),
     );
   expect(waits.map((wait) => wrote(wait.connection, wait))).not.toContain(false);
+  await lease.unlock();
+});
+
+it("one claim in vain costs those who come behind it nothing (RACE 9)", async () => {
+  const { redis } = await parties.join({ url: primary.url });
+  const names = [freshName(), freshName()] as const;
+  for (const name of names) await redis.set(name, `${name}:1 1 1 `, "PX", 60_000);
+  const replication = new Replication(redis, 2, 1_000, 5_000);
+  onTestFinished(() => replication.close());
+  const confirm = (name: string, hold: string) =>
+    replication.confirm(name, name, handoffLua.confirm, [hold, 60_000], 1_000);
+  for (let i = 0; i < 5; i++) {
+    const wrong = confirm(names[0], "somebody else's");
+    await Promise.resolve(); // the next one is no part of its batch
+    const right = confirm(names[1], `${names[1]}:1`);
+    expect([(await wrong).is, (await right).is]).toEqual(["taken", "renewed"]);
+  }
+});
+
+it("what passes is tried again: a WAIT that was ended from outside", async () => {
+  const { locks, redis } = await join(2);
+  suspend();
+  const leasing = locks.lock(freshName()).lock();
+  const waiting = () => redis.client("LIST").then((all) => /id=(\d+) .*cmd=wait/.exec(String(all))?.[1]);
+  const id = await until(waiting, { what: "a WAIT" });
+  await redis.call("CLIENT", "UNBLOCK", id, "ERROR");
+  await until(async () => ![undefined, id].includes(await waiting()), { what: "another WAIT" });
+  replicas[0]?.resume();
+  await (await leasing).unlock();
+});
+
+it("what cannot pass is told: a user without the right to WAIT", async () => {
+  const { redis } = await parties.join({ url: primary.url });
+  await redis.call("ACL", "SETUSER", "hasty", "on", ">pass", "~*", "&*", "+@all", "-wait");
+  const user = { username: "hasty", password: "pass" };
+  const { locks } = await parties.join({ url: primary.url, redis: user, client: { replicas: 1 } });
+  await expect(locks.lock(freshName()).lock()).rejects.toThrow(/replicas cannot be waited for.*NOPERM/);
+});
+
+it("replicas that are slower than the grant window: the turn is kept, for Redis had raised the lease in time", async () => {
+  const { locks: holders, redis } = await parties.join({ url: primary.url });
+  const { locks } = await parties.join({
+    url: primary.url,
+    client: { replicas: 2, replicaTimeout: 10_000, grantWindow: 900 },
+  });
+  const name = freshName();
+  const held = await holders.lock(name).lock();
+  const waiting = locks.lock(name).lock();
+  await until(async () => (await redis.zcard(`holdfast:{${name}}:queue`)) === 1);
+  suspend();
+  await held.unlock();
+  const claimed = async () => (await redis.pttl(`holdfast:{${name}}`)) > 20_000;
+  await until(claimed, { what: "the claim" });
+  const { token } = await holders.lock(name).inspect();
+  const start = performance.now();
+  await until(() => performance.now() > start + 1_200, { what: "the window to pass" });
+  replicas[0]?.resume();
+  const lease = await waiting;
+  expect(lease.token).toBe(token);
   await lease.unlock();
 });
 

@@ -49,6 +49,10 @@ describe("hash slots", () => {
     expect(new Keys(prefix, true).fitsRedisson("order:42")).toBe(true);
   });
 
+  it.each(["a{b", "a}", "a{}"])("Redisson's keys behind prefix '%s' have several", (prefix) => {
+    expect(new Keys(prefix, true).fitsRedisson("order:42")).toBe(false);
+  });
+
   it.each(["a", "{a}b", "x{a}"])("Redisson's keys of '%s' have one", (name) =>
     expect(new Keys("", true).fitsRedisson(name)).toBe(true),
   );

@@ -151,6 +151,21 @@ describe("partition", () => {
   });
 });
 
+describe("stall", () => {
+  it("freezes the connection that sends the command, from that command on, and no other", async () => {
+    await redis.ping();
+    const other = connect();
+    const stalled = proxy.stall(named("incr"));
+    const late = Promise.all([redis.incr("n"), redis.incr("n")]);
+    await stalled;
+    expect(await other.incr("n")).toBe(1);
+    await meanwhile();
+    expect(await direct.get("n")).toBe("1");
+    proxy.thaw();
+    expect(await late).toEqual([2, 3]);
+  });
+});
+
 describe("strand", () => {
   it("delivers an old connection's bytes after the client has gone on without it", async () => {
     await redis.ping();

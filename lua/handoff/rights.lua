@@ -7,5 +7,6 @@ local function needed(channel)
     { "PEXPIRE", queue, 1 }, { "PEXPIRE", waiters, 1 }, { "ZADD", queue, 1, "" }, { "ZREM", queue, "" },
     { "ZPOPMIN", queue }, { "ZSCORE", queue, "" }, { "ZRANK", queue, "" }, { "ZRANGE", queue, 0, 0 },
     { "HGET", waiters, "" }, { "HSET", waiters, "", "" }, { "HDEL", waiters, "" }, { "PUBLISH", channel, "" },
+    { "PUBSUB", "NUMSUB", channel },
   }
 end

@@ -90,8 +90,13 @@ local function keep(hold, patience, entry, channel)
 end
 
 -- Gives the lock to the first live waiter and tells him. Returns his hold and TTL; `me` when that is the caller's own
--- hold (nothing is written for it); nothing when nobody waits (the lock may then name a waiter that is gone: the caller
--- deletes or overwrites it).
+-- hold (nothing is written for it); nothing when nobody waits (the lock is then as it was: the caller deletes or
+-- overwrites it).
+--
+-- RACE 6: who is subscribed is asked before anything is written or sent. To publish first, and to give the lock to the
+-- next one when nobody was counted, would let two in: a subscriber of what has become a replica is not counted here,
+-- and hears the message all the same. An error proves nothing, nor does the count of a client whose own messages are not
+-- counted: such a waiter is granted the lock.
 --
 -- R5: the head is taken off before anything else is written. Redis refuses a script's first write when it must
 -- (READONLY, MISCONF, NOREPLICAS), so the script ends there with nothing done; memory it refuses only to writes that
@@ -109,15 +114,11 @@ local function grantNext(since, me)
       return me
     end
     local deadline, ttl, passes, counts, channel = string.match(entry or "", "^(%d+) (%d+) (%d+) ([01]) (.+)$")
-    if deadline and tonumber(deadline) >= nowMs then
+    if deadline and tonumber(deadline) >= nowMs
+        and (counts == "0" or redis.pcall("PUBSUB", "NUMSUB", channel)[2] ~= 0) then
       local token = own(hold, channel, ttl, passes, since)
-      local receivers = redis.pcall("PUBLISH", channel, table.concat({
-        "grant", token, integer(nowMicros), ttl, hold, lockKey }, " "))
-      -- No receiver: that client is gone, the next waiter overwrites it. An error proves nothing, nor does the count
-      -- of a client whose own messages are not counted.
-      if type(receivers) ~= "number" or receivers > 0 or counts == "0" then
-        return hold, tonumber(ttl)
-      end
+      redis.pcall("PUBLISH", channel, table.concat({ "grant", token, integer(nowMicros), ttl, hold, lockKey }, " "))
+      return hold, tonumber(ttl)
     end
   end
 end

@@ -1,12 +1,17 @@
-/**
- * The hash slot of a key or a sharded channel: CRC16 (XMODEM) of its tag, if it has one that is not empty, else of all of
- * it. The package that ioredis uses for this goes past an empty tag and finds another slot than Redis.
- */
-export function slotOf(key: string): number {
+/** What decides about a key's hash slot: its tag, if it has one that is not empty, else all of it. */
+export function hashed(key: string): string {
   const open = key.indexOf("{");
   const close = open < 0 ? -1 : key.indexOf("}", open + 1);
+  return close > open + 1 ? key.slice(open + 1, close) : key;
+}
+
+/**
+ * The hash slot of a key or a sharded channel: CRC16 (XMODEM) of its tag or of all of it. The package that ioredis uses for
+ * this goes past an empty tag and finds another slot than Redis.
+ */
+export function slotOf(key: string): number {
   let crc = 0;
-  for (const byte of Buffer.from(close > open + 1 ? key.slice(open + 1, close) : key)) {
+  for (const byte of Buffer.from(hashed(key))) {
     crc ^= byte << 8;
     for (let bit = 0; bit < 8; bit++) crc = (crc & 0x8000 ? (crc << 1) ^ 0x1021 : crc << 1) & 0xffff;
   }

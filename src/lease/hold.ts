@@ -21,6 +21,8 @@ export class Hold {
   token = 0;
   /** The TTL that Redis was last known to set, in ms: the grant window until a claim raised it. */
   ttl = 0;
+  /** The longest TTL that was ever asked for it, in ms: what Redis may have set, whether or not it has said so. */
+  mayLive = 0;
   /** It was released by force: nobody may have it any more. */
   isRevoked = false;
   /** Passes made, and when the lock came here, on the monotonic clock. */
@@ -39,12 +41,27 @@ export class Hold {
     this.validity.granted(grant.at, grant.ttl);
     this.token = grant.token;
     this.ttl = Math.max(this.ttl, grant.ttl);
+    this.asks(grant.ttl);
     this.ownedAt = performance.now();
   }
 
-  /** A renewal that was sent then raised its TTL to this. */
-  renewed(sent: Instant, ttl: number): void {
+  /**
+   * A command is sent that may set its TTL to this. RACE 10: not when it is answered, for its answer may be lost, and the
+   * hold must then be taken back for as long as it can live.
+   */
+  asks(ttl: number): void {
+    this.mayLive = Math.max(this.mayLive, ttl);
+  }
+
+  /**
+   * A renewal that was sent then raised its TTL to this; `read`: when its answer came, if not just now. Returns whether it
+   * counts. RACE 5: a copy of the acquire that the network kept may have queued the hold again, and it may have been granted
+   * again: what is answered after the deadline may be about that grant.
+   */
+  renewed(sent: Instant, { ttl, read }: { readonly ttl: number; readonly read?: Instant }): boolean {
+    if (this.validity.left(read) <= 0) return false;
     this.validity.renewed(sent, ttl);
     this.ttl = Math.max(this.ttl, ttl);
+    return true;
   }
 }

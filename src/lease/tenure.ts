@@ -178,6 +178,7 @@ export class Tenure {
   async extend(ttl: number): Promise<void> {
     const sent = now();
     const timeout = Math.max(this.left(), FIRST_REPLY);
+    this.hold.asks(ttl);
     const answers = await this.#landlord.kind
       .renew([{ name: this.name, id: this.hold.id, ttl }], timeout)
       .catch((error: unknown) => {
@@ -187,7 +188,7 @@ export class Tenure {
     // A lease whose deadline has passed is not revived, as in Watchdog.
     this.expire();
     this.#settle(answer.is);
-    this.hold.renewed(sent, answer.ttl);
+    this.hold.renewed(sent, answer);
     if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);
   }
 

@@ -103,7 +103,10 @@ export class Watchdog {
   async #batch(renewer: Renewer, batch: readonly Watched[]): Promise<void> {
     const sent = now();
     const shortest = Math.min(...batch.map(({ tenure }) => tenure.left(sent)));
-    for (const watched of batch) watched.due = Number.POSITIVE_INFINITY;
+    for (const watched of batch) {
+      watched.due = Number.POSITIVE_INFINITY;
+      watched.tenure.hold.asks(watched.tenure.terms.lease);
+    }
     const holds = batch.map(({ tenure }) => ({
       name: tenure.name,
       id: tenure.hold.id,
@@ -135,7 +138,7 @@ export class Watchdog {
       tenure.lose(answer.is);
       return;
     }
-    tenure.hold.renewed(sent, answer.ttl);
+    tenure.hold.renewed(sent, answer);
     watched.due = sent.mono + period(watched);
     this.#wakeAt(watched.due);
     this.#events.tell("renew", () => ({ name: tenure.name, token: tenure.token, remaining: tenure.left() }));

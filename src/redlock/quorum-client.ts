@@ -32,7 +32,7 @@ export class QuorumClient extends BaseClient {
         if (connections !== given) for (const redis of connections) redis.disconnect();
       },
     });
-    this.#kind = new QuorumKind(quorum, settings, (kind, hold, lease) => this.withdraw(kind, hold, lease));
+    this.#kind = new QuorumKind(quorum, settings, (kind, hold) => this.withdraw(kind, hold));
   }
 
   /**

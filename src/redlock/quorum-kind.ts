@@ -10,8 +10,8 @@ import type { Quorum } from "./quorum.ts";
 import { TokenClock } from "./token-clock.ts";
 import { Traces } from "./traces.ts";
 
-/** Takes a hold back behind, again and again until every node has answered. `lease`: ms that it may live. */
-type Withdraw = (hold: Hold, lease: number) => void;
+/** Takes a hold back behind, again and again until every node has answered. */
+type Withdraw = (hold: Hold) => void;
 
 type Granted = Extract<Vote, { is: "owner" }>;
 
@@ -45,16 +45,12 @@ export class QuorumKind implements LockKind {
   readonly #clock = new TokenClock();
   readonly #traces = new WeakMap<object, Traces>();
 
-  constructor(
-    quorum: Quorum,
-    settings: QuorumSettings,
-    withdraw: (kind: LockKind, hold: Hold, lease: number) => void,
-  ) {
+  constructor(quorum: Quorum, settings: QuorumSettings, withdraw: (kind: LockKind, hold: Hold) => void) {
     this.localPasses = settings.localPasses;
     this.longestLease = settings.longestLease;
     this.#quorum = quorum;
     this.#retryDelay = settings.retryDelay;
-    this.#withdraw = (hold, lease) => withdraw(this, hold, lease);
+    this.#withdraw = (hold) => withdraw(this, hold);
   }
 
   channel(name: string): string {
@@ -74,7 +70,7 @@ export class QuorumKind implements LockKind {
     if (verdict.is === "held") {
       // Minority votes go back at once, and those that come late. The waiting engine knows nothing of them.
       traces.wakes = false;
-      if (!traces.isEmpty) this.#withdraw(hold, lease);
+      if (!traces.isEmpty) this.#withdraw(hold);
       return { is: "held", at: 0, ttl: verdict.ttl, position: null };
     }
     const token = await this.#agree(hold, verdict.granted, traces);
@@ -150,7 +146,7 @@ export class QuorumKind implements LockKind {
       return { is: answers.some(({ is }) => is === "taken") ? "taken" : "gone", clock: 0 };
     });
     // The others have not answered yet, or cannot: it is taken back there when they do.
-    if (!traces.isEmpty) this.#withdraw(hold, hold.ttl);
+    if (!traces.isEmpty) this.#withdraw(hold);
     return answer;
   }
 

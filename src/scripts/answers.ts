@@ -40,6 +40,8 @@ export type YieldAnswer = Placed | ReleaseAnswer;
 export interface RenewAnswer {
   readonly is: "renewed" | "gone" | "taken";
   readonly ttl: number;
+  /** When it was read, on both clocks, where replicas were waited for since then. */
+  readonly read?: { readonly mono: number; readonly wall: number };
 }
 
 /** Who holds a lock and who waits. `remaining` is null when the lock is free, Infinity when it has no TTL. */
@@ -144,6 +146,15 @@ function decodePlaced(reply: unknown): Placed | null {
   }
   return null;
 }
+
+/**
+ * Did Redis refuse a command, as it will whenever it is sent? Everything else may pass: MOVED, TRYAGAIN, CLUSTERDOWN,
+ * LOADING, READONLY, MASTERDOWN, UNBLOCKED …, and a connection that was lost.
+ */
+export const isRefusal = (error: unknown): error is Error =>
+  error instanceof Error &&
+  error.name === "ReplyError" &&
+  /^(NOPERM |ERR (unknown command|WAIT cannot be used) )/.test(error.message);
 
 /** Of scripts whose answer says nothing but that they ran. */
 export const undecoded = (reply: unknown): unknown => reply;

@@ -1,14 +1,9 @@
 import { UNANSWERED } from "../defaults.ts";
 import { Keys } from "../keys.ts";
-import {
-  type ClusterLike,
-  isCluster,
-  type NodeLike,
-  type RedisArgument,
-  type RedisLike,
-} from "../redis-like.ts";
+import { type ClusterLike, isCluster, type RedisArgument, type RedisLike } from "../redis-like.ts";
 import { sharded } from "./sharded.ts";
 import type { Transport } from "./transport.ts";
+import { watch } from "./watch.ts";
 
 /** A script as tools/embed-lua.mjs makes it. */
 export interface Script {
@@ -19,7 +14,7 @@ export interface Script {
   readonly isForeign?: true;
 }
 
-/** No reply came in time. The command may have been executed, or may be yet. */
+/** No reply came in time, or none will. The command may have been executed, or may be yet. */
 class NoReplyError extends Error {
   override readonly name = "NoReplyError";
 }
@@ -28,6 +23,8 @@ interface Sent {
   readonly until: number;
   readonly since: number;
   readonly script: Script;
+  /** It is not in the offline queue: the server may have it. */
+  isWritten: boolean;
   give(error: Error): void;
 }
 
@@ -47,6 +44,7 @@ export class Commands implements Transport {
   readonly keys: Keys;
   readonly isCluster: boolean;
   readonly #redis: RedisLike | ClusterLike;
+  readonly #unwatch: () => void;
   readonly #sent = new Set<Sent>();
   /** One timer for the client's life, set again by `refresh()`: making and unref'ing one costs more than a command. */
   #sweeper: NodeJS.Timeout | undefined;
@@ -64,12 +62,11 @@ export class Commands implements Transport {
     this.#redis = redis;
     this.isCluster = isCluster(redis);
     this.keys = new Keys(redis.options.keyPrefix ?? "", this.isCluster);
-    redis.on("close", this.#closed);
-    redis.on("ready", this.#ready);
-    redis.on("end", this.#ended);
-    if (!isCluster(redis)) return;
-    redis.on("+node", this.#nodeCame);
-    for (const node of redis.nodes()) node.on("close", this.#closed);
+    this.#unwatch = watch(redis, {
+      closed: (forgets) => this.#closed(forgets),
+      ready: () => this.#ready(),
+      ended: () => this.#ended(),
+    });
   }
 
   get epoch(): number {
@@ -103,7 +100,8 @@ export class Commands implements Transport {
       // Sent first: Redis works while the rest of this is done.
       const reply = this.#redis.evalsha(script.sha, keys.length, ...keys, ...args);
       const since = performance.now();
-      const sent: Sent = { until: since + Math.min(timeout, this.replyTimeout), since, script, give: reject };
+      const until = since + Math.min(timeout, this.replyTimeout);
+      const sent: Sent = { until, since, script, isWritten: this.#redis.status === "ready", give: reject };
       this.#sent.add(sent);
       if (!this.#isSweeping) this.#sweepSoon();
       const answered = (reply: unknown): void => {
@@ -156,25 +154,28 @@ export class Commands implements Transport {
     return server ? Math.ceil(server.micros / 1_000 + performance.now() - server.at + this.replyTimeout) : 0;
   }
 
+  /** Tells of the connection no more. Commands that are on their way are still answered. */
   detach(): void {
-    this.#redis.off("close", this.#closed);
-    this.#redis.off("ready", this.#ready);
-    this.#redis.off("end", this.#ended);
-    if (!isCluster(this.#redis)) return;
-    this.#redis.off("+node", this.#nodeCame);
-    for (const node of this.#redis.nodes()) node.off("close", this.#closed);
+    this.#unwatch();
   }
 
   readonly #sweep = (): void => {
     const now = performance.now();
     this.#isSweeping = false;
-    for (const sent of this.#sent) {
-      if (sent.until > now) continue;
-      this.#sent.delete(sent);
-      sent.give(new NoReplyError(this.#why(sent, now)));
-    }
+    this.#giveUp(
+      (sent) => sent.until <= now,
+      (sent) => this.#why(sent, now),
+    );
     if (this.#sent.size > 0) this.#sweepSoon();
   };
+
+  #giveUp(isLost: (sent: Sent) => boolean, why: (sent: Sent) => string): void {
+    for (const sent of this.#sent) {
+      if (!isLost(sent)) continue;
+      this.#sent.delete(sent);
+      sent.give(new NoReplyError(why(sent)));
+    }
+  }
 
   #sweepSoon(): void {
     this.#isSweeping = true;
@@ -184,26 +185,36 @@ export class Commands implements Transport {
 
   #why(sent: Sent, now: number): string {
     const text = `no reply to ${sent.script.name} within ${Math.round(now - sent.since)} ms (connection ${this.#redis.status})`;
-    return this.#redis.status === "ready" && now - sent.since >= UNANSWERED ? `${text}. ${BLOCKED}` : text;
+    if (this.#redis.status !== "ready" || now - sent.since < UNANSWERED) return text;
+    return `${text}. ${this.isCluster ? REPEATED : ""}${BLOCKED}`;
   }
 
-  readonly #closed = (): void => {
+  #closed(forgets: boolean): void {
     this.#epoch++;
-  };
-  readonly #ready = (): void => {
+    // No answer comes any more, and ioredis does not say so. What waits in its offline queue is not lost, and is sent later.
+    if (forgets)
+      this.#giveUp(
+        (sent) => sent.isWritten,
+        (sent) => `${sent.script.name} ${FORGOTTEN}`,
+      );
+  }
+
+  #ready(): void {
     this.#over = false;
+    for (const sent of this.#sent) sent.isWritten = true;
     if (this.#epoch > 0) this.onReconnect();
-  };
-  readonly #ended = (): void => {
+  }
+
+  #ended(): void {
     this.#over = true;
     this.onEnd();
-  };
-  readonly #nodeCame = (node: NodeLike): void => {
-    node.on("close", this.#closed);
-    this.#ready();
-  };
+  }
 }
 
+const FORGOTTEN =
+  "was not answered before the connection was lost, and is not sent again (autoResendUnfulfilledCommands is false)";
+const REPEATED =
+  "Either the Cluster refuses it (CLUSTERDOWN, TRYAGAIN), which ioredis keeps to itself and tries again, or ";
 const BLOCKED =
   "Redis is slow or unreachable, or the connection is blocked by a command such as BLPOP: give the lock client a " +
   'connection of its own with { connection: "own" }';

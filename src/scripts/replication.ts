@@ -50,9 +50,15 @@ export class Replication {
     args: readonly (string | number)[],
     timeout: number,
   ): Promise<RenewAnswer> {
-    return new Promise((resolve, reject) =>
-      this.#link(key).add({ name, key, script, args, timeout, resolve, reject }),
-    );
+    return new Promise((resolve, reject) => this.#add({ name, key, script, args, timeout, resolve, reject }));
+  }
+
+  #add(job: Job): void {
+    try {
+      this.#link(job.key).add(job);
+    } catch (error) {
+      job.reject(error);
+    }
   }
 
   close(): void {
@@ -68,16 +74,18 @@ export class Replication {
     if (!owner) throw new Error("no node is known for the slot of the lock");
     let link = this.#links.get(owner.address);
     if (!link || link.ended) {
-      const connect = (retryStrategy: Retry): SubscriberLike =>
-        owner.node.duplicate({ ...OVERRIDES, retryStrategy, keyPrefix: this.#keyPrefix });
-      link = new Link(connect, this.#wanted, this.#timeout, this.#replyTimeout);
+      const connection = owner.node.duplicate({ ...OVERRIDES, keyPrefix: this.#keyPrefix });
+      link = new Link(connection, this.#wanted, this.#timeout, this.#replyTimeout, (job) => this.#add(job));
       this.#links.set(owner.address, link);
     }
     return link;
   }
 }
 
-/** A command that is sent again on another connection would make WAIT lie: whatever is not answered fails at once. */
+/**
+ * A command that is sent again on another connection would make WAIT lie: whatever is not answered fails at once. It does
+ * not come back for nobody: a node that is gone would be called for ever.
+ */
 const OVERRIDES = {
   enableOfflineQueue: true,
   enableAutoPipelining: false,
@@ -86,9 +94,14 @@ const OVERRIDES = {
   readOnly: false,
   commandTimeout: undefined,
   maxRetriesPerRequest: 0,
+  retryStrategy: () => null,
 };
 
-type Retry = (times: number) => number | null;
+/** What the script says is true when it is read; WAIT may take longer than a grant lasts. */
+const decodeConfirmed = (reply: unknown): RenewAnswer => ({
+  ...decodeRenewal(reply),
+  read: { mono: performance.now(), wall: Date.now() },
+});
 
 /** How long the answer to a WAIT may take beyond the time that it waits, in ms. */
 const WAIT_REPLY = 1_000;
@@ -99,18 +112,21 @@ class Link {
   readonly #commands: Commands;
   readonly #wanted: number;
   readonly #timeout: number;
+  readonly #handOn: (job: Job) => void;
   #jobs: Job[] = [];
   #busy = false;
+  #isClosed = false;
 
+  /** `handOn`: takes what came while a batch was under way in which this connection failed. */
   constructor(
-    connect: (retry: Retry) => SubscriberLike,
+    connection: SubscriberLike,
     wanted: number,
     timeout: number,
     replyTimeout: number,
+    handOn: (job: Job) => void,
   ) {
-    // It does not come back for nobody: a node that is gone would be called for ever.
-    const connection = connect((times) => (this.#busy ? Math.min(times * 50, 2_000) : null));
     this.#connection = connection;
+    this.#handOn = handOn;
     this.#commands = new Commands(connection, replyTimeout);
     this.#wanted = wanted;
     this.#timeout = timeout;
@@ -119,7 +135,7 @@ class Link {
   }
 
   get ended(): boolean {
-    return this.#connection.status === "end";
+    return this.#isClosed || this.#connection.status === "end";
   }
 
   add(job: Job): void {
@@ -128,28 +144,31 @@ class Link {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#commands.detach();
     this.#connection.disconnect();
   }
 
   async #work(): Promise<void> {
     this.#busy = true;
-    while (this.#jobs.length > 0) await this.#batch(this.#jobs.splice(0));
+    while (this.#jobs.length > 0 && !this.ended) await this.#batch(this.#jobs.splice(0));
     this.#busy = false;
+    // RACE 9: on a connection that is being closed they would be flushed, and refuse callers who did nothing wrong.
+    for (const job of this.#jobs.splice(0)) this.#handOn(job);
   }
 
   async #batch(jobs: readonly Job[]): Promise<void> {
     const { epoch } = this.#commands;
     const answers = await Promise.allSettled(
       jobs.map(({ key, script, args, timeout }) =>
-        this.#commands.run(script, [key], args, decodeRenewal, timeout),
+        this.#commands.run(script, [key], args, decodeConfirmed, timeout),
       ),
     );
     const isRenewed = (answer: (typeof answers)[number]): boolean =>
       answer.status === "fulfilled" && answer.value.is === "renewed";
     const outcome = answers.some(isRenewed) ? await this.#acknowledged(epoch) : { count: 0 };
     // A server that does not answer, or does not know a hold, may be the wrong one: another connection next time.
-    if ("error" in outcome || !answers.every(isRenewed)) this.#connection.disconnect(true);
+    if ("error" in outcome || !answers.every(isRenewed)) this.close();
     for (const [i, { name, resolve, reject }] of jobs.entries()) {
       const answer = answers[i];
       if (answer?.status !== "fulfilled") reject(answer?.reason);

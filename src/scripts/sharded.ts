@@ -4,13 +4,14 @@ import type { Script } from "./commands.ts";
 const made = new Map<Script, Script>();
 
 /**
- * The script as a Cluster needs it: SPUBLISH for PUBLISH. There a message goes to the subscribers of the channel's slot;
- * a plain one would go through every node of the Cluster, and the number of its receivers would count one node's only.
+ * The script as a Cluster needs it: SPUBLISH for PUBLISH, SHARDNUMSUB for NUMSUB. There a message goes to the subscribers
+ * of the channel's slot; a plain one would go through every node of the Cluster, and its receivers would be counted at one
+ * node only.
  */
 export function sharded(script: Script): Script {
   let variant = made.get(script);
   if (!variant) {
-    const lua = script.lua.replaceAll('"PUBLISH"', '"SPUBLISH"');
+    const lua = script.lua.replaceAll('"PUBLISH"', '"SPUBLISH"').replaceAll('"NUMSUB"', '"SHARDNUMSUB"');
     variant = { name: script.name, lua, sha: createHash("sha1").update(lua).digest("hex") };
     made.set(script, variant);
   }

@@ -74,7 +74,8 @@ export class Bundle extends Alarm implements Landlord {
 
   async #ask(terms: Terms): Promise<void> {
     const [first] = this.#holds;
-    const channel = first ? this.#room.heard(this.#room.grantChannel(first.name)) : null;
+    const channel = first ? this.#room.heard(this.#room.grantChannel(first.name), false) : null;
+    for (const hold of this.#holds) hold.asks(terms.lease);
     try {
       const answer = await this.#all.attempt(this.#holds, terms.lease, channel?.name ?? null);
       if (answer.is === "owner") this.#own(answer, terms);
@@ -83,9 +84,9 @@ export class Bundle extends Alarm implements Landlord {
         this.#settle()?.resolve({ index: answer.index, isHeld: answer.is === "held" });
       }
       // A copy. The first one may have been in time, and own some of them.
-      else this.#giveBack(terms);
+      else this.#giveBack();
     } catch (error) {
-      this.#withdraw(terms);
+      this.#withdraw();
       this.#settle()?.reject(new LockUnavailableError(null, "the command failed", error));
     }
     this.#leaveIfOver();
@@ -100,7 +101,7 @@ export class Bundle extends Alarm implements Landlord {
     const isSure = this.#holds.every((hold) => !hold.isRevoked && hold.validity.left() > 0);
     const caller = isSure ? this.#settle() : null;
     if (!caller) {
-      this.#giveBack(terms);
+      this.#giveBack();
       return;
     }
     const tenures = this.#holds.map((hold) => new Tenure(hold, terms, this));
@@ -115,15 +116,15 @@ export class Bundle extends Alarm implements Landlord {
   }
 
   /** Nobody wants what was taken, or nobody can be sure of it: as if somebody had been in the way. */
-  #giveBack(terms: Terms): void {
-    this.#withdraw(terms);
+  #giveBack(): void {
+    this.#withdraw();
     this.#settle()?.resolve({ index: 0, isHeld: false });
   }
 
-  #withdraw(terms: Terms): void {
+  #withdraw(): void {
     for (const hold of this.#holds) {
       this.#room.forget(hold);
-      this.#room.withdraw(this.kind, hold, terms.lease);
+      this.#room.withdraw(this.kind, hold);
     }
   }
 
@@ -189,7 +190,7 @@ export class Bundle extends Alarm implements Landlord {
       const { hold } = tenure;
       const answer = answers[i] ?? new Error("no answer for this lock");
       if (answer instanceof Error) {
-        this.#room.withdraw(this.kind, hold, hold.ttl);
+        this.#room.withdraw(this.kind, hold);
         reject(unconfirmed(hold, answer));
         continue;
       }
@@ -201,8 +202,7 @@ export class Bundle extends Alarm implements Landlord {
 
   lost(tenure: Tenure, error: LockLostError): void {
     this.#over(tenure);
-    const { hold, terms } = tenure;
-    this.#room.withdraw(this.kind, hold, Math.max(terms.lease, hold.ttl));
+    this.#room.withdraw(this.kind, tenure.hold);
     this.#told(tenure, error);
   }
 

@@ -1,6 +1,6 @@
 import { LockLostError, LockUnavailableError, NotReplicatedError } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
-import type { ReleaseAnswer } from "../scripts/answers.ts";
+import { isRefusal, type ReleaseAnswer } from "../scripts/answers.ts";
 
 /**
  * How a hold ended, by what Redis answered to its release or yield. Null: as it should.
@@ -20,11 +20,10 @@ export function lossAtRelease(hold: Hold, answer: ReleaseAnswer, isBroken: boole
   return isOwnCopy ? null : new LockLostError(hold.name, isBroken ? "unknown" : answer.is);
 }
 
-/** Why no more tries can make replicas confirm a hold. Null: the connection was lost, or slow, and may be back. */
+/** Why no more tries can make replicas confirm a hold. Null: what was in the way passes. */
 export function refused(name: string, error: unknown): Error | null {
   if (error instanceof NotReplicatedError) return error;
-  const isRefusal = error instanceof Error && error.name === "ReplyError";
-  return isRefusal ? new LockUnavailableError(name, "its replicas cannot be waited for", error) : null;
+  return isRefusal(error) ? new LockUnavailableError(name, "its replicas cannot be waited for", error) : null;
 }
 
 /** Redis did not confirm; the hold is withdrawn in the background. */

@@ -19,7 +19,7 @@ export interface Ask {
   readonly patience: number;
   /** Other queued holds of this client whose places are kept alive by the same command. */
   readonly others: readonly string[];
-  /** Where grants are heard; null while nothing is subscribed. */
+  /** Where grants are heard, or will be by who queues unheard; null while nothing is subscribed. */
   readonly channel: { readonly name: string; readonly counted: boolean } | null;
 }
 

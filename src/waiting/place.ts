@@ -30,9 +30,10 @@ export class Place {
     this.#turn = turn;
   }
 
-  /** A hold that no command has named before (R1), and whose messages are expected from now on. */
-  newHold(): Hold {
+  /** A hold that no command has named before (R1), and whose messages are expected from now on. `lease`: ms asked for. */
+  newHold(lease: number): Hold {
     const hold = this.room.newHold(this.name);
+    hold.asks(lease);
     this.room.expect(hold, this.#turn);
     return hold;
   }
@@ -42,20 +43,23 @@ export class Place {
     this.room.forget(hold);
   }
 
-  /** The hold is over, and whatever it is in Redis must go. `lease`: ms that it may live there. */
-  withdraw(hold: Hold, lease = 0): void {
+  /** The hold is over, and whatever it is in Redis must go. */
+  withdraw(hold: Hold): void {
     this.room.forget(hold);
-    this.room.withdraw(this.kind, hold, Math.max(lease, hold.ttl));
+    this.room.withdraw(this.kind, hold);
   }
 
-  /** How the next command asks, for this caller. `position`: where the hold stands in the queue, if it does. */
+  /**
+   * How the next command asks, for this caller. `position`: where the hold stands in the queue, if it does. Who queues
+   * unheard says so: no number of receivers proves anything of him.
+   */
   ask(mode: Ask["mode"], head: Waiter, position: number | null = 0, others: readonly string[] = []): Ask {
     return {
       mode,
       lease: head.terms.lease,
       patience: patience(position),
       others,
-      channel: this.kind.queues ? this.room.heard(this.channel) : null,
+      channel: this.kind.queues ? this.room.heard(this.channel, mode === "queue") : null,
     };
   }
 
@@ -70,11 +74,16 @@ export class Place {
     return (this.kind.queues || this.#unlisten !== null) && this.room.subscriptions.isReady(this.channel);
   }
 
+  /** May it queue? RACE 2: only when grants are heard. Who cannot subscribe has to find his, or he would have no turn at all. */
+  get mayQueue(): boolean {
+    return this.kind.queues && (this.isSubscribed || this.room.isUnheard(this.channel));
+  }
+
   /** Resolves when the release channel is acknowledged. */
   listen(): Promise<void> {
     if (this.kind.queues) this.room.hearGrants(this.channel);
     else this.#unlisten ??= this.room.subscriptions.listen(this.channel, () => this.#turn.search.woken());
-    return this.room.subscriptions.ready(this.channel);
+    return this.room.hear(this.channel);
   }
 
   unlisten(): void {

@@ -9,6 +9,7 @@ import { type Grant, Hold } from "../lease/hold.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
 import { Watchdog } from "../lease/watchdog.ts";
+import { isRefusal } from "../scripts/answers.ts";
 import { decodeMessage } from "../scripts/messages.ts";
 import type { Transport } from "../scripts/transport.ts";
 import { Bundle, type InTheWay } from "./bundle.ts";
@@ -63,6 +64,8 @@ export class Room implements LineKeeper {
   /** The client's own channel for a lock, and those that it listens to. */
   readonly grantChannel: (name: string) => string;
   readonly #channels = new Set<string>();
+  /** Channels whose subscription has failed, or has taken too long, and was not refused. */
+  readonly #unheard = new Set<string>();
   #closed = false;
   #whenEmpty: (() => void) | null = null;
 
@@ -165,8 +168,9 @@ export class Room implements LineKeeper {
     return this.#withdrawals.begin();
   }
 
-  withdraw(kind: LockKind, hold: Hold, lease: number): void {
-    this.#withdrawals.add(kind, hold, lease);
+  /** The hold is over, and whatever it is in Redis must go. */
+  withdraw(kind: LockKind, hold: Hold): void {
+    this.#withdrawals.add(kind, hold, hold.mayLive);
   }
 
   /** Grants on this channel are for the client, from its next acknowledgement on. */
@@ -176,13 +180,34 @@ export class Room implements LineKeeper {
     this.subscriptions.listen(channel, (message) => this.#heard(message));
   }
 
-  /** Where grants are heard; null while they are not. */
-  heard(channel: string): Ask["channel"] {
-    if (!this.subscriptions.isReady(channel)) return null;
-    return { name: channel, counted: this.subscriptions.isCounted(channel) };
+  /** Resolves when this channel is acknowledged. */
+  async hear(channel: string): Promise<void> {
+    try {
+      await this.subscriptions.ready(channel);
+    } catch (error) {
+      if (isRefusal(error)) this.#unheard.delete(channel);
+      else if (!this.isUnheard(channel)) {
+        this.#unheard.add(channel);
+        if (!this.commands.isAway) this.subscribed();
+      }
+      throw error;
+    }
+    this.#unheard.delete(channel);
   }
 
-  /** A channel is acknowledged. */
+  /** Has subscribing to this channel failed, for now? */
+  isUnheard(channel: string): boolean {
+    return this.#unheard.has(channel) && !this.subscriptions.isReady(channel);
+  }
+
+  /** Where grants are heard; null while they are not, or, `always`, where they will be. */
+  heard(channel: string, always: boolean): Ask["channel"] {
+    if (this.subscriptions.isReady(channel))
+      return { name: channel, counted: this.subscriptions.isCounted(channel) };
+    return always ? { name: channel, counted: false } : null;
+  }
+
+  /** A channel is acknowledged, or must do without. All begin in the order in which they came, whoever is told first. */
   subscribed(): void {
     for (const turn of [...this.#turns]) turn.search.subscribed();
   }

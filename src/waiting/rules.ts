@@ -14,6 +14,7 @@ import {
   SPIN_MAX,
   SPIN_REST,
   SPIN_SPREAD,
+  SUBSCRIBED_SOON,
   TOO_MUCH,
   UNKNOWN_POSITION,
 } from "../defaults.ts";
@@ -62,6 +63,17 @@ export function rest(held: number): number {
   return Math.floor(rest + between(0, 1));
 }
 
+/**
+ * When a caller who came at `since`, and hears nothing yet, tries again: 100, 200, 400 … ms after he came, then every
+ * 2 000. By his coming alone, so that who came first tries first.
+ */
+export function nextTry(since: number): number {
+  const waited = performance.now() - since;
+  let at = SUBSCRIBED_SOON;
+  while (at <= waited) at += Math.min(at, RETRY_MAX);
+  return since + at;
+}
+
 /** After a failure: 50, 100, 200 … 2 000 ms, spread. */
 export function backOff(failures: number): number {
   return (
@@ -82,6 +94,12 @@ export function isEnough(hold: Hold, terms: Terms, window: number, isDirect: boo
   );
 }
 
+/** Does it outlive the lease that is wanted by far? Then it would block everybody else if this process died. */
+export function isTooMuch(hold: Hold, { lease }: Terms, window: number): boolean {
+  const left = hold.validity.left();
+  return left > TOO_MUCH * lease && left > window;
+}
+
 /** What to do with a hold when its holder leaves and somebody in this process waits. */
 export function handOver(
   hold: Hold,
@@ -90,8 +108,6 @@ export function handOver(
   window: number,
 ): "pass" | "claim" | "yield" {
   if (hold.passes >= passes || performance.now() - hold.ownedAt >= PASS_TIME) return "yield";
-  const left = hold.validity.left();
-  // A hold that outlives the next holder's lease by far would block everybody else if this process died.
-  if (left > TOO_MUCH * next.lease && left > window) return "yield";
+  if (isTooMuch(hold, next, window)) return "yield";
   return isEnough(hold, next, window, false) ? "pass" : "claim";
 }

@@ -1,12 +1,13 @@
 import { CallAlarm } from "../alarms.ts";
-import { LEASE_TIME, RECHECKS, SUBSCRIBED_SOON } from "../defaults.ts";
+import { LEASE_TIME, RECHECKS } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
-import type { AttemptAnswer } from "../scripts/answers.ts";
+import { type AttemptAnswer, isRefusal } from "../scripts/answers.ts";
 import type { Place } from "./place.ts";
-import { backOff, cutPause, rest, sleep } from "./rules.ts";
+import { backOff, cutPause, nextTry, rest, sleep } from "./rules.ts";
 import { assertMove, SEARCH_MOVES, type SearchState } from "./states.ts";
+import type { Waiter } from "./waiter.ts";
 
 /** For whom a search is made. */
 interface Seeker {
@@ -23,7 +24,7 @@ interface Seeker {
  * |---|---|---|
  * | off | nothing of ours is waiting | `start()` → asking, or subscribing first where the client has more places · after a yield → parked |
  * | asking | unknown: an acquire is on its way | owner or a grant → off, found · held → parked, or subscribing first · failed → retrying |
- * | subscribing | nothing of ours | acknowledged → asking, now with a place in the queue |
+ * | subscribing | nothing of ours | acknowledged → asking, now with a place in the queue · its alarm → asking · failed → retrying, then with a place unheard |
  * | parked | our hold is queued; without a queue, nothing | a grant → off, found · a wake-up → asking · a re-check: owner → off, found; gone → asking |
  * | retrying | nothing known to be ours | its alarm, or a new caller → asking |
  *
@@ -72,26 +73,22 @@ export class Search {
     const { kind, line, health } = this.#place;
     const head = line.first;
     if (!head) return void this.#stop();
-    const isQueueing = kind.queues && line.isPatient && this.#place.isSubscribed;
+    const isQueueing = line.isPatient && this.#place.mayQueue;
     // A thousand callers of a fair lock who come at once need not all try before they queue.
     const isUseless = !isQueueing && line.isPatient && this.#place.isCrowded;
-    if (isUseless && this.#state.at === "off") {
-      void this.#subscribe();
-      // It may take long, or fail, and the lock is free meanwhile: then it is tried after all.
-      this.#wakeAt(performance.now() + SUBSCRIBED_SOON);
-      return;
-    }
-    const hold = this.#place.newHold();
+    if (isUseless && this.#state.at === "off") return void this.#subscribe(head);
+    if (isQueueing && !this.#place.isSubscribed) this.#place.listen().catch(() => {});
+    const hold = this.#place.newHold(head.terms.lease);
     const wakes = this.#wakes;
-    this.#to({ at: "asking", hold });
+    this.#to({ at: "asking", hold, isQueueing });
     health.sending();
     kind.attempt(hold, this.#place.ask(isQueueing ? "queue" : "try", head)).then(
-      (answer) => this.#asked(hold, head.terms.lease, wakes, answer),
-      (error: unknown) => this.#failed(hold, head.terms.lease, error),
+      (answer) => this.#asked(hold, wakes, answer),
+      (error: unknown) => this.#failed(hold, error),
     );
   }
 
-  #asked(hold: Hold, lease: number, wakes: number, answer: AttemptAnswer): void {
+  #asked(hold: Hold, wakes: number, answer: AttemptAnswer): void {
     this.#place.health.answered();
     // RACE 4: granted by message before this reply was read. The grant counts, and the hold has its own end.
     if (this.#state.at !== "asking" || this.#state.hold !== hold) return;
@@ -101,56 +98,60 @@ export class Search {
     else {
       // Stale: older than its notAfter when Redis ran it. The server's clock is known now. A first copy of the command may
       // have been in time, and owns the lock.
-      this.#place.withdraw(hold, lease);
+      this.#place.withdraw(hold);
       this.start();
     }
   }
 
   /** The lock is held by somebody else. `wakes`: how many wake-ups had come when that was asked. */
   busy(hold: Hold, ttl: number, position: number | null, wakes = this.#wakes): void {
-    const { line, kind, isSubscribed } = this.#place;
+    const { line, kind } = this.#place;
     line.tellBusy();
-    if (position !== null && line.first) {
+    const head = line.first;
+    if (position !== null && head) {
       this.#park(hold, ttl, position, false);
       return;
     }
     if (position !== null) this.#place.withdraw(hold);
     else this.#place.forget(hold);
-    if (!line.first) this.#stop();
+    if (!head) this.#stop();
     else if (kind.pause) this.#pause(kind.pause(this.#tries++));
-    else if (!isSubscribed) void this.#subscribe();
+    else if (!this.#place.isSubscribed && !this.#place.mayQueue) void this.#subscribe(head);
     // RACE 1, a lost wake-up: (1) our try runs, the lock is held; (2) it is released and the message is read; (3) the
     // answer "held" is read; (4) we sleep. A message since the sending of the try leads to another try instead.
     else if (kind.queues || wakes !== this.#wakes) this.start();
     else this.#park(null, ttl, null, false);
   }
 
-  #failed(hold: Hold, lease: number, error: unknown): void {
+  #failed(hold: Hold, error: unknown): void {
     const { health, line, name } = this.#place;
     health.failed(error);
     // RACE 4 again: granted by message, so the reply is not needed.
     if (this.#state.at !== "asking" || this.#state.hold !== hold) return;
-    this.#place.withdraw(hold, lease);
+    this.#place.withdraw(hold);
     line.refuseAll(() => new LockUnavailableError(name, "the command failed", error), "unanswered");
     this.retry();
   }
 
   /** RACE 2: register, then check, then sleep. The attempt that finds the lock held is sent after the acknowledgement. */
-  async #subscribe(): Promise<void> {
-    this.#to({ at: "subscribing" });
+  async #subscribe(head: Waiter): Promise<void> {
+    const state: SearchState = { at: "subscribing" };
+    this.#to(state);
+    // It may take long, or hang, and nobody would tell of a lock that is given back meanwhile: it is tried now and then.
+    this.#wakeAt(nextTry(head.since));
     try {
       await this.#place.listen();
-      if (this.#state.at !== "subscribing") return;
-      // Whoever is told first: all begin in the order in which they came.
+      if (this.#state !== state) return;
       this.#place.room.subscribed();
       // Lost again already.
-      if (this.#state.at === "subscribing") this.start();
+      if (this.#state === state) this.start();
     } catch (error) {
-      if (this.#state.at !== "subscribing") return;
+      // Tried meanwhile, and perhaps subscribing again: then that is what counts, or tries would breed tries.
+      if (this.#state !== state) return;
       const { line, name, health } = this.#place;
       health.failed(error);
-      // A refusal is final. A lost connection is not: until it is back, asking again is all that can be done.
-      if (error instanceof Error && error.name === "ReplyError") {
+      // A refusal is final. A lost connection is not: until it is back, the lock can be waited for unheard.
+      if (isRefusal(error)) {
         line.refuseAll(
           () => new LockUnavailableError(name, "its release channel cannot be subscribed", error),
         );
@@ -159,9 +160,11 @@ export class Search {
     }
   }
 
-  /** Something is heard from now on; perhaps what this waits for. */
+  /** Something is heard from now on, perhaps what this waits for; or it can queue unheard. */
   subscribed(): void {
-    if (this.#state.at === "subscribing" && this.#place.isSubscribed) this.start();
+    const { at } = this.#state;
+    const { isSubscribed, mayQueue } = this.#place;
+    if ((at === "subscribing" || at === "asking") && (isSubscribed || mayQueue)) this.lookAgain();
   }
 
   /** Something failed: asks again after a pause, for whoever still waits. */
@@ -179,7 +182,12 @@ export class Search {
   #park(hold: Hold | null, ttl: number, position: number | null, isKnown: boolean): void {
     this.#to({ at: "parked", hold, isChecking: false, position });
     if (hold) this.#place.siblings?.add(this);
-    this.#sleep(sleep(ttl, position, isKnown));
+    this.#sleep(this.#nap(ttl, position, isKnown));
+  }
+
+  /** A place whose messages are not heard is looked at as if it were the first: its grant must be found within the window. */
+  #nap(ttl: number, position: number | null, isKnown: boolean): number {
+    return sleep(ttl, position === null || this.#place.isSubscribed ? position : 0, isKnown);
   }
 
   /** Tries again after so many ms, because no message will come. */
@@ -215,7 +223,16 @@ export class Search {
   /** A message may have been missed, or the connection is back: no need to sleep on. */
   lookAgain(): void {
     if (this.#state.at === "parked") this.#recheck();
-    else if (this.#state.at === "retrying" || this.#state.at === "subscribing") this.start();
+    else if (this.#state.at === "asking") this.#overtake(this.#state.hold, this.#state.isQueueing);
+    else if (this.#state.at !== "off") this.start();
+  }
+
+  /** Fair callers who came later can queue at once: who made a try meanwhile does not wait for its answer. */
+  #overtake(hold: Hold, isQueueing: boolean): void {
+    const { line, isCrowded, mayQueue } = this.#place;
+    if (isQueueing || !mayQueue || !isCrowded || !line.first) return;
+    this.#place.withdraw(hold);
+    this.start();
   }
 
   #rang(): void {
@@ -247,6 +264,7 @@ export class Search {
     this.#silence();
     room.warnSelfWait(this.#place, head);
     const sent = now();
+    hold.asks(head.terms.lease);
     health.sending();
     kind.attempt(hold, this.#place.ask("again", head, state.position, others)).then(
       (answer) => {
@@ -262,7 +280,7 @@ export class Search {
         } else if (answer.is === "held") {
           hold.validity.answered(sent, answer.at);
           state.position = answer.position;
-          this.#sleep(sleep(answer.ttl, answer.position, true));
+          this.#sleep(this.#nap(answer.ttl, answer.position, true));
         } else if (answer.is === "gone") {
           void room.subscriptions.selfTest(this.#place.channel);
           this.#place.forget(hold);
@@ -292,7 +310,8 @@ export class Search {
     const { at } = this.#state;
     if (this.#place.line.first || at === "asking" || at === "off") return;
     // An entry may stand for all of its patience, and be granted at its end.
-    if (this.queued) this.#place.withdraw(this.queued, LEASE_TIME);
+    this.queued?.asks(LEASE_TIME);
+    if (this.queued) this.#place.withdraw(this.queued);
     this.#stop();
   }
 

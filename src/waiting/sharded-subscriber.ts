@@ -2,6 +2,7 @@ import { ownerOf } from "../cluster/nodes.ts";
 import { slotOf } from "../cluster/slots.ts";
 import { REROUTE_MAX, REROUTE_MIN } from "../defaults.ts";
 import type { ClusterLike } from "../redis-like.ts";
+import { isRefusal } from "../scripts/answers.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { Subscriber } from "./subscriber.ts";
 import type { Audience, Subscriptions } from "./subscriptions.ts";
@@ -11,6 +12,8 @@ interface Channel {
   /** The address of the node that hears it, or will; null: none yet. And how to stop there. */
   home: string | null;
   leave: () => void;
+  /** Its SUBSCRIBE was refused for good: it is asked for again by who waits, and not looked for. */
+  isRefused: boolean;
 }
 
 /**
@@ -45,7 +48,12 @@ export class ShardedSubscriber implements Subscriptions {
   }
 
   listen(channel: string, listener: (message: string) => void): () => void {
-    const known = this.#channels.get(channel) ?? { listeners: new Set(), home: null, leave: () => {} };
+    const known: Channel = this.#channels.get(channel) ?? {
+      listeners: new Set(),
+      home: null,
+      leave: () => {},
+      isRefused: false,
+    };
     this.#channels.set(channel, known);
     known.listeners.add(listener);
     return () => {
@@ -58,11 +66,11 @@ export class ShardedSubscriber implements Subscriptions {
   async ready(channel: string): Promise<void> {
     if (this.isReady(channel)) return;
     try {
-      await this.#settle(channel).ready(channel);
+      await this.#subscribe(channel);
     } catch (error) {
       // The slot has moved, or its node is gone: whoever waits will find the channel at its new home.
       this.#reroute();
-      throw isRedirection(error) ? new Error(`the channel's slot has moved: ${String(error)}`) : error;
+      throw error;
     }
   }
 
@@ -83,6 +91,16 @@ export class ShardedSubscriber implements Subscriptions {
   #node(channel: string): Subscriber | undefined {
     const home = this.#channels.get(channel)?.home;
     return home ? this.#nodes.get(home) : undefined;
+  }
+
+  async #subscribe(name: string): Promise<void> {
+    try {
+      await this.#settle(name).ready(name);
+    } catch (error) {
+      const channel = this.#channels.get(name);
+      if (channel) channel.isRefused = isRefusal(error);
+      throw error;
+    }
   }
 
   /** The subscriber of the node that owns the channel's slot by the present map; the channel moves there. */
@@ -130,13 +148,20 @@ export class ShardedSubscriber implements Subscriptions {
     }, delay).unref();
   }
 
-  /** Waits for nobody: a dead node would answer in five seconds, and its slots may have another home by then. */
-  #look(): void {
+  /**
+   * Waits for nobody: a dead node would answer in five seconds, and its slots may have another home by then. `isFresh`:
+   * the map was read after what made us look.
+   */
+  #look(isFresh = false): void {
+    if (this.#closed) return;
     const strays = [...this.#channels].filter(
-      ([name, { home }]) => !this.isReady(name) || this.#hasMoved(name, home),
+      ([name, { home, isRefused }]) => !isRefused && (!this.isReady(name) || this.#hasMoved(name, home)),
     );
     if (strays.length === 0 || !this.#who.isWanted()) {
       this.#failures = 0;
+      // RACE 8: by an old map everything is in its place, also what was subscribed once more at a former primary.
+      if (!isFresh && this.#who.isWanted())
+        this.#cluster.refreshSlotsCache((error) => (error ? this.#reroute() : this.#look(true)));
       return;
     }
     this.#cluster.refreshSlotsCache();
@@ -150,13 +175,10 @@ export class ShardedSubscriber implements Subscriptions {
 
   async #follow(channel: string): Promise<void> {
     try {
-      await this.#settle(channel).ready(channel);
+      await this.#subscribe(channel);
       this.onGap();
     } catch {
       // It is looked for again.
     }
   }
 }
-
-const isRedirection = (error: unknown): boolean =>
-  error instanceof Error && /^(MOVED|ASK|CLUSTERDOWN) /.test(error.message);

@@ -6,7 +6,7 @@ import type { Waiter } from "./waiter.ts";
 /** From wanting a lock to owning it: `Search`. */
 export type SearchState =
   | { readonly at: "off" | "subscribing" | "retrying" }
-  | { readonly at: "asking"; readonly hold: Hold }
+  | { readonly at: "asking"; readonly hold: Hold; readonly isQueueing: boolean }
   | { readonly at: "parked"; readonly hold: Hold | null; isChecking: boolean; position: number | null };
 
 /** From owning a lock to letting it go: `Turn`. */

@@ -8,7 +8,7 @@ import { lossAtRelease, refused, unconfirmed } from "./ending.ts";
 import type { LockKind } from "./kind.ts";
 import { Place } from "./place.ts";
 import type { Room } from "./room.ts";
-import { handOver, isEnough } from "./rules.ts";
+import { handOver, isEnough, isTooMuch } from "./rules.ts";
 import { Search } from "./search.ts";
 import { assertMove, TURN_MOVES, type TurnState } from "./states.ts";
 import type { Waiter } from "./waiter.ts";
@@ -101,9 +101,10 @@ export class Turn implements Landlord {
   /** To the first caller, as it is or after a claim. */
   found(hold: Hold, isDirect: boolean): void {
     const head = this.#place.line.first;
-    const left = hold.validity.left();
-    if (!head || left <= 0 || hold.isRevoked) {
-      // Nobody wants it any more, or the message was read so late that somebody else may have it.
+    const isOver = hold.validity.left() <= 0 || hold.isRevoked;
+    if (!head || isOver || isTooMuch(hold, head.terms, this.#room.window)) {
+      // Nobody wants it any more; or the message was read so late that somebody else may have it; or it was asked for by
+      // somebody with a much longer lease, who has left.
       this.#place.withdraw(hold);
       this.#seek();
     } else if (!this.kind.isConfirmed && isEnough(hold, head.terms, this.#room.window, isDirect)) {
@@ -117,26 +118,25 @@ export class Turn implements Landlord {
     this.#to({ at: "claiming", hold, waiter });
     line.remove(waiter);
     const sent = now();
+    hold.asks(waiter.terms.lease);
     health.sending();
     try {
       const answer = await this.kind.claim(hold, waiter.terms.lease, this.#room.window / 3);
       health.answered();
-      const isInTime = hold.validity.left() > 0;
-      if (answer.is === "renewed" && !hold.isRevoked && isInTime) {
-        hold.renewed(sent, answer.ttl);
+      const isInTime = answer.is === "renewed" && hold.renewed(sent, answer) && hold.validity.left() > 0;
+      if (isInTime && !hold.isRevoked) {
         if (waiter.settled) this.found(hold, false);
         else this.#give(hold, waiter);
         return;
       }
-      // RACE 5: a copy of the acquire that the network kept may have queued the hold again, and it may have been granted
-      // again. So a claim counts only while the grant that it was made for lasts, and after one in vain the hold is left.
+      // RACE 5: the hold may have been granted again. A claim in vain is followed by leaving it.
       if (answer.is === "renewed" && !isInTime)
         health.failed(new Error("a claim was answered after the grant was over"));
-      this.#place.withdraw(hold, waiter.terms.lease);
+      this.#place.withdraw(hold);
       this.#putBack(waiter);
       this.#seek();
     } catch (error) {
-      this.#place.withdraw(hold, waiter.terms.lease);
+      this.#place.withdraw(hold);
       const refusal = this.kind.isConfirmed ? refused(this.name, error) : null;
       if (refusal) {
         health.answered();
@@ -214,7 +214,7 @@ export class Turn implements Landlord {
   async #yield(old: Hold, next: Waiter, send: NonNullable<LockKind["yield"]>): Promise<void> {
     const { health } = this.#place;
     const { epoch } = this.#room.commands;
-    const hold = this.#place.newHold();
+    const hold = this.#place.newHold(next.terms.lease);
     this.#place.forget(old);
     this.#to({ at: "yielding", hold });
     const isWaiting = (): boolean => this.#state.at === "yielding" && this.#state.hold === hold;
@@ -227,7 +227,7 @@ export class Turn implements Landlord {
       this.#place.withdraw(old);
       // Granted by message already: the old hold ended as it should.
       if (!isWaiting()) return;
-      this.#place.withdraw(hold, next.terms.lease);
+      this.#place.withdraw(hold);
       this.#to({ at: "searching" });
       this.search.retry();
       throw unconfirmed(old, error);
@@ -255,7 +255,7 @@ export class Turn implements Landlord {
 
   lost(tenure: Tenure, error: LockLostError): void {
     this.#room.watchdog.unwatch(tenure);
-    this.#place.withdraw(tenure.hold, tenure.terms.lease);
+    this.#place.withdraw(tenure.hold);
     if (this.#state.at === "holding" && this.#state.tenure === tenure) this.#seek();
     this.#told(tenure.token, error);
   }

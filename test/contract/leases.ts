@@ -117,6 +117,19 @@ export function leases(subject: Subject): void {
       await (await theirs.lock({ wait: 5_000 })).unlock();
     });
 
+    it("is not that of another caller, who asked for a much longer one and has left", async () => {
+      const { mine } = subject.pair();
+      await (await mine.lock()).unlock();
+      const leaving = new AbortController();
+      const first = mine.lock({ lease: 600_000, signal: leaving.signal }).catch(() => {});
+      const second = mine.lock({ lease: 1_000 });
+      leaving.abort();
+      await first;
+      const lease = await second;
+      expect((await mine.inspect()).remaining).toBeLessThanOrEqual(3_000);
+      await lease.unlock();
+    });
+
     it("an unlocked lease is not held, and its signal does not abort", async () => {
       const { mine } = subject.pair();
       const lease = await mine.lock();

@@ -29,16 +29,27 @@ export class Onlooker {
     return this.#redis.zrange(this.keys.queue, "0", "-1");
   }
 
-  /** The server's time in ms until which the next one is waited for. Every re-check moves it. */
-  async patience(): Promise<number> {
-    const [next = ""] = await this.waiters();
-    return Number.parseInt((await this.#redis.hget(this.keys.waiters, next)) ?? "0", 10);
+  /** The server's time in ms until which the one at this place is waited for. Every re-check moves it. */
+  async patience(place = 0): Promise<number> {
+    const [deadline = "0"] = await this.#entry(place);
+    return Number.parseInt(deadline, 10);
   }
 
-  /** Resolves when the next one has looked again. */
-  async lookedAt(): Promise<void> {
-    const before = await this.patience();
-    await until(async () => (await this.patience()) !== before, { what: "a re-check" });
+  /** Is the next one skipped when a message to him has no receiver? */
+  async counts(): Promise<boolean> {
+    const [, , , counts] = await this.#entry(0);
+    return counts === "1";
+  }
+
+  /** Resolves when the one at this place has looked again. */
+  async lookedAt(place = 0): Promise<void> {
+    const before = await this.patience(place);
+    await until(async () => (await this.patience(place)) !== before, { what: "a re-check" });
+  }
+
+  async #entry(place: number): Promise<string[]> {
+    const hold = (await this.waiters())[place] ?? "";
+    return (await this.#redis.hget(this.keys.waiters, hold))?.split(" ") ?? [];
   }
 
   /** Resolves when so many wait. */

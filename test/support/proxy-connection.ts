@@ -12,7 +12,7 @@ export interface HeldCommand {
 
 /** What is to go wrong with one command; `happened` is called when it has. */
 export type Fault =
-  | { kind: "drop reply" | "drop command"; happened(command: string[]): void }
+  | { kind: "drop reply" | "drop command" | "stall"; happened(command: string[]): void }
   | { kind: "hold command"; happened(held: HeldCommand): void };
 
 interface Hooks {
@@ -124,6 +124,11 @@ export class ProxyConnection {
         break;
       }
       const fault = this.#hooks.inspect(this.id, command);
+      if (fault?.kind === "stall") {
+        this.#gate.freezeBefore(() => this.#fromClient(frames.slice(index)));
+        fault.happened(command);
+        break;
+      }
       if (fault === undefined) this.#send(frame, command);
       else if (fault.kind === "hold command") this.#drain(() => this.#keep(frame, command, fault.happened));
       else if (fault.kind === "drop command") this.#drain(() => this.#drop(command, fault.happened));

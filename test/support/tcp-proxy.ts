@@ -78,6 +78,11 @@ export class TcpProxy {
     return new Promise((happened) => this.#faults.push({ kind: "hold command", match, happened }));
   }
 
+  /** The connection is half open from this command on, and later ones are well. `thaw()` ends it. */
+  stall(match: Match): Promise<string[]> {
+    return new Promise((happened) => this.#faults.push({ kind: "stall", match, happened }));
+  }
+
   /**
    * Nothing passes any more, in both directions, but connections stay open. "all" is a dead network: it
    * freezes later connections too. The others freeze only those that exist: a half-open connection, beside

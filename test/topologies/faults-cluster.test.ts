@@ -1,10 +1,15 @@
+import type { Cluster } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { createLockClient, type Lock } from "../../src/index.ts";
+import { Actor } from "../support/actor.ts";
 import { Duet } from "../support/duet.ts";
 import { freshName } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
 import { runs, timed } from "../support/stage.ts";
+import type { TcpProxy } from "../support/tcp-proxy.ts";
 import { RedisCluster } from "../support/topologies/cluster.ts";
 import type { ClusterNode } from "../support/topologies/cluster-node.ts";
+import type { ConnectOptions } from "../support/topologies/connection.ts";
 import { throughProxies } from "../support/topologies/through-proxies.ts";
 import { until } from "../support/until.ts";
 
@@ -92,6 +97,46 @@ describe.each([
   }, 60_000);
 });
 
+it("a former primary takes a SUBSCRIBE as a replica, and the map of slots comes late: the channel finds its home (RACE 8)", async () => {
+  const { lock } = duet;
+  const proxied = await throughProxies(cluster);
+  const near = await Duet.of(() => proxied.connect(), { isCluster: true });
+  const held = await duet.holder.locks.redissonLock(lock.name).lock({ lease: 60_000 });
+  const waiting = near.waiter.locks.redissonLock(lock.name).lock();
+  const heard = async () => {
+    const { admin } = await cluster.primaryOf(lock.name);
+    const channel = `redisson_lock__channel:{${lock.name}}`;
+    return ((await admin.call("PUBSUB", "SHARDNUMSUB", channel)) as unknown[])[1] === 1;
+  };
+  await until(heard);
+  for (const proxy of proxied.proxies) proxy.delay(400, { direction: "to client", which: "commands" });
+  await manualFailover(lock.name);
+  await until(heard, { what: "the channel at its home" });
+  for (const proxy of proxied.proxies) proxy.delay(0);
+  await held.unlock();
+  await (await waiting).unlock();
+  await near.end();
+  await proxied.stop();
+}, 60_000);
+
+it("a waiting process that is killed costs the next one no window", async ({ annotate }) => {
+  const { lock, holder, waiter } = duet;
+  const held = await holder.locks.lock(lock.name).lock();
+  const actor = await Actor.start({ address: cluster.address });
+  const dying = actor.call("acquire", "lock", lock.name, 60_000).catch(() => "dead");
+  await lock.queued(1);
+  const waiting = waiter.locks.lock(lock.name).lock();
+  await lock.queued(2);
+  actor.kill("SIGKILL");
+  await actor.exit;
+  expect(await dying).toBe("dead");
+  await held.unlock();
+  const [next, waited] = await timed(waiting);
+  await annotate(`${waited} ms`);
+  expect(waited).toBeLessThan(900); // a window is 3 s, a re-check 1.1 s at the least
+  await next.unlock();
+});
+
 describe("CLUSTERDOWN", () => {
   it("calls fail typed; what is held stays held, the waiter keeps his place, and all goes on", async ({
     annotate,
@@ -110,7 +155,10 @@ describe("CLUSTERDOWN", () => {
         .catch((reason: unknown) => reason),
     );
     await annotate(`${took} ms until "${error}"`);
-    expect(error).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    expect(error).toMatchObject({
+      code: "LOCK_UNAVAILABLE",
+      message: expect.stringContaining("CLUSTERDOWN"),
+    });
     await expect(holder.locks.lock(freshName()).tryLock()).rejects.toMatchObject({
       code: "LOCK_UNAVAILABLE",
     });
@@ -163,4 +211,56 @@ describe("ioredis sends again, 100 ms later and behind what was sent since", () 
     },
     60_000,
   );
+
+  const own = async (options: ConnectOptions, play: (lock: Lock, proxy: TcpProxy) => Promise<void>) => {
+    const { lock } = duet;
+    const proxied = await throughProxies(cluster);
+    const near = await Duet.of(() => proxied.connect(options), { isCluster: true });
+    const mine = near.holder.locks.lock(lock.name);
+    await (await mine.lock()).unlock();
+    await play(mine, proxied.proxyOf((await cluster.primaryOf(lock.keys.lock)).server));
+    await lock.gone();
+    await near.end();
+    await proxied.stop();
+  };
+
+  it("also where connections to one server would not: nothing is given up", async () => {
+    await own({ autoResendUnfulfilledCommands: false }, async (mine, proxy) => {
+      const dropped = proxy.dropReply(runs("acquire"));
+      const lease = await mine.lock();
+      await dropped;
+      expect(lease.held).toBe(true);
+      await lease.unlock();
+    });
+  }, 60_000);
+
+  it("but not where its nodes reconnect by themselves and may not: refused at once", async () => {
+    const cluster = { clusterNodeRetryStrategy: () => 20 };
+    await own({ autoResendUnfulfilledCommands: false, cluster }, async (mine, proxy) => {
+      const dropped = proxy.dropReply(runs("acquire"));
+      const [error, took] = await timed(mine.lock().catch((reason: unknown) => reason));
+      await dropped;
+      expect(error).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+      expect(took).toBeLessThan(1_500); // the reply timeout is 5 s
+    });
+  }, 60_000);
+});
+
+it("many clients on one Cluster: one listener of each kind there and at each node, and none at the end", async () => {
+  const redis = cluster.connect() as Cluster;
+  await until(() => redis.status === "ready");
+  const count = () =>
+    [redis, ...redis.nodes()].map((one) =>
+      ["close", "ready", "end", "+node"].map((at) => one.listenerCount(at)),
+    );
+  const before = count();
+  const clients = Array.from({ length: 12 }, () => createLockClient(redis));
+  expect(
+    count()
+      .flat()
+      .map((many, i) => many - (before.flat()[i] ?? 0)),
+  ).not.toContain(2);
+  await Promise.all(clients.map((locks) => locks.close()));
+  expect(count()).toEqual(before);
+  await unhandled.assertNone();
 });

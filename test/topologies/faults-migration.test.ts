@@ -1,9 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Duet } from "../support/duet.ts";
+import { freshName } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
 import { timed } from "../support/stage.ts";
 import { RedisCluster } from "../support/topologies/cluster.ts";
+import type { ClusterNode } from "../support/topologies/cluster-node.ts";
 import type { SlotMove } from "../support/topologies/slot-move.ts";
+import { throughProxies } from "../support/topologies/through-proxies.ts";
 import { until } from "../support/until.ts";
 
 // The slot of a lock moves to another primary, step by step, while the lock is held and waited for. Between the steps
@@ -115,3 +118,54 @@ describe("a slot moves while its lock is held and waited for", () => {
     await duet.expectMessages();
   }, 60_000);
 });
+
+it.each([
+  ["for good", 1],
+  ["and back", 2],
+])(
+  "a slot moves %s while a SUBSCRIBE to its node is on its way: who waits there is heard again (RACE 8)",
+  async (_, moves) => {
+    const proxied = await throughProxies(cluster);
+    const near = await Duet.of(() => proxied.connect(), { isCluster: true });
+    const moving = freshName();
+    const from = await cluster.primaryOf(moving);
+    const [target] = (await cluster.primaries()).filter((node) => node !== from);
+    if (target === undefined) throw new Error("There is one primary only");
+    let neighbour = freshName();
+    while ((await cluster.primaryOf(neighbour)) !== from) neighbour = freshName();
+    const heard = async (node: ClusterNode, name: string): Promise<number> =>
+      Number(
+        (
+          (await node.admin.call("PUBSUB", "SHARDNUMSUB", `redisson_lock__channel:{${name}}`)) as unknown[]
+        )[1],
+      );
+    const { locks } = near.waiter;
+    const [held, other] = await Promise.all(
+      [moving, neighbour].map((name) => duet.holder.locks.redissonLock(name).lock({ lease: 60_000 })),
+    );
+    const waiting = locks.redissonLock(moving).lock();
+    await until(async () => (await heard(from, moving)) === 1);
+    const proxy = proxied.proxyOf(from.server);
+    proxy.delay(1_500, { direction: "to server", which: "subscribers" });
+    const told = new Promise<void>((resolve) => locks.once("wait", () => resolve()));
+    const second = locks.redissonLock(neighbour).lock();
+    await told; // now it subscribes
+    const homes = [target, from].slice(0, moves);
+    for (const home of homes) await cluster.migrateSlot(await cluster.slotOf(moving), home);
+    expect(await heard(from, neighbour)).toBe(0);
+    await until(async () => (await heard(from, neighbour)) === 1);
+    proxy.delay(0);
+    await until(async () => (await heard(homes.at(-1) ?? from, moving)) === 1, {
+      what: "the channel at its home",
+    });
+    await held?.unlock();
+    const [lease, waited] = await timed(waiting);
+    expect(waited).toBeLessThan(5_000); // else at the end of a lease
+    await lease.unlock();
+    await other?.unlock();
+    await (await second).unlock();
+    await near.end();
+    await proxied.stop();
+  },
+  60_000,
+);
