@@ -275,6 +275,8 @@ export class Search {
         if (answer.is === "owner") {
           // Ours, and no message was read; "owner by this call" needed none.
           if (answer.already) void room.subscriptions.selfTest(this.#place.channel);
+          // It kept no other places. Where no grant is heard every look ends so: the next one looks at once.
+          this.#latest = performance.now();
           hold.validity.answered(sent, answer.at);
           this.#own(hold, answer, true);
         } else if (answer.is === "held") {
