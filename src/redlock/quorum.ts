@@ -109,4 +109,4 @@ export class Quorum implements Transport {
   }
 }
 
-export const majorityOf = (nodes: number): number => Math.floor(nodes / 2) + 1;
+const majorityOf = (nodes: number): number => Math.floor(nodes / 2) + 1;
