@@ -4,5 +4,5 @@ import { Masters } from "./support/topologies/masters.ts";
 describeLock(
   "lock",
   { tokens: true, queues: false, isQuorum: true },
-  { name: "three masters", launch: () => Masters.launch() },
+  { name: "3 masters", launch: () => Masters.launch() },
 );
