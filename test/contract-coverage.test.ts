@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
 import { LockClient } from "../src/client.ts";
-import { EXCUSES, excuseOf, KINDS, MASTERS } from "./contract/kinds.ts";
+import { EXCUSES, excuseOf, KINDS } from "./contract/kinds.ts";
 import { topologies } from "./support/topologies/kinds.ts";
+import { quorums } from "./support/topologies/quorums.ts";
 
 // Every lock kind keeps its contract on every topology, or somebody wrote down why not. What runs is what vitest lists;
 // which kinds there are is what the public client has.
@@ -18,7 +19,7 @@ const kinds = [
   ...Object.getOwnPropertyNames(LockClient.prototype).filter((method) => /lock$/i.test(method)),
   "quorumLock",
 ];
-const places = [...topologies.map(({ name }) => name), MASTERS];
+const places = [...topologies, ...quorums].map(({ name }) => name);
 const pairs = kinds.flatMap((kind) => places.map((place) => ({ kind, place })));
 
 /** How many tests there are for each "kind on topology". */

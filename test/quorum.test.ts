@@ -1,5 +1,4 @@
 import { describeLock } from "./contract/describe-lock.ts";
-import { MASTERS } from "./contract/kinds.ts";
-import { Masters } from "./support/topologies/masters.ts";
+import { threeMasters } from "./support/topologies/quorums.ts";
 
-describeLock("quorumLock", { name: MASTERS, launch: () => Masters.launch() });
+describeLock("quorumLock", threeMasters);

@@ -99,9 +99,7 @@ export class QuorumNode {
   ): Promise<Vote> {
     this.#name = name;
     if (!this.#process) await this.#introduce(name);
-    if (!this.#process) throw this.#error("its connection was lost again");
-    const youth = this.youth;
-    if (youth) throw youth;
+    this.#assertOld();
     const timeout = Math.min(this.#settings.nodeTimeout, wish.lease);
     const send = () => this.#onThisConnection(this.#scripts.acquire(name, hold, wish, timeout));
     const vote = await send();
@@ -109,8 +107,16 @@ export class QuorumNode {
     return vote.is === "stale" ? send() : vote;
   }
 
-  agree(name: string, hold: string, token: number, passes: number): Promise<"agreed" | "gone" | "taken"> {
-    return this.#heard(this.#scripts.agree(name, hold, token, passes, this.#settings.nodeTimeout));
+  /** As good as a vote, and under the same conditions: a process that has forgotten a vote must not stand for its token. */
+  async agree(
+    name: string,
+    hold: string,
+    token: number,
+    passes: number,
+  ): Promise<"agreed" | "gone" | "taken"> {
+    this.#assertOld();
+    const { nodeTimeout } = this.#settings;
+    return this.#onThisConnection(this.#scripts.agree(name, hold, token, passes, nodeTimeout));
   }
 
   /** Also of a young process, or after a resend: that it has the key, and for how long, is true whenever it is said. */
@@ -173,6 +179,12 @@ export class QuorumNode {
     if (age >= restartDelay) return null;
     const [past, ahead] = [Math.max(0, age), restartDelay - age].map((ms) => Math.ceil(ms / 1_000));
     return new Error(`node ${this.number} restarted ${past} s ago and votes again in ${ahead} s`);
+  }
+
+  #assertOld(): void {
+    if (!this.#process) throw this.#error("its connection was lost again");
+    const { youth } = this;
+    if (youth) throw youth;
   }
 
   // ---- what is heard

@@ -65,26 +65,29 @@ export class Quorum implements Transport {
     return new Promise((resolve, reject) => {
       const answers: A[] = [];
       const errors: Error[] = [];
+      let pending = asked.length;
       const look = (): void => {
-        const pending = asked.length - answers.length - errors.length;
+        pending--;
         try {
           const decision = decide({ answers, pending });
           if (decision !== undefined) resolve(decision);
           else if (pending === 0 || this.isMinority(answers.length + pending))
-            reject(this.#noMajority(errors));
+            reject(noMajority(asked.length, errors));
         } catch (error) {
           reject(error);
         }
       };
-      const failed = (error: unknown): void => {
-        errors.push(error as Error);
-        look();
-      };
-      for (const one of asked)
-        one.then((answer) => {
-          answers.push(answer);
-          look();
-        }, failed);
+      for (const [i, one] of asked.entries())
+        one.then(
+          (answer) => {
+            answers.push(answer);
+            look();
+          },
+          (error: Error) => {
+            errors[i] = error; // in the order of the nodes
+            look();
+          },
+        );
     });
   }
 
@@ -101,12 +104,12 @@ export class Quorum implements Transport {
   #isTooMany(isTrue: (node: QuorumNode) => boolean): boolean {
     return this.isMinority(this.nodes.filter((node) => !isTrue(node)).length);
   }
+}
 
-  #noMajority(errors: readonly Error[]): Error {
-    const reasons = errors.map(({ message }) => message).join("; ");
-    const what = `${this.nodes.length - errors.length} of ${this.nodes.length} nodes answered, which decides nothing`;
-    return new AggregateError(errors, reasons === "" ? what : `${what} (${reasons})`);
-  }
+function noMajority(nodes: number, errors: readonly (Error | undefined)[]): Error {
+  const known = errors.filter((error) => error !== undefined);
+  const reasons = known.map(({ message }) => message).join("; ");
+  return new AggregateError(known, `no majority of ${nodes} nodes${reasons === "" ? "" : ` (${reasons})`}`);
 }
 
 const majorityOf = (nodes: number): number => Math.floor(nodes / 2) + 1;

@@ -180,7 +180,8 @@ export class Commands implements Transport {
   #sweepSoon(): void {
     this.#isSweeping = true;
     if (this.#sweeper) this.#sweeper.refresh();
-    else this.#sweeper = setTimeout(this.#sweep, SWEEP).unref();
+    // Behind the replies that came while this process stood still: they are not late, we are.
+    else this.#sweeper = setTimeout(() => setImmediate(this.#sweep), SWEEP).unref();
   }
 
   #why(sent: Sent, now: number): string {

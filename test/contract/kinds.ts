@@ -27,9 +27,6 @@ export const KINDS: Readonly<Record<Kind, Traits>> = {
   quorumLock: { method: "lock", tokens: true, queues: false, isQuorum: true },
 };
 
-/** The masters of a quorum, beside the topologies of all other kinds. */
-export const MASTERS = "three masters";
-
 /** Where a kind does not run, and why. `kind` and `topology` are regular expressions for whole names. */
 export const EXCUSES: readonly { readonly kind: RegExp; readonly topology: RegExp; readonly why: string }[] =
   [
@@ -38,15 +35,15 @@ export const EXCUSES: readonly { readonly kind: RegExp; readonly topology: RegEx
       topology: /key prefix$/,
       why: "refused there: Java would not find the token counter",
     },
-    { kind: /^quorumLock$/, topology: /^(?!three masters$)/, why: "a quorum is made of independent servers" },
+    { kind: /^quorumLock$/, topology: /^(?!\d masters)/, why: "a quorum is made of independent servers" },
     {
       kind: /^(?!quorumLock$)/,
-      topology: /^three masters$/,
+      topology: /^\d masters.*/,
       why: "a client of several masters has no other kind",
     },
     {
       kind: /^multiLock$/,
-      topology: /^(?!three masters$)/,
+      topology: /^(?!\d masters)/,
       why: "no Lock: it has another surface, and tests of its own on one server and in Cluster",
     },
   ];

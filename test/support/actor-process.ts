@@ -51,7 +51,9 @@ const methods = {
   async start({ redis: options, client, ...where }: ActorOptions) {
     const address = "url" in where ? addressOf(where.url) : where.address;
     const redis = openConnection(address, options) as Redis; // a Cluster has all the methods that are called here
-    const others = (address.masters ?? []).map((one) => openConnection({ redis: one }, options) as Redis);
+    const others = (address.masters ?? []).map(
+      (one) => openConnection({ ...address, redis: one }, options) as Redis,
+    );
     // Of a quorum the methods that are called here are the same.
     const locks = (
       others.length > 0

@@ -10,6 +10,9 @@ const DEFAULTS: Record<string, string> = {
   localPasses: "LOCAL_PASSES",
   grace: "GRACE",
   retries: "TRANSACTION_RETRIES",
+  nodeTimeout: "NODE_TIMEOUT",
+  retryDelay: "RETRY_DELAY",
+  longestLease: "LONGEST_LEASE",
 };
 
 const COMMANDS = ["npm ci && npm run demo", "npm ci && npm test"];
@@ -46,9 +49,13 @@ export function checkOptions(root: string): string[] {
   const defaults = readText(root, "src/defaults.ts");
   const rows = tableRows(readText(root, "README.md"));
   const rowOf = (word: string): string[] | undefined => rows.find(([first]) => first === `\`${word}\``);
-  const names = ["LockOptions", "LockClientOptions", "CloseOptions", "OptimisticOptions"].flatMap((name) =>
-    members(options, name),
-  );
+  const names = [
+    "LockOptions",
+    "LockClientOptions",
+    "QuorumClientOptions",
+    "CloseOptions",
+    "OptimisticOptions",
+  ].flatMap((name) => members(options, name));
   const events = members(readText(root, "src/events.ts"), "LockEvents");
   return [
     ...unless(
@@ -114,6 +121,6 @@ function stringsOfType(source: string, name: string): string[] {
 
 /** The members of `export interface Name { … }` that stand at its first level. */
 function members(source: string, name: string): string[] {
-  const body = new RegExp(`^export interface ${name} \\{\\n(.*?)^\\}`, "ms").exec(source)?.[1] ?? "";
+  const body = new RegExp(`^export interface ${name}\\b[^{]*\\{\\n(.*?)^\\}`, "ms").exec(source)?.[1] ?? "";
   return matches(body, /^ {2}(\w+)\??:/gm);
 }

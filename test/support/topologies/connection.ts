@@ -14,7 +14,7 @@ export interface Address {
   /** The nodes of a Cluster; without them it is none. */
   readonly nodes?: { host: string; port: number }[];
   /** The other masters of a quorum. */
-  readonly masters?: { host: string; port: number }[];
+  readonly masters?: PlainOptions[];
   /** Where to go instead, by "host:port" as Redis names a server: ioredis asks it of a Cluster and of Sentinel. */
   readonly natMap?: Record<string, { host: string; port: number }>;
   /** What to connect with; "ioredis 6, RESP3" when left out, which is what ioredis 6 does by itself. */

@@ -17,27 +17,36 @@ import type { Topology } from "./topology.ts";
  * await masters.stop();
  */
 export class Masters implements Topology {
-  readonly name = "three masters";
+  readonly name: string;
   readonly servers: readonly LocalServer[];
+  readonly #common: Pick<ConnectOptions, "driver" | "keyPrefix">;
   readonly #connections = new Connections();
   readonly #groups = new WeakMap<Redis, Redis[]>();
 
-  private constructor(servers: readonly LocalServer[]) {
+  private constructor(servers: readonly LocalServer[], common: Pick<ConnectOptions, "driver" | "keyPrefix">) {
+    this.name = `${servers.length} masters`;
     this.servers = servers;
+    this.#common = common;
   }
 
-  static async launch(count = 3): Promise<Masters> {
-    return new Masters(await launchAll(count, {}));
+  /** `common`: what all connections have, unless `connect()` is told otherwise. */
+  static async launch(
+    count = 3,
+    common: Pick<ConnectOptions, "driver" | "keyPrefix"> = {},
+  ): Promise<Masters> {
+    return new Masters(await launchAll(count, {}), common);
   }
 
   get address(): Address {
-    const [first, ...others] = this.servers.map(({ host, port }) => ({ host, port }));
-    return { redis: { ...first }, masters: others };
+    const { driver, ...common } = this.#common;
+    const [first, ...masters] = this.servers.map(({ host, port }) => ({ host, port, ...common }));
+    return { redis: { ...first }, masters, ...(driver && { driver }) };
   }
 
   connect(options?: ConnectOptions): Redis {
     const group = this.servers.map(
-      ({ host, port }) => this.#connections.open({ redis: { host, port } }, options) as Redis,
+      ({ host, port }) =>
+        this.#connections.open({ redis: { host, port } }, { ...this.#common, ...options }) as Redis,
     );
     const [first] = group;
     if (first === undefined) throw new Error("There are no masters");
