@@ -290,6 +290,8 @@ export class Search {
   /** The last caller may have left. */
   deserted(): void {
     const { at } = this.#state;
+    // Whoever comes while the last try is still under way is no old waiter.
+    if (!this.#place.line.first) this.#tries = 0;
     if (this.#place.line.first || at === "asking" || at === "off") return;
     // An entry may stand for all of its patience, and be granted at its end.
     if (this.queued) this.#place.withdraw(this.queued, LEASE_TIME);
@@ -305,7 +307,6 @@ export class Search {
 
   #stop(): void {
     if (this.#state.at !== "off") this.#to({ at: "off" });
-    this.#tries = 0;
     this.#seeker.nobodyLeft();
   }
 
