@@ -168,7 +168,7 @@ describe("waiting", () => {
   it("spreads its pauses, so that two processes do not try in step", async () => {
     const [a, b] = [await join(), await join()];
     const name = await held();
-    const tries = [a, b].map(watchTries);
+    const tries = [a, b].map((party) => watchTries(party));
     expect(await Promise.all([a, b].map(({ locks }) => locks.spinLock(name).tryLock(2_500)))).toEqual([
       null,
       null,
