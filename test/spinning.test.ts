@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, v
 import { LockUnavailableError } from "../src/index.ts";
 import { spinLua } from "../src/scripts/lua.generated.ts";
 import { type LocalServer, launchServer } from "../tools/redis.ts";
-import { failure, watchTraffic } from "./contract/observe.ts";
+import { failure, Gate, watchTraffic } from "./contract/observe.ts";
 import { countCommands } from "./support/command-count.ts";
 import { freshName, Parties, type Party } from "./support/fixture.ts";
 import { trackUnhandled } from "./support/leaks.ts";
@@ -38,14 +38,16 @@ async function held(ms = 60_000): Promise<string> {
   return name;
 }
 
-/** When a client sends a script, in ms from now. */
-function watchTries({ redis }: Party): number[] {
+/** When a client sends a script, in ms from now. `answered`: is told when a reply was read, and may hold it back. */
+function watchTries({ redis }: Party, answered: (at: number) => unknown = () => {}): number[] {
   const tries: number[] = [];
   const start = performance.now();
   const evalsha = redis.evalsha.bind(redis);
-  const spy = vi.spyOn(redis, "evalsha").mockImplementation((...args: Parameters<typeof evalsha>) => {
+  const spy = vi.spyOn(redis, "evalsha").mockImplementation(async (...args: Parameters<typeof evalsha>) => {
     tries.push(performance.now() - start);
-    return evalsha(...args);
+    const reply = await evalsha(...args);
+    await answered(performance.now() - start);
+    return reply;
   });
   onTestFinished(() => void spy.mockRestore());
   return tries;
@@ -152,10 +154,13 @@ describe("waiting", () => {
       Array.from({ length: 6 }, async () => {
         const party = await join();
         const name = await held();
-        const tries = watchTries(party);
+        let read = 0;
+        const tries = watchTries(party, (at) => {
+          read = at;
+        });
         expect(await party.locks.spinLock(name).tryLock(410)).toBe(null);
         // Without the cut, the last pause of 64 to 128 ms would end within these 15 ms one time in seven.
-        expect(tries.at(-1)).toBeGreaterThanOrEqual(395);
+        expect(Math.max(read, tries.at(-1) ?? 0)).toBeGreaterThanOrEqual(395);
       }),
     );
   });
@@ -163,7 +168,7 @@ describe("waiting", () => {
   it("spreads its pauses, so that two processes do not try in step", async () => {
     const [a, b] = [await join(), await join()];
     const name = await held();
-    const tries = [a, b].map(watchTries);
+    const tries = [a, b].map((party) => watchTries(party));
     expect(await Promise.all([a, b].map(({ locks }) => locks.spinLock(name).tryLock(2_500)))).toEqual([
       null,
       null,
@@ -175,14 +180,39 @@ describe("waiting", () => {
     }
   });
 
-  it("begins anew with short pauses for who comes when nobody waited", async () => {
+  it("begins anew with short pauses for who comes when nobody waits, also while a last try is under way", async () => {
+    const party = await join();
+    const lock = party.locks.spinLock(await held());
+    const gate = new Gate();
+    const tries = watchTries(party, (at) => (at > 300 ? gate.passed : null));
+    expect(await lock.tryLock(400)).toBe(null);
+    const before = tries.length;
+    const second = lock.tryLock(400);
+    gate.open();
+    expect(await second).toBe(null);
+    expect(tries.length - before).toBeGreaterThanOrEqual(8); // 10 at the least; else 7 at the most
+  });
+
+  it("begins anew with short pauses after a turn", async () => {
     const party = await join();
     const name = await held();
     const lock = party.locks.spinLock(name);
-    expect(await lock.tryLock(400)).toBe(null);
     const tries = watchTries(party);
-    expect(await lock.tryLock(400)).toBe(null);
-    expect(tries.filter((at) => at < 140).length).toBeGreaterThanOrEqual(5); // one or two if it went on with 128 ms
+    const [first, second] = [lock.lock(), lock.lock()];
+    await until(() => tries.length > 8); // the pauses are at their longest
+    await other.redis.del(name);
+    const lease = await first;
+    const start = performance.now();
+    await until(() => performance.now() - start > 300); // it rests for 37 ms at the least
+    await lease.unlock();
+    await other.redis.set(name, "somebody else", "PX", 60_000, "NX");
+    const { length } = tries;
+    await until(() => tries.length > length);
+    const after = tries[length] ?? 0;
+    await until(() => performance.now() - start > 1_000);
+    expect(tries.filter((at) => at > after && at < after + 140).length).toBeGreaterThanOrEqual(4); // else one or two
+    await other.redis.del(name);
+    await (await second).unlock();
   });
 
   it("has one loop of tries for a hundred callers of one process", async () => {
@@ -208,15 +238,17 @@ describe("waiting", () => {
     expect(tries.length).toBe(length);
   });
 
-  it("passes the lock on inside the process", async () => {
-    const { locks } = await join();
-    const lock = locks.spinLock(freshName("spin"));
+  it("passes the lock on inside the process, and subscribes to nothing for that", async () => {
+    const party = await join();
+    const traffic = watchTraffic(party);
+    const lock = party.locks.spinLock(freshName("spin"));
     const first = await lock.lock();
     const waiting = Array.from({ length: 320 }, () => lock.withLock(() => {}));
     const count = await countCommands(other.redis);
     await first.unlock();
     await Promise.all(waiting);
     expect(await count.scripts()).toBeLessThanOrEqual(2 * (320 / 16) + 20); // 16 passes, unless they take 25 ms
+    expect(traffic.connections).toBe(0);
   });
 
   it("needs no right to any channel", async () => {

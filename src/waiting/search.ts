@@ -310,6 +310,8 @@ export class Search {
   /** The last caller may have left. */
   deserted(): void {
     const { at } = this.#state;
+    // Whoever comes while the last try is still under way is no old waiter.
+    if (!this.#place.line.first) this.#tries = 0;
     if (this.#place.line.first || at === "asking" || at === "off") return;
     // An entry may stand for all of its patience, and be granted at its end.
     this.queued?.asks(LEASE_TIME);
@@ -326,7 +328,6 @@ export class Search {
 
   #stop(): void {
     if (this.#state.at !== "off") this.#to({ at: "off" });
-    this.#tries = 0;
     this.#seeker.nobodyLeft();
   }
 
