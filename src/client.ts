@@ -143,9 +143,12 @@ export class LockClient extends BaseClient {
 
   #checkFitsRedisson(name: string): void {
     if (this.#keys.fitsRedisson(checkName(name))) return;
-    throw new RangeError(
-      `Cannot create a lock: in Cluster Redisson's keys of ${quote(name)} have different hash slots; use a name without braces`,
-    );
+    const { prefix } = this.#keys;
+    const where = `in Cluster Redisson's keys of ${quote(name)} have different hash slots`;
+    const cure = /[{}]/.test(name)
+      ? "use a name without braces"
+      : `the keyPrefix ${quote(prefix)} must have no braces, or a whole tag`;
+    throw new RangeError(`Cannot create a lock: ${where}; ${cure}`);
   }
 }
 

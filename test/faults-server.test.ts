@@ -96,6 +96,10 @@ describe("subscriber connections are cut", () => {
     const proxy = await TcpProxy.start(server);
     const far = await parties.join({ url: proxy.url });
     const lock = far.locks.lock(name);
+    // Somebody waits all the time: for nobody it would not come back before the next wait.
+    const [theirs, elsewhere] = [a.locks.lock(freshName()), new AbortController()];
+    const kept = await theirs.lock();
+    const patient = far.locks.lock(theirs.name).lock({ signal: elsewhere.signal });
     const held = await a.locks.lock(name).lock();
     const first = lock.lock();
     await queued(1);
@@ -114,6 +118,9 @@ describe("subscriber connections are cut", () => {
     await again.unlock();
     await (await second).unlock();
     expect(performance.now() - start).toBeLessThan(1_000);
+    elsewhere.abort("enough");
+    await expect(patient).rejects.toBe("enough");
+    await kept.unlock();
     await far.locks.close();
     await proxy.stop();
   }, 30_000);

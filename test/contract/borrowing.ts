@@ -99,7 +99,8 @@ export function borrowing(subject: Subject): void {
         async (outer) => {
           await mine.withLock({ lease: 20_000 }, async (inner) => {
             expect(inner.remaining()).toBeGreaterThan(15_000);
-            expect(await subject.first.redis.pttl(subject.key(name))).toBeGreaterThan(15_000);
+            // Of several masters this one may be the last to hear of it.
+            await until(async () => (await subject.first.redis.pttl(subject.key(name))) > 15_000);
           });
           await mine.withLock({ lease: 1_000 }, () => {});
           expect(outer.remaining()).toBeGreaterThan(15_000);

@@ -44,7 +44,7 @@ export function scopes(subject: Subject): void {
       });
     });
 
-    it.skipIf(subject.kind === "redissonLock")("re-enters and leaves without a command", async () => {
+    it.skipIf(subject.isRedissons)("re-enters and leaves without a command", async () => {
       const { mine } = subject.pair();
       await scope(async () => {
         const outer = await mine.lock();

@@ -105,6 +105,11 @@ export class Subject implements Traits {
     await Promise.all(this.group(this.second.redis).map((redis) => redis.del(this.key(name))));
   }
 
+  /** Java reads its hash: a field for the holder, and in it how often he entered. */
+  get isRedissons(): boolean {
+    return this.kind.startsWith("redisson");
+  }
+
   get isCluster(): boolean {
     return this.first.redis.isCluster;
   }
