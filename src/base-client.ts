@@ -1,10 +1,11 @@
+import { checkName } from "./checks.ts";
 import { Events, type LockEvents } from "./events.ts";
 import type { Lock } from "./locks/lock.ts";
 import { orderMembers } from "./locks/members.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import { OrderedLocks } from "./locks/ordered-locks.ts";
 import { ScopedLock } from "./locks/scoped-lock.ts";
-import { type CloseOptions, checkGrace, checkName } from "./options.ts";
+import { type CloseOptions, checkGrace } from "./options.ts";
 import { newClientId } from "./random.ts";
 import { Scope, Scopes } from "./scope/scope.ts";
 import type { Transport } from "./scripts/transport.ts";

@@ -1,4 +1,5 @@
 import { BaseClient } from "./base-client.ts";
+import { checkName } from "./checks.ts";
 import { hasOneSlotPerLock } from "./cluster/slots.ts";
 import { QUORUM_MIN } from "./defaults.ts";
 import { quote } from "./errors.ts";
@@ -10,15 +11,13 @@ import { redissonLock } from "./locks/redisson.ts";
 import { spinLock } from "./locks/spin.ts";
 import {
   checkClientOptions,
-  checkName,
-  checkQuorumOptions,
   checkSpinOptions,
   type LockClientOptions,
-  type QuorumClientOptions,
   type Settings,
   type SpinLockOptions,
 } from "./options.ts";
 import { type ClusterLike, duplicate, isCluster, isConnection, type RedisLike } from "./redis-like.ts";
+import { checkQuorumOptions, type QuorumClientOptions } from "./redlock/options.ts";
 import { QuorumClient } from "./redlock/quorum-client.ts";
 import { Commands } from "./scripts/commands.ts";
 import { Replication } from "./scripts/replication.ts";

@@ -23,15 +23,15 @@ export type { MultiLease } from "./lease/multi-lease.ts";
 export type { Lock, LockBody } from "./locks/lock.ts";
 export type { MultiLock, MultiLockBody } from "./locks/multi-lock.ts";
 export { optimistic } from "./optimistic/optimistic.ts";
+export type { OptimisticOptions } from "./optimistic/options.ts";
 export type { Transaction } from "./optimistic/transaction.ts";
 export type {
   CloseOptions,
   LockClientOptions,
   LockOptions,
-  OptimisticOptions,
-  QuorumClientOptions,
   SpinLockOptions,
 } from "./options.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis-like.ts";
+export type { QuorumClientOptions } from "./redlock/options.ts";
 export type { QuorumClient } from "./redlock/quorum-client.ts";
 export type { Inspection } from "./scripts/answers.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { checkObject, refuse } from "../options.ts";
+import { checkObject, refuse } from "../checks.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "../redis-like.ts";
 import type { Script } from "../scripts/commands.ts";
 import { fencingLua } from "../scripts/lua.generated.ts";

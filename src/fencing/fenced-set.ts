@@ -1,5 +1,5 @@
+import { checkObject } from "../checks.ts";
 import { quote } from "../errors.ts";
-import { checkObject } from "../options.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "../redis-like.ts";
 import { fencingLua } from "../scripts/lua.generated.ts";
 import {

@@ -1,6 +1,6 @@
+import { checkTime, checkWellFormed, isWhole, refuse } from "../checks.ts";
 import { FENCE_MEMORY, LEASE_MIN, REPLY_TIMEOUT, TIME_TOKEN_MIN } from "../defaults.ts";
 import type { Lease } from "../lease/lease.ts";
-import { checkTime, checkWellFormed, isWhole, refuse } from "../options.ts";
 import type { ClusterLike, RedisLike } from "../redis-like.ts";
 
 /** How a write is fenced. Times are whole milliseconds. */

@@ -1,6 +1,6 @@
+import { show } from "../checks.ts";
 import { MEMBERS_MAX } from "../defaults.ts";
 import { quote } from "../errors.ts";
-import { show } from "../options.ts";
 import type { Member } from "../waiting/kind.ts";
 import { keyOf } from "./held.ts";
 

@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { CONFLICT_PAUSE_MAX, CONFLICT_PAUSE_MIN, RETRY_MAX, RETRY_MIN } from "../defaults.ts";
 import { ConflictError, TransactionError } from "../errors.ts";
-import { checkTransaction, type OptimisticOptions } from "../options.ts";
 import { between } from "../random.ts";
 import { type ClusterLike, isConnection, type RedisLike } from "../redis-like.ts";
+import { checkTransaction, type OptimisticOptions } from "./options.ts";
 import { pause } from "./pause.ts";
 import { type Loan, poolsOf } from "./pool.ts";
 import { Attempt, type Transaction } from "./transaction.ts";

@@ -1,8 +1,8 @@
 import { BaseClient } from "../base-client.ts";
 import { GRANT_WINDOW } from "../defaults.ts";
 import type { Lock } from "../locks/lock.ts";
-import type { QuorumSettings } from "../options.ts";
 import { duplicate, type RedisLike } from "../redis-like.ts";
+import type { QuorumSettings } from "./options.ts";
 import { Quorum } from "./quorum.ts";
 import { QuorumKind } from "./quorum-kind.ts";
 import { QuorumSubscriptions } from "./quorum-subscriptions.ts";

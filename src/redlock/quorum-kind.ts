@@ -1,11 +1,11 @@
 import type { Hold } from "../lease/hold.ts";
 import { Validity } from "../lease/validity.ts";
-import type { QuorumSettings } from "../options.ts";
 import type { AttemptAnswer, ReleaseAnswer, RenewAnswer } from "../scripts/answers.ts";
 import type { Holding, Vote } from "../scripts/quorum.ts";
 import type { Ask, LockKind } from "../waiting/kind.ts";
 import { firstFree, majorityHolder, splitDelay } from "./holders.ts";
 import type { QuorumNode } from "./node.ts";
+import type { QuorumSettings } from "./options.ts";
 import type { Quorum } from "./quorum.ts";
 import { TokenClock } from "./token-clock.ts";
 import { Traces } from "./traces.ts";

@@ -15,6 +15,13 @@ const DEFAULTS: Record<string, string> = {
   longestLease: "LONGEST_LEASE",
 };
 
+/** Where the options stand that the README has a table of. */
+const OPTIONS = [
+  { file: "src/options.ts", types: ["LockOptions", "LockClientOptions", "CloseOptions"] },
+  { file: "src/redlock/options.ts", types: ["QuorumClientOptions"] },
+  { file: "src/optimistic/options.ts", types: ["OptimisticOptions"] },
+];
+
 const COMMANDS = ["npm ci && npm run demo", "npm ci && npm test"];
 
 /** Every error class, error code and loss reason of src/errors.ts, and every warning code, is told in docs/errors.md. */
@@ -45,22 +52,18 @@ export function checkErrors(root: string): string[] {
 
 /** The README's tables name every option and event, and no default other than that of src/defaults.ts. */
 export function checkOptions(root: string): string[] {
-  const options = readText(root, "src/options.ts");
   const defaults = readText(root, "src/defaults.ts");
   const rows = tableRows(readText(root, "README.md"));
   const rowOf = (word: string): string[] | undefined => rows.find(([first]) => first === `\`${word}\``);
-  const names = [
-    "LockOptions",
-    "LockClientOptions",
-    "QuorumClientOptions",
-    "CloseOptions",
-    "OptimisticOptions",
-  ].flatMap((name) => members(options, name));
+  const names = OPTIONS.flatMap(({ file, types }) => {
+    const source = readText(root, file);
+    return types.flatMap((name) => members(source, name));
+  });
   const events = members(readText(root, "src/events.ts"), "LockEvents");
   return [
     ...unless(
       names.length > 0 && events.length > 0,
-      "src/options.ts, src/events.ts: found no option or no event",
+      "src/options.ts …, src/events.ts: found no option or no event",
     ),
     ...names.flatMap((name) => unless(rowOf(name) !== undefined, `README.md: no row for the option ${name}`)),
     ...events.flatMap((name) => unless(rowOf(name) !== undefined, `README.md: no row for the event ${name}`)),
