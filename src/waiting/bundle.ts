@@ -74,7 +74,8 @@ export class Bundle extends Alarm implements Landlord {
 
   async #ask(terms: Terms): Promise<void> {
     const [first] = this.#holds;
-    const channel = first ? this.#room.heard(this.#room.grantChannel(first.name), false) : null;
+    const { hearing } = this.#room;
+    const channel = first ? hearing.told(hearing.grantChannel(first.name), false) : null;
     for (const hold of this.#holds) hold.asks(terms.lease);
     try {
       const answer = await this.#all.attempt(this.#holds, terms.lease, channel?.name ?? null);

@@ -59,7 +59,7 @@ export class Place {
       lease: head.terms.lease,
       patience: patience(position),
       others,
-      channel: this.kind.queues ? this.room.heard(this.channel, mode === "queue") : null,
+      channel: this.kind.queues ? this.room.hearing.told(this.channel, mode === "queue") : null,
     };
   }
 
@@ -71,19 +71,22 @@ export class Place {
   /** Is every message about this lock heard from now on? Where there are none, none is missed. */
   get isSubscribed(): boolean {
     if (this.kind.pause) return true;
-    return (this.kind.queues || this.#unlisten !== null) && this.room.subscriptions.isReady(this.channel);
+    return (
+      (this.kind.queues || this.#unlisten !== null) && this.room.hearing.subscriptions.isReady(this.channel)
+    );
   }
 
   /** May it queue? RACE 2: only when grants are heard. Who cannot subscribe has to find his, or he would have no turn at all. */
   get mayQueue(): boolean {
-    return this.kind.queues && (this.isSubscribed || this.room.isUnheard(this.channel));
+    return this.kind.queues && (this.isSubscribed || this.room.hearing.isUnheard(this.channel));
   }
 
   /** Resolves when the release channel is acknowledged. */
   listen(): Promise<void> {
-    if (this.kind.queues) this.room.hearGrants(this.channel);
-    else this.#unlisten ??= this.room.subscriptions.listen(this.channel, () => this.#turn.search.woken());
-    return this.room.hear(this.channel);
+    const { hearing } = this.room;
+    if (this.kind.queues) hearing.listen(this.channel);
+    else this.#unlisten ??= hearing.subscriptions.listen(this.channel, () => this.#turn.search.woken());
+    return hearing.ready(this.channel);
   }
 
   unlisten(): void {
@@ -93,6 +96,6 @@ export class Place {
 
   /** Where this lock's messages are heard. */
   get channel(): string {
-    return this.kind.channel(this.name) ?? this.room.grantChannel(this.name);
+    return this.kind.channel(this.name) ?? this.room.hearing.grantChannel(this.name);
   }
 }

@@ -9,11 +9,11 @@ import { type Grant, Hold } from "../lease/hold.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
 import { Watchdog } from "../lease/watchdog.ts";
-import { isRefusal } from "../scripts/answers.ts";
 import { decodeMessage } from "../scripts/messages.ts";
 import type { Transport } from "../scripts/transport.ts";
 import { Bundle, type InTheWay } from "./bundle.ts";
-import type { AllAtOnce, Ask, LockKind } from "./kind.ts";
+import { Hearing } from "./hearing.ts";
+import type { AllAtOnce, LockKind } from "./kind.ts";
 import type { LineKeeper } from "./line.ts";
 import type { Place } from "./place.ts";
 import { Siblings } from "./siblings.ts";
@@ -43,7 +43,7 @@ export class Room implements LineKeeper {
   readonly events: Events;
   readonly alarms = new Alarms();
   readonly watchdog: Watchdog;
-  readonly subscriptions: Subscriptions;
+  readonly hearing: Hearing;
   /** The grant window in ms. */
   readonly window: number;
   readonly #withdrawals: Withdrawals;
@@ -61,11 +61,6 @@ export class Room implements LineKeeper {
   #holds = 0;
   #waiting = 0;
   #keepAlive: NodeJS.Timeout | undefined;
-  /** The client's own channel for a lock, and those that it listens to. */
-  readonly grantChannel: (name: string) => string;
-  readonly #channels = new Set<string>();
-  /** Channels whose subscription has failed, or has taken too long, and was not refused. */
-  readonly #unheard = new Set<string>();
   #closed = false;
   #whenEmpty: (() => void) | null = null;
 
@@ -83,14 +78,19 @@ export class Room implements LineKeeper {
     this.events = events;
     this.watchdog = new Watchdog(this.alarms, events);
     this.#withdrawals = new Withdrawals(commands, this.alarms);
-    this.grantChannel = commands.keys.channels(clientId);
-    const isOwn = (channel: string): boolean => this.#channels.has(channel);
     const isWanted = (): boolean => this.#waiting > 0;
-    this.subscriptions = subscribe({ isOwn, isWanted });
-    this.subscriptions.onGap = () => this.#lookAgain();
+    this.hearing = new Hearing(
+      (isOwn) => subscribe({ isOwn, isWanted }),
+      commands.keys.channels(clientId),
+      (message) => this.#heard(message),
+    );
+    this.hearing.onDeaf = () => {
+      if (!commands.isAway) this.subscribed();
+    };
+    this.hearing.subscriptions.onGap = () => this.#lookAgain();
     commands.onReconnect = () => {
       this.#lookAgain();
-      void this.subscriptions.recount();
+      void this.hearing.subscriptions.recount();
     };
     commands.onEnd = () => {
       this.#refuseAll(ended);
@@ -142,7 +142,7 @@ export class Room implements LineKeeper {
     await atMost(this.#emptied(), this.watchdog.size > 0 ? grace : Math.min(grace, this.replyTimeout));
     for (const tenure of [...this.watchdog.tenures()]) tenure.lose("closed");
     await atMost(this.#withdrawals.idle(), Math.min(grace, this.replyTimeout));
-    this.subscriptions.close();
+    this.hearing.subscriptions.close();
     this.commands.detach();
     this.alarms.close();
     clearInterval(this.#keepAlive);
@@ -171,40 +171,6 @@ export class Room implements LineKeeper {
   /** The hold is over, and whatever it is in Redis must go. */
   withdraw(kind: LockKind, hold: Hold): void {
     this.#withdrawals.add(kind, hold, hold.mayLive);
-  }
-
-  /** Grants on this channel are for the client, from its next acknowledgement on. */
-  hearGrants(channel: string): void {
-    if (this.#channels.has(channel)) return;
-    this.#channels.add(channel);
-    this.subscriptions.listen(channel, (message) => this.#heard(message));
-  }
-
-  /** Resolves when this channel is acknowledged. */
-  async hear(channel: string): Promise<void> {
-    try {
-      await this.subscriptions.ready(channel);
-    } catch (error) {
-      if (isRefusal(error)) this.#unheard.delete(channel);
-      else if (!this.isUnheard(channel)) {
-        this.#unheard.add(channel);
-        if (!this.commands.isAway) this.subscribed();
-      }
-      throw error;
-    }
-    this.#unheard.delete(channel);
-  }
-
-  /** Has subscribing to this channel failed, for now? */
-  isUnheard(channel: string): boolean {
-    return this.#unheard.has(channel) && !this.subscriptions.isReady(channel);
-  }
-
-  /** Where grants are heard; null while they are not, or, `always`, where they will be. */
-  heard(channel: string, always: boolean): Ask["channel"] {
-    if (this.subscriptions.isReady(channel))
-      return { name: channel, counted: this.subscriptions.isCounted(channel) };
-    return always ? { name: channel, counted: false } : null;
   }
 
   /** A channel is acknowledged, or must do without. All begin in the order in which they came, whoever is told first. */

@@ -1,9 +1,9 @@
-import { CallAlarm } from "../alarms.ts";
 import { LEASE_TIME, RECHECKS } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import { type AttemptAnswer, isRefusal } from "../scripts/answers.ts";
+import { Nap } from "./nap.ts";
 import type { Place } from "./place.ts";
 import { backOff, cutPause, nextTry, rest, sleep } from "./rules.ts";
 import { assertMove, SEARCH_MOVES, type SearchState } from "./states.ts";
@@ -35,10 +35,8 @@ export class Search {
   readonly #place: Place;
   readonly #seeker: Seeker;
   /** Made when it is first needed: of many places at one lock only the first one sleeps. */
-  #alarm: CallAlarm | null = null;
+  #made: Nap | null = null;
   #state: SearchState = { at: "off" };
-  /** When to look again at the latest, also when it is looking just now. */
-  #latest = Number.POSITIVE_INFINITY;
   /** How many wake-ups came. */
   #wakes = 0;
   /** Tries in vain since the last turn, for kinds without messages. */
@@ -138,7 +136,7 @@ export class Search {
     const state: SearchState = { at: "subscribing" };
     this.#to(state);
     // It may take long, or hang, and nobody would tell of a lock that is given back meanwhile: it is tried now and then.
-    this.#wakeAt(nextTry(head.since));
+    this.#nap.until(nextTry(head.since));
     try {
       await this.#place.listen();
       if (this.#state !== state) return;
@@ -171,7 +169,7 @@ export class Search {
   retry(): void {
     if (!this.#place.line.first) return void this.#stop();
     this.#to({ at: "retrying" });
-    this.#wakeAt(performance.now() + backOff(this.#place.health.failures));
+    this.#nap.until(performance.now() + backOff(this.#place.health.failures));
   }
 
   /** Waits for a wake-up, which our own release has just sent. */
@@ -182,11 +180,11 @@ export class Search {
   #park(hold: Hold | null, ttl: number, position: number | null, isKnown: boolean): void {
     this.#to({ at: "parked", hold, isChecking: false, position });
     if (hold) this.#place.siblings?.add(this);
-    this.#sleep(this.#nap(ttl, position, isKnown));
+    this.#sleep(this.#period(ttl, position, isKnown));
   }
 
   /** A place whose messages are not heard is looked at as if it were the first: its grant must be found within the window. */
-  #nap(ttl: number, position: number | null, isKnown: boolean): number {
+  #period(ttl: number, position: number | null, isKnown: boolean): number {
     return sleep(ttl, position === null || this.#place.isSubscribed ? position : 0, isKnown);
   }
 
@@ -209,9 +207,8 @@ export class Search {
 
   /** Looks again at this time at the latest. */
   lookBefore(at: number): void {
-    this.#latest = Math.min(this.#latest, at);
-    const isSooner = !this.#alarm || this.#alarm.index < 0 || this.#alarm.at > at;
-    if (this.#state.at === "parked" && !this.#state.isChecking && isSooner) this.#sleep(LEASE_TIME);
+    const isTooLate = this.#nap.before(at);
+    if (this.#state.at === "parked" && !this.#state.isChecking && isTooLate) this.#sleep(LEASE_TIME);
   }
 
   /** A message of a kind without queue: it may be free. */
@@ -240,7 +237,7 @@ export class Search {
     // While the connection is away, more commands would only pile up in it. It is looked again when it comes back.
     if (room.commands.isAway) {
       health.failed(new Error("the connection to Redis is lost"));
-      this.#wakeAt(performance.now() + backOff(health.failures));
+      this.#nap.until(performance.now() + backOff(health.failures));
     } else this.lookAgain();
   }
 
@@ -261,7 +258,7 @@ export class Search {
     if (state.at !== "parked" || !state.hold || state.isChecking || !head) return;
     const { hold } = state;
     state.isChecking = true;
-    this.#silence();
+    this.#made?.interrupt();
     room.warnSelfWait(this.#place, head);
     const sent = now();
     hold.asks(head.terms.lease);
@@ -274,20 +271,20 @@ export class Search {
         if (this.#state !== state) return;
         if (answer.is === "owner") {
           // Ours, and no message was read; "owner by this call" needed none.
-          if (answer.already) void room.subscriptions.selfTest(this.#place.channel);
+          if (answer.already) void room.hearing.subscriptions.selfTest(this.#place.channel);
           // It kept no other places. Where no grant is heard every look ends so: the next one looks at once.
-          this.#latest = performance.now();
+          this.#nap.before(performance.now());
           hold.validity.answered(sent, answer.at);
           this.#own(hold, answer, true);
         } else if (answer.is === "held") {
           hold.validity.answered(sent, answer.at);
           state.position = answer.position;
-          this.#sleep(this.#nap(answer.ttl, answer.position, true));
+          this.#sleep(this.#period(answer.ttl, answer.position, true));
         } else if (answer.is === "gone") {
-          void room.subscriptions.selfTest(this.#place.channel);
+          void room.hearing.subscriptions.selfTest(this.#place.channel);
           this.#place.forget(hold);
           // What took this place may have taken those behind it: the next one looks at once.
-          this.#latest = performance.now();
+          this.#nap.before(performance.now());
           this.start();
         } else this.#look(others);
       },
@@ -333,27 +330,19 @@ export class Search {
 
   /** Until the next look; of several places only the first one looks. */
   #sleep(delay: number): void {
-    if (!(this.#place.siblings?.isFirst(this) ?? true)) return;
-    this.#wakeAt(Math.min(performance.now() + delay, this.#latest));
-    this.#latest = Number.POSITIVE_INFINITY;
+    if (this.#place.siblings?.isFirst(this) ?? true) this.#nap.sleep(delay);
   }
 
-  #wakeAt(at: number): void {
-    this.#alarm ??= new CallAlarm(() => this.#rang());
-    this.#place.room.alarms.set(this.#alarm, at);
-  }
-
-  #silence(): void {
-    if (this.#alarm) this.#place.room.alarms.clear(this.#alarm);
+  get #nap(): Nap {
+    this.#made ??= new Nap(this.#place.room.alarms, () => this.#rang());
+    return this.#made;
   }
 
   #to(state: SearchState): void {
     const old = this.#state;
     assertMove(SEARCH_MOVES, old.at, state.at);
     this.#state = state;
-    const dueAt = this.#alarm && this.#alarm.index >= 0 ? this.#alarm.at : this.#latest;
-    this.#latest = Number.POSITIVE_INFINITY;
-    this.#silence();
+    const dueAt = this.#made?.end() ?? Number.POSITIVE_INFINITY;
     if (old.at === "parked" && old.hold) this.#place.siblings?.remove(this, dueAt);
   }
 }
