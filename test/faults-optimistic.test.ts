@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { optimistic, type Transaction, TransactionError } from "../src/index.ts";
+import { failure } from "./contract/observe.ts";
 import { seeded } from "./contract/seed.ts";
 import { Stage, timed } from "./support/stage.ts";
 import { named } from "./support/tcp-proxy.ts";
@@ -29,12 +30,6 @@ function impatient(): Redis {
   onTestFinished(() => redis.disconnect());
   return redis;
 }
-
-const failure = (call: Promise<unknown>): Promise<unknown> =>
-  call.then(
-    (value) => expect.fail(`resolved with ${String(value)}`),
-    (error: unknown) => error,
-  );
 
 describe("the connection breaks", () => {
   it("between WATCH and EXEC, and the key changes meanwhile: nothing is overwritten", async () => {
