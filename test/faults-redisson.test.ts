@@ -1,53 +1,32 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { redissonLua as lua } from "../src/scripts/lua.generated.ts";
-import { type LocalServer, launchServer } from "../tools/redis.ts";
 import { counterOf, JavaThread } from "./contract/java.ts";
 import { lossOf } from "./contract/observe.ts";
 import { failCommand } from "./support/failing-command.ts";
-import { freshName, Parties, type Party } from "./support/fixture.ts";
-import { trackUnhandled } from "./support/leaks.ts";
-import { type Match, TcpProxy } from "./support/tcp-proxy.ts";
+import type { Party } from "./support/fixture.ts";
+import { Stage } from "./support/stage.ts";
+import type { Match, TcpProxy } from "./support/tcp-proxy.ts";
 import { until } from "./support/until.ts";
 
 // Redisson's protocol, every command executed twice; and what Redisson itself does not tell: a lock that is lost.
 
-const parties = new Parties();
-const unhandled = trackUnhandled();
-let server: LocalServer;
+const stage = new Stage({ near: { client: { leaseTime: 600 } } });
 let proxy: TcpProxy;
-let near: Party; // its commands pass the proxy
-let far: Party; // straight to the server
+let near: Party;
+let far: Party;
 let java: JavaThread;
 let name: string;
+beforeEach(() => {
+  ({ proxy, near, far } = stage);
+  java = new JavaThread(far.redis);
+  name = stage.lock.name;
+});
 
 const script = (which: keyof typeof lua): Match => {
   const { sha } = lua[which];
   return ([command, first]) => command === "evalsha" && first === sha;
 };
 const holds = (): Promise<string[]> => far.redis.hvals(name);
-
-beforeAll(async () => {
-  server = await launchServer();
-  far = await parties.join({ url: server.url });
-  java = new JavaThread(far.redis);
-  for (const one of Object.values(lua)) await far.redis.script("LOAD", one.lua);
-});
-beforeEach(async () => {
-  proxy = await TcpProxy.start(server);
-  near = await parties.join({ url: proxy.url, client: { leaseTime: 600 } });
-  name = freshName();
-});
-afterEach(async () => {
-  await near.locks.close({ grace: 1_000 });
-  near.redis.disconnect();
-  await proxy.stop();
-  await unhandled.assertNone();
-});
-afterAll(async () => {
-  unhandled.stop();
-  await parties.close();
-  await server.stop();
-});
 
 describe.each(["redissonLock", "redissonFencedLock"] as const)(
   "%s: the reply is lost and the command is sent again",

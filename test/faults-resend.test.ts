@@ -1,54 +1,28 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { handoffLua as lua } from "../src/scripts/lua.generated.ts";
-import { type LocalServer, launchServer } from "../tools/redis.ts";
-import { freshName, Parties, type Party } from "./support/fixture.ts";
-import { trackUnhandled } from "./support/leaks.ts";
-import { type Match, TcpProxy } from "./support/tcp-proxy.ts";
+import { beforeEach, describe, expect, it } from "vitest";
+import { freshName, type Party } from "./support/fixture.ts";
+import { runs, Stage } from "./support/stage.ts";
+import type { TcpProxy } from "./support/tcp-proxy.ts";
 import { until } from "./support/until.ts";
 
 // A reply is lost, ioredis reconnects and sends the command again: every script is executed twice.
 
-const parties = new Parties();
-const unhandled = trackUnhandled();
-let server: LocalServer;
+const stage = new Stage({ near: { client: { localPasses: 0 } } });
 let proxy: TcpProxy;
-let near: Party; // its commands pass the proxy
-let far: Party; // straight to the server
+let near: Party;
+let far: Party;
 let name: string;
+beforeEach(() => {
+  ({ proxy, near, far } = stage);
+  name = stage.lock.name;
+});
 
-const script = (which: keyof typeof lua): Match => {
-  const { sha } = lua[which];
-  return ([command, first]) => command === "evalsha" && first === sha;
-};
 const waiters = async (): Promise<number> => (await far.locks.lock(name).inspect()).waiters.length;
 const holder = async (): Promise<string | null> => (await far.locks.lock(name).inspect()).holder;
 const isFree = async (): Promise<boolean> => (await far.redis.exists(`holdfast:{${name}}`)) === 0;
 
-beforeAll(async () => {
-  server = await launchServer();
-  far = await parties.join({ url: server.url });
-  for (const one of Object.values(lua)) await far.redis.script("LOAD", one.lua);
-});
-beforeEach(async () => {
-  proxy = await TcpProxy.start(server);
-  near = await parties.join({ url: proxy.url, client: { localPasses: 0 } });
-  name = freshName();
-});
-afterEach(async () => {
-  await near.locks.close({ grace: 1_000 });
-  near.redis.disconnect();
-  await proxy.stop();
-  await unhandled.assertNone();
-});
-afterAll(async () => {
-  unhandled.stop();
-  await parties.close();
-  await server.stop();
-});
-
 describe("the reply is lost and the command is sent again", () => {
   it("acquire: it does not block itself", async () => {
-    const dropped = proxy.dropReply(script("acquire"));
+    const dropped = proxy.dropReply(runs("acquire"));
     const lease = await near.locks.lock(name).tryLock(2_000);
     await dropped;
     expect(lease?.held).toBe(true);
@@ -59,7 +33,7 @@ describe("the reply is lost and the command is sent again", () => {
   it("acquire that queues: one entry, and its turn comes", async () => {
     const held = await far.locks.lock(name).lock();
     await near.locks.lock(freshName()).withLock(() => near.locks.lock(name).tryLock(50)); // opens the subscriber
-    const dropped = proxy.dropReply(script("acquire"));
+    const dropped = proxy.dropReply(runs("acquire"));
     const waiting = near.locks.lock(name).lock();
     await dropped;
     await until(async () => (await waiters()) === 1, { what: "one entry" });
@@ -73,7 +47,7 @@ describe("the reply is lost and the command is sent again", () => {
 
   it("release with nobody waiting: no loss is reported", async () => {
     const lease = await near.locks.lock(name).lock();
-    const dropped = proxy.dropReply(script("release"));
+    const dropped = proxy.dropReply(runs("release"));
     await lease.unlock();
     await dropped;
     expect(await isFree()).toBe(true);
@@ -83,7 +57,7 @@ describe("the reply is lost and the command is sent again", () => {
     const lease = await near.locks.lock(name).lock();
     const waiting = far.locks.lock(name).lock();
     await until(async () => (await waiters()) === 1);
-    const dropped = proxy.dropReply(script("release"));
+    const dropped = proxy.dropReply(runs("release"));
     await Promise.all([lease.unlock(), dropped]);
     const next = await waiting;
     expect(next.held).toBe(true);
@@ -93,7 +67,7 @@ describe("the reply is lost and the command is sent again", () => {
 
   it("release that is executed again when two more had the lock since: no loss is reported", async () => {
     const lease = await near.locks.lock(name).lock();
-    const third = await parties.join({ url: server.url });
+    const third = await stage.join();
     const second = far.locks
       .lock(name)
       .lock()
@@ -101,7 +75,7 @@ describe("the reply is lost and the command is sent again", () => {
     await until(async () => (await waiters()) === 1);
     const last = third.locks.lock(name).lock();
     await until(async () => (await waiters()) === 2);
-    const dropped = proxy.dropReply(script("release"));
+    const dropped = proxy.dropReply(runs("release"));
     proxy.refuse(true); // no reconnect before the chain has gone on
     const unlocked = lease.unlock();
     await dropped;
@@ -128,7 +102,7 @@ describe("the reply is lost and the command is sent again", () => {
     const other = enter(far);
     await until(async () => (await waiters()) === 1);
     const local = [enter(near), enter(near)];
-    const dropped = proxy.dropReply(script("yield"));
+    const dropped = proxy.dropReply(runs("yield"));
     await subscribed();
     await Promise.all([lease.unlock(), dropped]);
     await Promise.all([other, ...local]);
@@ -141,12 +115,12 @@ describe("the reply is lost and the command is sent again", () => {
     const held = await far.locks.lock(name).lock();
     const waiting = near.locks.lock(name).tryLock(10_000, 20_000);
     await until(async () => (await waiters()) === 1);
-    const dropped = proxy.dropReply(script("renew"));
+    const dropped = proxy.dropReply(runs("renew"));
     await held.unlock();
     const lease = await waiting;
     await dropped;
     expect(lease?.remaining()).toBeGreaterThan(15_000);
-    const again = proxy.dropReply(script("renew"));
+    const again = proxy.dropReply(runs("renew"));
     await Promise.all([lease?.extend(25_000), again]);
     expect(lease?.remaining()).toBeGreaterThan(20_000);
     await lease?.unlock();
@@ -154,7 +128,7 @@ describe("the reply is lost and the command is sent again", () => {
 
   it("leave: the waiter is out of the queue, and the holder keeps the lock", async () => {
     const held = await far.locks.lock(name).lock();
-    const dropped = proxy.dropReply(script("leave"));
+    const dropped = proxy.dropReply(runs("leave"));
     expect(await near.locks.lock(name).tryLock(200)).toBeNull();
     await dropped;
     await until(async () => (await waiters()) === 0);
@@ -164,7 +138,7 @@ describe("the reply is lost and the command is sent again", () => {
 
   it("force-release: only the first holder loses it", async () => {
     const held = await far.locks.lock(name).lock();
-    const dropped = proxy.dropReply(script("forceRelease"));
+    const dropped = proxy.dropReply(runs("forceRelease"));
     const [forced] = await Promise.all([near.locks.lock(name).forceUnlock(), dropped]);
     expect(forced).toBe(false); // the answer of the second copy
     await expect(held.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
@@ -173,10 +147,10 @@ describe("the reply is lost and the command is sent again", () => {
 
 describe("a late copy", () => {
   it("of an acquire does nothing after its notAfter", async () => {
-    const party = await parties.join({ url: proxy.url, client: { replyTimeout: 500 } });
+    const party = await stage.join({ url: proxy.url, client: { replyTimeout: 500 } });
     await party.locks.lock(name).isLocked();
     await (await party.locks.lock(freshName()).lock()).unlock(); // the server's clock is known now
-    const holding = proxy.holdCommand(script("acquire"));
+    const holding = proxy.holdCommand(runs("acquire"));
     const lease = party.locks.lock(name).lock();
     const kept = await holding;
     const { token } = await lease;
@@ -193,7 +167,7 @@ describe("a late copy", () => {
 
   it("of a release does not touch a later hold", async () => {
     const first = await near.locks.lock(name).lock();
-    const holding = proxy.holdCommand(script("release"));
+    const holding = proxy.holdCommand(runs("release"));
     const unlocked = first.unlock();
     const kept = await holding;
     await unlocked;
@@ -215,21 +189,21 @@ describe("a command that is given up leaves no key behind", () => {
   const gone = (): Promise<unknown> => until(isFree, { what: "the key to go", timeout: 5_000 });
 
   it("by replyTimeout", async () => {
-    await paused(await parties.join({ url: server.url, client: { replyTimeout: 300 } }));
+    await paused(await stage.join({ client: { replyTimeout: 300 } }));
     await gone();
   });
 
   it("by ioredis's commandTimeout", async () => {
-    await paused(await parties.join({ url: server.url, redis: { commandTimeout: 200 } }));
+    await paused(await stage.join({ redis: { commandTimeout: 200 } }));
     await gone();
   });
 
   it("by a closed connection whose commands are not sent again", async () => {
-    const party = await parties.join({
+    const party = await stage.join({
       url: proxy.url,
       redis: { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 },
     });
-    const dropped = proxy.dropReply(script("acquire"));
+    const dropped = proxy.dropReply(runs("acquire"));
     await expect(party.locks.lock(name).lock({ wait: 1_000 })).rejects.toMatchObject({
       code: "LOCK_UNAVAILABLE",
     });

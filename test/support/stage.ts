@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
-import { handoffLua } from "../../src/scripts/lua.generated.ts";
+import { handoffLua, redissonLua } from "../../src/scripts/lua.generated.ts";
 import { sharded } from "../../src/scripts/sharded.ts";
 import { type LocalServer, launchServer } from "../../tools/redis.ts";
 import { freshName, Parties, type Party } from "./fixture.ts";
@@ -52,7 +52,8 @@ export class Stage {
         near: await this.join({ url: proxy.url, ...near }),
         far: await this.join({ ...far }),
       };
-      for (const { lua } of Object.values(handoffLua)) await props.far.redis.script("LOAD", lua);
+      for (const protocol of [handoffLua, redissonLua])
+        for (const { lua } of Object.values(protocol)) await props.far.redis.script("LOAD", lua);
       this.#props = { ...props, lock: new Onlooker(props.far.redis, freshName()) };
     });
     afterEach(async () => {
