@@ -2,6 +2,7 @@ import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { launchServer } from "../tools/redis.ts";
 import { freshName, type Party } from "./support/fixture.ts";
+import { turnsUntilHeard } from "./support/heard.ts";
 import { Stage, timed } from "./support/stage.ts";
 import { until } from "./support/until.ts";
 
@@ -117,21 +118,7 @@ describe("a subscriber that stays on a server which becomes a replica", () => {
     await held.unlock();
     await Promise.all([first, second]);
     expect(most).toBe(1);
-    const turn = async (): Promise<number> => {
-      const again = await other.locks.lock(name).lock();
-      const waiting = behind.locks.lock(name).lock();
-      await queued(1);
-      await again.unlock();
-      const [lease, waited] = await timed(waiting);
-      await lease.unlock();
-      return waited;
-    };
-    const waits = [await turn()];
-    const isHeard = async () => {
-      waits.push(await turn());
-      return (waits.at(-1) ?? 0) < 350;
-    };
-    await until(isHeard, { what: "a grant by message", timeout: 20_000 });
+    const waits = await turnsUntilHeard(other, behind, name);
     await annotate(`${waits} ms`);
     expect(waits.length).toBeLessThanOrEqual(4);
   }, 60_000);

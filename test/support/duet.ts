@@ -52,6 +52,17 @@ export class Duet {
     return { held, waiting };
   }
 
+  /** After a failover: the holder gives back what he still has, and the waiter gets it. Returns the ms of both. */
+  async handOn(held: Lease, waiting: Promise<Lease>): Promise<{ unlocking: number; waited: number }> {
+    expect(await this.lock.holder()).toContain(this.holder.locks.id);
+    const [, unlocking] = await timed(held.unlock());
+    const [next, waited] = await timed(waiting);
+    expect(next.token).toBeGreaterThan(held.token);
+    await next.unlock();
+    await this.expectMessages();
+    return { unlocking, waited };
+  }
+
   /** The lock goes to and fro, every time by message, and nothing is left. */
   async expectMessages(): Promise<void> {
     const { lock } = this;
