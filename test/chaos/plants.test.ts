@@ -7,7 +7,7 @@ import type { Plant } from "./worker/plants.ts";
 
 // A checker that finds nothing proves nothing: with a bug in every worker, a short run must show it.
 
-/** Stops one of some workers for longer than a lease. */
+/** Stops one of some workers for longer than the shorter leases. */
 const longStop = (who: number): Fault => ({
   kind: "stop a worker for long",
   weight: 1,
@@ -15,7 +15,7 @@ const longStop = (who: number): Fault => ({
     const victim = fleet.members[who];
     begin(`${victim?.by}`);
     victim?.suspend();
-    await delay(4_000);
+    await delay(2_000);
     victim?.resume();
   },
 });
@@ -31,7 +31,7 @@ interface Ill {
 const ills: readonly Ill[] = [
   { plant: "grant unchecked", needs: { seconds: 3, only: [] }, rule: "one holder" },
   { plant: "release unowned", needs: { seconds: 8, only: ["drop replies"] }, rule: "one holder" },
-  { plant: "deadline late", needs: { seconds: 14, faults: [longStop(0), longStop(1)] }, rule: "one holder" },
+  { plant: "deadline late", needs: { seconds: 14, faults: [longStop(0), longStop(1), longStop(2)] }, rule: "one holder" },
   {
     plant: "tokens counted",
     needs: { seconds: 5, only: ["crash and restart empty"] },

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { Validity } from "../../../src/lease/validity.ts";
+import { Tenure } from "../../../src/lease/tenure.ts";
 import { handoffLua } from "../../../src/scripts/lua.generated.ts";
 import { Waiter } from "../../../src/waiting/waiter.ts";
 
@@ -11,14 +11,11 @@ export const plants = {
   /** A release ends whoever holds the lock: a second copy of it ends the next one's hold. */
   "release unowned": () => patch("release", "if hold ~= ARGV[1] then", "if not hold then"),
 
-  /** The holder believes in his lease for twice its time. */
+  /** The holder believes in his lease for a lease too long. */
   "deadline late"() {
-    const { granted, renewed } = Validity.prototype;
-    Validity.prototype.granted = function (server, ttl) {
-      granted.call(this, server, ttl * 2);
-    };
-    Validity.prototype.renewed = function (sent, ttl) {
-      renewed.call(this, sent, ttl * 2);
+    const { left } = Tenure.prototype;
+    Tenure.prototype.left = function (at) {
+      return left.call(this, at) + this.terms.lease;
     };
   },
 
