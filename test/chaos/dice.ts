@@ -23,6 +23,14 @@ export class Dice {
     return one as T;
   }
 
+  /** One or more of a list, in no order. */
+  some<T>(list: readonly T[]): T[] {
+    const left = [...list];
+    return Array.from({ length: this.int(1, list.length) }, () =>
+      left.splice(this.int(0, left.length - 1), 1),
+    ).flat();
+  }
+
   /** One of a list, the more likely the greater its weight. */
   weighted<T extends { readonly weight: number }>(list: readonly T[]): T {
     let left = this.#roll() * list.reduce((sum, { weight }) => sum + weight, 0);

@@ -31,7 +31,11 @@ interface Ill {
 const ills: readonly Ill[] = [
   { plant: "grant unchecked", needs: { seconds: 3, only: [] }, rule: "one holder" },
   { plant: "release unowned", needs: { seconds: 8, only: ["drop replies"] }, rule: "one holder" },
-  { plant: "deadline late", needs: { seconds: 14, faults: [longStop(0), longStop(1), longStop(2)] }, rule: "one holder" },
+  {
+    plant: "deadline late",
+    needs: { seconds: 14, faults: [longStop(0), longStop(1), longStop(2)] },
+    rule: "one holder",
+  },
   {
     plant: "tokens counted",
     needs: { seconds: 5, only: ["crash and restart empty"] },

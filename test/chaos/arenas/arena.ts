@@ -1,5 +1,5 @@
 import type { Fault } from "../faults/fault.ts";
-import type { Told } from "../history/events.ts";
+import type { LockKind, Told } from "../history/events.ts";
 import type { Wires } from "./wires.ts";
 
 export type TopologyName = "standalone" | "sentinel" | "cluster";
@@ -21,6 +21,9 @@ export interface ArenaOptions {
 
 /** The locks that are fought for. Few, so that they are busy; of different slots in a Cluster. */
 export const LOCKS = ["hot", "orders", "stock", "mail"] as const;
+
+/** Beside them, locks without tokens and without a queue, by name. */
+export const PLAIN_LOCKS: Readonly<Record<string, LockKind>> = { java: "redissonLock", spun: "spinLock" };
 
 /** Before every key, in every topology: channels have to carry it too. */
 export const KEY_PREFIX = "chaos:";

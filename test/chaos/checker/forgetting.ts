@@ -1,8 +1,11 @@
 import type { Forgetting, Hold } from "./story.ts";
 
+/** ms: what was granted before is passed on inside a process no longer than this. */
+const LONGEST_LEASE = 3_500;
+
 /**
  * What a server forgot cannot exclude: a hold from before and one from after may overlap. Which of both a hold is, its
- * times tell where they can; else its token does, which is the server's µs at the grant.
+ * times tell where they can; else its token does, which is the server's µs at the grant. Some locks have no tokens.
  */
 export class Excuses {
   readonly #forgettings: readonly Forgetting[];
@@ -29,13 +32,14 @@ export class Excuses {
 
   /** Was it granted before the forgetting was over? */
   #mayBeBefore(hold: Hold, { at, to }: Forgetting): boolean {
+    if (hold.token === 0) return hold.from < at + LONGEST_LEASE * 1_000;
     if (hold.call.asked > at && !this.#passed.has(hold)) return false;
     return hold.token <= to;
   }
 
   /** Was it granted after the forgetting began? */
   #mayBeAfter(hold: Hold, { since, from }: Forgetting): boolean {
-    return hold.from > since && hold.token >= from;
+    return hold.from > since && (hold.token === 0 || hold.token >= from);
   }
 }
 

@@ -1,5 +1,5 @@
-/** Two ways to have one lock: their callers compete with each other. */
-export type LockKind = "lock" | "fairLock";
+/** How a lock is had. `multiLock`: one of several that are taken together; each of them is a call of its own here. */
+export type LockKind = "lock" | "fairLock" | "multiLock" | "redissonLock" | "spinLock";
 
 /** What one caller in one worker tells; `call` is the number of its call in that worker. */
 export type CallEvent =

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Lease, Lock, LockClient } from "../../../src/index.ts";
+import type { Lease, LockClient, LockOptions, MultiLease } from "../../../src/index.ts";
 import type { Dice } from "../dice.ts";
 import { micros, type Told } from "../history/events.ts";
 import type { Recorder } from "../history/recorder.ts";
@@ -30,46 +30,50 @@ export async function caller(desk: Desk): Promise<void> {
   }
 }
 
+type AnyLease = Lease | MultiLease;
+
+interface AnyLock {
+  lock(options: LockOptions): Promise<AnyLease>;
+  tryLock(options: LockOptions): Promise<AnyLease | null>;
+  withLock(body: (lease: AnyLease) => Promise<void>, options?: LockOptions): Promise<void>;
+}
+
+/** Of one lock, or of several that are taken together: each of those is told as a call of its own. */
 class Round {
   readonly #desk: Desk;
-  readonly #call: number;
   readonly #wish: Wish;
-  readonly #lock: Lock;
+  readonly #lock: AnyLock;
+  readonly #calls: readonly { readonly number: number; readonly lock: string }[];
 
   constructor(desk: Desk) {
     this.#desk = desk;
-    this.#call = ++desk.calls;
     this.#wish = wish(desk.dice, desk.names);
-    this.#lock = desk.locks[this.#wish.kind](this.#wish.lock);
+    const { kind, lock, also } = this.#wish;
+    this.#lock = kind === "multiLock" ? desk.locks.multiLock([lock, ...also]) : desk.locks[kind](lock);
+    this.#calls = [lock, ...also].map((one) => ({ number: ++desk.calls, lock: one }));
   }
 
   async run(): Promise<void> {
-    const { lock, kind, method, options, abortAfter } = this.#wish;
+    const { kind, method, options, abortAfter } = this.#wish;
     const abort = new AbortController();
     const timer = abortAfter === null ? undefined : setTimeout(() => this.#abort(abort), abortAfter);
     const given = timer ? { ...options, signal: abort.signal } : options;
     const patient = method === "tryLock" ? 0 : null;
-    this.#tell({
-      is: "ask",
-      call: this.#call,
-      lock,
-      kind,
-      wait: options.wait ?? patient,
-      how: describeWish(this.#wish),
-    });
+    const how = describeWish(this.#wish);
+    this.#tell((call, lock) => ({ is: "ask", call, lock, kind, wait: options.wait ?? patient, how }));
     if (method === "withLock") await this.#within(given, timer);
     else await this.#byHand(await this.#acquire(method, given), timer);
   }
 
   #abort(controller: AbortController): void {
-    this.#tell({ is: "abort", call: this.#call });
+    this.#tell((call) => ({ is: "abort", call }));
     controller.abort(new Error("does not want it any more"));
   }
 
-  async #acquire(method: "lock" | "tryLock", options: object): Promise<Lease | null> {
+  async #acquire(method: "lock" | "tryLock", options: object): Promise<AnyLease | null> {
     try {
       const lease = await this.#lock[method](options);
-      if (!lease) this.#tell({ is: "busy", call: this.#call });
+      if (!lease) this.#tell((call) => ({ is: "busy", call }));
       return lease;
     } catch (error) {
       this.#refused(error);
@@ -77,7 +81,7 @@ class Round {
     }
   }
 
-  async #byHand(lease: Lease | null, timer: NodeJS.Timeout | undefined): Promise<void> {
+  async #byHand(lease: AnyLease | null, timer: NodeJS.Timeout | undefined): Promise<void> {
     clearTimeout(timer);
     if (!lease) return;
     await this.#hold(lease);
@@ -86,7 +90,7 @@ class Round {
 
   async #within(options: object, timer: NodeJS.Timeout | undefined): Promise<void> {
     let entered = false;
-    const body = async (lease: Lease): Promise<void> => {
+    const body = async (lease: AnyLease): Promise<void> => {
       entered = true;
       clearTimeout(timer);
       await this.#hold(lease);
@@ -94,29 +98,32 @@ class Round {
     const whole = () => this.#lock.withLock(body, options);
     try {
       await whole();
-      this.#tell({ is: "unlocked", call: this.#call, error: null });
+      this.#tell((call) => ({ is: "unlocked", call, error: null }));
     } catch (error) {
       clearTimeout(timer);
-      if (entered) this.#tell({ is: "unlocked", call: this.#call, error: explain(error) });
+      if (entered) this.#tell((call) => ({ is: "unlocked", call, error: explain(error) }));
       else this.#refused(error);
     }
   }
 
-  async #hold(lease: Lease): Promise<void> {
-    const call = this.#call;
+  async #hold(lease: AnyLease): Promise<void> {
+    const { holding } = this.#desk;
+    const token = (lock: string): number =>
+      typeof lease.token === "function" ? lease.token(lock) : lease.token;
     const at = micros();
-    this.#tell({ is: "lease", call, token: lease.token, left: lease.remaining() }, at);
-    this.#desk.grants++;
-    const key = `${lease.name} ${lease.token}`;
-    this.#desk.holding.set(key, call);
-    const lost = (): void => this.#tell({ is: "lost", call, reason: explain(lease.signal.reason) });
+    this.#tell((call, lock) => ({ is: "lease", call, token: token(lock), left: lease.remaining() }), at);
+    this.#desk.grants += this.#calls.length;
+    for (const { number, lock } of this.#calls) holding.set(`${lock} ${token(lock)}`, number);
+    const lost = (): void => {
+      this.#tell((call) => ({ is: "lost", call, reason: explain(lease.signal.reason) }));
+    };
     if (this.#wish.listens) lease.signal.addEventListener("abort", lost, { once: true });
     await this.#work(lease);
-    this.#tell({ is: "unlock", call, held: lease.held });
-    this.#desk.holding.delete(key);
+    this.#tell((call) => ({ is: "unlock", call, held: lease.held }));
+    for (const { lock } of this.#calls) holding.delete(`${lock} ${token(lock)}`);
   }
 
-  async #work(lease: Lease): Promise<void> {
+  async #work(lease: AnyLease): Promise<void> {
     const { hold, extend, nested, method, listens } = this.#wish;
     const end = performance.now() + hold;
     if (nested && method === "withLock") await this.#lock.withLock(() => delay(1)).catch(() => {});
@@ -131,31 +138,29 @@ class Round {
     await delay(hold / 2);
   }
 
-  #look(lease: Lease, after: "an extension" | "a while"): void {
+  #look(lease: AnyLease, after: "an extension" | "a while"): void {
     const at = micros();
     const { held } = lease;
-    const seen: Told = { is: "seen", call: this.#call, after, held, left: lease.remaining() };
+    const left = lease.remaining();
     // That he has it was true before the look, and that he has not is true after it.
-    this.#tell(seen, held ? at : micros());
+    this.#tell((call) => ({ is: "seen", call, after, held, left }), held ? at : micros());
   }
 
   async #unlocked(unlock: () => Promise<void>): Promise<void> {
     try {
       await unlock();
-      this.#tell({ is: "unlocked", call: this.#call, error: null });
+      this.#tell((call) => ({ is: "unlocked", call, error: null }));
     } catch (error) {
-      this.#tell({ is: "unlocked", call: this.#call, error: explain(error) });
+      this.#tell((call) => ({ is: "unlocked", call, error: explain(error) }));
     }
   }
 
   #refused(error: unknown): void {
     const isBusy = error instanceof Error && error.name === "LockTimeoutError";
-    this.#tell(
-      isBusy ? { is: "busy", call: this.#call } : { is: "failed", call: this.#call, error: explain(error) },
-    );
+    this.#tell((call) => (isBusy ? { is: "busy", call } : { is: "failed", call, error: explain(error) }));
   }
 
-  #tell(told: Told, at?: number): void {
-    this.#desk.recorder.tell(told, at);
+  #tell(told: (call: number, lock: string) => Told, at?: number): void {
+    for (const { number, lock } of this.#calls) this.#desk.recorder.tell(told(number, lock), at);
   }
 }

@@ -1,10 +1,13 @@
 import type { LockOptions } from "../../../src/index.ts";
+import { PLAIN_LOCKS } from "../arenas/arena.ts";
 import type { Dice } from "../dice.ts";
 import type { LockKind } from "../history/events.ts";
 
 /** One call, as the dice want it. Times are ms. */
 export interface Wish {
   readonly lock: string;
+  /** Locks that are taken together with it; most wishes have none. */
+  readonly also: readonly string[];
   readonly kind: LockKind;
   readonly method: "lock" | "tryLock" | "withLock";
   /** `signal` is added by the caller. */
@@ -23,11 +26,15 @@ export interface Wish {
 /** The first lock is hot: everybody wants it, for no time at all, so that it is passed on and handed over all the time. */
 export function wish(dice: Dice, locks: readonly string[]): Wish {
   const [hot = ""] = locks;
-  const lock = dice.chance(0.4) ? hot : dice.pick(locks);
+  const plain = dice.chance(0.15) ? dice.pick(Object.keys(PLAIN_LOCKS)) : null;
+  const lock = plain ?? (dice.chance(0.4) ? hot : dice.pick(locks));
+  const also = plain === null && dice.chance(0.08) ? dice.some(locks.filter((one) => one !== lock)) : [];
+  const single = PLAIN_LOCKS[lock] ?? (dice.chance(0.6) ? "lock" : "fairLock");
   const method = dice.pick(["lock", "lock", "tryLock", "withLock", "withLock"] as const);
   return {
     lock,
-    kind: dice.chance(0.6) ? "lock" : "fairLock",
+    also,
+    kind: also.length > 0 ? "multiLock" : single,
     method,
     options: options(dice, method),
     abortAfter: dice.chance(0.08) ? dice.int(0, 1_500) : null,
