@@ -227,6 +227,50 @@ describe("scopes", () => {
     await several.gone(names);
   });
 
+  it("refuse one that comes before what a multi-lock around it holds, whose members are others (RACE 11)", async () => {
+    const [a, b, c] = three();
+    const inside = new Gate();
+    const outer = mine.locks.multiLock([a, c]).withLock(async () => {
+      const others = theirs.locks.multiLock([b, c]).withLock(() => {}, { wait: 10_000 });
+      await several.look(c).queued(1); // they hold b, and wait for c
+      for (const members of [[b], [a, b]])
+        expect(await failure(mine.locks.multiLock(members).withLock(() => {}))).toMatchObject({
+          code: "LOCK_ORDER",
+          lockName: b,
+        });
+      expect(await mine.locks.multiLock([b]).tryLock()).toBeNull();
+      await mine.locks.multiLock([`${c}:behind`]).withLock(() => inside.open());
+      return { others };
+    });
+    await (await outer).others;
+    await inside.passed;
+    // A single lock around it says nothing of an order.
+    await mine.locks.lock(c).withLock(() => mine.locks.multiLock([a, b]).withLock(() => {}));
+    await several.gone([a, b, c]);
+  });
+
+  it("refuse a loan that would wait out of order for who waits for this one; alone, it is given (RACE 11)", async () => {
+    const names = three();
+    const [a, b] = names;
+    const { locks } = mine;
+    const [borrowed, waiting] = [new Gate(), new Gate()];
+    await locks.multiLock(names).withLock(async () => {
+      const first = locks.multiLock([b]).withLock(async () => {
+        await borrowed.passed;
+        return failure(locks.multiLock([a, b]).withLock(() => {}, { wait: 10_000 }));
+      });
+      const second = locks.multiLock([a]).withLock(async () => {
+        borrowed.open();
+        return waiting.passed.then(() => locks.multiLock([b]).withLock(() => "in"));
+      });
+      expect(await first).toMatchObject({ code: "LOCK_ORDER", lockName: a });
+      waiting.open();
+      expect(await second).toBe("in");
+      await locks.multiLock([b]).withLock(() => locks.multiLock([a, b]).withLock(() => {}));
+    });
+    await several.gone(names);
+  });
+
   it("wait for a turn to borrow no longer than asked, and leave all gates open afterwards", async () => {
     const names = three();
     const [a, b] = names;

@@ -42,16 +42,23 @@ export function noUnlock(names: readonly string[]): TypeError {
   );
 }
 
+interface BodyScope {
+  readonly scopes: Scopes;
+  readonly events: Events;
+  /** Were these locks taken in the order of all locks? */
+  readonly isOrdered: boolean;
+}
+
 /** Runs a body in a scope of its own that holds these locks, by their keys, and unlocks the lease. `before`: what may refuse it. */
 export async function runBody<L extends { unlock(): Promise<void> }, T>(
-  { scopes, events }: { readonly scopes: Scopes; readonly events: Events },
+  { scopes, events, isOrdered }: BodyScope,
   held: readonly (readonly [key: string, tenure: Tenure])[],
   lease: L,
   body: (lease: L) => T | PromiseLike<T>,
   before: (() => Promise<unknown>) | null,
 ): Promise<T> {
   const scope = new Scope(scopes.current());
-  for (const [key, tenure] of held) scope.hold(key, tenure);
+  for (const [key, tenure] of held) scope.hold(key, tenure, isOrdered);
   let outcome: { readonly value: T } | { readonly error: unknown };
   try {
     if (before) await before();

@@ -56,10 +56,10 @@ export class OrderedLocks implements MultiLock {
     try {
       let tenures: readonly Tenure[];
       try {
-        for (const { gate, tenure } of borrowed) {
-          if (!(await gate.enter(rest(until), request.signal)))
-            this.#timedOut({ busy: tenure.name }, request);
-          entered.push(() => gate.leave());
+        for (const holding of borrowed) {
+          if (!(await this.#borrow(holding, rest(until), request.signal)))
+            this.#timedOut({ busy: holding.tenure.name }, request);
+          entered.push(() => holding.gate.leave());
         }
         const all = await this.#gather(seats, { ...request, wait: rest(until) });
         tenures = "busy" in all ? this.#timedOut(all, request) : all;
@@ -75,7 +75,7 @@ export class OrderedLocks implements MultiLock {
       });
       const again = () => Promise.all(borrowed.map(({ tenure }) => lengthen(tenure, request)));
       const lease = new MultiLeaseHandle(leases, events);
-      return await runBody({ scopes: this.#scopes, events }, keyed, lease, body, again);
+      return await runBody({ scopes: this.#scopes, events, isOrdered: true }, keyed, lease, body, again);
     } finally {
       for (const leave of entered) leave();
     }
@@ -125,7 +125,7 @@ export class OrderedLocks implements MultiLock {
     const keeper = scope && !scope.hasEnded ? scope : null;
     const leases = tenures.map((tenure, i) => {
       const seat = seats[i];
-      if (seat && !seat.holding) keeper?.hold(seat.key, tenure);
+      if (seat && !seat.holding) keeper?.hold(seat.key, tenure, true);
       return handle(tenure, keeper, this.#room.events);
     });
     const lease = new MultiLeaseHandle(leases, this.#room.events);
@@ -145,7 +145,7 @@ export class OrderedLocks implements MultiLock {
     return seats.flatMap(({ holding }) => holding?.tenure ?? next.next().value ?? []);
   }
 
-  /** @throws LockLostError, LockError LOCK_ORDER */
+  /** @throws LockLostError, LockError LOCK_ORDER. */
   #seats({ wait }: Request): readonly Seat[] {
     const seats = this.#members.map((member) => {
       const key = keyOf(member.kind.protocol, member.name);
@@ -153,15 +153,27 @@ export class OrderedLocks implements MultiLock {
     });
     for (const { tenure } of held(seats)) assertKept(tenure);
     const missing = seats.find(({ holding }) => !holding);
-    const last = seats.findLast(({ holding }) => holding);
-    // Whoever holds the later one may wait for the earlier one, with this scope in his way: each for the other, for ever.
-    if (missing && last && wait > 0 && missing.key < last.key)
-      throw new LockError(
-        "LOCK_ORDER",
-        missing.member.name,
-        outOfOrder(missing.member.name, last.member.name),
-      );
+    if (!missing || wait === 0) return seats;
+    // RACE 11: whoever holds the earlier one may wait for the later one, with this scope in his way: each for the other,
+    // for ever. Also a lock that is none of these, when a multi-lock around this one has taken it.
+    const member = held(seats).findLast(({ key }) => key > missing.key);
+    const last = member ?? this.#scopes.behind(missing.key);
+    if (last) throw outOfOrder(missing.member.name, last.tenure.name);
     return seats;
+  }
+
+  /** False: the time is over, and somebody else in the scope that holds it has borrowed it. */
+  async #borrow(
+    { key, gate, tenure }: Holding,
+    wait: number,
+    signal: AbortSignal | undefined,
+  ): Promise<boolean> {
+    if (await gate.enter(0, signal)) return true;
+    if (wait === 0) return false;
+    // The same between the borrowers of one scope.
+    const last = this.#scopes.behind(key);
+    if (last) throw outOfOrder(tenure.name, last.tenure.name);
+    return gate.enter(wait, signal);
   }
 
   // ---- small parts
@@ -182,6 +194,10 @@ const exit = (tenures: readonly Tenure[]): Promise<unknown> =>
 
 const rest = (until: number): number => Math.max(0, until - performance.now());
 
-const outOfOrder = (missing: string, last: string): string =>
-  `Lock ${quote(missing)} cannot be waited for by a multi-lock in a scope that holds ${quote(last)}, which comes behind it in ` +
-  "the order of locks: take all of them by one multi-lock, around the scope, or try with wait 0.";
+const outOfOrder = (missing: string, last: string): LockError =>
+  new LockError(
+    "LOCK_ORDER",
+    missing,
+    `Lock ${quote(missing)} cannot be waited for by a multi-lock in a scope that holds ${quote(last)}, which comes behind it in ` +
+      "the order of locks: take all of them by one multi-lock, around the scope, or try with wait 0.",
+  );

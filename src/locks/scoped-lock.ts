@@ -101,7 +101,7 @@ export class ScopedLock implements Lock {
     return this.#room.enter(this.#kind, this.name, request, (tenure) => {
       // The scope may have ended while this waited: then it is nobody's but the caller's.
       const keeper = scope && !scope.hasEnded ? scope : null;
-      keeper?.hold(this.#key, tenure);
+      keeper?.hold(this.#key, tenure, false);
       return handle(tenure, keeper, this.#room.events);
     });
   }
@@ -120,7 +120,13 @@ export class ScopedLock implements Lock {
   #run<T>(tenure: Tenure, body: LockBody<T>, before: (() => Promise<void>) | null): Promise<T> {
     const { events } = this.#room;
     const lease = new LeaseHandle(tenure, events, () => tenure.leave());
-    return runBody({ scopes: this.#scopes, events }, [[this.#key, tenure]], lease, body, before);
+    return runBody(
+      { scopes: this.#scopes, events, isOrdered: false },
+      [[this.#key, tenure]],
+      lease,
+      body,
+      before,
+    );
   }
 
   // ---- small parts

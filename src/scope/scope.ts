@@ -6,8 +6,11 @@ import { Turnstile } from "./turnstile.ts";
 
 /** A lock that a scope holds, and the gate through which nested bodies borrow it, one at a time. */
 export interface Holding {
+  readonly key: string;
   readonly tenure: Tenure;
   readonly gate: Turnstile;
+  /** Taken, or borrowed, in the order of keys: what comes behind it may be waited for, and nothing before it. */
+  readonly isOrdered: boolean;
 }
 
 /**
@@ -29,14 +32,20 @@ export class Scope {
     return this.#hasEnded;
   }
 
-  hold(key: string, tenure: Tenure): void {
-    this.#held.set(key, { tenure, gate: new Turnstile() });
+  hold(key: string, tenure: Tenure, isOrdered: boolean): void {
+    this.#held.set(key, { key, tenure, gate: new Turnstile(), isOrdered });
   }
 
   /** Held by this scope itself, and not let go yet. A lost lock still counts: nested acquisitions must hear of it. */
   find(key: string): Holding | null {
     const holding = this.#held.get(key);
     return holding && !holding.tenure.ended ? holding : null;
+  }
+
+  /** The last of what it holds in order; null: nothing. */
+  get last(): Holding | null {
+    const ordered = [...this.#held.values()].filter(({ tenure, isOrdered }) => isOrdered && !tenure.ended);
+    return ordered.reduce<Holding | null>((last, one) => (last && last.key > one.key ? last : one), null);
   }
 
   /** A lease that must be unlocked before the scope ends. Returns what to call when it was. */
@@ -79,6 +88,20 @@ export class Scopes {
     for (let scope = this.current(); scope; scope = scope.parent) {
       const holding = scope.hasEnded ? null : scope.find(key);
       if (holding) return holding;
+    }
+    return null;
+  }
+
+  /**
+   * What the current flow holds in order and comes behind this key: by the scopes inside of the one that holds the key
+   * itself, all of them when none does. Waiting for the key would be out of order. Null: nothing.
+   */
+  behind(key: string): Holding | null {
+    for (let scope = this.current(); scope; scope = scope.parent) {
+      if (scope.hasEnded) continue;
+      if (scope.find(key)) return null;
+      const { last } = scope;
+      if (last && last.key > key) return last;
     }
     return null;
   }
