@@ -1,9 +1,11 @@
 import { createServer } from "node:net";
 import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createLockClient, type LockClient } from "../src/index.ts";
-import { freshName, Parties, testUrl } from "./support/fixture.ts";
+import { Gate } from "./contract/observe.ts";
+import { freshName, Parties, type Party, testUrl } from "./support/fixture.ts";
 import { trackUnhandled } from "./support/leaks.ts";
+import { Onlooker } from "./support/onlooker.ts";
 import { TcpProxy } from "./support/tcp-proxy.ts";
 import { until } from "./support/until.ts";
 
@@ -56,6 +58,38 @@ it("are served in that order, too, when some of them try while SUBSCRIBE is slow
   await held.unlock();
   await Promise.all(waiting);
   expect(order).toEqual(["first", "second", "third"]);
+});
+
+it("one whose try has won keeps the lock, though its answer comes after the subscription (RACE 13)", async () => {
+  const { hostname: host, port } = new URL(testUrl());
+  const proxy = await TcpProxy.start({ host, port: Number(port) });
+  onTestFinished(() => proxy.stop());
+  const [other, cold] = [await parties.join(), await parties.join({ url: proxy.url })];
+  const lock = new Onlooker(other.redis, freshName());
+  const order: string[] = [];
+  const call = ({ locks }: Party, who: string) =>
+    locks.fairLock(lock.name).withLock(() => void order.push(who));
+  proxy.partition("subscribers");
+  const held = await other.locks.fairLock(lock.name).lock();
+  const isTold = new Promise((told) => cold.locks.once("wait", told));
+  const waiting = [call(cold, "first"), call(cold, "third")];
+  await isTold; // that it is held; both subscribe
+  // From now on tries are executed at once, and answered when the gate opens.
+  const gate = new Gate();
+  const send = cold.redis.evalsha.bind(cold.redis) as (...args: unknown[]) => Promise<unknown>;
+  vi.spyOn(cold.redis, "evalsha").mockImplementation((...args: unknown[]) => {
+    const reply = send(...args);
+    return String(args[7]).startsWith("try ") ? reply.finally(() => gate.passed) : reply;
+  });
+  await held.unlock();
+  await until(async () => (await lock.holder()).startsWith(cold.locks.id), { what: "a try to win" });
+  waiting.push(call(other, "second"));
+  await lock.queued(1);
+  waiting.push(call(cold, "fourth")); // waits for the subscription only
+  proxy.thaw();
+  await Promise.all(waiting);
+  gate.open();
+  expect(order).toEqual(["first", "second", "third", "fourth"]);
 });
 
 describe("while the subscriber's connection hangs", () => {

@@ -229,6 +229,21 @@ describe("a half-open subscriber", () => {
     await lease.unlock();
   });
 
+  it("finds what it was granted, however short its lease (RACE 12)", async () => {
+    const { far, lock, proxy } = stage;
+    proxy.partition("subscribers");
+    const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
+    const held = await far.locks.lock(lock.name).lock();
+    const waiting = cut.locks.lock(lock.name).lock({ lease: 200 });
+    await lock.queued(1);
+    await held.unlock();
+    const granted = await lock.holder();
+    expect(granted).toContain(cut.locks.id);
+    const lease = await waiting;
+    expect(await lock.holder()).toBe(granted); // found, and not asked for once more
+    await lease.unlock();
+  });
+
   it("that ended while nobody waited is opened again by who queues unheard", async () => {
     const { far, lock, proxy } = stage;
     const made: Redis[] = [];

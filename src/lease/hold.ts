@@ -9,7 +9,7 @@ export interface Grant {
 }
 
 /**
- * What Redis knows as an owner or a waiter: one attempt, one place in the queue, one yield. R1: its id is used for
+ * What Redis knows as an owner or a waiter: one attempt, with the queueing behind it, or one yield. R1: its id is used for
  * nothing else, ever. Scopes, passes and re-entries happen inside one hold and are invisible to Redis.
  */
 export class Hold {

@@ -1,4 +1,4 @@
-import { RENEWAL_BATCH } from "../defaults.ts";
+import { GRANT_WINDOW, RENEWAL_BATCH } from "../defaults.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { type Entry, HandoffScripts } from "../scripts/handoff.ts";
 import type { Replication } from "../scripts/replication.ts";
@@ -21,7 +21,7 @@ export function handoffLock(
   const entry = (ask: Ask): Entry => ({
     patience: ask.patience,
     passes: localPasses,
-    grantTtl: Math.min(ask.lease, window),
+    grantTtl: Math.min(shortest(ask), window),
     channel: ask.channel?.name ?? null,
     counted: ask.channel?.counted ?? false,
   });
@@ -68,3 +68,7 @@ export function handoffLock(
     forceRelease: (name) => scripts.forceRelease(keys.of(name)),
   };
 }
+
+/** RACE 12: who hears nothing finds his grant when he looks again, and it must live until then, however short his lease. */
+const shortest = ({ channel, lease }: Ask): number =>
+  channel?.isHeard === false ? Math.max(lease, GRANT_WINDOW) : lease;

@@ -56,7 +56,7 @@ export class Hearing {
   /** Where grants are heard; null while they are not, or, `always`, where they will be. */
   told(channel: string, always: boolean): Ask["channel"] {
     if (this.subscriptions.isReady(channel))
-      return { name: channel, counted: this.subscriptions.isCounted(channel) };
-    return always ? { name: channel, counted: false } : null;
+      return { name: channel, isHeard: true, counted: this.subscriptions.isCounted(channel) };
+    return always ? { name: channel, isHeard: false, counted: false } : null;
   }
 }

@@ -20,7 +20,14 @@ export interface Ask {
   /** Other queued holds of this client whose places are kept alive by the same command. */
   readonly others: readonly string[];
   /** Where grants are heard, or will be by who queues unheard; null while nothing is subscribed. */
-  readonly channel: { readonly name: string; readonly counted: boolean } | null;
+  readonly channel: Channel | null;
+}
+
+/** `counted`: the number of its receivers proves something. */
+interface Channel {
+  readonly name: string;
+  readonly isHeard: boolean;
+  readonly counted: boolean;
 }
 
 /**

@@ -6,7 +6,7 @@ import { type AttemptAnswer, isRefusal } from "../scripts/answers.ts";
 import { Nap } from "./nap.ts";
 import type { Place } from "./place.ts";
 import { backOff, cutPause, nextTry, rest, sleep } from "./rules.ts";
-import { assertMove, SEARCH_MOVES, type SearchState } from "./states.ts";
+import { type Asking, assertMove, SEARCH_MOVES, type SearchState } from "./states.ts";
 import type { Waiter } from "./waiter.ts";
 
 /** For whom a search is made. */
@@ -68,7 +68,7 @@ export class Search {
 
   /** Asks for the first caller with a new hold. */
   start(): void {
-    const { kind, line, health } = this.#place;
+    const { line } = this.#place;
     const head = line.first;
     if (!head) return void this.#stop();
     const isQueueing = line.isPatient && this.#place.mayQueue;
@@ -76,20 +76,29 @@ export class Search {
     const isUseless = !isQueueing && line.isPatient && this.#place.isCrowded;
     if (isUseless && this.#state.at === "off") return void this.#subscribe(head);
     if (isQueueing && !this.#place.isSubscribed) this.#place.listen().catch(() => {});
-    const hold = this.#place.newHold(head.terms.lease);
+    this.#ask(this.#place.newHold(head.terms.lease), head, isQueueing);
+  }
+
+  #ask(hold: Hold, head: Waiter, isQueueing: boolean): void {
+    const { kind, health } = this.#place;
     const wakes = this.#wakes;
-    this.#to({ at: "asking", hold, isQueueing });
+    const state: Asking = { at: "asking", hold, isQueueing };
+    this.#to(state);
+    hold.asks(head.terms.lease);
     health.sending();
     kind.attempt(hold, this.#place.ask(isQueueing ? "queue" : "try", head)).then(
-      (answer) => this.#asked(hold, wakes, answer),
-      (error: unknown) => this.#failed(hold, error),
+      (answer) => this.#asked(state, wakes, answer),
+      (error: unknown) => this.#failed(state, error),
     );
   }
 
-  #asked(hold: Hold, wakes: number, answer: AttemptAnswer): void {
+  #asked(state: Asking, wakes: number, answer: AttemptAnswer): void {
+    const { hold } = state;
     this.#place.health.answered();
     // RACE 4: granted by message before this reply was read. The grant counts, and the hold has its own end.
     if (this.#state.at !== "asking" || this.#state.hold !== hold) return;
+    // Of a try whose place queues by now, only that it has won.
+    if (this.#state !== state && answer.is !== "owner") return;
     hold.validity.answered(hold.sent, answer.at);
     if (answer.is === "owner") this.#own(hold, answer, true);
     else if (answer.is === "held") this.busy(hold, answer.ttl, answer.position, wakes);
@@ -121,12 +130,12 @@ export class Search {
     else this.#park(null, ttl, null, false);
   }
 
-  #failed(hold: Hold, error: unknown): void {
+  #failed(state: Asking, error: unknown): void {
     const { health, line, name } = this.#place;
     health.failed(error);
-    // RACE 4 again: granted by message, so the reply is not needed.
-    if (this.#state.at !== "asking" || this.#state.hold !== hold) return;
-    this.#place.withdraw(hold);
+    // RACE 4 again: granted by message, so the reply is not needed; or asked again meanwhile.
+    if (this.#state !== state) return;
+    this.#place.withdraw(state.hold);
     line.refuseAll(() => new LockUnavailableError(name, "the command failed", error), "unanswered");
     this.retry();
   }
@@ -220,16 +229,17 @@ export class Search {
   /** A message may have been missed, or the connection is back: no need to sleep on. */
   lookAgain(): void {
     if (this.#state.at === "parked") this.#recheck();
-    else if (this.#state.at === "asking") this.#overtake(this.#state.hold, this.#state.isQueueing);
+    else if (this.#state.at === "asking") this.#overtake(this.#state);
     else if (this.#state.at !== "off") this.start();
   }
 
-  /** Fair callers who came later can queue at once: who made a try meanwhile does not wait for its answer. */
-  #overtake(hold: Hold, isQueueing: boolean): void {
+  /**
+   * Fair callers who came later can queue at once: who made a try meanwhile does not wait for its answer, and queues with
+   * the same hold. RACE 13: with another one, and the first left, what the try has won would go to who came later.
+   */
+  #overtake({ hold, isQueueing }: Asking): void {
     const { line, isCrowded, mayQueue } = this.#place;
-    if (isQueueing || !mayQueue || !isCrowded || !line.first) return;
-    this.#place.withdraw(hold);
-    this.start();
+    if (!isQueueing && mayQueue && isCrowded && line.first) this.#ask(hold, line.first, true);
   }
 
   #rang(): void {

@@ -6,8 +6,14 @@ import type { Waiter } from "./waiter.ts";
 /** From wanting a lock to owning it: `Search`. */
 export type SearchState =
   | { readonly at: "off" | "subscribing" | "retrying" }
-  | { readonly at: "asking"; readonly hold: Hold; readonly isQueueing: boolean }
+  | Asking
   | { readonly at: "parked"; readonly hold: Hold | null; isChecking: boolean; position: number | null };
+
+export interface Asking {
+  readonly at: "asking";
+  readonly hold: Hold;
+  readonly isQueueing: boolean;
+}
 
 /** From owning a lock to letting it go: `Turn`. */
 export type TurnState =
