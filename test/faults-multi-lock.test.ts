@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { isLockLost, LockUnavailableError } from "../src/index.ts";
+import { isLockLost, type LockOptions, LockUnavailableError } from "../src/index.ts";
 import { failure } from "./contract/observe.ts";
 import { freshName } from "./support/fixture.ts";
 import { Onlooker } from "./support/onlooker.ts";
@@ -298,28 +298,47 @@ describe("a server that is silent", () => {
     await gone([...names, ...others]);
   });
 
-  it("does not hold up an abort while what was waited for is confirmed", async () => {
-    const names = three();
+  /** Falls silent when what was held meanwhile is confirmed. */
+  async function silentAtConfirmation(names: readonly [string, string, string], options: LockOptions) {
     const { far, proxy } = stage;
     const { locks } = await stage.join({ url: proxy.url });
+    locks.on("error", () => {}); // renewals, which are not answered either
     const held = await far.locks.lock(names[2]).lock();
-    const controller = new AbortController();
-    const call = failure(locks.multiLock(names).lock({ lease: 10_000, signal: controller.signal }));
+    const call = failure(locks.multiLock(names).lock({ lease: 10_000, ...options }));
     await look(names[2]).queued(1);
+    let isReached = false;
     const confirming = new Promise<void>((reached) => {
       void proxy.dropCommand((command) => {
-        if (!runs("renew")(command)) return false;
+        if (isReached || !runs("renew")(command)) return false;
         proxy.freeze("commands"); // this one and what comes behind it
+        isReached = true;
         reached();
         return false;
       });
     });
     await held.unlock();
     await confirming;
+    return { call };
+  }
+
+  it("does not hold up an abort while what was waited for is confirmed", async () => {
+    const names = three();
+    const controller = new AbortController();
+    const { call } = await silentAtConfirmation(names, { signal: controller.signal });
     controller.abort("enough");
     const [reason, waited] = await timed(call);
     expect([reason, waited < REPLY_TIMEOUT / 3]).toEqual(["enough", true]);
-    proxy.thaw();
+    stage.proxy.thaw();
+    await gone(names);
+  });
+
+  it("does not take longer than the call would wait, either", async () => {
+    const names = three();
+    const { call } = await silentAtConfirmation(names, { wait: 700 });
+    const [error, waited] = await timed(call);
+    expect(error).toMatchObject(unavailable);
+    expect(waited).toBeLessThan(2_500); // a command may take 5 s
+    stage.proxy.thaw();
     await gone(names);
   });
 });

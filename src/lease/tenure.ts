@@ -171,13 +171,14 @@ export class Tenure {
   }
 
   /**
-   * At least `ttl` ms from now in Redis, for an explicit lease and a watchdog's alike; never less than it had.
+   * At least `ttl` ms from now in Redis, for an explicit lease and a watchdog's alike; never less than it had. `within`: ms
+   * that the answer may take.
    *
    * @throws LockLostError, LockUnavailableError.
    */
-  async extend(ttl: number): Promise<void> {
+  async extend(ttl: number, within = Number.POSITIVE_INFINITY): Promise<void> {
     const sent = now();
-    const timeout = Math.max(this.left(), FIRST_REPLY);
+    const timeout = Math.min(Math.max(this.left(), FIRST_REPLY), within);
     this.hold.asks(ttl);
     const answers = await this.#landlord.kind
       .renew([{ name: this.name, id: this.hold.id, ttl }], timeout)

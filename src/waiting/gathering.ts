@@ -1,5 +1,5 @@
 import { orAbort } from "../abort.ts";
-import { CLAIM_AFTER, GATHERING_LEASE } from "../defaults.ts";
+import { CLAIM_AFTER, FIRST_REPLY, GATHERING_LEASE } from "../defaults.ts";
 import { LockLostError, LockUnavailableError } from "../errors.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
@@ -106,7 +106,8 @@ class Gathering {
         at - since.mono > CLAIM_AFTER || !isEnough(hold, terms, this.#room.window, own === terms),
     );
     if (old.length > 0) {
-      const extending = Promise.allSettled(old.map((tenure) => tenure.extend(terms.lease)));
+      const within = Math.max(this.#until - at, FIRST_REPLY);
+      const extending = Promise.allSettled(old.map((tenure) => tenure.extend(terms.lease, within)));
       // What is lost is seen below.
       for (const extended of await orAbort(signal, extending))
         if (extended.status === "rejected" && !(extended.reason instanceof LockLostError))
