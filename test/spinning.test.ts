@@ -223,6 +223,36 @@ describe("waiting", () => {
     expect(await count.scripts()).toBeLessThanOrEqual(20);
   });
 
+  it("tells who would not wait what is true now, not what it heard a pause ago (RACE 14)", async () => {
+    const { locks } = await join();
+    const lock = locks.spinLock(freshName("spin"));
+    const first = await lock.lock();
+    const began = performance.now();
+    const second = lock.lock();
+    await until(() => performance.now() - began > 500); // then it rests for 60 ms and more
+    await first.unlock();
+    expect(await other.redis.exists(lock.name)).toBe(0);
+    expect(await lock.tryLock()).toBeNull();
+    expect(await other.redis.exists(lock.name)).toBe(1); // the second has it
+    await (await second).unlock();
+  });
+
+  it("tries once more for who has less time than the pause", async () => {
+    const party = await join();
+    const lock = party.locks.spinLock(await held());
+    const tries = watchTries(party);
+    const patient = new AbortController();
+    const waiting = failure(lock.lock({ signal: patient.signal }));
+    await until(() => tries.length >= 10); // pauses of 64 ms and more
+    const count = tries.length;
+    await until(() => tries.length > count);
+    const before = tries.length;
+    expect(await lock.tryLock(40)).toBeNull();
+    expect(tries.length).toBeGreaterThan(before);
+    patient.abort("enough");
+    expect(await waiting).toBe("enough");
+  });
+
   it("stops trying when nobody waits any more", async () => {
     const party = await join();
     const controller = new AbortController();

@@ -9,7 +9,7 @@ export class Hearing {
   readonly grantChannel: (name: string) => string;
   readonly #heard: (message: string) => void;
   readonly #own = new Set<string>();
-  /** Channels whose subscription has failed, or has taken too long, and was not refused. */
+  /** Own channels whose subscription has failed, or has taken too long, and was not refused. */
   readonly #unheard = new Set<string>();
 
   /** Called when one more channel must do without. */
@@ -39,13 +39,19 @@ export class Hearing {
       await this.subscriptions.ready(channel);
     } catch (error) {
       if (isRefusal(error)) this.#unheard.delete(channel);
-      else if (!this.isUnheard(channel)) {
+      else if (this.#own.has(channel) && !this.isUnheard(channel)) {
         this.#unheard.add(channel);
         this.onDeaf();
       }
       throw error;
     }
     this.#unheard.delete(channel);
+  }
+
+  /** Channels are heard again that nobody has asked for. */
+  recovered(): void {
+    for (const channel of this.#unheard)
+      if (this.subscriptions.isReady(channel)) this.#unheard.delete(channel);
   }
 
   /** Has subscribing to this channel failed, for now? */

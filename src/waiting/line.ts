@@ -35,6 +35,10 @@ export class Line {
     return this.#list.patient > 0;
   }
 
+  [Symbol.iterator](): Iterator<Waiter> {
+    return this.#list[Symbol.iterator]();
+  }
+
   /** `asks`: the lock is being asked for, so this call shares a first command, which must be answered. */
   add(waiter: Waiter, asks: boolean): void {
     if (asks) {

@@ -87,7 +87,10 @@ export class Room implements LineKeeper {
     this.hearing.onDeaf = () => {
       if (!commands.isAway) this.subscribed();
     };
-    this.hearing.subscriptions.onGap = () => this.#lookAgain();
+    this.hearing.subscriptions.onGap = () => {
+      this.hearing.recovered();
+      this.#lookAgain();
+    };
     commands.onReconnect = () => {
       this.#lookAgain();
       void this.hearing.subscriptions.recount();

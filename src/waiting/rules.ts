@@ -48,10 +48,15 @@ export function sleep(ttl: number, position: number | null, asked: boolean): num
   return period(asked ? position : UNKNOWN_POSITION) * spread;
 }
 
-/** A pause between tries, cut so that the last try of a caller comes before his time is up, and not behind it. */
-export function cutPause(pause: number, left: number): number {
-  const last = left - SPIN_LAST_TRY;
-  return last > 0 ? Math.min(pause, last) : pause;
+/** When to try at the latest: so that the last try of each caller comes before his time is up, and not behind it. */
+export function lastTry(callers: Iterable<{ readonly deadline: number }>): number {
+  const now = performance.now();
+  let soonest = Number.POSITIVE_INFINITY;
+  for (const { deadline } of callers) {
+    const at = deadline - SPIN_LAST_TRY;
+    if (at > now) soonest = Math.min(soonest, at);
+  }
+  return soonest;
 }
 
 /**

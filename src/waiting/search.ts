@@ -5,7 +5,7 @@ import type { Grant, Hold } from "../lease/hold.ts";
 import { type AttemptAnswer, isRefusal } from "../scripts/answers.ts";
 import { Nap } from "./nap.ts";
 import type { Place } from "./place.ts";
-import { backOff, cutPause, nextTry, rest, sleep } from "./rules.ts";
+import { backOff, lastTry, nextTry, rest, sleep } from "./rules.ts";
 import { type Asking, assertMove, SEARCH_MOVES, type SearchState } from "./states.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -50,6 +50,11 @@ export class Search {
   /** Is the lock being asked for, or about to be: do new callers share a first command? */
   get isAsking(): boolean {
     return this.#state.at === "asking" || this.#state.at === "retrying";
+  }
+
+  /** Has it asked, and will again because no message tells it anything? */
+  get isPausing(): boolean {
+    return this.#place.kind.pause !== null && this.#state.at === "parked";
   }
 
   get isRetrying(): boolean {
@@ -163,7 +168,11 @@ export class Search {
           () => new LockUnavailableError(name, "its release channel cannot be subscribed", error),
         );
       }
-      this.retry();
+      const waiting = line.first;
+      if (!waiting) return void this.#stop();
+      // Not by how often it has failed: tries in between are answered, and would be storms.
+      this.#to({ at: "retrying" });
+      this.#nap.until(nextTry(waiting.since));
     }
   }
 
@@ -199,9 +208,8 @@ export class Search {
 
   /** Tries again after so many ms, because no message will come. */
   #pause(delay: number): void {
-    const left = (this.#place.line.first?.deadline ?? 0) - performance.now();
     this.#to({ at: "parked", hold: null, isChecking: false, position: null });
-    this.#sleep(cutPause(delay, left));
+    this.#sleep(Math.min(delay, lastTry(this.#place.line) - performance.now()));
   }
 
   /**

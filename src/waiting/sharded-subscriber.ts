@@ -157,11 +157,11 @@ export class ShardedSubscriber implements Subscriptions {
     const strays = [...this.#channels].filter(
       ([name, { home, isRefused }]) => !isRefused && (!this.isReady(name) || this.#hasMoved(name, home)),
     );
-    if (strays.length === 0 || !this.#who.isWanted()) {
-      this.#failures = 0;
+    if (isFresh || !this.#who.isWanted()) this.#failures = 0;
+    if (!this.#who.isWanted()) return;
+    if (strays.length === 0) {
       // RACE 8: by an old map everything is in its place, also what was subscribed once more at a former primary.
-      if (!isFresh && this.#who.isWanted())
-        this.#cluster.refreshSlotsCache((error) => (error ? this.#reroute() : this.#look(true)));
+      if (!isFresh) this.#cluster.refreshSlotsCache((error) => (error ? this.#reroute() : this.#look(true)));
       return;
     }
     this.#cluster.refreshSlotsCache();

@@ -8,7 +8,7 @@ import { lossAtRelease, refused, unconfirmed } from "./ending.ts";
 import type { LockKind } from "./kind.ts";
 import { Place } from "./place.ts";
 import type { Room } from "./room.ts";
-import { handOver, isEnough, isTooMuch } from "./rules.ts";
+import { handOver, isEnough, isTooMuch, lastTry } from "./rules.ts";
 import { Search } from "./search.ts";
 import { assertMove, TURN_MOVES, type TurnState } from "./states.ts";
 import type { Waiter } from "./waiter.ts";
@@ -44,14 +44,17 @@ export class Turn implements Landlord {
 
   join(waiter: Waiter): void {
     const { at } = this.#state;
-    const asks = at === "idle" || this.search.isAsking;
+    // RACE 14: it was held when it was asked for, a pause ago. Who would not wait at all is told what is true now.
+    const isDoubted = this.search.isPausing && waiter.wait === 0;
+    const asks = at === "idle" || this.search.isAsking || isDoubted;
     // Somebody of this process waits or holds: no command is needed to know that the lock is not free.
     if (!asks && waiter.wait === 0) {
       waiter.give(null);
       return;
     }
     this.#place.line.add(waiter, asks);
-    if (at === "idle" || this.search.isRetrying) this.#seek();
+    if (at === "idle" || this.search.isRetrying || isDoubted) this.#seek();
+    else if (this.search.isPausing) this.search.lookBefore(lastTry([waiter]));
     else if (at === "holding") this.#prepareToWait();
   }
 
@@ -201,8 +204,12 @@ export class Turn implements Landlord {
     } else this.#seek();
     let loss: LockLostError | null;
     try {
+      const { is } = await answer;
       loss = lossAtRelease(hold, await answer, this.#room.commands.epoch !== epoch);
+      // Nothing was released, so nobody is told of it, and we were waiting for that.
+      if (is !== "released") this.search.woken();
     } catch (error) {
+      this.search.woken();
       this.#place.withdraw(hold);
       throw unconfirmed(hold, error);
     } finally {
