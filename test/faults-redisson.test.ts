@@ -1,10 +1,11 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { Redis } from "ioredis";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import { redissonLua as lua } from "../src/scripts/lua.generated.ts";
-import { counterOf, JavaThread } from "./contract/java.ts";
-import { lossOf } from "./contract/observe.ts";
+import { channelOf, counterOf, JavaThread } from "./contract/java.ts";
+import { failure, lossOf } from "./contract/observe.ts";
 import { failCommand } from "./support/failing-command.ts";
 import type { Party } from "./support/fixture.ts";
-import { Stage } from "./support/stage.ts";
+import { Stage, timed } from "./support/stage.ts";
 import type { Match, TcpProxy } from "./support/tcp-proxy.ts";
 import { until } from "./support/until.ts";
 
@@ -107,6 +108,42 @@ describe("a count that Redis did not confirm", () => {
       await outer.unlock();
     });
     expect(await counts).toEqual(["1"]);
+  });
+});
+
+describe("waiting", () => {
+  it("a release that finds nothing tells nobody: who waits in the process is woken all the same", async () => {
+    const { locks } = await stage.join({ client: { localPasses: 0 } });
+    const lock = locks.redissonLock(name);
+    const lease = await lock.lock();
+    const next = lock.lock();
+    await until(async () => String(await far.redis.pubsub("NUMSUB", channelOf(name))).endsWith(",1"));
+    await far.redis.del(name);
+    expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
+    const [again, waited] = await timed(next);
+    expect(waited).toBeLessThan(500); // else after 1.5 s
+    await again.unlock();
+  });
+
+  it("a SUBSCRIBE that fails at once is not tried in a storm, though the tries between are answered", async () => {
+    const times: number[] = [];
+    class Failing extends Redis {
+      override duplicate(override?: object): Redis {
+        const duplicate = super.duplicate(override);
+        vi.spyOn(duplicate, "subscribe").mockImplementation(() => {
+          times.push(performance.now());
+          return Promise.reject(new Error("ERR invalid request"));
+        });
+        return duplicate;
+      }
+    }
+    const { locks } = await stage.join({ connect: () => new Failing(stage.server.url) });
+    const held = await far.locks.redissonLock(name).lock();
+    const waiting = locks.redissonLock(name).lock();
+    await until(() => times.length === 7);
+    expect((times[6] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(1_200); // after 100, 200, 400, 800, 1 600 ms; a storm: 600
+    await held.unlock();
+    await (await waiting).unlock();
   });
 });
 

@@ -1,5 +1,5 @@
 import type { Cluster } from "ioredis";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { createLockClient, type Lock } from "../../src/index.ts";
 import { Actor } from "../support/actor.ts";
 import { Duet } from "../support/duet.ts";
@@ -90,6 +90,24 @@ describe.each([
     await next.unlock();
     await duet.expectMessages();
   }, 60_000);
+});
+
+it("a map of slots that cannot be read is not asked for in a storm", async () => {
+  const { waiter, lock } = duet;
+  const { held, waiting } = await duet.begin();
+  const times: number[] = [];
+  // Every further connection fails, as at a server that has no more of them.
+  vi.spyOn(waiter.redis as unknown as Cluster, "refreshSlotsCache").mockImplementation((told) => {
+    times.push(performance.now());
+    told?.(new Error("Failed to refresh slots cache."));
+  });
+  const admin = await cluster.adminOf(lock.keys.lock);
+  await admin.call("CLIENT", "KILL", "TYPE", "pubsub");
+  await until(() => times.length >= 5, { timeout: 20_000 });
+  expect((times[4] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(300); // 25, 50, 100, 200 ms; a storm: 100
+  vi.restoreAllMocks();
+  await held.unlock();
+  await (await waiting).unlock();
 });
 
 it("a former primary takes a SUBSCRIBE as a replica, and the map of slots comes late: the channel finds its home (RACE 8)", async () => {
