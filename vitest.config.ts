@@ -6,8 +6,8 @@ export default defineConfig({
   test: {
     projects: [
       { extends: true, test: { name: "default", include: ["test/*.test.ts"], exclude: FAULTS } },
-      // Whatever can go wrong, and the tools that make it go wrong.
-      { extends: true, test: { name: "faults", include: FAULTS } },
+      // Whatever can go wrong, and the tools that make it go wrong. Most of their time they wait.
+      { extends: true, test: { name: "faults", include: FAULTS, maxWorkers: 3 } },
       // The contract of every lock kind on every topology: minutes, beside up to nine servers; leases of 300 ms can be lost
       // when they take both cores.
       { extends: true, test: { name: "topologies", include: ["test/topologies/*.test.ts"], retry: 1 } },
