@@ -5,12 +5,11 @@ import { freshName } from "../support/fixture.ts";
 import type { Connection } from "../support/topologies/connection.ts";
 import { topologies } from "../support/topologies/kinds.ts";
 import type { Topology } from "../support/topologies/topology.ts";
+import { isWanted } from "../support/topologies/wanted.ts";
 
 // Fenced writes wherever Redis runs: the fence lies in the slot of its resource, whatever braces the names have.
 
-const WANTED = new RegExp(process.env.HOLDFAST_TOPOLOGIES ?? "");
-
-describe.each(topologies.filter(({ name }) => WANTED.test(name)))("$name", ({ launch }) => {
+describe.each(topologies.filter(isWanted))("$name", ({ launch }) => {
   let topology: Topology;
   let redis: Connection;
   const token = Date.now() * 1_000;

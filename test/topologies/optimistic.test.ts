@@ -8,6 +8,7 @@ import { RedisCluster } from "../support/topologies/cluster.ts";
 import { topologies } from "../support/topologies/kinds.ts";
 import { SentinelGroup } from "../support/topologies/sentinel.ts";
 import type { Topology } from "../support/topologies/topology.ts";
+import { isWanted } from "../support/topologies/wanted.ts";
 import { until } from "../support/until.ts";
 
 // Transactions on every way to have Redis; slots that move and primaries that fall while a body runs.
@@ -25,7 +26,7 @@ const add =
     return tx;
   };
 
-describe.each(topologies)("$name", ({ launch }) => {
+describe.each(topologies.filter(isWanted))("$name", ({ launch }) => {
   let topology: Topology;
   beforeAll(async () => {
     topology = await launch();
