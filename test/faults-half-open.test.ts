@@ -146,7 +146,6 @@ describe("a half-open subscriber", () => {
     expect(waits.length).toBeLessThanOrEqual(4); // the test takes 1 s, and is made after the first turn
   }, 30_000);
 
-  // Nobody waits in the queue who has not subscribed: this client only tries, every reply timeout.
   it.for(["lock", "fairLock"] as const)(
     "whose SUBSCRIBE is never answered has its turns, too, also behind many others: %s",
     { timeout: 40_000 },
