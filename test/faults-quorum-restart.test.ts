@@ -85,6 +85,17 @@ describe("a node that restarts empty under a holder", () => {
     await (await other.locks.lock(stage.name).lock({ wait: 5_000 })).unlock();
   });
 
+  it("does not take a lease that others have granted, while it is young", async () => {
+    await allOld();
+    const lease = await holder(stage.name);
+    await stage.server(3).restart();
+    stage.proxy(3).refuse(false);
+    const other = await stage.join(QUARANTINE);
+    await ready(other);
+    while (lease.held) expect((await stage.holders())[2]).toBe(null);
+    await failure(lease.unlock());
+  });
+
   it("says when it votes again, and does", async () => {
     await allOld();
     const party = await stage.join(QUARANTINE);

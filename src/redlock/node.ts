@@ -107,6 +107,20 @@ export class QuorumNode {
     return vote.is === "stale" ? send() : vote;
   }
 
+  /**
+   * Takes a hold that a majority has granted: a vote under the same conditions. Sent before this returns or not at all,
+   * so that nothing is sent when the hold may have ended.
+   */
+  async join(name: string, hold: string, grant: { ttl: number; token: number; last: number }): Promise<Vote> {
+    if (!this.#process) {
+      this.#introduce(name).catch(() => {});
+      throw this.#error("it has not said yet which process it is");
+    }
+    this.#assertOld();
+    const timeout = Math.min(this.#settings.nodeTimeout, grant.ttl);
+    return this.#onThisConnection(this.#scripts.join(name, hold, grant, timeout));
+  }
+
   /** As good as a vote, and under the same conditions: a process that has forgotten a vote must not stand for its token. */
   async agree(
     name: string,

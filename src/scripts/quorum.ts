@@ -50,6 +50,19 @@ export class QuorumScripts {
     return this.#commands.run(lua.acquire, [lock, clock], [hold, request], decode, timeout);
   }
 
+  /** For a hold that a majority has granted. `last`: the last token of its passes. */
+  join(
+    name: string,
+    hold: string,
+    { ttl, token, last }: { ttl: number; token: number; last: number },
+    timeout: number,
+  ): Promise<Vote> {
+    const { lock, clock } = this.#keys(name);
+    const request = `${ttl} ${token} ${last} ${this.#commands.notAfter(clock)}`;
+    const decode = this.#commands.timed(clock, decodeVote);
+    return this.#commands.run(lua.join, [lock, clock], [hold, request], decode, timeout);
+  }
+
   /** Stores the token that the majority's votes lead to. */
   agree(
     name: string,
