@@ -75,7 +75,9 @@ export class QuorumKind implements LockKind {
     const verdict = await this.#quorum.count(votes, (tally) => this.#verdict(tally.answers, tally.pending));
     if (verdict.is === "held") {
       // Minority votes go back at once, and those that come late. The waiting engine knows nothing of them.
-      traces.wakes = false;
+      // Waiters that a minority's votes refuse come back by themselves. RACE: votes were given up here, and the nodes that
+      // hung have executed them: to a waiter they look like somebody's lock, and he sleeps for all of its time.
+      traces.wakes = this.#quorum.isMajority(traces.size);
       if (traces.size > 0) this.#withdraw(hold);
       return { is: "held", at: 0, ttl: verdict.ttl, position: null };
     }
