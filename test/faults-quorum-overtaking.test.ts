@@ -37,6 +37,28 @@ it("an unlock that overtakes the introduction of a node leaves nothing there", a
   await free();
 });
 
+it.each(["first", "second"])(
+  "a copy of a client's %s vote that comes when nobody waits for it any more is not executed",
+  async (which) => {
+    const near = await stage.join({}, "proxies");
+    if (which === "second") await near.locks.lock(stage.name).withLock(() => {});
+    await free();
+    const holding = stage.proxy(2).holdCommand(runsQuorum("acquire"));
+    const start = performance.now();
+    const lease = await near.locks.lock(stage.name).lock();
+    const held = await holding;
+    await lease.unlock();
+    await until(() => performance.now() - start > 1_000); // more than `nodeTimeout`, less than `replyTimeout`
+    await free();
+    const calls = async () =>
+      Number(/cmdstat_evalsha:calls=(\d+)/.exec(await stage.admin(2).info("commandstats"))?.[1] ?? 0);
+    const before = await calls();
+    await held.deliver();
+    await until(async () => (await calls()) > before);
+    expect(await stage.holders()).toEqual([null, null, null]);
+  },
+);
+
 it("close() waits for what is still to be taken back there", async () => {
   const near = await stage.join({}, "proxies");
   stage.proxy(3).delay(50);
