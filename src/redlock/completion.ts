@@ -34,26 +34,30 @@ interface Errands {
  */
 export class Completion {
   readonly #errands: Errands;
-  readonly #missing: Set<QuorumNode>;
+  readonly #missing = new Set<QuorumNode>();
   readonly #guests = new Set<QuorumNode>();
   #timer: NodeJS.Timeout | undefined;
   #tries = 0;
   #isOver = false;
 
-  /** `votes`: of the nodes, in their order, as far as they are there. */
+  /** `votes`: of the nodes, in their order. */
   constructor(nodes: readonly QuorumNode[], votes: readonly Promise<Vote>[], errands: Errands) {
     this.#errands = errands;
-    this.#missing = new Set(nodes);
     const heard = nodes.map(async (node, i) => {
-      if ((await votes[i])?.is === "owner") this.#missing.delete(node);
+      const vote = await votes[i]?.catch(() => null);
+      if (vote?.is !== "owner") this.#missing.add(node);
     });
     // A node whose vote is still out is not asked again before that is heard, or given up.
-    void Promise.allSettled(heard).then(() => this.#goOn());
+    void Promise.all(heard).then(() => this.#goOn());
   }
 
-  /** Is what this node says about the hold the word of one that has had it since it was granted? */
+  /** Is what this node says about the hold the word of one that voted for it? A vote that is still out may be a yes. */
   counts(node: QuorumNode): boolean {
-    return !this.#missing.has(node) && !this.#guests.has(node);
+    return !this.#missing.has(node) && !this.isGuest(node);
+  }
+
+  isGuest(node: QuorumNode): boolean {
+    return this.#guests.has(node);
   }
 
   /** RACE: the lease ends. From now on nothing is sent that could bring the hold to a node behind its release. */

@@ -148,38 +148,36 @@ export class QuorumKind implements LockKind {
     this.#completions.set(id, completion);
   }
 
-  /** The hold ends: no node is asked to take it any more. Returns whose answers about it count. */
-  #stop(id: string): (node: QuorumNode) => boolean {
+  /** The hold ends: no node is asked to take it any more. */
+  #stop(id: string): Completion | undefined {
     const completion = this.#completions.get(id);
     completion?.end();
     this.#completions.delete(id);
-    return (node) => completion?.counts(node) ?? true;
+    return completion;
   }
 
   withdraw(hold: { readonly id: string; readonly name: string }): Promise<unknown> {
     this.#stop(hold.id);
     const traces = this.#traces.get(hold);
     if (!traces) return Promise.resolve();
-    return traces.erase((node) => this.#erase(node, hold, traces.wakes));
-  }
-
-  /** One node's part of a withdrawal; what cannot be sent now is tried again. */
-  #erase(node: QuorumNode, { name, id }: { id: string; name: string }, wakes: boolean): Promise<unknown> {
-    const absence = node.absence(name, false);
-    return absence ? Promise.reject(absence) : node.release(name, id, wakes, 0);
+    const { id, name } = hold;
+    return traces.erase((node) => {
+      const absence = node.absence(name, false); // what cannot be sent now is tried again
+      return absence ? Promise.reject(absence) : node.release(name, id, traces.wakes, 0);
+    });
   }
 
   async release(hold: Hold): Promise<ReleaseAnswer> {
     const traces = this.#traces.get(hold) ?? new Traces();
     const last = hold.token + this.localPasses;
-    const counts = this.#stop(hold.id);
+    const completion = this.#stop(hold.id);
     const answers = this.#quorum.ask(
       hold.name,
       async (node): Promise<ReleaseAnswer> => {
         const answer = await traces.follow(node, node.release(hold.name, hold.id, true, last), () => true);
-        return counts(node) || answer.is !== "released" ? answer : { is: "gone", clock: answer.clock };
+        return completion?.isGuest(node) && answer.is === "released" ? { ...answer, is: "gone" } : answer;
       },
-      counts,
+      (node) => completion?.counts(node) ?? true,
     );
     const answer = await this.#quorum.count<ReleaseAnswer, ReleaseAnswer>(answers, ({ answers }) => {
       const released = answers.filter(({ is }) => is === "released").length;
