@@ -79,7 +79,7 @@ export class QuorumKind implements LockKind {
       // hung have executed them: to a waiter they look like somebody's lock, and he sleeps for all of its time.
       traces.wakes = this.#quorum.isMajority(traces.size);
       if (traces.size > 0) this.#withdraw(hold);
-      return { is: "held", at: 0, ttl: verdict.ttl, position: null };
+      return { ...verdict, at: 0, position: null };
     }
     const token = await this.#agree(hold, verdict.granted, traces);
     const validity = new Validity(hold.sent);
@@ -94,16 +94,21 @@ export class QuorumKind implements LockKind {
   #verdict(
     votes: readonly Vote[],
     pending: number,
-  ): { is: "owner"; granted: Granted[] } | { is: "held"; ttl: number } | undefined {
+  ): { is: "owner"; granted: Granted[] } | { is: "held"; ttl: number; isSplit: boolean } | undefined {
     const granted = votes.filter((vote) => vote.is === "owner");
     if (this.#quorum.isMajority(granted.length)) return { is: "owner", granted };
     const held = votes.filter((vote) => vote.is === "held");
     // "Held" is only said when a majority was heard; with fewer the lock is not busy but unavailable.
     const isHeard = this.#quorum.isMajority(granted.length + held.length);
     if (!isHeard || this.#quorum.isMajority(granted.length + pending)) return undefined;
-    if (majorityHolder(held, this.#quorum.majority) === null)
-      return { is: "held", ttl: splitDelay(this.#retryDelay) };
-    return { is: "held", ttl: firstFree(held, granted.length + pending, this.#quorum.majority) };
+    const { majority } = this.#quorum;
+    const isSplit = majorityHolder(held, majority) === null;
+    const free = granted.length + pending;
+    return {
+      is: "held",
+      ttl: isSplit ? splitDelay(this.#retryDelay) : firstFree(held, free, majority),
+      isSplit,
+    };
   }
 
   /** The token of a majority that has voted: see above. */

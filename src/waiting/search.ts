@@ -92,6 +92,12 @@ export class Search {
     if (this.#state.at !== "asking" || this.#state.hold !== hold) return;
     hold.validity.answered(hold.sent, answer.at);
     if (answer.is === "owner") this.#own(hold, answer, true);
+    else if (
+      answer.is === "held" &&
+      answer.isSplit &&
+      this.#place.line.isHasty(performance.now() + answer.ttl)
+    )
+      this.#contend(hold, answer.ttl);
     else if (answer.is === "held") this.busy(hold, answer.ttl, answer.position, wakes);
     else {
       // Stale: older than its notAfter when Redis ran it. The server's clock is known now. A first copy of the command may
@@ -99,6 +105,15 @@ export class Search {
       this.#place.withdraw(hold);
       this.start();
     }
+  }
+
+  /** "Somebody else holds it" could be wrong, so nobody is told so: tried again for as long as a first command may take. */
+  #contend(hold: Hold, pause: number): void {
+    const { health } = this.#place;
+    this.#place.forget(hold);
+    health.failure = new Error("nobody is known to hold the lock, and nobody got it: the votes were split");
+    this.#to({ at: "retrying" });
+    this.#nap.until(performance.now() + pause);
   }
 
   /** The lock is held by somebody else. `wakes`: how many wake-ups had come when that was asked. */
