@@ -96,6 +96,21 @@ describe("a node that restarts empty under a holder", () => {
     await failure(lease.unlock());
   });
 
+  it("does not count as one that can vote: one that hangs is waited for instead", async () => {
+    await allOld();
+    const party = await stage.join(QUARANTINE);
+    const lock = party.locks.lock(stage.name);
+    await lock.withLock(() => {});
+    await stage.server(2).restart();
+    await ready(party);
+    stage.server(3).suspend();
+    await failure(lock.tryLock()); // its silence is noticed
+    const call = lock.tryLock();
+    stage.server(3).resume();
+    await (await call)?.unlock();
+    expect(await call).not.toBe(null);
+  });
+
   it("says when it votes again, and does", async () => {
     await allOld();
     const party = await stage.join(QUARANTINE);

@@ -67,11 +67,15 @@ export class QuorumKind implements LockKind {
     const wish = { lease, passes: this.localPasses, token: this.#clock.propose(this.localPasses) };
     const traces = new Traces();
     this.#traces.set(hold, traces);
-    const votes = this.#quorum.ask(hold.name, (node) => {
-      const { youth } = node;
-      if (youth) return Promise.reject(youth);
-      return traces.voting(node, node.vote(hold.name, hold.id, wish), ({ is }) => is === "held");
-    });
+    const votes = this.#quorum.ask(
+      hold.name,
+      (node) => {
+        const { youth } = node;
+        if (youth) return Promise.reject(youth);
+        return traces.voting(node, node.vote(hold.name, hold.id, wish), ({ is }) => is === "held");
+      },
+      ({ youth }) => youth === null,
+    );
     const verdict = await this.#quorum.count(votes, (tally) => this.#verdict(tally.answers, tally.pending));
     if (verdict.is === "held") {
       // Minority votes go back at once, and those that come late. The waiting engine knows nothing of them.
@@ -102,13 +106,12 @@ export class QuorumKind implements LockKind {
     const isHeard = this.#quorum.isMajority(granted.length + held.length);
     if (!isHeard || this.#quorum.isMajority(granted.length + pending)) return undefined;
     const { majority } = this.#quorum;
-    const isSplit = majorityHolder(held, majority) === null;
     const free = granted.length + pending;
-    return {
-      is: "held",
-      ttl: isSplit ? splitDelay(this.#retryDelay) : firstFree(held, free, majority),
-      isSplit,
-    };
+    if (majorityHolder(held, majority) !== null)
+      return { is: "held", ttl: firstFree(held, free, majority), isSplit: false };
+    // Somebody may hold it by a node that was not heard.
+    const isSplit = majorityHolder(held, majority - this.#unheard(votes)) === null;
+    return { is: "held", ttl: splitDelay(this.#retryDelay), isSplit };
   }
 
   /** The token of a majority that has voted: see above. */

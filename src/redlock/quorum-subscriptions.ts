@@ -72,9 +72,9 @@ export class QuorumSubscriptions implements Subscriptions {
       const look = (): void => {
         pending--;
         if (this.isReady(channel)) resolve();
-        // Also where one that was acknowledged is lost again before the next one is.
-        else if (pending === 0 || all.length - errors.length < this.#enough)
-          reject(errors[0] ?? new Error("the subscriber connections were lost again"));
+        else if (all.length - errors.length < this.#enough) reject(errors.at(-1));
+        // RACE: one that was acknowledged is lost again before the next one is.
+        else if (pending === 0) reject(new Error("the subscriber connections were lost again"));
       };
       for (const one of all)
         one.then(look, (error: unknown) => {

@@ -30,7 +30,7 @@ type Placed =
       readonly at: number;
       readonly ttl: number;
       readonly position: number | null;
-      /** By nobody who is known: several have tried at once, and hindered each other. `ttl`: when to try again. */
+      /** By nobody: several have tried at once, and hindered each other. `ttl`: when to try again. */
       readonly isSplit?: boolean;
     };
 

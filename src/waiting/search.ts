@@ -107,11 +107,11 @@ export class Search {
     }
   }
 
-  /** "Somebody else holds it" could be wrong, so nobody is told so: tried again for as long as a first command may take. */
+  /** Nobody holds the lock, so "somebody else holds it" would be wrong: tried again for as long as a first command may take. */
   #contend(hold: Hold, pause: number): void {
     const { health } = this.#place;
     this.#place.forget(hold);
-    health.failure = new Error("nobody is known to hold the lock, and nobody got it: the votes were split");
+    health.failure = new Error("nobody holds the lock, and nobody got it: the votes were split");
     this.#to({ at: "retrying" });
     this.#nap.until(performance.now() + pause);
   }
