@@ -159,6 +159,12 @@ export const RETRY_DELAY = 150;
  */
 export const LONGEST_LEASE = 60_000;
 
+/**
+ * When a node that did not vote for a lease is first asked to take it all the same, and again after twice as long …: time
+ * for the loser of a race to give its vote back. Shorter leases do without.
+ */
+export const COMPLETION_MIN = 10;
+
 /** Between the first and the last node's word of one release, as waiters hear it. Then it counts, however few have told. */
 export const WAKE_SPREAD = 100;
 

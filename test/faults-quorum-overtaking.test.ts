@@ -26,6 +26,26 @@ it("an unlock that overtakes the acquire at a node that does not know the script
   await free();
 });
 
+it("an unlock behind a late vote is one release, also where a token was agreed on meanwhile", async () => {
+  const near = await stage.join({}, "proxies");
+  await near.locks.lock(stage.name).withLock(() => {});
+  await free();
+  for (const node of [1, 2])
+    await stage.admin(node).set(stage.clock, `${(Date.now() + node * 60_000) * 1_000}`);
+  stage.proxy(3).delay(50);
+  stage.proxy(3).record();
+  const lease = await near.locks.lock(stage.name).lock();
+  const sent = (script: Parameters<typeof runsQuorum>[0]) =>
+    stage.proxy(3).commands.filter(({ command }) => runsQuorum(script)(command)).length;
+  await until(async () => sent("agree") === 1 && (await stage.holders())[2] !== null);
+  const start = performance.now();
+  await until(() => performance.now() - start > 300); // its vote has come back
+  const before = sent("release");
+  await lease.unlock();
+  await near.locks.close(); // waits for what is still to be taken back
+  expect(sent("release") - before).toBe(1);
+});
+
 it("an unlock that overtakes the introduction of a node leaves nothing there", async () => {
   const near = await stage.join({}, "proxies");
   stage.proxy(3).delay(50);
@@ -36,6 +56,28 @@ it("an unlock that overtakes the introduction of a node leaves nothing there", a
   await until(ran("acquire"));
   await free();
 });
+
+it.each(["first", "second"])(
+  "a copy of a client's %s vote that comes when nobody waits for it any more is not executed",
+  async (which) => {
+    const near = await stage.join({}, "proxies");
+    if (which === "second") await near.locks.lock(stage.name).withLock(() => {});
+    await free();
+    const holding = stage.proxy(2).holdCommand(runsQuorum("acquire"));
+    const start = performance.now();
+    const lease = await near.locks.lock(stage.name).lock();
+    const held = await holding;
+    await lease.unlock();
+    await until(() => performance.now() - start > 1_000); // more than `nodeTimeout`, less than `replyTimeout`
+    await free();
+    const calls = async () =>
+      Number(/cmdstat_evalsha:calls=(\d+)/.exec(await stage.admin(2).info("commandstats"))?.[1] ?? 0);
+    const before = await calls();
+    await held.deliver();
+    await until(async () => (await calls()) > before);
+    expect(await stage.holders()).toEqual([null, null, null]);
+  },
+);
 
 it("close() waits for what is still to be taken back there", async () => {
   const near = await stage.join({}, "proxies");

@@ -85,6 +85,32 @@ describe("a node that restarts empty under a holder", () => {
     await (await other.locks.lock(stage.name).lock({ wait: 5_000 })).unlock();
   });
 
+  it("does not take a lease that others have granted, while it is young", async () => {
+    await allOld();
+    const lease = await holder(stage.name);
+    await stage.server(3).restart();
+    stage.proxy(3).refuse(false);
+    const other = await stage.join(QUARANTINE);
+    await ready(other);
+    while (lease.held) expect((await stage.holders())[2]).toBe(null);
+    await failure(lease.unlock());
+  });
+
+  it("does not count as one that can vote: one that hangs is waited for instead", async () => {
+    await allOld();
+    const party = await stage.join(QUARANTINE);
+    const lock = party.locks.lock(stage.name);
+    await lock.withLock(() => {});
+    await stage.server(2).restart();
+    await ready(party);
+    stage.server(3).suspend();
+    await failure(lock.tryLock()); // its silence is noticed
+    const call = lock.tryLock();
+    stage.server(3).resume();
+    await (await call)?.unlock();
+    expect(await call).not.toBe(null);
+  });
+
   it("says when it votes again, and does", async () => {
     await allOld();
     const party = await stage.join(QUARANTINE);
@@ -120,23 +146,28 @@ describe("a node that restarts empty under a holder", () => {
     await until(async () => (await stage.holders()).every((one) => one === null));
   });
 
-  it("is young although its clock was stepped forward, to who knew the process before it", async () => {
-    await allOld();
-    const party = await stage.join(QUARANTINE, "proxies");
-    const lock = party.locks.lock(stage.name);
-    await lock.withLock(() => {});
-    stage.proxy(3).refuse(true);
-    stage.proxy(3).cut();
-    stage.proxy(2).refuse(true); // nobody asks it before the step
-    await stage.server(2).restart();
-    clocks[1]?.jump(3_600_000);
-    await until(async () => (await uptime(2)) >= 3_600);
-    stage.proxy(2).refuse(false);
-    await until(() => party.nodes[1]?.status === "ready" && party.nodes[2]?.status !== "ready");
-    expect(String(await failure(lock.tryLock()))).toMatch(/node 2 restarted \d+ s ago/);
-    await until(async () => (await lock.tryLock().catch(() => null))?.unlock().then(() => true));
-    clocks[1]?.jump(-3_600_000);
-  });
+  it.each([0, QUARANTINE.restartDelay + 100])(
+    "is young although its clock was stepped forward, to who knew the process before it %i ms ago",
+    async (idle) => {
+      await allOld();
+      const party = await stage.join(QUARANTINE, "proxies");
+      const lock = party.locks.lock(stage.name);
+      await lock.withLock(() => {});
+      const start = performance.now();
+      await until(() => performance.now() - start >= idle);
+      stage.proxy(3).refuse(true);
+      stage.proxy(3).cut();
+      stage.proxy(2).refuse(true); // nobody asks it before the step
+      await stage.server(2).restart();
+      clocks[1]?.jump(3_600_000);
+      await until(async () => (await uptime(2)) >= 3_600);
+      stage.proxy(2).refuse(false);
+      await until(() => party.nodes[1]?.status === "ready" && party.nodes[2]?.status !== "ready");
+      expect(String(await failure(lock.tryLock()))).toMatch(/node 2 restarted \d+ s ago/);
+      await until(async () => (await lock.tryLock().catch(() => null))?.unlock().then(() => true));
+      clocks[1]?.jump(-3_600_000);
+    },
+  );
 });
 
 describe("a node whose clock jumps by an hour", () => {

@@ -55,6 +55,21 @@ it("split votes of three clients are resolved within five retry delays, in 95 of
   );
 });
 
+it("of three clients that try once, and split the votes, one gets the lock and the others hear that it is held", async () => {
+  const parties = await Promise.all([1, 2, 3].map(() => stage.join()));
+  for (const { locks } of parties) await locks.lock(stage.name).withLock(() => {});
+  for (let trial = 0; trial < 10; trial++) {
+    const name = `${stage.name}:${trial}`;
+    for (const [i, { nodes }] of parties.entries())
+      for (const [j, node] of nodes.entries()) if (i !== j) delayFirstVote(node, LATE);
+    const calls = parties.map(({ locks }) => locks.lock(name).tryLock(0, 10_000));
+    await until(async () => new Set(await stage.holders(name)).size === 3); // each has one vote
+    const answers = await Promise.all(calls);
+    expect(answers.filter((answer) => answer === null).length).toBe(2);
+    for (const lease of answers) await lease?.unlock();
+  }
+});
+
 /** The next vote that is asked for on this connection is sent so many ms later. */
 function delayFirstVote(node: { evalsha: (...args: never[]) => Promise<unknown> }, ms: number): void {
   const evalsha = node.evalsha as (...args: unknown[]) => Promise<unknown>;

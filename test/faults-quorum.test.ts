@@ -198,6 +198,21 @@ describe("a node of three", () => {
     await free();
   });
 
+  it("that hung does not vote for those who have given up: the next one is not held up", async () => {
+    const [near, far] = [await stage.join(), await stage.join()];
+    for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
+    await free();
+    for (const node of [2, 3]) stage.server(node).suspend();
+    const start = performance.now();
+    while (performance.now() - start < 1_000) await failure(near.locks.lock(stage.name).tryLock());
+    for (const node of [2, 3]) stage.server(node).resume();
+    // Votes that were executed would go when they are taken back, at some time in the next second.
+    const back = performance.now();
+    while (performance.now() - back < 100) expect((await stage.holders()).slice(1)).toEqual([null, null]);
+    await (await until(() => far.locks.lock(stage.name).tryLock())).unlock();
+    await free();
+  });
+
   it("a late yes after a decided no is taken back", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     await near.locks.lock(stage.name).withLock(() => {});

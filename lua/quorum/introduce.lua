@@ -2,7 +2,7 @@
 --
 -- KEYS  lock, clock; not touched
 -- ARGV  1 release channel; not used
--- RETURNS { uptime in whole seconds, run id }, or an error that names the first right that the user lacks
+-- RETURNS { uptime in whole seconds, run id, now µs }, or an error that names the first right that the user lacks
 -- INVARIANTS  Changes nothing. Without the look at the rights a script could fail at its second write, for want of one,
 --         and leave half of its work behind.
 
@@ -17,4 +17,9 @@ for _, command in ipairs({
   end
 end
 local info = redis.call("INFO", "server")
-return { tonumber(string.match(info, "uptime_in_seconds:(%d+)") or -1), string.match(info, "run_id:(%w+)") or "" }
+local time = redis.call("TIME")
+return {
+  tonumber(string.match(info, "uptime_in_seconds:(%d+)") or -1),
+  string.match(info, "run_id:(%w+)") or "",
+  time[1] * 1000000 + time[2],
+}

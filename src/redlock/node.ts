@@ -9,7 +9,7 @@ interface NodeSettings {
   readonly restartDelay: number;
 }
 
-/** The process that answers on the present connection. On our monotonic clock: it was up at `upSince`, perhaps long before. */
+/** The process that answers on the present connection. It has been this node since `upSince` at the latest, on our monotonic clock. */
 interface Process {
   readonly runId: string;
   readonly upSince: number;
@@ -48,8 +48,7 @@ export class QuorumNode {
   #process: Process | null = null;
   #last: Process | null = null;
   #introducing: Promise<void> | null = null;
-  /** When anything was answered last, and since when nothing has been that was asked for. */
-  #heardAt = Number.NEGATIVE_INFINITY;
+  /** Since when nothing has been answered that was asked for. */
   #askedSince: number | null = null;
   #name = "";
 
@@ -107,6 +106,20 @@ export class QuorumNode {
     return vote.is === "stale" ? send() : vote;
   }
 
+  /**
+   * Takes a hold that a majority has granted: a vote under the same conditions. Sent before this returns or not at all,
+   * so that nothing is sent when the hold may have ended.
+   */
+  async join(name: string, hold: string, grant: { ttl: number; token: number; last: number }): Promise<Vote> {
+    if (!this.#process) {
+      this.#introduce(name).catch(() => {});
+      throw this.#error("it has not said yet which process it is");
+    }
+    this.#assertOld();
+    const timeout = Math.min(this.#settings.nodeTimeout, grant.ttl);
+    return this.#onThisConnection(this.#scripts.join(name, hold, grant, timeout));
+  }
+
   /** As good as a vote, and under the same conditions: a process that has forgotten a vote must not stand for its token. */
   async agree(
     name: string,
@@ -149,7 +162,6 @@ export class QuorumNode {
   }
 
   async #askWho(name: string): Promise<void> {
-    const heardAt = this.#heardAt;
     const { nodeTimeout, replyTimeout } = this.#settings;
     const { uptime, runId } = await this.#onThisConnection(
       this.#scripts.introduce(name, this.redis.status === "ready" ? nodeTimeout : replyTimeout),
@@ -164,10 +176,10 @@ export class QuorumNode {
     }
     if (this.#last) this.#processes.delete(this.#last.runId);
     this.#processes.set(runId, this);
-    // The uptime follows the server's wall clock, which may have been stepped forward. But the process before it was still
-    // there when it answered for the last time.
-    const since = now - uptime * 1_000 + UPTIME_GRAIN;
-    this.#process = { runId, upSince: this.#last ? Math.max(since, heardAt) : since };
+    // RACE: another process answers here than before. How long it has been up says nothing: the server's wall clock may have
+    // been stepped forward, or the address may be that of an older process, which has never heard of what was voted on
+    // here. When that changed nobody knows: we may have been silent for long. So it is new from now on.
+    this.#process = { runId, upSince: this.#last ? now : now - uptime * 1_000 + UPTIME_GRAIN };
     this.#last = this.#process;
   }
 
@@ -213,7 +225,6 @@ export class QuorumNode {
   }
 
   #answered(): void {
-    this.#heardAt = performance.now();
     this.#askedSince = null;
   }
 

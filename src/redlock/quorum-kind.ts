@@ -3,6 +3,7 @@ import { Validity } from "../lease/validity.ts";
 import type { AttemptAnswer, ReleaseAnswer, RenewAnswer } from "../scripts/answers.ts";
 import type { Holding, Vote } from "../scripts/quorum.ts";
 import type { Ask, LockKind } from "../waiting/kind.ts";
+import { Completion } from "./completion.ts";
 import { firstFree, majorityHolder, splitDelay } from "./holders.ts";
 import type { QuorumNode } from "./node.ts";
 import type { QuorumSettings } from "./options.ts";
@@ -24,6 +25,7 @@ type Granted = Extract<Vote, { is: "owner" }>;
  * later lease has a majority too, so one node Z is in both. The keys of two holds are at Z one after the other. The later
  * one's was not first: it would have ended before the earlier vote at Z, while its own lease had not begun yet. So Z
  * voted for it after it had stored T, and answered more than T and its passes; and its token is the largest of its votes.
+ * Nodes that take a lease later (`Completion`) are no votes, and are in neither majority.
  * Where Z forgot everything in between it was young, and did not vote; later the clocks of the clients decide.
  */
 export class QuorumKind implements LockKind {
@@ -41,15 +43,19 @@ export class QuorumKind implements LockKind {
   readonly batch = 1;
   readonly #quorum: Quorum;
   readonly #retryDelay: number;
+  readonly #nodeTimeout: number;
   readonly #withdraw: Withdraw;
   readonly #clock = new TokenClock();
   readonly #traces = new WeakMap<object, Traces>();
+  /** By the hold's id: of leases that do not stand on every node yet. */
+  readonly #completions = new Map<string, Completion>();
 
   constructor(quorum: Quorum, settings: QuorumSettings, withdraw: (kind: LockKind, hold: Hold) => void) {
     this.localPasses = settings.localPasses;
     this.longestLease = settings.longestLease;
     this.#quorum = quorum;
     this.#retryDelay = settings.retryDelay;
+    this.#nodeTimeout = settings.nodeTimeout;
     this.#withdraw = (hold) => withdraw(this, hold);
   }
 
@@ -61,22 +67,29 @@ export class QuorumKind implements LockKind {
     const wish = { lease, passes: this.localPasses, token: this.#clock.propose(this.localPasses) };
     const traces = new Traces();
     this.#traces.set(hold, traces);
-    const votes = this.#quorum.ask(hold.name, (node) => {
-      const { youth } = node;
-      if (youth) return Promise.reject(youth);
-      return traces.voting(node, node.vote(hold.name, hold.id, wish), ({ is }) => is === "held");
-    });
+    const votes = this.#quorum.ask(
+      hold.name,
+      (node) => {
+        const { youth } = node;
+        if (youth) return Promise.reject(youth);
+        return traces.voting(node, node.vote(hold.name, hold.id, wish), ({ is }) => is === "held");
+      },
+      ({ youth }) => youth === null,
+    );
     const verdict = await this.#quorum.count(votes, (tally) => this.#verdict(tally.answers, tally.pending));
     if (verdict.is === "held") {
       // Minority votes go back at once, and those that come late. The waiting engine knows nothing of them.
-      traces.wakes = false;
-      if (!traces.isEmpty) this.#withdraw(hold);
-      return { is: "held", at: 0, ttl: verdict.ttl, position: null };
+      // Waiters that a minority's votes refuse come back by themselves. RACE: votes were given up here, and the nodes that
+      // hung have executed them: to a waiter they look like somebody's lock, and he sleeps for all of its time.
+      traces.wakes = this.#quorum.isMajority(traces.size);
+      if (traces.size > 0) this.#withdraw(hold);
+      return { ...verdict, at: 0, position: null };
     }
     const token = await this.#agree(hold, verdict.granted, traces);
     const validity = new Validity(hold.sent);
     validity.renewed(hold.sent, lease);
     if (validity.left() <= 0) throw new Error("the votes took longer than the lease");
+    this.#complete(hold, token, votes, traces);
     // `at` is the same always: no node's time is compared with another's, and the deadline counts from the sending.
     return { is: "owner", at: 0, token, ttl: lease, already: false };
   }
@@ -85,16 +98,20 @@ export class QuorumKind implements LockKind {
   #verdict(
     votes: readonly Vote[],
     pending: number,
-  ): { is: "owner"; granted: Granted[] } | { is: "held"; ttl: number } | undefined {
+  ): { is: "owner"; granted: Granted[] } | { is: "held"; ttl: number; isSplit: boolean } | undefined {
     const granted = votes.filter((vote) => vote.is === "owner");
     if (this.#quorum.isMajority(granted.length)) return { is: "owner", granted };
     const held = votes.filter((vote) => vote.is === "held");
     // "Held" is only said when a majority was heard; with fewer the lock is not busy but unavailable.
     const isHeard = this.#quorum.isMajority(granted.length + held.length);
     if (!isHeard || this.#quorum.isMajority(granted.length + pending)) return undefined;
-    if (majorityHolder(held, this.#quorum.majority) === null)
-      return { is: "held", ttl: splitDelay(this.#retryDelay) };
-    return { is: "held", ttl: firstFree(held, granted.length + pending, this.#quorum.majority) };
+    const { majority } = this.#quorum;
+    const free = granted.length + pending;
+    if (majorityHolder(held, majority) !== null)
+      return { is: "held", ttl: firstFree(held, free, majority), isSplit: false };
+    // Somebody may hold it by a node that was not heard.
+    const isSplit = majorityHolder(held, majority - this.#unheard(votes)) === null;
+    return { is: "held", ttl: splitDelay(this.#retryDelay), isSplit };
   }
 
   /** The token of a majority that has voted: see above. */
@@ -121,32 +138,63 @@ export class QuorumKind implements LockKind {
     return token;
   }
 
-  withdraw(hold: { readonly id: string; readonly name: string }): Promise<unknown> {
-    const traces = this.#traces.get(hold);
-    if (!traces) return Promise.resolve();
-    return traces.erase((node) => this.#erase(node, hold, traces.wakes));
+  /** Has the nodes take it too that did not vote for it, until the lease ends. */
+  #complete(hold: Hold, token: number, votes: readonly Promise<Vote>[], traces: Traces): void {
+    const { id, name } = hold;
+    const last = token + this.localPasses;
+    const completion = new Completion(this.#quorum.nodes, votes, {
+      left: () => hold.validity.left(),
+      join: (node, ttl) => {
+        const absence = node.absence(name, false) ?? node.youth;
+        if (absence) return Promise.reject(absence);
+        // Traced as a vote, so that the release reaches it also when that overtakes it.
+        return traces.voting(node, node.join(name, id, { ttl, token, last }), ({ is }) => is === "held");
+      },
+      confirm: (ttl) => this.claim(hold, ttl, this.#nodeTimeout),
+      done: () => this.#completions.delete(id),
+    });
+    this.#completions.set(id, completion);
   }
 
-  /** One node's part of a withdrawal; what cannot be sent now is tried again. */
-  #erase(node: QuorumNode, { name, id }: { id: string; name: string }, wakes: boolean): Promise<unknown> {
-    const absence = node.absence(name, false);
-    return absence ? Promise.reject(absence) : node.release(name, id, wakes, 0);
+  /** The hold ends: no node is asked to take it any more. */
+  #stop(id: string): Completion | undefined {
+    const completion = this.#completions.get(id);
+    completion?.end();
+    this.#completions.delete(id);
+    return completion;
+  }
+
+  withdraw(hold: { readonly id: string; readonly name: string }): Promise<unknown> {
+    this.#stop(hold.id);
+    const traces = this.#traces.get(hold);
+    if (!traces) return Promise.resolve();
+    const { id, name } = hold;
+    return traces.erase((node) => {
+      const absence = node.absence(name, false); // what cannot be sent now is tried again
+      return absence ? Promise.reject(absence) : node.release(name, id, traces.wakes, 0);
+    });
   }
 
   async release(hold: Hold): Promise<ReleaseAnswer> {
     const traces = this.#traces.get(hold) ?? new Traces();
     const last = hold.token + this.localPasses;
-    const answers = this.#quorum.ask(hold.name, (node) =>
-      traces.follow(node, node.release(hold.name, hold.id, true, last), () => true),
+    const completion = this.#stop(hold.id);
+    const answers = this.#quorum.ask(
+      hold.name,
+      async (node): Promise<ReleaseAnswer> => {
+        const answer = await traces.follow(node, node.release(hold.name, hold.id, true, last), () => true);
+        return completion?.isGuest(node) && answer.is === "released" ? { ...answer, is: "gone" } : answer;
+      },
+      (node) => completion?.counts(node) ?? true,
     );
     const answer = await this.#quorum.count<ReleaseAnswer, ReleaseAnswer>(answers, ({ answers }) => {
       const released = answers.filter(({ is }) => is === "released").length;
       if (this.#quorum.isMajority(released)) return { is: "released", clock: last };
-      if (this.#quorum.isMajority(this.#quorum.nodes.length - answers.length + released)) return undefined;
+      if (this.#quorum.isMajority(released + this.#unheard(answers))) return undefined;
       return { is: answers.some(({ is }) => is === "taken") ? "taken" : "gone", clock: 0 };
     });
     // The others have not answered yet, or cannot: it is taken back there when they do.
-    if (!traces.isEmpty) this.#withdraw(hold);
+    if (traces.size > 0) this.#withdraw(hold);
     return answer;
   }
 
@@ -157,15 +205,23 @@ export class QuorumKind implements LockKind {
     return Promise.all(holds.map((hold) => this.claim(hold, hold.ttl, timeout)));
   }
 
-  /** A node that lost the key is not asked to take it again: the majority only ever shrinks. */
+  /** A node that lost the key is not asked to take it again: who has lost a majority must learn of it. */
   claim(hold: { name: string; id: string }, ttl: number, timeout: number): Promise<RenewAnswer> {
     const { name, id } = hold;
-    const answers = this.#quorum.ask(name, (node) => node.renew(name, id, ttl, timeout));
+    const counts = (node: QuorumNode): boolean => this.#completions.get(id)?.counts(node) ?? true;
+    const answers = this.#quorum.ask(
+      name,
+      async (node): Promise<RenewAnswer> => {
+        const answer = await node.renew(name, id, ttl, timeout);
+        return counts(node) || answer.is !== "renewed" ? answer : { is: "gone", ttl: 0 };
+      },
+      counts,
+    );
     return this.#quorum.count<RenewAnswer, RenewAnswer>(answers, ({ answers }) => {
       const ttls = answers.filter(({ is }) => is === "renewed").map((answer) => answer.ttl);
       if (this.#quorum.isMajority(ttls.length)) return { is: "renewed", ttl: Math.min(...ttls) };
       // Gone is only said when so many nodes have said so; who does not answer may still have it.
-      if (this.#quorum.isMajority(this.#quorum.nodes.length - answers.length + ttls.length)) return undefined;
+      if (this.#quorum.isMajority(ttls.length + this.#unheard(answers))) return undefined;
       return { is: answers.some(({ is }) => is === "taken") ? "taken" : "gone", ttl: 0 };
     });
   }
@@ -187,20 +243,27 @@ export class QuorumKind implements LockKind {
     const answers = this.#quorum.ask(name, (node) =>
       node.release(name, found.holder, true, found.token + this.localPasses),
     );
-    return this.#quorum.count(answers, ({ answers, pending }) => {
+    return this.#quorum.count(answers, ({ answers }) => {
       const released = answers.filter(({ is }) => is === "released").length;
       if (this.#quorum.isMajority(released)) return true;
-      return this.#quorum.isMinority(released + pending) && this.#quorum.isMajority(answers.length)
-        ? false
-        : undefined;
+      // Who does not answer may still have it.
+      return this.#quorum.isMajority(released + this.#unheard(answers)) ? undefined : false;
     });
   }
 
-  /** Whom a majority has written down, and for how long a majority will; null: nobody. */
+  /** Nodes that have not answered, yet or at all. */
+  #unheard(answers: readonly unknown[]): number {
+    return this.#quorum.nodes.length - answers.length;
+  }
+
+  /**
+   * Whom a majority has written down, and for how long a majority will; null: nobody. Rejects when that cannot be known:
+   * somebody and those who do not answer may be a majority.
+   */
   #find(name: string): Promise<{ holder: string; token: number; ttl: number } | null> {
     const { majority } = this.#quorum;
     const answers = this.#quorum.ask<Holding>(name, (node) => node.inspect(name));
-    return this.#quorum.count(answers, ({ answers, pending }) => {
+    return this.#quorum.count(answers, ({ answers }) => {
       const held = answers.flatMap(({ holder, token, ttl }) =>
         holder === null ? [] : [{ holder, token, ttl }],
       );
@@ -211,7 +274,7 @@ export class QuorumKind implements LockKind {
         return { holder, token: Math.max(...his.map(({ token }) => token)), ttl: ttls[majority - 1] ?? 0 };
       }
       if (!this.#quorum.isMajority(answers.length)) return undefined;
-      return majorityHolder(held, majority - pending) === null ? null : undefined;
+      return majorityHolder(held, majority - this.#unheard(answers)) === null ? null : undefined;
     });
   }
 }

@@ -19,6 +19,9 @@ interface Word {
  * A release comes once from each node. A try after the first word would often find the lock held at the others, so a
  * waiter is woken when a majority may be free: the nodes that have told, and those that it does not hear. A node may hang
  * in between; so a first word counts after a while however few have followed.
+ *
+ * RACE: one node is not heard, so the first word of three wakes. The release has not reached the other two yet: the try
+ * finds the lock held there, and sleeps for the holder's time. So each further word wakes again, until a majority has told.
  */
 export class QuorumSubscriptions implements Subscriptions {
   readonly #quorum: Quorum;
@@ -65,16 +68,19 @@ export class QuorumSubscriptions implements Subscriptions {
     const all = [...this.#subscribers].map(([node, one]) => one.ready(channelAt(node, channel)));
     return new Promise((resolve, reject) => {
       const errors: unknown[] = [];
+      let pending = all.length;
+      const look = (): void => {
+        pending--;
+        if (this.isReady(channel)) resolve();
+        else if (all.length - errors.length < this.#enough) reject(errors.at(-1));
+        // RACE: one that was acknowledged is lost again before the next one is.
+        else if (pending === 0) reject(new Error("the subscriber connections were lost again"));
+      };
       for (const one of all)
-        one.then(
-          () => {
-            if (this.isReady(channel)) resolve();
-          },
-          (error: unknown) => {
-            errors.push(error);
-            if (all.length - errors.length < this.#enough) reject(error);
-          },
-        );
+        one.then(look, (error: unknown) => {
+          errors.push(error);
+          look();
+        });
     });
   }
 
@@ -109,21 +115,20 @@ export class QuorumSubscriptions implements Subscriptions {
   ): void {
     let word = words.get(hold);
     if (!word) {
-      word = { from: new Set(), isTold: false };
+      const first: Word = { from: new Set(), isTold: false };
+      word = first;
       words.set(hold, word);
       this.#after(WAKE_SPREAD, () => {
         words.delete(hold);
-        tell();
+        if (!first.isTold) listener(hold);
       });
     }
-    const known = word;
-    const tell = (): void => {
-      if (!known.isTold) listener(hold);
-      known.isTold = true;
-    };
-    known.from.add(node);
+    word.from.add(node);
+    const told = word.from.size;
     const silent = this.#quorum.nodes.length - this.#heard(channel);
-    if (this.#quorum.isMajority(known.from.size + silent)) tell();
+    if (!this.#quorum.isMajority(told + silent) || told > this.#quorum.majority) return;
+    word.isTold = true;
+    listener(hold);
   }
 
   #after(ms: number, act: () => void): void {

@@ -48,9 +48,16 @@ export class Quorum implements Transport {
     for (const node of this.nodes) node.detach();
   }
 
-  /** Asks every node that can answer; the others are errors at once. */
-  ask<A>(name: string, send: (node: QuorumNode) => Promise<A>): Promise<A>[] {
-    const isNeeded = this.nodes.filter((node) => node.isLive).length < this.majority;
+  /**
+   * Asks every node that can answer; the others are errors at once. A node that hangs is asked too where the others are
+   * no majority: of those `counts` whose answer can help.
+   */
+  ask<A>(
+    name: string,
+    send: (node: QuorumNode) => Promise<A>,
+    counts: (node: QuorumNode) => boolean = () => true,
+  ): Promise<A>[] {
+    const isNeeded = this.isMinority(this.nodes.filter((node) => node.isLive && counts(node)).length);
     return this.nodes.map((node) => {
       const absence = node.absence(name, isNeeded);
       return absence ? Promise.reject(absence) : send(node);

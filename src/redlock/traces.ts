@@ -4,31 +4,30 @@ import type { QuorumNode } from "./node.ts";
 interface Trace {
   /** Settles when all of it is answered, or was given up. */
   readonly last: Promise<unknown>;
-  /** Its vote is not there yet. */
-  isVoting: boolean;
+  /** The last vote that it was asked for. */
+  readonly vote: { isOut: boolean };
 }
 
 /** Where a hold may be: the nodes that were told of it and have not said that it is not there. R3 for each node by itself. */
 export class Traces {
   readonly #nodes = new Map<QuorumNode, Trace>();
-  /** Does its end wake waiters? A minority's votes were never a lock: waiters that they refuse come back by themselves. */
+  /** Does its end wake waiters? See `QuorumKind.attempt`. */
   wakes = true;
 
-  get isEmpty(): boolean {
-    return this.#nodes.size === 0;
+  get size(): number {
+    return this.#nodes.size;
   }
 
   /** The node is asked for its vote. `isNo`: does this answer say that the hold is not there? */
   voting<A>(node: QuorumNode, vote: Promise<A>, isNo: (answer: A) => boolean): Promise<A> {
-    const trace = { last: vote, isVoting: true };
-    this.#nodes.set(node, trace);
+    const trace = this.#add(node, vote, { isOut: true });
     return vote
       .then((answer) => {
         if (isNo(answer)) this.#nodes.delete(node);
         return answer;
       })
       .finally(() => {
-        trace.isVoting = false;
+        trace.vote.isOut = false;
       });
   }
 
@@ -40,12 +39,8 @@ export class Traces {
    * So it takes back only what was voted on before it was sent; `erase` sends another one behind the vote.
    */
   follow<A>(node: QuorumNode, command: Promise<A>, isGone: (answer: A) => boolean): Promise<A> {
-    const before = this.#nodes.get(node);
-    const overtakes = before?.isVoting ?? false;
-    this.#nodes.set(node, {
-      last: before ? Promise.allSettled([before.last, command]) : command,
-      isVoting: overtakes,
-    });
+    const { vote } = this.#add(node, command, this.#nodes.get(node)?.vote ?? { isOut: false });
+    const overtakes = vote.isOut;
     return command.then((answer) => {
       if (!overtakes && isGone(answer)) this.#nodes.delete(node);
       return answer;
@@ -64,5 +59,13 @@ export class Traces {
     });
     const failure = (await Promise.allSettled(tries)).find(({ status }) => status === "rejected");
     if (failure?.status === "rejected") throw failure.reason;
+  }
+
+  /** Behind whatever was sent before. */
+  #add(node: QuorumNode, command: Promise<unknown>, vote: Trace["vote"]): Trace {
+    const before = this.#nodes.get(node);
+    const trace = { last: before ? Promise.allSettled([before.last, command]) : command, vote };
+    this.#nodes.set(node, trace);
+    return trace;
   }
 }

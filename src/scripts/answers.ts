@@ -25,7 +25,14 @@ type Placed =
       readonly ttl: number;
       readonly already: boolean;
     }
-  | { readonly is: "held"; readonly at: number; readonly ttl: number; readonly position: number | null };
+  | {
+      readonly is: "held";
+      readonly at: number;
+      readonly ttl: number;
+      readonly position: number | null;
+      /** By nobody: several have tried at once, and hindered each other. `ttl`: when to try again. */
+      readonly isSplit?: boolean;
+    };
 
 /** Of a release. `clock` is the last fencing token that was given (0: not told). */
 export interface ReleaseAnswer {

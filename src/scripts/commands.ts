@@ -147,11 +147,12 @@ export class Commands implements Transport {
 
   /**
    * Until when, in the server's time in ms, a command that is sent now may be executed: later its caller has given up.
-   * A little early rather than late; 0: no reply has told the server's time yet.
+   * A little early rather than late; 0: no reply has told the server's time yet. `timeout`: when the caller gives up, in ms.
    */
-  notAfter(clock: string): number {
+  notAfter(clock: string, timeout = this.replyTimeout): number {
     const server = this.#servers.get(clock);
-    return server ? Math.ceil(server.micros / 1_000 + performance.now() - server.at + this.replyTimeout) : 0;
+    const within = Math.min(timeout, this.replyTimeout);
+    return server ? Math.ceil(server.micros / 1_000 + performance.now() - server.at + within) : 0;
   }
 
   /** Tells of the connection no more. Commands that are on their way are still answered. */

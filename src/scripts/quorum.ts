@@ -23,8 +23,9 @@ export interface Holding {
   readonly ttl: number;
 }
 
-/** Which process answers on a connection, and for how many whole seconds it has been up. */
+/** Which process answers on a connection, and for how many whole seconds it has been up. `at`: its time in µs. */
 export interface Introduction {
+  readonly at: number;
   readonly uptime: number;
   readonly runId: string;
 }
@@ -45,9 +46,22 @@ export class QuorumScripts {
     timeout: number,
   ): Promise<Vote> {
     const { lock, clock } = this.#keys(name);
-    const request = `${lease} ${token} ${passes} ${this.#commands.notAfter(clock)}`;
+    const request = `${lease} ${token} ${passes} ${this.#commands.notAfter(clock, timeout)}`;
     const decode = this.#commands.timed(clock, decodeVote);
     return this.#commands.run(lua.acquire, [lock, clock], [hold, request], decode, timeout);
+  }
+
+  /** For a hold that a majority has granted. `last`: the last token of its passes. */
+  join(
+    name: string,
+    hold: string,
+    { ttl, token, last }: { ttl: number; token: number; last: number },
+    timeout: number,
+  ): Promise<Vote> {
+    const { lock, clock } = this.#keys(name);
+    const request = `${ttl} ${token} ${last} ${this.#commands.notAfter(clock, timeout)}`;
+    const decode = this.#commands.timed(clock, decodeVote);
+    return this.#commands.run(lua.join, [lock, clock], [hold, request], decode, timeout);
   }
 
   /** Stores the token that the majority's votes lead to. */
@@ -86,7 +100,9 @@ export class QuorumScripts {
   introduce(name: string, timeout: number): Promise<Introduction> {
     const { lock, clock } = this.#keys(name);
     const channel = this.#commands.keys.quorumChannel(name);
-    return this.#commands.run(lua.introduce, [lock, clock], [channel], decodeIntroduction, timeout);
+    // Its time too: the first vote already must not be executed when nobody waits for it any more.
+    const decode = this.#commands.timed(clock, decodeIntroduction);
+    return this.#commands.run(lua.introduce, [lock, clock], [channel], decode, timeout);
   }
 
   #keys(name: string) {
@@ -110,6 +126,6 @@ function decodeHolding(reply: unknown): Holding {
 }
 
 function decodeIntroduction(reply: unknown): Introduction {
-  const [uptime, runId] = fields(reply);
-  return { uptime: Number(uptime), runId: String(runId) };
+  const [uptime, runId, at] = fields(reply);
+  return { uptime: Number(uptime), runId: String(runId), at: Number(at) };
 }

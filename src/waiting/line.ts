@@ -79,6 +79,14 @@ export class Line {
     waiter.refuse(error);
   }
 
+  /** Is there somebody without an answer yet whose time to wait is over by then? */
+  isHasty(by: number): boolean {
+    if (this.#unanswered === 0) return false;
+    return [...this.#list].some(
+      ({ answerBy, deadline }) => answerBy !== Number.POSITIVE_INFINITY && deadline <= by,
+    );
+  }
+
   /** Redis answered, and the lock is not free: who would not wait is told so, the others wait on. */
   tellBusy(): void {
     // A listener may call or abort while it is told: in rounds, over copies of the list.

@@ -106,6 +106,12 @@ export class Search {
     if (this.#state !== state && answer.is !== "owner") return;
     hold.validity.answered(hold.sent, answer.at);
     if (answer.is === "owner") this.#own(hold, answer, true);
+    else if (
+      answer.is === "held" &&
+      answer.isSplit &&
+      this.#place.line.isHasty(performance.now() + answer.ttl)
+    )
+      this.#contend(hold, answer.ttl);
     else if (answer.is === "held") this.busy(hold, answer.ttl, answer.position, wakes);
     else {
       // Stale: older than its notAfter when Redis ran it. The server's clock is known now. A first copy of the command may
@@ -113,6 +119,15 @@ export class Search {
       this.#place.withdraw(hold);
       this.start();
     }
+  }
+
+  /** Nobody holds the lock, so "somebody else holds it" would be wrong: tried again for as long as a first command may take. */
+  #contend(hold: Hold, pause: number): void {
+    const { health } = this.#place;
+    this.#place.forget(hold);
+    health.failure = new Error("nobody holds the lock, and nobody got it: the votes were split");
+    this.#to({ at: "retrying" });
+    this.#nap.until(performance.now() + pause);
   }
 
   /** The lock is held by somebody else. `wakes`: how many wake-ups had come when that was asked. */

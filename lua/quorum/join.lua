@@ -1,0 +1,35 @@
+-- One more node for a quorum lock that a majority has granted already.
+--
+-- KEYS  lock, clock
+-- ARGV  1 hold   2 "<ttl ms> <token> <last> <notAfter>"
+--         ttl: what is left of the lease   last: the last token of its passes
+--         notAfter: this node's time in ms after which this command is stale; 0 = unknown
+-- RETURNS { "owner", now µs, token, ttl ms }
+--         { "held", now µs, holder's ttl ms (-1: none), holder }
+--         { "stale", now µs }
+-- INVARIANTS  Stores the token that was agreed on, and no other. The clock never goes back, and is written first: where that
+--         is refused, nothing was done (R5). Never shortens a TTL (R2). The caller never asks a node that had granted the
+--         hold: where the key is gone, somebody else may have had it since.
+
+local lockKey, clockKey = KEYS[1], KEYS[2]
+local ttl, token, last, notAfter = string.match(ARGV[2], "^(%d+) (%d+) (%d+) (%d+)$")
+local time = redis.call("TIME")
+local nowMicros = time[1] * 1000000 + time[2]
+if tonumber(notAfter) > 0 and nowMicros / 1000 > tonumber(notAfter) then
+  return { "stale", nowMicros }
+end
+local value = redis.call("GET", lockKey)
+if value then
+  local holder = string.match(value, "^%S+")
+  local left = redis.call("PTTL", lockKey)
+  if holder ~= ARGV[1] then
+    return { "held", nowMicros, left, holder or "" }
+  end
+  -- Its vote was cast here, and nobody heard of it.
+  ttl = math.max(left, tonumber(ttl))
+end
+if tonumber(redis.call("GET", clockKey) or 0) < tonumber(last) then
+  redis.call("SET", clockKey, last)
+end
+redis.call("SET", lockKey, ARGV[1] .. " " .. token, "PX", ttl)
+return { "owner", nowMicros, token, tonumber(ttl) }

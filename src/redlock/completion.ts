@@ -1,0 +1,105 @@
+import { CLOCK_DRIFT, CLOCK_GRAIN, COMPLETION_MIN, RETRY_MAX } from "../defaults.ts";
+import type { RenewAnswer } from "../scripts/answers.ts";
+import type { Vote } from "../scripts/quorum.ts";
+import type { QuorumNode } from "./node.ts";
+
+/** What is done for a lease, and when it ends. Times in ms. */
+interface Errands {
+  /** What is left of the lease. */
+  left(): number;
+  /** Asks one more node to take the hold, for so long. */
+  join(node: QuorumNode, ttl: number): Promise<Vote>;
+  /** Asks the nodes whether a majority of those that count still has the hold. */
+  confirm(ttl: number): Promise<RenewAnswer>;
+  /** There is nothing left to do: every node counts, or the lease is over. */
+  done(): void;
+}
+
+/**
+ * Brings a lease to the nodes that did not vote for it. The loser of a race gives its votes back, a node that was down
+ * comes back: without this the lease would stand on a bare majority to its end, and one fault would be one too many.
+ *
+ * | a node | counts as one that has the hold | leaves it by |
+ * |---|---|---|
+ * | voted yes | yes; where it lost the key it is never asked to take it again | – |
+ * | missing: it voted no, or was not heard | no | took the hold → a guest |
+ * | a guest: took it after the others | no | a majority of those that count was seen to have the hold since → as one that voted |
+ *
+ * RACE: A has the lock by nodes 1 and 2. Node 2 forgets it; B gets nodes 2 and 3, and leaves again. Now node 3 takes A's
+ * hold. If it counted, A would have a majority once more, and never learn that B had come in between. So it counts only
+ * when the others were seen whole behind that: B's majority would have had one of them, which has not let go of A's hold.
+ *
+ * It costs nothing when all have voted yes. Else a command to each node that is missing, after 10, 20, 40 … 2 000 ms, and
+ * one to each node where one has joined.
+ */
+export class Completion {
+  readonly #errands: Errands;
+  readonly #missing = new Set<QuorumNode>();
+  readonly #guests = new Set<QuorumNode>();
+  #timer: NodeJS.Timeout | undefined;
+  #tries = 0;
+  #isOver = false;
+
+  /** `votes`: of the nodes, in their order. */
+  constructor(nodes: readonly QuorumNode[], votes: readonly Promise<Vote>[], errands: Errands) {
+    this.#errands = errands;
+    const heard = nodes.map(async (node, i) => {
+      const vote = await votes[i]?.catch(() => null);
+      if (vote?.is !== "owner") this.#missing.add(node);
+    });
+    // A node whose vote is still out is not asked again before that is heard, or given up.
+    void Promise.all(heard).then(() => this.#goOn());
+  }
+
+  /** Is what this node says about the hold the word of one that voted for it? A vote that is still out may be a yes. */
+  counts(node: QuorumNode): boolean {
+    return !this.#missing.has(node) && !this.isGuest(node);
+  }
+
+  isGuest(node: QuorumNode): boolean {
+    return this.#guests.has(node);
+  }
+
+  /** RACE: the lease ends. From now on nothing is sent that could bring the hold to a node behind its release. */
+  end(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+  }
+
+  #goOn(): void {
+    if (this.#isOver) return;
+    if (this.#missing.size + this.#guests.size === 0) this.#errands.done();
+    else {
+      const delay = Math.min(RETRY_MAX, COMPLETION_MIN * 2 ** Math.min(this.#tries++, 10));
+      this.#timer = setTimeout(() => void this.#try(), delay).unref();
+    }
+  }
+
+  async #try(): Promise<void> {
+    const left = this.#errands.left();
+    if (left <= 0) return this.#errands.done();
+    await Promise.allSettled([...this.#missing].map((node) => this.#join(node, ttlFor(left))));
+    if (this.#isOver) return;
+    const isLost = this.#guests.size > 0 && !(await this.#confirm());
+    // The guests are taken back with the rest of the hold.
+    if (!isLost) this.#goOn();
+  }
+
+  async #join(node: QuorumNode, ttl: number): Promise<void> {
+    if ((await this.#errands.join(node, ttl)).is !== "owner") return;
+    this.#missing.delete(node);
+    this.#guests.add(node);
+  }
+
+  /** False: the lease is lost, whatever its guests have. Where too few answer, it is asked again. */
+  async #confirm(): Promise<boolean> {
+    const guests = [...this.#guests];
+    // Also where a renewal has overtaken the joining: then the guests get what is left now.
+    const answer = await this.#errands.confirm(ttlFor(this.#errands.left())).catch(() => null);
+    if (answer?.is === "renewed") for (const node of guests) this.#guests.delete(node);
+    return answer === null || answer.is === "renewed";
+  }
+}
+
+/** The TTL that a node must set now so that its key ends with the lease, not before and not after: see `Validity`. */
+const ttlFor = (left: number): number => Math.max(1, Math.floor((left + CLOCK_GRAIN) / (1 - CLOCK_DRIFT)));
