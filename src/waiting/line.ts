@@ -81,10 +81,9 @@ export class Line {
 
   /** Is there somebody without an answer yet whose time to wait is over by then? */
   isHasty(by: number): boolean {
-    if (this.#unanswered === 0) return false;
-    return [...this.#list].some(
-      ({ answerBy, deadline }) => answerBy !== Number.POSITIVE_INFINITY && deadline <= by,
-    );
+    for (const { answerBy, deadline } of this.#unanswered > 0 ? this.#list : [])
+      if (answerBy !== Number.POSITIVE_INFINITY && deadline <= by) return true;
+    return false;
   }
 
   /** Redis answered, and the lock is not free: who would not wait is told so, the others wait on. */

@@ -59,9 +59,9 @@ export class Masters implements Topology {
     return this.#groups.get(first) ?? [first];
   }
 
-  /** Fresh servers are young: they vote at once, unless told otherwise. */
+  /** Fresh servers are young: they vote at once; and on a busy machine none is silent soon. Unless told otherwise. */
   client(first: Redis, options: QuorumClientOptions = {}): QuorumClient {
-    return createLockClient(this.group(first), { restartDelay: 0, ...options });
+    return createLockClient(this.group(first), { restartDelay: 0, nodeTimeout: 2_000, ...options });
   }
 
   async admins(): Promise<Redis[]> {
