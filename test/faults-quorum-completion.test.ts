@@ -103,12 +103,47 @@ describe("a lease of a bare majority", () => {
     const other = await far.locks.lock(stage.name).lock();
     await other.unlock();
     await until(async () => (await stage.holders()).filter((holder) => holder !== null).length === 1);
+    stage.proxy(3).record();
     stage.proxy(3).refuse(false);
-    await until(async () => (await stage.holders())[2] !== null); // the late comer
-    // Two of three have the hold; and yet it was not held in between.
+    await until(() => joins(3) > 0); // the late comer
+    // Two of three have the hold, for a moment; and yet it was not held in between.
     expect(await failure(lease.extend(30_000))).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
     await failure(lease.unlock());
     await free();
+  });
+
+  it("has no majority by a vote that was executed after somebody else had the lock", async () => {
+    const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
+    for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
+    await free();
+    stage.proxy(3).delay(300, { direction: "to server", which: "commands" });
+    const lease = await near.locks.lock(stage.name).lock({ lease: 30_000 });
+    await stage.admin(2).del(stage.key());
+    const other = await far.locks.lock(stage.name).lock();
+    expect(other.token).toBeGreaterThan(lease.token);
+    await other.unlock();
+    expect((await stage.holders())[2]).toBe(null);
+    await until(async () => (await stage.holders())[2] !== null); // the vote
+    stage.proxy(3).delay(0);
+    expect(await failure(lease.extend(30_000))).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
+    await failure(lease.unlock());
+    await free();
+  });
+
+  it("is taken back where it came to, when the others are seen to have lost it", async () => {
+    const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
+    for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
+    await free();
+    stage.proxy(3).record();
+    await stage.admin(3).config("SET", "maxmemory", "1");
+    const lease = await near.locks.lock(stage.name).lock({ lease: 60_000 });
+    await until(() => joins(3) > 1);
+    expect(await far.locks.lock(stage.name).forceUnlock()).toBe(true);
+    await stage.admin(3).config("SET", "maxmemory", "0");
+    const isLeft = () => stage.proxy(3).commands.some(({ command }) => runsQuorum("release")(command));
+    await until(isLeft, { what: "a release at the third node" });
+    await until(async () => (await stage.holders())[2] === null);
+    expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
   });
 
   it("brings nothing to a node behind the release that overtook it there", async () => {

@@ -218,6 +218,7 @@ describe("a node of three", () => {
     await near.locks.lock(stage.name).withLock(() => {});
     const lease = await far.locks.lock(stage.name).lock();
     await everywhere();
+    for (const ms of [31_000, 32_000]) await lease.extend(ms); // behind what made a late one count
     await stage.admin(3).del(stage.key()); // it will say yes
     stage.proxy(3).record();
     stage.proxy(3).delay(100);
@@ -242,8 +243,12 @@ describe("a node of three", () => {
     expect(await near.locks.lock(stage.name).tryLock()).toBe(null);
     await near.locks.close(); // waits for whatever is still to be taken back
     const commands = stage.proxies.flatMap((proxy) => proxy.commands.map(({ command }) => command));
-    expect(commands.filter(runsQuorum("acquire")).length).toBe(3);
-    expect(commands.filter(runsQuorum("release")).length).toBe(0);
+    const votes = commands.filter(runsQuorum("acquire"));
+    expect(votes.length).toBe(3);
+    const [hold = ""] = votes.map((vote) => vote[5]); // the first lease may still be taken back somewhere
+    expect(commands.filter((command) => runsQuorum("release")(command) && command.includes(hold))).toEqual(
+      [],
+    );
     await lease.unlock();
   });
 
@@ -329,7 +334,10 @@ describe("a node of three", () => {
 
   it("that is lost does not keep close() from its end", async () => {
     const near = await stage.join({}, "proxies");
+    await near.locks.lock(stage.name).withLock(() => {});
+    await free();
     const lease = await near.locks.lock(stage.name).lock();
+    await everywhere();
     stage.proxy(3).freeze();
     await lease.unlock();
     const [, took] = await timed(near.locks.close({ grace: 600 }));

@@ -249,6 +249,17 @@ describe("scopes", () => {
     await several.gone([a, b, c]);
   });
 
+  it("let a multi-lock wait for what comes before a lock that was lost", async () => {
+    const [a, , c] = three();
+    const { locks } = await several.join();
+    await locks.scope(async () => {
+      const late = await locks.multiLock([c]).lock({ lease: 100 });
+      await lossOf(late.signal);
+      await (await locks.multiLock([a]).lock({ wait: 1_000 })).unlock();
+    });
+    await several.gone([a, c]);
+  });
+
   it("refuse a loan that would wait out of order for who waits for this one; alone, it is given (RACE 11)", async () => {
     const names = three();
     const [a, b] = names;

@@ -9,6 +9,8 @@ interface Errands {
   left(): number;
   /** Asks one more node to take the hold, for so long. */
   join(node: QuorumNode, ttl: number): Promise<Vote>;
+  /** Takes the hold back at this node. */
+  leave(node: QuorumNode): void;
   /** Asks the nodes whether a majority of those that count still has the hold. */
   confirm(ttl: number): Promise<RenewAnswer>;
   /** There is nothing left to do: every node counts, or the lease is over. */
@@ -23,7 +25,7 @@ interface Errands {
  * |---|---|---|
  * | voted yes | yes; where it lost the key it is never asked to take it again | – |
  * | missing: it voted no, or was not heard | no | took the hold → a guest |
- * | a guest: took it after the others | no | a majority of those that count was seen to have the hold since → as one that voted |
+ * | a guest: took it after the others, or behind somebody else | no | a majority of those that count was seen to have the hold since → as one that voted |
  *
  * RACE: A has the lock by nodes 1 and 2. Node 2 forgets it; B gets nodes 2 and 3, and leaves again. Now node 3 takes A's
  * hold. If it counted, A would have a majority once more, and never learn that B had come in between. So it counts only
@@ -40,12 +42,19 @@ export class Completion {
   #tries = 0;
   #isOver = false;
 
-  /** `votes`: of the nodes, in their order. */
-  constructor(nodes: readonly QuorumNode[], votes: readonly Promise<Vote>[], errands: Errands) {
+  /** `votes`: of the nodes, in their order. `token`: that of the lease. */
+  constructor(
+    nodes: readonly QuorumNode[],
+    votes: readonly Promise<Vote>[],
+    token: number,
+    errands: Errands,
+  ) {
     this.#errands = errands;
     const heard = nodes.map(async (node, i) => {
       const vote = await votes[i]?.catch(() => null);
       if (vote?.is !== "owner") this.#missing.add(node);
+      // RACE: the same with a vote that is executed late, behind B's lease. Its token is behind B's, too: larger than ours.
+      else if (vote.token > token) this.#guests.add(node);
     });
     // A node whose vote is still out is not asked again before that is heard, or given up.
     void Promise.all(heard).then(() => this.#goOn());
@@ -80,9 +89,9 @@ export class Completion {
     if (left <= 0) return this.#errands.done();
     await Promise.allSettled([...this.#missing].map((node) => this.#join(node, ttlFor(left))));
     if (this.#isOver) return;
-    const isLost = this.#guests.size > 0 && !(await this.#confirm());
-    // The guests are taken back with the rest of the hold.
-    if (!isLost) this.#goOn();
+    if (this.#guests.size === 0 || (await this.#confirm())) this.#goOn();
+    // The lease is lost. Its guests would hold up who comes next, and never count for it.
+    else for (const node of this.#guests) this.#errands.leave(node);
   }
 
   async #join(node: QuorumNode, ttl: number): Promise<void> {

@@ -142,7 +142,7 @@ export class QuorumKind implements LockKind {
   #complete(hold: Hold, token: number, votes: readonly Promise<Vote>[], traces: Traces): void {
     const { id, name } = hold;
     const last = token + this.localPasses;
-    const completion = new Completion(this.#quorum.nodes, votes, {
+    const completion = new Completion(this.#quorum.nodes, votes, token, {
       left: () => hold.validity.left(),
       join: (node, ttl) => {
         const absence = node.absence(name, false) ?? node.youth;
@@ -152,6 +152,9 @@ export class QuorumKind implements LockKind {
       },
       confirm: (ttl) => this.claim(hold, ttl, this.#nodeTimeout),
       done: () => this.#completions.delete(id),
+      leave: (node) => {
+        traces.follow(node, node.release(name, id, true, 0), () => true).catch(() => {});
+      },
     });
     this.#completions.set(id, completion);
   }

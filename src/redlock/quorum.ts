@@ -79,7 +79,8 @@ export class Quorum implements Transport {
           const decision = decide({ answers, pending });
           if (decision !== undefined) resolve(decision);
           else if (pending === 0 || this.isMinority(answers.length + pending))
-            reject(noMajority(asked.length, errors));
+            // After the next turn of the event loop: who tries again at once must not keep ioredis from connecting.
+            setImmediate(() => reject(noMajority(asked.length, errors)));
         } catch (error) {
           reject(error);
         }

@@ -3,7 +3,7 @@ import type { QuorumNode } from "./node.ts";
 /** What was sent to a node about a hold. */
 interface Trace {
   /** Settles when all of it is answered, or was given up. */
-  readonly last: Promise<unknown>;
+  readonly last: Promise<void>;
   /** The last vote that it was asked for. */
   readonly vote: { isOut: boolean };
 }
@@ -51,7 +51,7 @@ export class Traces {
   async erase(release: (node: QuorumNode) => Promise<unknown>): Promise<void> {
     const tries = [...this.#nodes].map(async ([node, { last }]) => {
       // A vote that comes late may be a no; a release may be answered yet.
-      await last.catch(() => {});
+      await last;
       if (!this.#nodes.has(node)) return;
       // All of it is answered, or was given up and lies on the connection before this one: a late yes is taken back.
       this.#nodes.delete(node);
@@ -64,7 +64,9 @@ export class Traces {
   /** Behind whatever was sent before. */
   #add(node: QuorumNode, command: Promise<unknown>, vote: Trace["vote"]): Trace {
     const before = this.#nodes.get(node);
-    const trace = { last: before ? Promise.allSettled([before.last, command]) : command, vote };
+    // Without the results, or each would keep those of the one before.
+    const last = Promise.allSettled([before?.last, command]).then(() => {});
+    const trace = { last, vote };
     this.#nodes.set(node, trace);
     return trace;
   }

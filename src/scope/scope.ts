@@ -44,7 +44,7 @@ export class Scope {
 
   /** The last of what it holds in order; null: nothing. */
   get last(): Holding | null {
-    const ordered = [...this.#held.values()].filter(({ tenure, isOrdered }) => isOrdered && !tenure.ended);
+    const ordered = [...this.#held.values()].filter(({ tenure, isOrdered }) => isOrdered && tenure.held);
     return ordered.reduce<Holding | null>((last, one) => (last && last.key > one.key ? last : one), null);
   }
 

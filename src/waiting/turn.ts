@@ -1,4 +1,5 @@
 import { CallAlarm } from "../alarms.ts";
+import { SPIN_LAST_TRY } from "../defaults.ts";
 import { type LockLostError, LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
@@ -44,8 +45,8 @@ export class Turn implements Landlord {
 
   join(waiter: Waiter): void {
     const { at } = this.#state;
-    // RACE 14: it was held when it was asked for, a pause ago. Who would not wait at all is told what is true now.
-    const isDoubted = this.search.isPausing && waiter.wait === 0;
+    // RACE 14: it was held when it was asked for, a pause ago. Who would hardly wait is told what is true now.
+    const isDoubted = this.search.isPausing && waiter.wait <= SPIN_LAST_TRY;
     const asks = at === "idle" || this.search.isAsking || isDoubted;
     // Somebody of this process waits or holds: no command is needed to know that the lock is not free.
     if (!asks && waiter.wait === 0) {

@@ -53,7 +53,8 @@ export function scopes(subject: Subject): void {
         await inner.unlock();
         expect(traffic.commands).toBe(0);
         await outer.unlock();
-        expect(traffic.commands).toBe(1);
+        // Of several masters this one may be told once more, when it was not among the first to answer.
+        expect(subject.isQuorum ? [1, 2] : [1]).toContain(traffic.commands);
       });
     });
 
