@@ -72,7 +72,7 @@ export class QuorumKind implements LockKind {
       (node) => {
         const { youth } = node;
         if (youth) return Promise.reject(youth);
-        return traces.voting(node, node.vote(hold.name, hold.id, wish), ({ is }) => is === "held");
+        return traces.voting(node, this.#vote(node, hold, wish), ({ is }) => is === "held");
       },
       ({ youth }) => youth === null,
     );
@@ -92,6 +92,13 @@ export class QuorumKind implements LockKind {
     this.#complete(hold, token, votes, traces);
     // `at` is the same always: no node's time is compared with another's, and the deadline counts from the sending.
     return { is: "owner", at: 0, token, ttl: lease, already: false };
+  }
+
+  async #vote(node: QuorumNode, { name, id }: Hold, wish: Parameters<QuorumNode["vote"]>[2]): Promise<Vote> {
+    const vote = await node.vote(name, id, wish);
+    // Also of a node that was not needed: the next proposal is larger than what it has, and its vote as good as the others'.
+    if (vote.is === "owner") this.#clock.saw(vote.token, this.localPasses);
+    return vote;
   }
 
   /** As soon as it is certain. Undefined: not yet. */
@@ -118,7 +125,6 @@ export class QuorumKind implements LockKind {
   async #agree(hold: Hold, granted: readonly Granted[], traces: Traces): Promise<number> {
     const tokens = granted.map(({ token }) => token);
     const token = Math.max(...tokens);
-    this.#clock.saw(token, this.localPasses);
     if (!Number.isSafeInteger(token + this.localPasses)) throw new Error(`the token ${token} is too large`);
     if (tokens.every((one) => one === token)) return token;
     const answers = this.#quorum.ask(hold.name, (node) =>

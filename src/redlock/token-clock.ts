@@ -16,7 +16,8 @@ export class TokenClock {
   }
 
   saw(token: number, passes: number): void {
-    if (token <= this.#last) return;
+    // What is too large to be a token is no clock to follow: the votes that it stands in are refused.
+    if (token <= this.#last || !Number.isSafeInteger(token + passes)) return;
     this.#last = token + passes;
     this.#ahead = Math.max(this.#ahead, token - micros());
   }
