@@ -100,11 +100,13 @@ export function exclusion(subject: Subject): void {
 
     it("gives the lock on when its holder keeps it only in a body that fails", async () => {
       const { mine, theirs } = subject.pair();
-      const gate = new Gate();
+      const [inside, gate] = [new Gate(), new Gate()];
       const failing = mine.withLock(async () => {
+        inside.open();
         await gate.passed;
         throw new Error("out of stock");
       });
+      await inside.passed;
       const waiter = theirs.withLock(() => "served");
       await until(async () => (await subject.waiting(mine.name)) > 0);
       gate.open();
