@@ -42,7 +42,7 @@ export function redissonLock(
         holds.map((hold) => ({ key: hold.name, id: owner(hold.id), ttl: hold.ttl })),
         timeout,
       ),
-    claim: (hold, ttl, timeout) => scripts.claim(hold.name, owner(hold.id), ttl, timeout),
+    claim: (hold, ttl, timeout) => scripts.claim(hold.name, hold.name, owner(hold.id), ttl, timeout),
     isConfirmed: replication !== null,
     recount: (hold, count) => scripts.recount(hold.name, owner(hold.id), count),
     inspect: (name) => scripts.inspect(name),

@@ -28,8 +28,12 @@ export function spinLock(commands: Commands, replication: Replication | null, pa
     release: (hold) => scripts.release(hold.name, hold.id),
     yield: null,
     batch: commands.isCluster ? 1 : RENEWAL_BATCH,
-    renew: (holds, timeout) => scripts.renew(holds, timeout),
-    claim: (hold, ttl, timeout) => scripts.claim(hold.name, hold.id, ttl, timeout),
+    renew: (holds, timeout) =>
+      scripts.renew(
+        holds.map((hold) => ({ ...hold, key: hold.name })),
+        timeout,
+      ),
+    claim: (hold, ttl, timeout) => scripts.claim(hold.name, hold.name, hold.id, ttl, timeout),
     isConfirmed: replication !== null,
     recount: null,
     inspect: (name) => scripts.inspect(name),

@@ -8,19 +8,16 @@ import {
   decodeInspection,
   decodeRelease,
   decodeReleases,
-  decodeRenewal,
-  decodeRenewals,
   decodeYield,
   type Inspection,
   type ReleaseAnswer,
-  type RenewAnswer,
   undecoded,
   type YieldAnswer,
 } from "./answers.ts";
 import type { Commands } from "./commands.ts";
+import { HoldScripts } from "./hold-scripts.ts";
 import { handoffLua as lua } from "./lua.generated.ts";
 import type { Replication } from "./replication.ts";
-import { Rights } from "./rights.ts";
 
 /** What acquire and yield say about a queue entry. */
 export interface Entry {
@@ -43,15 +40,9 @@ const pack = ({ grantTtl, passes, counted, channel }: Entry): string =>
 const all = (keys: LockKeys): string[] => [keys.lock, keys.queue, keys.waiters, keys.clock];
 
 /** The hand-off protocol's scripts as typed calls. Positions stand here and in the headers under lua/handoff, nowhere else. */
-export class HandoffScripts {
-  readonly #commands: Commands;
-  readonly #replication: Replication | null;
-  readonly #rights: Rights;
-
+export class HandoffScripts extends HoldScripts {
   constructor(commands: Commands, replication: Replication | null) {
-    this.#commands = commands;
-    this.#replication = replication;
-    this.#rights = new Rights(commands);
+    super(commands, replication, lua);
   }
 
   /** Few long arguments rather than many short ones: each costs the client and the server about a third of a µs. */
@@ -61,13 +52,13 @@ export class HandoffScripts {
     ask: { lease: number; mode: "try" | "queue" | "again"; others: readonly string[] },
     entry: Entry,
   ): Promise<AttemptAnswer> {
-    const request = `${ask.mode} ${ask.lease} ${entry.patience} ${this.#commands.notAfter(keys.clock)} ${this.#unlooked}`;
+    const request = `${ask.mode} ${ask.lease} ${entry.patience} ${this.commands.notAfter(keys.clock)} ${this.#unlooked}`;
     const args = [hold, request, pack(entry), ...ask.others];
-    return this.#commands.run(
+    return this.commands.run(
       lua.acquire,
       all(keys),
       args,
-      this.#rights.learning(this.#commands.timed(keys.clock, decodeAttempt)),
+      this.rights.learning(this.commands.timed(keys.clock, decodeAttempt)),
     );
   }
 
@@ -79,12 +70,12 @@ export class HandoffScripts {
     channel: string | null,
   ): Promise<AllAnswer> {
     const clock = locks[0]?.clock ?? "";
-    const request = `${lease} ${this.#commands.notAfter(clock)} ${this.#unlooked}`;
-    return this.#commands.run(
+    const request = `${lease} ${this.commands.notAfter(clock)} ${this.#unlooked}`;
+    return this.commands.run(
       lua.acquireAll,
       locks.flatMap(all),
       [request, channel ?? "", ...holds],
-      this.#rights.learning(this.#commands.timed(clock, decodeAll)),
+      this.rights.learning(this.commands.timed(clock, decodeAll)),
     );
   }
 
@@ -93,11 +84,11 @@ export class HandoffScripts {
     holds: readonly { id: string; token: number }[],
   ): Promise<(ReleaseAnswer | Error)[]> {
     const args = holds.flatMap((hold) => [hold.id, hold.token]);
-    return this.#commands.run(lua.releaseAll, locks.flatMap(all), args, decodeReleases);
+    return this.commands.run(lua.releaseAll, locks.flatMap(all), args, decodeReleases);
   }
 
   release(keys: LockKeys, hold: string, token: number): Promise<ReleaseAnswer> {
-    return this.#commands.run(lua.release, all(keys), [hold, token], decodeRelease);
+    return this.commands.run(lua.release, all(keys), [hold, token], decodeRelease);
   }
 
   yield(
@@ -108,36 +99,25 @@ export class HandoffScripts {
     entry: Entry,
   ): Promise<YieldAnswer> {
     const args = [old.id, hold, `${old.token} ${lease} ${entry.patience}`, pack(entry)];
-    return this.#commands.run(lua.yield, all(keys), args, this.#commands.timed(keys.clock, decodeYield));
+    return this.commands.run(lua.yield, all(keys), args, this.commands.timed(keys.clock, decodeYield));
   }
 
   /** Takes a hold out of the queue, and out of the lock when it owns it. */
   leave(keys: LockKeys, hold: string): Promise<unknown> {
-    return this.#commands.run(lua.leave, all(keys), [hold], undecoded);
-  }
-
-  renew(holds: readonly { key: string; id: string; ttl: number }[], timeout: number): Promise<RenewAnswer[]> {
-    const keys = holds.map((hold) => hold.key);
-    const args = holds.flatMap((hold) => [hold.id, hold.ttl]);
-    return this.#commands.run(lua.renew, keys, args, decodeRenewals, timeout);
-  }
-
-  claim(name: string, key: string, hold: string, ttl: number, timeout: number): Promise<RenewAnswer> {
-    if (this.#replication) return this.#replication.confirm(name, key, lua.confirm, [hold, ttl], timeout);
-    return this.#commands.run(lua.renew, [key], [hold, ttl], decodeRenewal, timeout);
+    return this.commands.run(lua.leave, all(keys), [hold], undecoded);
   }
 
   inspect(keys: LockKeys): Promise<Inspection> {
-    return this.#commands.run(lua.inspect, all(keys), [], decodeInspection);
+    return this.commands.run(lua.inspect, all(keys), [], decodeInspection);
   }
 
   forceRelease(keys: LockKeys): Promise<boolean> {
-    return this.#commands.run(lua.forceRelease, all(keys), [], decodeForced);
+    return this.commands.run(lua.forceRelease, all(keys), [], decodeForced);
   }
 
   /** Where the rights of the connection's user were not looked at yet: a channel such as it must publish to. */
   get #unlooked(): string {
-    return this.#rights.isKnown ? "" : this.#commands.keys.anyChannel;
+    return this.rights.isKnown ? "" : this.commands.keys.anyChannel;
   }
 }
 
