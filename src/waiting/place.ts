@@ -30,10 +30,9 @@ export class Place {
     this.#turn = turn;
   }
 
-  /** A hold that no command has named before (R1), and whose messages are expected from now on. `lease`: ms asked for. */
-  newHold(lease: number): Hold {
+  /** A hold that no command has named before (R1), and whose messages are expected from now on. */
+  newHold(): Hold {
     const hold = this.room.newHold(this.name);
-    hold.asks(lease);
     this.room.expect(hold, this.#turn);
     return hold;
   }
@@ -50,10 +49,17 @@ export class Place {
   }
 
   /**
-   * How the next command asks, for this caller. `position`: where the hold stands in the queue, if it does. Who queues
-   * unheard says so: no number of receivers proves anything of him.
+   * How the command that is sent next asks with this hold, for this caller. `position`: where it stands in the queue, if it
+   * does. Who queues unheard says so: no number of receivers proves anything of him.
    */
-  ask(mode: Ask["mode"], head: Waiter, position: number | null = 0, others: readonly string[] = []): Ask {
+  ask(
+    hold: Hold,
+    mode: Ask["mode"],
+    head: Waiter,
+    position: number | null = 0,
+    others: readonly string[] = [],
+  ): Ask {
+    hold.asks(head.terms.lease);
     return {
       mode,
       lease: head.terms.lease,

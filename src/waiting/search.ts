@@ -81,7 +81,7 @@ export class Search {
     const isUseless = !isQueueing && line.isPatient && this.#place.isCrowded;
     if (isUseless && this.#state.at === "off") return void this.#subscribe(head);
     if (isQueueing && !this.#place.isSubscribed) this.#place.listen().catch(() => {});
-    this.#ask(this.#place.newHold(head.terms.lease), head, isQueueing);
+    this.#ask(this.#place.newHold(), head, isQueueing);
   }
 
   #ask(hold: Hold, head: Waiter, isQueueing: boolean): void {
@@ -89,9 +89,8 @@ export class Search {
     const wakes = this.#wakes;
     const state: Asking = { at: "asking", hold, isQueueing };
     this.#to(state);
-    hold.asks(head.terms.lease);
     health.sending();
-    kind.attempt(hold, this.#place.ask(isQueueing ? "queue" : "try", head)).then(
+    kind.attempt(hold, this.#place.ask(hold, isQueueing ? "queue" : "try", head)).then(
       (answer) => this.#asked(state, wakes, answer),
       (error: unknown) => this.#failed(state, error),
     );
@@ -294,9 +293,8 @@ export class Search {
     this.#made?.interrupt();
     room.warnSelfWait(this.#place, head);
     const sent = now();
-    hold.asks(head.terms.lease);
     health.sending();
-    kind.attempt(hold, this.#place.ask("again", head, state.position, others)).then(
+    kind.attempt(hold, this.#place.ask(hold, "again", head, state.position, others)).then(
       (answer) => {
         health.answered();
         state.isChecking = false;

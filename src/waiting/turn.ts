@@ -222,14 +222,14 @@ export class Turn implements Landlord {
   async #yield(old: Hold, next: Waiter, send: NonNullable<LockKind["yield"]>): Promise<void> {
     const { health } = this.#place;
     const { epoch } = this.#room.commands;
-    const hold = this.#place.newHold(next.terms.lease);
+    const hold = this.#place.newHold();
     this.#place.forget(old);
     this.#to({ at: "yielding", hold });
     const isWaiting = (): boolean => this.#state.at === "yielding" && this.#state.hold === hold;
     health.sending();
     let answer: YieldAnswer;
     try {
-      answer = await send(old, hold, this.#place.ask("queue", next));
+      answer = await send(old, hold, this.#place.ask(hold, "queue", next));
     } catch (error) {
       health.failed(error);
       this.#place.withdraw(old);
