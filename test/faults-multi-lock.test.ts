@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { isLockLost, type LockOptions, LockUnavailableError } from "../src/index.ts";
 import { failure } from "./contract/observe.ts";
-import { freshName } from "./support/fixture.ts";
+import { three } from "./support/multi-locks.ts";
 import { Onlooker } from "./support/onlooker.ts";
 import type { HeldCommand } from "./support/proxy-connection.ts";
 import { runs, Stage, timed } from "./support/stage.ts";
@@ -13,10 +13,6 @@ const REPLY_TIMEOUT = 500;
 const stage = new Stage({ near: { client: { localPasses: 0, replyTimeout: REPLY_TIMEOUT } } });
 const unavailable = { code: "LOCK_UNAVAILABLE" };
 
-function three(): [string, string, string] {
-  const name = freshName("multi");
-  return [`${name}:a`, `${name}:b`, `${name}:c`];
-}
 const look = (name: string): Onlooker => new Onlooker(stage.far.redis, name);
 const gone = (names: readonly string[]): Promise<unknown> =>
   Promise.all(names.map((name) => look(name).gone()));

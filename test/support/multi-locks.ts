@@ -4,6 +4,7 @@ import { type LocalServer, launchServer } from "../../tools/redis.ts";
 import { freshName, Parties, type Party } from "./fixture.ts";
 import { trackUnhandled } from "./leaks.ts";
 import { Onlooker } from "./onlooker.ts";
+import { present } from "./present.ts";
 
 /**
  * What the tests of several locks need: a server of their own, which counts commands and shows what is left, and two
@@ -74,9 +75,4 @@ export class MultiLocks {
 export function three(): [string, string, string] {
   const name = freshName("multi");
   return [`${name}:a`, `${name}:b`, `${name}:c`];
-}
-
-function present<T>(part: T | undefined): T {
-  if (part === undefined) throw new Error("Nothing is set up yet: use it inside of tests");
-  return part;
 }

@@ -7,6 +7,7 @@ import type { LocalServer } from "../../tools/redis.ts";
 import { freshName } from "./fixture.ts";
 import { trackUnhandled, type UnhandledTracker } from "./leaks.ts";
 import type { Match } from "./matches.ts";
+import { present } from "./present.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
 import { openConnection } from "./topologies/connection.ts";
 import { launchAll } from "./topologies/launch-all.ts";
@@ -128,8 +129,3 @@ export function runsQuorum(script: keyof typeof quorumLua): Match {
 }
 
 const open = (port: number): Redis => openConnection({ redis: { host: "127.0.0.1", port } }) as Redis;
-
-function present<T>(part: T | undefined): T {
-  if (part === undefined) throw new Error("There is no such node, or the stage is not set yet");
-  return part;
-}

@@ -5,6 +5,7 @@ import { type LocalServer, launchServer } from "../../tools/redis.ts";
 import { freshName, Parties, type Party } from "./fixture.ts";
 import { trackUnhandled, type UnhandledTracker } from "./leaks.ts";
 import { Onlooker } from "./onlooker.ts";
+import { present } from "./present.ts";
 import { type Match, TcpProxy } from "./tcp-proxy.ts";
 
 type JoinOptions = NonNullable<Parameters<Parties["join"]>[0]>;
@@ -122,9 +123,4 @@ export function runs(script: keyof typeof handoffLua, mode?: "try" | "queue" | "
 export async function timed<T>(work: Promise<T>): Promise<[T, number]> {
   const start = performance.now();
   return [await work, Math.round(performance.now() - start)];
-}
-
-function present<T>(part: T | undefined): T {
-  if (part === undefined) throw new Error("The stage is not set yet: use it inside of tests");
-  return part;
 }
