@@ -163,6 +163,13 @@ export class Subject implements Traits {
     });
   }
 
+  /** Resolves when a lock that is held stands on every server of the client: of several masters a majority was enough for it. */
+  async untilEverywhere(name: string): Promise<void> {
+    const exists = () =>
+      Promise.all(this.group(this.first.redis).map((redis) => redis.exists(this.key(name))));
+    await until(async () => (await exists()).every((count) => count === 1), { what: "the lock everywhere" });
+  }
+
   /** Every test gives back what it took: no lock, no place in a queue, no subscription stays. */
   readonly leavesNothing = async (): Promise<void> => {
     const names = [...this.#names];

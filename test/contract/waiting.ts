@@ -13,7 +13,15 @@ export function waiting(subject: Subject): void {
         const party = await subject.join();
         const [mine, theirs] = [subject.of(subject.first, name), subject.of(party, name)];
         const lease = await mine.lock();
-        if (how === "waited before") expect(await theirs.tryLock(50)).toBe(null); // it has a subscriber now
+        await subject.untilEverywhere(name);
+        if (how === "waited before") {
+          const enough = new AbortController();
+          const waiting = failure(theirs.lock({ signal: enough.signal }));
+          await subject.untilWaiting(name, 1); // it has a subscriber now
+          enough.abort("enough");
+          expect(await waiting).toBe("enough");
+          expect(await theirs.tryLock()).toBe(null); // behind a try that may have been under way
+        }
         await subject.untilWaiting(name, 0);
         const traffic = watchTraffic(party);
         expect([await theirs.tryLock(), await theirs.tryLock(0), await theirs.tryLock({})]).toEqual([
