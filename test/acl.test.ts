@@ -154,7 +154,14 @@ describe("in Cluster", () => {
       });
       const lock = locks.lock(freshName());
       const held = await lock.lock();
-      const next = lock.lock();
+      let isWaiting = true;
+      // Told so when it has to queue, which can be before unlock() is answered.
+      const next = lock
+        .lock()
+        .catch(() => null)
+        .finally(() => {
+          isWaiting = false;
+        });
       await new Promise<void>((renewed) => locks.once("renew", () => renewed())); // 2 s: seven looks
       const refused = async () => {
         const infos = (await cluster.admins()).map((node) => node.info("commandstats"));
@@ -164,8 +171,9 @@ describe("in Cluster", () => {
         return Number(counts?.[1] ?? 0);
       };
       expect(await refused()).toBeLessThanOrEqual(2); // its own, and that of the new connection
+      expect(isWaiting).toBe(true);
       await held.unlock();
-      await (await next.catch(() => null))?.unlock(); // told so when it has to queue
+      await (await next)?.unlock();
       await parties.close();
     } finally {
       await cluster.stop();

@@ -66,12 +66,14 @@ describe.each(["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLo
       const name = freshName();
       const held = await locks[kind](name).lock();
       const other = await join(2, 100);
-      const waiter = other.locks[kind](name).lock();
+      const waiter = other.locks[kind](name)
+        .lock()
+        .catch((error: unknown) => error);
       const waits = async () => hasBareKey || (await redis.zcard(`holdfast:{${name}}:queue`)) === 1;
       await until(waits);
       suspend();
       await held.unlock();
-      const error = await waiter.catch((error: unknown) => error);
+      const error = await waiter;
       expect(error).toBeInstanceOf(NotReplicatedError);
       expect(error).toMatchObject({
         code: "LOCK_NOT_REPLICATED",
