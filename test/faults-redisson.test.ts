@@ -112,6 +112,19 @@ describe("a count that Redis did not confirm", () => {
 });
 
 describe("waiting", () => {
+  it("a lock that became free without a message is tried for who would not wait (RACE 14)", async () => {
+    const held = await far.locks.redissonLock(name).lock();
+    const parked = near.locks.redissonLock(name).lock();
+    await until(async () => (await far.redis.pubsub("NUMSUB", channelOf(name)))[1] === 1);
+    await near.redis.ping(); // its try behind the subscription is answered
+    await far.redis.del(name);
+    expect(await near.locks.redissonLock(name).tryLock()).toBeNull();
+    const [lease, waited] = await timed(parked);
+    expect([lease.held, waited < 3_000]).toEqual([true, true]); // the lease of the lost hold is 30 s
+    await lease.unlock();
+    await held.unlock().catch(() => {});
+  });
+
   it("a release that finds nothing tells nobody: who waits in the process is woken all the same", async () => {
     const { locks } = await stage.join({ client: { localPasses: 0 } });
     const lock = locks.redissonLock(name);

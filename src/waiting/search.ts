@@ -47,18 +47,19 @@ export class Search {
     this.#seeker = seeker;
   }
 
-  /** Is the lock being asked for, or about to be: do new callers share a first command? */
+  /** Is the lock being asked for, or will be as soon as somebody comes: do new callers share a first command? */
   get isAsking(): boolean {
-    return this.#state.at === "asking" || this.#state.at === "retrying";
+    return this.#state.at === "asking" || this.isUnsure;
   }
 
-  /** Has it asked, and will again because no message tells it anything? */
-  get isPausing(): boolean {
-    return this.#place.kind.pause !== null && this.#state.at === "parked";
+  /** Is it between two tries, and would not hear if the lock became free? */
+  get isUnsure(): boolean {
+    return this.#state.at === "retrying" || this.#state.at === "subscribing";
   }
 
-  get isRetrying(): boolean {
-    return this.#state.at === "retrying";
+  /** Has it found the lock held, and sleeps without a place in a queue? */
+  get isUnplaced(): boolean {
+    return this.#state.at === "parked" && this.#state.hold === null;
   }
 
   /** The hold that asks or waits. */
