@@ -101,7 +101,11 @@ export class Search {
     const { hold } = state;
     this.#place.health.answered();
     // RACE 4: granted by message before this reply was read. The grant counts, and the hold has its own end.
-    if (this.#state.at !== "asking" || this.#state.hold !== hold) return;
+    if (this.#state.at !== "asking" || this.#state.hold !== hold) {
+      // RACE 15: it has come to its end, and a copy of the command that Redis ran behind that has taken the lock once more.
+      if (answer.is === "owner") this.#place.withdrawIfOver(hold);
+      return;
+    }
     // Of a try whose place queues by now, only that it has won.
     if (this.#state !== state && answer.is !== "owner") return;
     hold.validity.answered(hold.sent, answer.at);
