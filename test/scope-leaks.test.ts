@@ -38,6 +38,20 @@ describe("scopes", () => {
     });
   });
 
+  it("bodies that borrow a multi-lock leave no listeners on the leases that they borrow", async () => {
+    const gone: WeakRef<AbortSignal>[] = [];
+    const lock = a.locks.multiLock([freshName(), freshName()]);
+    await lock.withLock(async () => {
+      for (let i = 0; i < 300; i++)
+        await lock.withLock((lease) => {
+          gone.push(new WeakRef(lease.signal));
+        });
+      await a.redis.ping();
+      collect();
+      expect(gone.filter((signal) => signal.deref()).length).toBeLessThan(100);
+    });
+  });
+
   it("a listener does not run in the scope of whoever armed the client's timer", async () => {
     const [mine, other] = [a.locks.lock(freshName()), a.locks.lock(freshName())];
     const foreign = await other.tryLock(0, 300);
