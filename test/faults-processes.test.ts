@@ -178,7 +178,7 @@ describe("a process that blocks its event loop for longer than a first command m
     const name = freshName();
     const [one, other] = [here.locks.lock(name), (await parties.join()).locks.lock(name)];
     const several = here.locks.multiLock([freshName(), freshName()]);
-    await (await several.lock()).unlock(); // the server knows the scripts
+    for (const lock of [one, several]) await (await lock.lock()).unlock(); // the server knows the scripts
     const [first, all] = [one.tryLock(), several.tryLock()];
     block(1_000);
     const [lease, leases] = await Promise.all([first, all]);
