@@ -59,7 +59,8 @@ export class Alarms {
     clearTimeout(this.#timer);
     this.#armed = at;
     const delay = Math.min(Math.max(1, Math.ceil(at - performance.now())), TIMER_MAX);
-    this.#timer = setTimeout(this.#fire, delay).unref();
+    // Behind the replies and messages that came while this process stood still: they are not late, we are.
+    this.#timer = setTimeout(() => setImmediate(this.#fire), delay).unref();
   }
 
   readonly #fire = (): void => {

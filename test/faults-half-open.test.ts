@@ -243,6 +243,23 @@ describe("a half-open subscriber", () => {
     await lease.unlock();
   });
 
+  it.each(["lock", "redissonLock"] as const)(
+    "has it tried for who comes while SUBSCRIBE is unanswered, and would not wait (RACE 14): %s",
+    async (kind) => {
+      const { near, far, lock, proxy } = stage;
+      const held = await far.locks[kind](lock.name).lock();
+      const stalled = proxy.stall(named("subscribe"));
+      const came = performance.now();
+      const waiting = near.locks[kind](lock.name).lock();
+      await stalled;
+      await until(() => performance.now() - came > 900); // tried after 0.8 s, and after 1.6 s
+      await held.unlock();
+      expect(await near.locks[kind](lock.name).tryLock()).toBeNull();
+      expect(await far.locks[kind](lock.name).isLocked()).toBe(true); // the first caller has it
+      await (await waiting).unlock();
+    },
+  );
+
   it("that ended while nobody waited is opened again by who queues unheard", async () => {
     const { far, lock, proxy } = stage;
     const made: Redis[] = [];

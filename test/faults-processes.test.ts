@@ -168,6 +168,28 @@ describe("a holder", () => {
   }, 30_000);
 });
 
+describe("a process that blocks its event loop for longer than a first command may take", () => {
+  const block = (ms: number): void => {
+    const end = performance.now() + ms;
+    while (performance.now() < end);
+  };
+
+  it("reads the answers that came meanwhile before it gives up", async () => {
+    const name = freshName();
+    const [one, other] = [here.locks.lock(name), (await parties.join()).locks.lock(name)];
+    const several = here.locks.multiLock([freshName(), freshName()]);
+    for (const lock of [one, several]) await (await lock.lock()).unlock(); // the server knows the scripts
+    const [first, all] = [one.tryLock(), several.tryLock()];
+    block(1_000);
+    const [lease, leases] = await Promise.all([first, all]);
+    expect([lease?.held, leases?.held]).toEqual([true, true]);
+    const refused = other.tryLock();
+    block(1_000);
+    expect(await refused).toBeNull();
+    await Promise.all([lease?.unlock(), leases?.unlock()]);
+  });
+});
+
 describe("a waiter that stood still for longer than its place lasts", () => {
   it("queues again when it goes on; a grant that it reads late is nobody's", async () => {
     const name = freshName();

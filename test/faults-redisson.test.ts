@@ -2,11 +2,11 @@ import { Redis } from "ioredis";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { redissonLua as lua } from "../src/scripts/lua.generated.ts";
 import { channelOf, counterOf, JavaThread } from "./contract/java.ts";
-import { failure, lossOf } from "./contract/observe.ts";
+import { failure, Gate, lossOf } from "./contract/observe.ts";
 import { failCommand } from "./support/failing-command.ts";
 import type { Party } from "./support/fixture.ts";
 import { Stage, timed } from "./support/stage.ts";
-import type { Match, TcpProxy } from "./support/tcp-proxy.ts";
+import { type Match, named, type TcpProxy } from "./support/tcp-proxy.ts";
 import { until } from "./support/until.ts";
 
 // Redisson's protocol, every command executed twice; and what Redisson itself does not tell: a lock that is lost.
@@ -112,6 +112,73 @@ describe("a count that Redis did not confirm", () => {
 });
 
 describe("waiting", () => {
+  it("a lock that became free without a message is tried for who would not wait (RACE 14)", async () => {
+    const held = await far.locks.redissonLock(name).lock();
+    const parked = near.locks.redissonLock(name).lock();
+    await until(async () => (await far.redis.pubsub("NUMSUB", channelOf(name)))[1] === 1);
+    await near.redis.ping(); // its try behind the subscription is answered
+    await far.redis.del(name);
+    expect(await near.locks.redissonLock(name).tryLock()).toBeNull();
+    const [lease, waited] = await timed(parked);
+    expect([lease.held, waited < 3_000]).toEqual([true, true]); // the lease of the lost hold is 30 s
+    await lease.unlock();
+    await held.unlock().catch(() => {});
+  });
+
+  /** Has the n-th try of `near` executed, and its answer read when the gate opens. */
+  function holdAnswer(n: number): { executed: Promise<void>; read: Gate } {
+    const { evalsha } = near.redis;
+    const [executed, read] = [new Gate(), new Gate()];
+    let tries = 0;
+    near.redis.evalsha = (async (...args: Parameters<typeof evalsha>) => {
+      const reply = await evalsha.apply(near.redis, args);
+      if (args[0] !== lua.acquire.sha || ++tries !== n) return reply;
+      executed.open();
+      await read.passed;
+      return reply;
+    }) as typeof evalsha;
+    return { executed: executed.passed, read };
+  }
+
+  const heard = (count: number) =>
+    until(async () => String(await far.redis.pubsub("NUMSUB", channelOf(name))).endsWith(`,${count}`));
+
+  it("a try that was sent before SUBSCRIBE was acknowledged, and is answered behind it, is not the last one (RACE 2)", async () => {
+    const held = await far.locks.redissonLock(name).lock();
+    const stalled = proxy.stall(named("subscribe"));
+    const { executed, read } = holdAnswer(2);
+    const waiting = near.locks.redissonLock(name).lock();
+    await stalled;
+    await executed;
+    await held.unlock(); // nobody is subscribed yet
+    proxy.thaw();
+    await heard(1);
+    for (let i = 0; i < 5; i++) await near.redis.ping(); // the acknowledgement is read
+    read.open();
+    const [lease, waited] = await timed(waiting);
+    expect(waited).toBeLessThan(3_000); // else at the end of the lease that was given back, 30 s
+    await lease.unlock();
+  });
+
+  it("nor is one that was sent before the subscriber was lost, and is answered when it is back (RACE 1)", async () => {
+    const held = await far.locks.redissonLock(name).lock();
+    const { executed, read } = holdAnswer(3);
+    const waiting = near.locks.redissonLock(name).lock();
+    await heard(1);
+    await near.redis.ping(); // the second try is answered
+    await far.redis.publish(channelOf(name), "0");
+    await executed;
+    proxy.cut("subscribers");
+    await heard(0);
+    await held.unlock(); // nobody hears it
+    await heard(1);
+    for (let i = 0; i < 5; i++) await near.redis.ping();
+    read.open();
+    const [lease, waited] = await timed(waiting);
+    expect(waited).toBeLessThan(3_000);
+    await lease.unlock();
+  });
+
   it("a release that finds nothing tells nobody: who waits in the process is woken all the same", async () => {
     const { locks } = await stage.join({ client: { localPasses: 0 } });
     const lock = locks.redissonLock(name);

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { freshName, Parties, type Party } from "./support/fixture.ts";
 import { until } from "./support/until.ts";
@@ -14,7 +16,42 @@ beforeAll(async () => {
 });
 afterAll(parties.close);
 
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
 describe("scopes", () => {
+  it("a long one does not keep what it has unlocked", async () => {
+    const gone: WeakRef<AbortSignal>[] = [];
+    await a.locks.scope(async () => {
+      const kept = await a.locks.lock(freshName()).lock();
+      for (let i = 0; i < 300; i++) {
+        const lock = i % 2 ? a.locks.lock(freshName()) : a.locks.multiLock([freshName(), freshName()]);
+        const lease = await lock.lock();
+        gone.push(new WeakRef(lease.signal));
+        await lease.unlock();
+      }
+      await a.redis.ping(); // what a WeakRef has shown lives to the end of the turn
+      collect();
+      expect(gone.filter((signal) => signal.deref()).length).toBeLessThan(100);
+      expect(kept.held).toBe(true);
+      await kept.unlock();
+    });
+  });
+
+  it("bodies that borrow a multi-lock leave no listeners on the leases that they borrow", async () => {
+    const gone: WeakRef<AbortSignal>[] = [];
+    const lock = a.locks.multiLock([freshName(), freshName()]);
+    await lock.withLock(async () => {
+      for (let i = 0; i < 300; i++)
+        await lock.withLock((lease) => {
+          gone.push(new WeakRef(lease.signal));
+        });
+      await a.redis.ping();
+      collect();
+      expect(gone.filter((signal) => signal.deref()).length).toBeLessThan(100);
+    });
+  });
+
   it("a listener does not run in the scope of whoever armed the client's timer", async () => {
     const [mine, other] = [a.locks.lock(freshName()), a.locks.lock(freshName())];
     const foreign = await other.tryLock(0, 300);

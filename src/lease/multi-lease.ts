@@ -35,6 +35,8 @@ export class MultiLeaseHandle implements MultiLease {
   readonly #events: Events;
   #controller: AbortController | undefined;
   #unlocking: Promise<void> | null = null;
+  /** Takes its listeners off the members' signals, which may live longer: a member can be borrowed. */
+  #unlisten: (() => void)[] = [];
 
   /** `events`: where the failure of a `using` goes. */
   constructor(leases: readonly Lease[], events: Events) {
@@ -58,7 +60,7 @@ export class MultiLeaseHandle implements MultiLease {
       for (const { signal } of this.#leases) {
         // Only the first loss counts: a second abort does nothing.
         if (signal.aborted) controller.abort(signal.reason);
-        else onAbort(signal, () => controller.abort(signal.reason));
+        else this.#unlisten.push(onAbort(signal, () => controller.abort(signal.reason)));
       }
     }
     return this.#controller.signal;
@@ -91,7 +93,9 @@ export class MultiLeaseHandle implements MultiLease {
     this.#unlocking = all(
       this.#leases.map((lease) => lease.unlock()),
       "released",
-    );
+    ).finally(() => {
+      for (const unlisten of this.#unlisten.splice(0)) unlisten();
+    });
     return this.#unlocking.then();
   }
 

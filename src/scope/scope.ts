@@ -21,6 +21,7 @@ export interface Holding {
 export class Scope {
   readonly parent: Scope | null;
   readonly #held = new Map<string, Holding>();
+  #crowded = 8;
   readonly #leases = new Set<Lease>();
   #hasEnded = false;
 
@@ -33,6 +34,11 @@ export class Scope {
   }
 
   hold(key: string, tenure: Tenure, isOrdered: boolean): void {
+    // A scope may live as long as its process: what is over goes whenever there is twice as much as after the last look.
+    if (this.#held.size >= this.#crowded) {
+      for (const [key, { tenure }] of this.#held) if (tenure.ended) this.#held.delete(key);
+      this.#crowded = 2 * this.#held.size + 8;
+    }
     this.#held.set(key, { key, tenure, gate: new Turnstile(), isOrdered });
   }
 

@@ -48,6 +48,11 @@ export class Place {
     this.room.withdraw(this.kind, hold);
   }
 
+  /** The same for what nobody here has any more. */
+  withdrawIfOver(hold: Hold): void {
+    if (!this.room.isExpected(hold)) this.withdraw(hold);
+  }
+
   /**
    * How the command that is sent next asks with this hold, for this caller. `position`: where it stands in the queue, if it
    * does. Who queues unheard says so: no number of receivers proves anything of him.

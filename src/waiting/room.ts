@@ -166,6 +166,11 @@ export class Room implements LineKeeper {
     this.#expected.delete(hold.id);
   }
 
+  /** Does a turn or a bundle have this hold? */
+  isExpected(hold: Hold): boolean {
+    return this.#expected.has(hold.id);
+  }
+
   /** A release is sent, which `close()` must see answered: its caller may end the connection right after. Call what it returns then. */
   releasing(): () => void {
     return this.#withdrawals.begin();

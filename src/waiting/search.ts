@@ -9,6 +9,9 @@ import { backOff, lastTry, nextTry, rest, sleep } from "./rules.ts";
 import { type Asking, assertMove, SEARCH_MOVES, type SearchState } from "./states.ts";
 import type { Waiter } from "./waiter.ts";
 
+/** How many wake-ups came, where none would have been heard. */
+const UNHEARD = -1;
+
 /** For whom a search is made. */
 interface Seeker {
   /** The lock is ours, by an answer (`isDirect`) or by a grant message. */
@@ -24,8 +27,8 @@ interface Seeker {
  * |---|---|---|
  * | off | nothing of ours is waiting | `start()` → asking, or subscribing first where the client has more places · after a yield → parked |
  * | asking | unknown: an acquire is on its way | owner or a grant → off, found · held → parked, or subscribing first · failed → retrying |
- * | subscribing | nothing of ours | acknowledged → asking, now with a place in the queue · its alarm → asking · failed → retrying, then with a place unheard |
- * | parked | our hold is queued; without a queue, nothing | a grant → off, found · a wake-up → asking · a re-check: owner → off, found; gone → asking |
+ * | subscribing | nothing of ours | acknowledged → asking, now with a place in the queue · its alarm, or a new caller → asking · failed → retrying, then with a place unheard |
+ * | parked | our hold is queued; without a queue, nothing | a grant → off, found · a wake-up, or without a place a new caller who would not wait → asking · a re-check: owner → off, found; gone → asking |
  * | retrying | nothing known to be ours | its alarm, or a new caller → asking |
  *
  * When the last caller leaves, parked, subscribing and retrying go to off; asking waits for its answer and gives back
@@ -47,18 +50,19 @@ export class Search {
     this.#seeker = seeker;
   }
 
-  /** Is the lock being asked for, or about to be: do new callers share a first command? */
+  /** Is the lock being asked for, or will be as soon as somebody comes: do new callers share a first command? */
   get isAsking(): boolean {
-    return this.#state.at === "asking" || this.#state.at === "retrying";
+    return this.#state.at === "asking" || this.isUnsure;
   }
 
-  /** Has it asked, and will again because no message tells it anything? */
-  get isPausing(): boolean {
-    return this.#place.kind.pause !== null && this.#state.at === "parked";
+  /** Is it between two tries, and would not hear if the lock became free? */
+  get isUnsure(): boolean {
+    return this.#state.at === "retrying" || this.#state.at === "subscribing";
   }
 
-  get isRetrying(): boolean {
-    return this.#state.at === "retrying";
+  /** Has it found the lock held, and sleeps without a place in a queue? */
+  get isUnplaced(): boolean {
+    return this.#state.at === "parked" && this.#state.hold === null;
   }
 
   /** The hold that asks or waits. */
@@ -85,8 +89,9 @@ export class Search {
   }
 
   #ask(hold: Hold, head: Waiter, isQueueing: boolean): void {
-    const { kind, health } = this.#place;
-    const wakes = this.#wakes;
+    const { kind, health, isSubscribed } = this.#place;
+    // RACE 2: an answer from before the acknowledgement is not the last one, whenever it is read.
+    const wakes = isSubscribed ? this.#wakes : UNHEARD;
     const state: Asking = { at: "asking", hold, isQueueing };
     this.#to(state);
     health.sending();
@@ -100,7 +105,11 @@ export class Search {
     const { hold } = state;
     this.#place.health.answered();
     // RACE 4: granted by message before this reply was read. The grant counts, and the hold has its own end.
-    if (this.#state.at !== "asking" || this.#state.hold !== hold) return;
+    if (this.#state.at !== "asking" || this.#state.hold !== hold) {
+      // RACE 15: it has come to its end, and a copy of the command that Redis ran behind that has taken the lock once more.
+      if (answer.is === "owner") this.#place.withdrawIfOver(hold);
+      return;
+    }
     // Of a try whose place queues by now, only that it has won.
     if (this.#state !== state && answer.is !== "owner") return;
     hold.validity.answered(hold.sent, answer.at);
@@ -192,9 +201,10 @@ export class Search {
 
   /** Something is heard from now on, perhaps what this waits for; or it can queue unheard. */
   subscribed(): void {
-    const { at } = this.#state;
     const { isSubscribed, mayQueue } = this.#place;
-    if ((at === "subscribing" || at === "asking") && (isSubscribed || mayQueue)) this.lookAgain();
+    if (!isSubscribed && !mayQueue) return;
+    if (this.#state.at === "subscribing") this.start();
+    else if (this.#state.at === "asking") this.#overtake(this.#state);
   }
 
   /** Something failed: asks again after a pause, for whoever still waits. */
@@ -251,8 +261,11 @@ export class Search {
   /** A message may have been missed, or the connection is back: no need to sleep on. */
   lookAgain(): void {
     if (this.#state.at === "parked") this.#recheck();
-    else if (this.#state.at === "asking") this.#overtake(this.#state);
-    else if (this.#state.at !== "off") this.start();
+    else if (this.#state.at === "asking") {
+      // RACE 1: as if it had come, for what is asked just now.
+      this.#wakes++;
+      this.#overtake(this.#state);
+    } else if (this.#state.at !== "off") this.start();
   }
 
   /**

@@ -45,8 +45,9 @@ export class Turn implements Landlord {
 
   join(waiter: Waiter): void {
     const { at } = this.#state;
-    // RACE 14: it was held when it was asked for, a pause ago. Who would hardly wait is told what is true now.
-    const isDoubted = this.search.isPausing && waiter.wait <= SPIN_LAST_TRY;
+    // RACE 14: it was held when it was asked for, a while ago. Who would hardly wait is told what is true now; and so is
+    // everybody while nothing is heard yet.
+    const isDoubted = this.search.isUnplaced && waiter.wait <= SPIN_LAST_TRY;
     const asks = at === "idle" || this.search.isAsking || isDoubted;
     // Somebody of this process waits or holds: no command is needed to know that the lock is not free.
     if (!asks && waiter.wait === 0) {
@@ -54,8 +55,8 @@ export class Turn implements Landlord {
       return;
     }
     this.#place.line.add(waiter, asks);
-    if (at === "idle" || this.search.isRetrying || isDoubted) this.#seek();
-    else if (this.search.isPausing) this.search.lookBefore(lastTry([waiter]));
+    if (at === "idle" || this.search.isUnsure || isDoubted) this.#seek();
+    else if (this.kind.pause && this.search.isUnplaced) this.search.lookBefore(lastTry([waiter]));
     else if (at === "holding") this.#prepareToWait();
   }
 
