@@ -26,8 +26,18 @@ export class CallAlarm extends Alarm {
  */
 export class Alarms {
   readonly #heap: Alarm[] = [];
+  readonly #isPatient: boolean;
   #timer: NodeJS.Timeout | undefined;
+  #immediate: NodeJS.Immediate | undefined;
   #armed = Number.POSITIVE_INFINITY;
+
+  /**
+   * `isPatient`: they ring behind the replies and messages that came while this process stood still. For who waits for
+   * them: they are not late, we are. The end of a lease waits for nothing.
+   */
+  constructor(isPatient: boolean) {
+    this.#isPatient = isPatient;
+  }
 
   get size(): number {
     return this.#heap.length;
@@ -49,23 +59,30 @@ export class Alarms {
   }
 
   close(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#armed = Number.POSITIVE_INFINITY;
+    this.#disarm();
     for (const alarm of this.#heap.splice(0)) alarm.index = -1;
   }
 
   #arm(at: number): void {
-    clearTimeout(this.#timer);
+    this.#disarm();
     this.#armed = at;
     const delay = Math.min(Math.max(1, Math.ceil(at - performance.now())), TIMER_MAX);
-    // Behind the replies and messages that came while this process stood still: they are not late, we are.
-    this.#timer = setTimeout(() => setImmediate(this.#fire), delay).unref();
+    this.#timer = setTimeout(this.#isPatient ? this.#read : this.#fire, delay).unref();
   }
 
-  readonly #fire = (): void => {
-    this.#timer = undefined;
+  #disarm(): void {
+    clearTimeout(this.#timer);
+    clearImmediate(this.#immediate);
     this.#armed = Number.POSITIVE_INFINITY;
+  }
+
+  /** What is there to be read is read first. */
+  readonly #read = (): void => {
+    this.#immediate = setImmediate(this.#fire);
+  };
+
+  readonly #fire = (): void => {
+    this.#disarm();
     const now = performance.now();
     try {
       for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {

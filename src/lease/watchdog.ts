@@ -1,4 +1,4 @@
-import { type Alarms, CallAlarm } from "../alarms.ts";
+import { Alarms, CallAlarm } from "../alarms.ts";
 import { CLAIM_AFTER, RENEWAL_LOOKAHEAD, RENEWALS_PER_LEASE } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import type { Events } from "../events.ts";
@@ -23,12 +23,11 @@ interface Watched {
  */
 export class Watchdog {
   readonly #watched = new Map<Tenure, Watched>();
-  readonly #alarms: Alarms;
+  readonly #alarms = new Alarms(false);
   readonly #events: Events;
   readonly #alarm = new CallAlarm(() => this.#tick());
 
-  constructor(alarms: Alarms, events: Events) {
-    this.#alarms = alarms;
+  constructor(events: Events) {
     this.#events = events;
   }
 
@@ -60,6 +59,10 @@ export class Watchdog {
 
   unwatch(tenure: Tenure): void {
     this.#watched.delete(tenure);
+  }
+
+  close(): void {
+    this.#alarms.close();
   }
 
   #wakeAt(at: number): void {

@@ -41,7 +41,7 @@ export class Room implements LineKeeper {
   readonly clientId: string;
   readonly commands: Transport;
   readonly events: Events;
-  readonly alarms = new Alarms();
+  readonly alarms = new Alarms(true);
   readonly watchdog: Watchdog;
   readonly hearing: Hearing;
   /** The grant window in ms. */
@@ -76,7 +76,7 @@ export class Room implements LineKeeper {
     this.commands = commands;
     this.window = window;
     this.events = events;
-    this.watchdog = new Watchdog(this.alarms, events);
+    this.watchdog = new Watchdog(events);
     this.#withdrawals = new Withdrawals(commands, this.alarms);
     const isWanted = (): boolean => this.#waiting > 0;
     this.hearing = new Hearing(
@@ -148,6 +148,7 @@ export class Room implements LineKeeper {
     this.hearing.subscriptions.close();
     this.commands.detach();
     this.alarms.close();
+    this.watchdog.close();
     clearInterval(this.#keepAlive);
   }
 
