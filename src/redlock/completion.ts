@@ -38,6 +38,7 @@ export class Completion {
   readonly #errands: Errands;
   readonly #missing = new Set<QuorumNode>();
   readonly #guests = new Set<QuorumNode>();
+  readonly #heard = new Map<QuorumNode, Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
   #tries = 0;
   #isOver = false;
@@ -50,23 +51,31 @@ export class Completion {
     errands: Errands,
   ) {
     this.#errands = errands;
-    const heard = nodes.map(async (node, i) => {
-      const vote = await votes[i]?.catch(() => null);
-      if (vote?.is !== "owner") this.#missing.add(node);
-      // RACE: the same with a vote that is executed late, behind B's lease. Its token is behind B's, too: larger than ours.
-      else if (vote.token > token) this.#guests.add(node);
-    });
+    for (const [i, node] of nodes.entries()) this.#heard.set(node, this.#hear(node, votes[i], token));
     // A node whose vote is still out is not asked again before that is heard, or given up.
-    void Promise.all(heard).then(() => this.#goOn());
+    void Promise.all(this.#heard.values()).then(() => this.#goOn());
   }
 
-  /** Is what this node says about the hold the word of one that voted for it? A vote that is still out may be a yes. */
+  async #hear(node: QuorumNode, asked: Promise<Vote> | undefined, token: number): Promise<void> {
+    const vote = await asked?.catch(() => null);
+    if (vote?.is !== "owner") this.#missing.add(node);
+    // RACE: the same with a vote that is executed late, behind B's lease. Its token is behind B's, too: larger than ours.
+    else if (vote.token > token) this.#guests.add(node);
+  }
+
+  /** Does it help to ask this node about the hold? A vote that is still out may be a yes. */
   counts(node: QuorumNode): boolean {
-    return !this.#missing.has(node) && !this.isGuest(node);
+    return !this.#missing.has(node) && !this.#guests.has(node);
   }
 
-  isGuest(node: QuorumNode): boolean {
-    return this.#guests.has(node);
+  /**
+   * Is what this node has just said, that it has the hold, the word of one that voted for it?
+   *
+   * RACE: its late vote and this word come in one packet. The vote is the first to be read, and not the first to get here.
+   */
+  async vouches(node: QuorumNode): Promise<boolean> {
+    await this.#heard.get(node);
+    return this.counts(node);
   }
 
   /** RACE: the lease ends. From now on nothing is sent that could bring the hold to a node behind its release. */

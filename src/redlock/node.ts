@@ -1,7 +1,7 @@
 import type { RedisLike } from "../redis-like.ts";
 import type { ReleaseAnswer, RenewAnswer } from "../scripts/answers.ts";
 import { Commands } from "../scripts/commands.ts";
-import { type Holding, QuorumScripts, type Vote } from "../scripts/quorum.ts";
+import { type Agreement, type Holding, QuorumScripts, type Vote } from "../scripts/quorum.ts";
 
 interface NodeSettings {
   readonly replyTimeout: number;
@@ -121,12 +121,7 @@ export class QuorumNode {
   }
 
   /** As good as a vote, and under the same conditions: a process that has forgotten a vote must not stand for its token. */
-  async agree(
-    name: string,
-    hold: string,
-    token: number,
-    passes: number,
-  ): Promise<"agreed" | "gone" | "taken"> {
+  async agree(name: string, hold: string, token: number, passes: number): Promise<Agreement> {
     this.#assertOld();
     const { nodeTimeout } = this.#settings;
     return this.#onThisConnection(this.#scripts.agree(name, hold, token, passes, nodeTimeout));
