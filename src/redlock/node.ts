@@ -15,6 +15,9 @@ interface Process {
   readonly upSince: number;
 }
 
+/** No vote of this node's counts now, so none was asked for: it has not heard of the hold. */
+export class NotAskedError extends Error {}
+
 /** INFO tells the uptime as the difference of two clocks that are cut to whole seconds: it can be 1 s less. */
 const UPTIME_GRAIN = 1_000;
 
@@ -97,8 +100,12 @@ export class QuorumNode {
     wish: { lease: number; token: number; passes: number },
   ): Promise<Vote> {
     this.#name = name;
-    if (!this.#process) await this.#introduce(name);
-    this.#assertOld();
+    try {
+      if (!this.#process) await this.#introduce(name);
+      this.#assertOld();
+    } catch (error) {
+      throw error instanceof Error ? new NotAskedError(error.message, { cause: error.cause }) : error;
+    }
     const timeout = Math.min(this.#settings.nodeTimeout, wish.lease);
     const send = () => this.#onThisConnection(this.#scripts.acquire(name, hold, wish, timeout));
     const vote = await send();
