@@ -63,19 +63,22 @@ export class Completion {
     else if (vote.token > token) this.#guests.add(node);
   }
 
-  /** Does it help to ask this node about the hold? A vote that is still out may be a yes. */
+  /** Is what this node says about the hold the word of one that voted for it? A vote that is still out may be a yes. */
   counts(node: QuorumNode): boolean {
-    return !this.#missing.has(node) && !this.#guests.has(node);
+    return !this.#missing.has(node) && !this.isGuest(node);
+  }
+
+  isGuest(node: QuorumNode): boolean {
+    return this.#guests.has(node);
   }
 
   /**
-   * Is what this node has just said, that it has the hold, the word of one that voted for it?
+   * To be waited for before a node's word that it has, or had, the hold is judged.
    *
-   * RACE: its late vote and this word come in one packet. The vote is the first to be read, and not the first to get here.
+   * RACE: its late vote and that word come in one packet. The vote is the first to be read, and not the first to get here.
    */
-  async vouches(node: QuorumNode): Promise<boolean> {
+  async heard(node: QuorumNode): Promise<void> {
     await this.#heard.get(node);
-    return this.counts(node);
   }
 
   /** RACE: the lease ends. From now on nothing is sent that could bring the hold to a node behind its release. */
@@ -96,17 +99,22 @@ export class Completion {
   async #try(): Promise<void> {
     const left = this.#errands.left();
     if (left <= 0) return this.#errands.done();
-    await Promise.allSettled([...this.#missing].map((node) => this.#join(node, ttlFor(left))));
+    await Promise.all([...this.#missing].map((node) => this.#join(node, ttlFor(left))));
     if (this.#isOver) return;
     if (this.#guests.size === 0 || (await this.#confirm())) this.#goOn();
     // The lease is lost. Its guests would hold up who comes next, and never count for it.
     else for (const node of this.#guests) this.#errands.leave(node);
   }
 
-  async #join(node: QuorumNode, ttl: number): Promise<void> {
-    if ((await this.#errands.join(node, ttl)).is !== "owner") return;
-    this.#missing.delete(node);
-    this.#guests.add(node);
+  #join(node: QuorumNode, ttl: number): Promise<void> {
+    const joined = this.#errands.join(node, ttl).then(
+      ({ is }) => {
+        if (is === "owner" && this.#missing.delete(node)) this.#guests.add(node);
+      },
+      () => {},
+    );
+    this.#heard.set(node, joined);
+    return joined;
   }
 
   /** False: the lease is lost, whatever its guests have. Where too few answer, it is asked again. */

@@ -193,8 +193,8 @@ export class QuorumKind implements LockKind {
       hold.name,
       async (node): Promise<ReleaseAnswer> => {
         const answer = await traces.follow(node, node.release(hold.name, hold.id, true, last), () => true);
-        if (answer.is !== "released" || ((await completion?.vouches(node)) ?? true)) return answer;
-        return { ...answer, is: "gone" };
+        if (answer.is === "released") await completion?.heard(node);
+        return completion?.isGuest(node) && answer.is === "released" ? { ...answer, is: "gone" } : answer;
       },
       (node) => completion?.counts(node) ?? true,
     );
@@ -220,14 +220,15 @@ export class QuorumKind implements LockKind {
   claim(hold: { name: string; id: string }, ttl: number, timeout: number): Promise<RenewAnswer> {
     const { name, id } = hold;
     const completion = this.#completions.get(id);
+    const counts = (node: QuorumNode): boolean => completion?.counts(node) ?? true;
     const answers = this.#quorum.ask(
       name,
       async (node): Promise<RenewAnswer> => {
         const answer = await node.renew(name, id, ttl, timeout);
-        if (answer.is !== "renewed" || ((await completion?.vouches(node)) ?? true)) return answer;
-        return { is: "gone", ttl: 0 };
+        if (answer.is === "renewed") await completion?.heard(node);
+        return counts(node) || answer.is !== "renewed" ? answer : { is: "gone", ttl: 0 };
       },
-      (node) => completion?.counts(node) ?? true,
+      counts,
     );
     return this.#quorum.count<RenewAnswer, RenewAnswer>(answers, ({ answers }) => {
       const ttls = answers.filter(({ is }) => is === "renewed").map((answer) => answer.ttl);
