@@ -130,6 +130,40 @@ describe("a lease of a bare majority", () => {
     await free();
   });
 
+  it.each(["extend", "unlock"] as const)(
+    "has no majority by a late vote whose answer comes in one packet with that of %s",
+    async (call) => {
+      const [near, far] = [await stage.join({ nodeTimeout: 3_000 }, "proxies"), await stage.join()];
+      for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
+      await free();
+      stage.proxy(3).partition("commands"); // the vote
+      const lease = await near.locks.lock(stage.name).lock({ lease: 30_000 });
+      await stage.admin(2).del(stage.key());
+      const other = await far.locks.lock(stage.name).lock();
+      await other.unlock();
+      await until(async () => (await stage.holders()).slice(1).every((holder) => holder === null));
+      const called = failure(call === "extend" ? lease.extend(30_000) : lease.unlock());
+      stage.proxy(3).thaw();
+      expect(await called).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
+      await free();
+    },
+  );
+
+  it("was not held to its end by a joining whose answer comes in one packet with that of unlock", async () => {
+    const [near, far] = [await stage.join({ nodeTimeout: 3_000 }, "proxies"), await stage.join()];
+    await far.locks.lock(stage.name).withLock(() => {});
+    const stalled = stage.proxy(3).stall(runsQuorum("join"));
+    const lease = await bare(near);
+    await stalled;
+    for (const node of [2, 3]) await stage.admin(node).del(stage.key());
+    await far.locks.lock(stage.name).withLock(() => {});
+    await until(async () => (await stage.holders()).slice(1).every((holder) => holder === null));
+    const unlocked = failure(lease.unlock());
+    stage.proxy(3).thaw();
+    expect(await unlocked).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
+    await free();
+  });
+
   it("is taken back where it came to, when the others are seen to have lost it", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});

@@ -27,6 +27,30 @@ it("an unlock that overtakes the acquire at a node that does not know the script
   await free();
 });
 
+it("a vote that was sent again over a new connection is not sent whole behind its release", async () => {
+  const near = await stage.join({}, "proxies");
+  await near.locks.lock(stage.name).withLock(() => {});
+  await free();
+  await stage.admin(3).script("FLUSH");
+  // A node that has restarted is asked for no vote, and releases are sent to it: known, unlike `acquire`.
+  for (const { lua } of [quorumLua.introduce, quorumLua.release]) await stage.admin(3).script("LOAD", lua);
+  stage.proxy(3).delay(40, { direction: "to client" }); // that `acquire` is not known
+  stage.proxy(3).record();
+  const dropped = stage.proxy(3).dropCommand(runsQuorum("acquire"));
+  const lease = await near.locks.lock(stage.name).lock();
+  await dropped;
+  const [, , third] = near.nodes;
+  await until(() => third?.status !== "ready");
+  await new Promise((resolve) => third?.once("ready", resolve));
+  await lease.unlock();
+  await near.locks.close();
+  await third?.ping(); // behind whatever is still sent there
+  const sent = stage.proxy(3).commands.map(({ command }) => command);
+  expect([sent.filter(runsQuorum("acquire")).length, sent.some(runsQuorum("release"))]).toEqual([2, true]);
+  await third?.ping();
+  expect(await stage.holders()).toEqual([null, null, null]);
+});
+
 it("an unlock behind a late vote is one release, also where a token was agreed on meanwhile", async () => {
   const near = await stage.join({}, "proxies");
   await near.locks.lock(stage.name).withLock(() => {});

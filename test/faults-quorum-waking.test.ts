@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { quorumLua } from "../src/scripts/lua.generated.ts";
+import { failure } from "./contract/observe.ts";
 import { QuorumStage, runsQuorum } from "./support/quorum-stage.ts";
 import { timed } from "./support/stage.ts";
 import { until } from "./support/until.ts";
@@ -49,6 +50,33 @@ describe.each([3, 5])("%i masters", (count) => {
 
 describe("three masters", () => {
   const stage = new QuorumStage(3);
+  const listeners = async (node: number) =>
+    Number((await stage.admin(node).pubsub("NUMSUB", `${stage.key()}:free`))[1]);
+
+  it("a waiter that does not hear one node, and another that no release reaches, keep nobody from a majority", async () => {
+    const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
+    const lease = await far.locks.lock(stage.name).lock();
+    const waiter = near.locks.lock(stage.name).lock();
+    await until(async () => (await Promise.all([1, 2, 3].map(listeners))).every((heard) => heard === 1));
+    stage.proxy(3).refuse(true);
+    stage.proxy(3).cut("subscribers");
+    await until(async () => (await listeners(3)) === 0);
+    const [hold = ""] = ((await stage.admin(1).get(stage.key())) ?? "").split(" ");
+    const channel = `${stage.key()}:free`;
+    const release = (node: number) =>
+      stage
+        .admin(node)
+        .eval(quorumLua.release.lua, 2, stage.key(), stage.clock, hold, channel, `${lease.token}`);
+    stage.proxy(2).record();
+    await release(2);
+    // The first try: held at the others.
+    await until(() => stage.proxy(2).commands.some(({ command }) => runsQuorum("release")(command)));
+    await release(3); // and node 1 has the key until its time is over
+    const [next, took] = await timed(waiter);
+    expect(took).toBeLessThan(SOON);
+    await next.unlock();
+    await failure(lease.unlock());
+  });
 
   it("votes that were given up, and executed all the same, wake waiters when they are taken back", async () => {
     const [near, far] = [await stage.join(), await stage.join()];

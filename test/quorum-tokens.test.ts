@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { quorumLua } from "../src/scripts/lua.generated.ts";
-import { type QuorumParty, QuorumStage } from "./support/quorum-stage.ts";
+import { failure } from "./contract/observe.ts";
+import { type QuorumParty, QuorumStage, runsQuorum } from "./support/quorum-stage.ts";
 import { until } from "./support/until.ts";
 
 const HOUR = 3_600_000_000; // µs
@@ -81,6 +82,25 @@ describe("tokens of a quorum", () => {
     expectGrowth([token, await visit(second), await visit(first), await visit(second)]);
   });
 
+  it("are not agreed on by a vote that came behind another lease", async () => {
+    const [near, far] = [await stage.join({ nodeTimeout: 3_000 }, "proxies"), await stage.join()];
+    for (const party of [near, far]) await visit(party);
+    await until(async () => (await stage.holders()).every((holder) => holder === null));
+    const ahead = Math.max(...(await clocks())) + HOUR;
+    for (const node of [1, 2]) await setClock(node, ahead + node * 1_000);
+    stage.proxy(3).partition("commands"); // the vote
+    const stalled = stage.proxy(2).stall(runsQuorum("agree"));
+    const attempt = failure(near.locks.lock(stage.name).lock());
+    await stalled;
+    await stage.admin(2).del(stage.key());
+    const token = await visit(far);
+    await until(async () => (await stage.holders()).slice(1).every((holder) => holder === null));
+    for (const node of [2, 3]) stage.proxy(node).thaw();
+    // Nodes 1 and 3 have the hold, but what was voted for at 1 and 2 is no larger than the other one's token.
+    expect(String(await attempt)).toContain("lost the lock before its token was agreed on");
+    expect(await visit(near)).toBeGreaterThan(token);
+  });
+
   it("are not agreed on where the hold is not", async () => {
     const admin = stage.admin(1);
     const agree = (hold: string) =>
@@ -89,6 +109,8 @@ describe("tokens of a quorum", () => {
     expect(await agree("me")).toEqual(["gone"]);
     await admin.set(stage.key(), "you 7", "PX", 1_000);
     expect(await agree("me")).toEqual(["taken"]);
+    await admin.set(stage.key(), `me ${60 * HOUR}`, "PX", 1_000);
+    expect(await agree("me")).toEqual(["late"]);
     expect(await admin.get(stage.clock)).toBe("1");
     await admin.del(stage.key());
   });

@@ -38,6 +38,7 @@ export class Completion {
   readonly #errands: Errands;
   readonly #missing = new Set<QuorumNode>();
   readonly #guests = new Set<QuorumNode>();
+  readonly #heard = new Map<QuorumNode, Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
   #tries = 0;
   #isOver = false;
@@ -50,14 +51,16 @@ export class Completion {
     errands: Errands,
   ) {
     this.#errands = errands;
-    const heard = nodes.map(async (node, i) => {
-      const vote = await votes[i]?.catch(() => null);
-      if (vote?.is !== "owner") this.#missing.add(node);
-      // RACE: the same with a vote that is executed late, behind B's lease. Its token is behind B's, too: larger than ours.
-      else if (vote.token > token) this.#guests.add(node);
-    });
+    for (const [i, node] of nodes.entries()) this.#heard.set(node, this.#hear(node, votes[i], token));
     // A node whose vote is still out is not asked again before that is heard, or given up.
-    void Promise.all(heard).then(() => this.#goOn());
+    void Promise.all(this.#heard.values()).then(() => this.#goOn());
+  }
+
+  async #hear(node: QuorumNode, asked: Promise<Vote> | undefined, token: number): Promise<void> {
+    const vote = await asked?.catch(() => null);
+    if (vote?.is !== "owner") this.#missing.add(node);
+    // RACE: the same with a vote that is executed late, behind B's lease. Its token is behind B's, too: larger than ours.
+    else if (vote.token > token) this.#guests.add(node);
   }
 
   /** Is what this node says about the hold the word of one that voted for it? A vote that is still out may be a yes. */
@@ -67,6 +70,15 @@ export class Completion {
 
   isGuest(node: QuorumNode): boolean {
     return this.#guests.has(node);
+  }
+
+  /**
+   * To be waited for before a node's word that it has, or had, the hold is judged.
+   *
+   * RACE: its late vote and that word come in one packet. The vote is the first to be read, and not the first to get here.
+   */
+  async heard(node: QuorumNode): Promise<void> {
+    await this.#heard.get(node);
   }
 
   /** RACE: the lease ends. From now on nothing is sent that could bring the hold to a node behind its release. */
@@ -87,17 +99,22 @@ export class Completion {
   async #try(): Promise<void> {
     const left = this.#errands.left();
     if (left <= 0) return this.#errands.done();
-    await Promise.allSettled([...this.#missing].map((node) => this.#join(node, ttlFor(left))));
+    await Promise.all([...this.#missing].map((node) => this.#join(node, ttlFor(left))));
     if (this.#isOver) return;
     if (this.#guests.size === 0 || (await this.#confirm())) this.#goOn();
     // The lease is lost. Its guests would hold up who comes next, and never count for it.
     else for (const node of this.#guests) this.#errands.leave(node);
   }
 
-  async #join(node: QuorumNode, ttl: number): Promise<void> {
-    if ((await this.#errands.join(node, ttl)).is !== "owner") return;
-    this.#missing.delete(node);
-    this.#guests.add(node);
+  #join(node: QuorumNode, ttl: number): Promise<void> {
+    const joined = this.#errands.join(node, ttl).then(
+      ({ is }) => {
+        if (is === "owner" && this.#missing.delete(node)) this.#guests.add(node);
+      },
+      () => {},
+    );
+    this.#heard.set(node, joined);
+    return joined;
   }
 
   /** False: the lease is lost, whatever its guests have. Where too few answer, it is asked again. */

@@ -1,7 +1,7 @@
 import type { RedisLike } from "../redis-like.ts";
 import type { ReleaseAnswer, RenewAnswer } from "../scripts/answers.ts";
 import { Commands } from "../scripts/commands.ts";
-import { type Holding, QuorumScripts, type Vote } from "../scripts/quorum.ts";
+import { type Agreement, type Holding, QuorumScripts, type Vote } from "../scripts/quorum.ts";
 
 interface NodeSettings {
   readonly replyTimeout: number;
@@ -14,6 +14,9 @@ interface Process {
   readonly runId: string;
   readonly upSince: number;
 }
+
+/** No vote of this node's counts now, so none was asked for: it has not heard of the hold. */
+export class NotAskedError extends Error {}
 
 /** INFO tells the uptime as the difference of two clocks that are cut to whole seconds: it can be 1 s less. */
 const UPTIME_GRAIN = 1_000;
@@ -97,8 +100,12 @@ export class QuorumNode {
     wish: { lease: number; token: number; passes: number },
   ): Promise<Vote> {
     this.#name = name;
-    if (!this.#process) await this.#introduce(name);
-    this.#assertOld();
+    try {
+      if (!this.#process) await this.#introduce(name);
+      this.#assertOld();
+    } catch (error) {
+      throw error instanceof Error ? new NotAskedError(error.message, { cause: error.cause }) : error;
+    }
     const timeout = Math.min(this.#settings.nodeTimeout, wish.lease);
     const send = () => this.#onThisConnection(this.#scripts.acquire(name, hold, wish, timeout));
     const vote = await send();
@@ -121,12 +128,7 @@ export class QuorumNode {
   }
 
   /** As good as a vote, and under the same conditions: a process that has forgotten a vote must not stand for its token. */
-  async agree(
-    name: string,
-    hold: string,
-    token: number,
-    passes: number,
-  ): Promise<"agreed" | "gone" | "taken"> {
+  async agree(name: string, hold: string, token: number, passes: number): Promise<Agreement> {
     this.#assertOld();
     const { nodeTimeout } = this.#settings;
     return this.#onThisConnection(this.#scripts.agree(name, hold, token, passes, nodeTimeout));

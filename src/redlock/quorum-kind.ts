@@ -24,7 +24,8 @@ type Granted = Extract<Vote, { is: "owner" }>;
  * them while the hold owned its key: either in the vote itself, when all votes brought the same token, or by `agree`. A
  * later lease has a majority too, so one node Z is in both. The keys of two holds are at Z one after the other. The later
  * one's was not first: it would have ended before the earlier vote at Z, while its own lease had not begun yet. So Z
- * voted for it after it had stored T, and answered more than T and its passes; and its token is the largest of its votes.
+ * voted for it after it had stored T, and answered more than T and its passes; and its token is the largest of its votes:
+ * where Z's came too late to be counted, and is larger, `agree` is refused there.
  * Nodes that take a lease later (`Completion`) are no votes, and are in neither majority.
  * Where Z forgot everything in between it was young, and did not vote; later the clocks of the clients decide.
  */
@@ -131,7 +132,7 @@ export class QuorumKind implements LockKind {
       traces.follow(
         node,
         node.agree(hold.name, hold.id, token, this.localPasses),
-        (word) => word !== "agreed",
+        (word) => word === "gone" || word === "taken",
       ),
     );
     await this.#quorum.count(answers, ({ answers, pending }) => {
@@ -192,6 +193,7 @@ export class QuorumKind implements LockKind {
       hold.name,
       async (node): Promise<ReleaseAnswer> => {
         const answer = await traces.follow(node, node.release(hold.name, hold.id, true, last), () => true);
+        if (answer.is === "released") await completion?.heard(node);
         return completion?.isGuest(node) && answer.is === "released" ? { ...answer, is: "gone" } : answer;
       },
       (node) => completion?.counts(node) ?? true,
@@ -217,11 +219,13 @@ export class QuorumKind implements LockKind {
   /** A node that lost the key is not asked to take it again: who has lost a majority must learn of it. */
   claim(hold: { name: string; id: string }, ttl: number, timeout: number): Promise<RenewAnswer> {
     const { name, id } = hold;
-    const counts = (node: QuorumNode): boolean => this.#completions.get(id)?.counts(node) ?? true;
+    const completion = this.#completions.get(id);
+    const counts = (node: QuorumNode): boolean => completion?.counts(node) ?? true;
     const answers = this.#quorum.ask(
       name,
       async (node): Promise<RenewAnswer> => {
         const answer = await node.renew(name, id, ttl, timeout);
+        if (answer.is === "renewed") await completion?.heard(node);
         return counts(node) || answer.is !== "renewed" ? answer : { is: "gone", ttl: 0 };
       },
       counts,

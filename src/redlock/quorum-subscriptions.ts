@@ -4,12 +4,6 @@ import type { Audience, Subscriptions } from "../waiting/subscriptions.ts";
 import type { QuorumNode } from "./node.ts";
 import type { Quorum } from "./quorum.ts";
 
-/** One release, as it is heard from one node after the other. */
-interface Word {
-  readonly from: Set<QuorumNode>;
-  isTold: boolean;
-}
-
 /**
  * The release channels of a quorum: a subscriber connection to each node.
  *
@@ -21,7 +15,8 @@ interface Word {
  * in between; so a first word counts after a while however few have followed.
  *
  * RACE: one node is not heard, so the first word of three wakes. The release has not reached the other two yet: the try
- * finds the lock held there, and sleeps for the holder's time. So each further word wakes again, until a majority has told.
+ * finds the lock held there, and sleeps for the holder's time. So each further word wakes again, until a majority has told;
+ * and where none comes, time does.
  */
 export class QuorumSubscriptions implements Subscriptions {
   readonly #quorum: Quorum;
@@ -54,7 +49,7 @@ export class QuorumSubscriptions implements Subscriptions {
   }
 
   listen(channel: string, listener: (message: string) => void): () => void {
-    const words = new Map<string, Word>();
+    const words = new Map<string, Set<QuorumNode>>();
     const stops = [...this.#subscribers].map(([node, subscriber]) =>
       subscriber.listen(channelAt(node, channel), (hold) => this.#told(channel, words, hold, node, listener)),
     );
@@ -106,29 +101,28 @@ export class QuorumSubscriptions implements Subscriptions {
     return count;
   }
 
+  /** `words`: of each release, the nodes that it was heard from. */
   #told(
     channel: string,
-    words: Map<string, Word>,
+    words: Map<string, Set<QuorumNode>>,
     hold: string,
     node: QuorumNode,
     listener: (message: string) => void,
   ): void {
-    let word = words.get(hold);
-    if (!word) {
-      const first: Word = { from: new Set(), isTold: false };
-      word = first;
-      words.set(hold, word);
+    const known = words.get(hold);
+    const from = known ?? new Set();
+    from.add(node);
+    if (!known) {
+      words.set(hold, from);
       this.#after(WAKE_SPREAD, () => {
         words.delete(hold);
-        if (!first.isTold) listener(hold);
+        // RACE: those that are not heard made up a majority at once, when it was released at fewer. It is by now; but what
+        // has come last was not heard, and to another node, which would tell, the release may never come.
+        if (this.#quorum.isMinority(from.size)) listener(hold);
       });
     }
-    word.from.add(node);
-    const told = word.from.size;
     const silent = this.#quorum.nodes.length - this.#heard(channel);
-    if (!this.#quorum.isMajority(told + silent) || told > this.#quorum.majority) return;
-    word.isTold = true;
-    listener(hold);
+    if (this.#quorum.isMajority(from.size + silent) && from.size <= this.#quorum.majority) listener(hold);
   }
 
   #after(ms: number, act: () => void): void {

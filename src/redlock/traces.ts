@@ -1,4 +1,4 @@
-import type { QuorumNode } from "./node.ts";
+import { NotAskedError, type QuorumNode } from "./node.ts";
 
 /** What was sent to a node about a hold. */
 interface Trace {
@@ -22,25 +22,35 @@ export class Traces {
   voting<A>(node: QuorumNode, vote: Promise<A>, isNo: (answer: A) => boolean): Promise<A> {
     const trace = this.#add(node, vote, { isOut: true });
     return vote
-      .then((answer) => {
-        if (isNo(answer)) this.#nodes.delete(node);
-        return answer;
-      })
+      .then(
+        (answer) => {
+          if (isNo(answer)) this.#nodes.delete(node);
+          return answer;
+        },
+        (error: unknown) => {
+          // Or a node that refuses to say who it is would be asked to take back what it has never heard of, for a whole lease.
+          if (error instanceof NotAskedError) this.#nodes.delete(node);
+          throw error;
+        },
+      )
       .finally(() => {
         trace.vote.isOut = false;
       });
   }
 
   /**
-   * A further command about the hold goes to the node. `isGone`: does this answer say that the hold is not there?
+   * A further command about the hold goes to the node, which may not have heard of it. `isGone`: does this answer say that
+   * the hold is not there?
    *
    * RACE: a majority has granted the lock and it is released, before the last node's vote is there. Then this command can
    * overtake the acquire, which waits for the node's introduction, or is sent once more because the script was not known.
    * So it takes back only what was voted on before it was sent; `erase` sends another one behind the vote.
    */
   follow<A>(node: QuorumNode, command: Promise<A>, isGone: (answer: A) => boolean): Promise<A> {
-    const { vote } = this.#add(node, command, this.#nodes.get(node)?.vote ?? { isOut: false });
-    const overtakes = vote.isOut;
+    const before = this.#nodes.get(node);
+    if (!before) return command;
+    this.#add(node, command, before.vote);
+    const overtakes = before.vote.isOut;
     return command.then((answer) => {
       if (!overtakes && isGone(answer)) this.#nodes.delete(node);
       return answer;
@@ -54,8 +64,10 @@ export class Traces {
       await last;
       if (!this.#nodes.has(node)) return;
       // All of it is answered, or was given up and lies on the connection before this one: a late yes is taken back.
+      const command = release(node);
+      this.#add(node, command, { isOut: false });
+      await command;
       this.#nodes.delete(node);
-      await this.follow(node, release(node), () => true);
     });
     const failure = (await Promise.allSettled(tries)).find(({ status }) => status === "rejected");
     if (failure?.status === "rejected") throw failure.reason;

@@ -12,6 +12,8 @@ export interface Script {
   readonly lua: string;
   /** Somebody else's text: runs as it is, in Cluster too. */
   readonly isForeign?: true;
+  /** Its answer counts only on the connection that it was sent on. */
+  readonly isBound?: true;
 }
 
 /** No reply came in time, or none will. The command may have been executed, or may be yet. */
@@ -101,6 +103,7 @@ export class Commands implements Transport {
       const reply = this.#redis.evalsha(script.sha, keys.length, ...keys, ...args);
       const since = performance.now();
       const until = since + Math.min(timeout, this.replyTimeout);
+      const epoch = this.#epoch;
       const sent: Sent = { until, since, script, isWritten: this.#redis.status === "ready", give: reject };
       this.#sent.add(sent);
       if (!this.#isSweeping) this.#sweepSoon();
@@ -121,8 +124,11 @@ export class Commands implements Transport {
       };
       reply.then(answered, (error: unknown) => {
         const isUnknown = error instanceof Error && error.message.startsWith("NOSCRIPT");
-        // A command that was given up must not be executed after the one that takes it back.
-        if (!isUnknown || !this.#sent.has(sent)) failed(error);
+        // RACE: a command that was given up must not be executed after the one that takes it back. What is bound to a
+        // connection is given up with it; ioredis has sent it again all the same, and another client may have taught the
+        // server the script that takes it back, and not this one.
+        const isGivenUp = !this.#sent.has(sent) || (script.isBound && this.#epoch !== epoch);
+        if (!isUnknown || isGivenUp) failed(error);
         else this.#evaluate(script, keys, args).then(answered, failed);
       });
     });

@@ -7,14 +7,21 @@ import {
   type RenewAnswer,
   ttl,
 } from "./answers.ts";
-import type { Commands } from "./commands.ts";
+import type { Commands, Script } from "./commands.ts";
 import { quorumLua as lua } from "./lua.generated.ts";
+
+/** They write down a hold where it was not. */
+const acquire: Script = { ...lua.acquire, isBound: true };
+const join: Script = { ...lua.join, isBound: true };
 
 /** What one node says to an attempt. `at` is its own time in µs, which nobody compares with another node's. */
 export type Vote =
   | { readonly is: "owner"; readonly at: number; readonly token: number; readonly ttl: number }
   | { readonly is: "held"; readonly at: number; readonly ttl: number; readonly holder: string }
   | { readonly is: "stale"; readonly at: number };
+
+/** What one node says to the token that the majority's votes lead to. */
+export type Agreement = "agreed" | "late" | "gone" | "taken";
 
 /** Who holds a lock at one node. `holder` is null when nobody does. */
 export interface Holding {
@@ -48,7 +55,7 @@ export class QuorumScripts {
     const { lock, clock } = this.#keys(name);
     const request = `${lease} ${token} ${passes} ${this.#commands.notAfter(clock, timeout)}`;
     const decode = this.#commands.timed(clock, decodeVote);
-    return this.#commands.run(lua.acquire, [lock, clock], [hold, request], decode, timeout);
+    return this.#commands.run(acquire, [lock, clock], [hold, request], decode, timeout);
   }
 
   /** For a hold that a majority has granted. `last`: the last token of its passes. */
@@ -61,17 +68,11 @@ export class QuorumScripts {
     const { lock, clock } = this.#keys(name);
     const request = `${ttl} ${token} ${last} ${this.#commands.notAfter(clock, timeout)}`;
     const decode = this.#commands.timed(clock, decodeVote);
-    return this.#commands.run(lua.join, [lock, clock], [hold, request], decode, timeout);
+    return this.#commands.run(join, [lock, clock], [hold, request], decode, timeout);
   }
 
   /** Stores the token that the majority's votes lead to. */
-  agree(
-    name: string,
-    hold: string,
-    token: number,
-    passes: number,
-    timeout: number,
-  ): Promise<"agreed" | "gone" | "taken"> {
+  agree(name: string, hold: string, token: number, passes: number, timeout: number): Promise<Agreement> {
     const { lock, clock } = this.#keys(name);
     return this.#commands.run(
       lua.agree,
@@ -118,7 +119,7 @@ function decodeVote(reply: unknown): Vote {
   return { is, at: Number(at) };
 }
 
-const decodeAgreement = (reply: unknown) => oneOf(fields(reply)[0], "agreed", "gone", "taken");
+const decodeAgreement = (reply: unknown) => oneOf(fields(reply)[0], "agreed", "late", "gone", "taken");
 
 function decodeHolding(reply: unknown): Holding {
   const [holder, token, left] = fields(reply);
