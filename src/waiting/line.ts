@@ -86,17 +86,31 @@ export class Line {
     return false;
   }
 
-  /** Redis answered, and the lock is not free: who would not wait is told so, the others wait on. */
-  tellBusy(): void {
-    // A listener may call or abort while it is told: in rounds, over copies of the list.
-    while (this.#unanswered > 0) for (const waiter of [...this.#list]) if (waiter.listed) this.#tell(waiter);
+  /** Does somebody have no answer yet? */
+  get isUnanswered(): boolean {
+    return this.#unanswered > 0;
   }
 
-  #tell(waiter: Waiter): void {
-    if (waiter.answerBy === Number.POSITIVE_INFINITY) return;
+  /**
+   * Redis answered, and the lock was not free when that was asked: who would not wait is told so, the others wait on.
+   * RACE 16: not who would not wait and has come since. It may have been given back in between.
+   */
+  tellBusy(asked = Number.POSITIVE_INFINITY): void {
+    const at = performance.now();
+    const isTold = (waiter: Waiter): boolean =>
+      waiter.answerBy !== Number.POSITIVE_INFINITY && (waiter.since <= asked || at < waiter.deadline);
+    // A listener may call or abort while it is told: in rounds, over copies of the list.
+    while (this.#unanswered > 0) {
+      const round = [...this.#list].filter(isTold);
+      if (round.length === 0) return;
+      for (const waiter of round) if (waiter.listed && isTold(waiter)) this.#tell(waiter, at);
+    }
+  }
+
+  #tell(waiter: Waiter, at: number): void {
     waiter.answerBy = Number.POSITIVE_INFINITY;
     this.#unanswered--;
-    if (performance.now() >= waiter.deadline) this.give(waiter, null);
+    if (at >= waiter.deadline) this.give(waiter, null);
     else {
       this.#keeper.alarms.set(waiter, waiter.deadline);
       this.#keeper.tellWait(this.#name, waiter);

@@ -141,7 +141,8 @@ export class Search {
   /** The lock is held by somebody else. `wakes`: how many wake-ups had come when that was asked. */
   busy(hold: Hold, ttl: number, position: number | null, wakes = this.#wakes): void {
     const { line, kind } = this.#place;
-    line.tellBusy();
+    // Who comes while this process is queued would be told the same.
+    line.tellBusy(position === null ? hold.sent.mono : undefined);
     const head = line.first;
     if (position !== null && head) {
       this.#park(hold, ttl, position, false);
@@ -150,7 +151,11 @@ export class Search {
     if (position !== null) this.#place.withdraw(hold);
     else this.#place.forget(hold);
     if (!head) this.#stop();
-    else if (kind.pause) this.#pause(kind.pause(this.#tries++));
+    else if (line.isUnanswered) {
+      // Who waits must not wait longer for others who come and go.
+      if (line.isPatient && !this.#place.isSubscribed) this.#place.listen().catch(() => {});
+      this.start();
+    } else if (kind.pause) this.#pause(kind.pause(this.#tries++));
     else if (!this.#place.isSubscribed && !this.#place.mayQueue) void this.#subscribe(head);
     // RACE 1, a lost wake-up: (1) our try runs, the lock is held; (2) it is released and the message is read; (3) the
     // answer "held" is read; (4) we sleep. A message since the sending of the try leads to another try instead.

@@ -49,6 +49,22 @@ export class Gate {
   }
 }
 
+/** Keeps the answer to the next script until the gate opens. Resolves when Redis has executed it. */
+export function holdAnswer(redis: Party["redis"], read: Gate): Promise<void> {
+  const executed = new Gate();
+  const evalsha = redis.evalsha.bind(redis);
+  const spy = vi
+    .spyOn(redis, "evalsha")
+    .mockImplementationOnce(async (...args: Parameters<typeof evalsha>) => {
+      const reply = await evalsha(...args);
+      executed.open();
+      await read.passed;
+      return reply;
+    });
+  onTestFinished(() => void spy.mockRestore());
+  return executed.passed;
+}
+
 /** Resolves with what a promise rejects with; rejects when it does not. */
 export async function failure(promise: Promise<unknown>): Promise<unknown> {
   const none = Symbol();

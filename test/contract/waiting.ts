@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Lease, LockTimeoutError } from "../../src/index.ts";
-import { failure, watchTraffic } from "./observe.ts";
+import { failure, Gate, holdAnswer, watchTraffic } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
 /** Who waits, for how long, and what is left of him when he goes. */
@@ -33,6 +33,26 @@ export function waiting(subject: Subject): void {
         await lease.unlock();
       },
     );
+
+    it("tryLock() is not told what was true before it was called (RACE 16)", async () => {
+      const name = subject.name();
+      const party = await subject.join();
+      const [mine, theirs] = [subject.of(subject.first, name), subject.of(party, name)];
+      await (await theirs.lock()).unlock(); // the scripts are known
+      const held = await mine.lock();
+      await subject.untilEverywhere(name);
+      const read = new Gate();
+      const executed = subject.group(party.redis).map((redis) => holdAnswer(redis, read));
+      const early = theirs.tryLock();
+      await Promise.all(executed);
+      await held.unlock();
+      const late = theirs.tryLock();
+      read.open();
+      expect(await early).toBe(null);
+      const lease = await late;
+      expect(lease?.held).toBe(true);
+      await lease?.unlock();
+    });
 
     // Every caller of the fair lock has a place of its own, and asks for it.
     it.skipIf(subject.kind === "fairLock")(
