@@ -1,3 +1,4 @@
+import type { Redis } from "ioredis";
 import { describe, expect, it, vi } from "vitest";
 import { LockUnavailableError } from "../src/index.ts";
 import { failure, lossOf } from "./contract/observe.ts";
@@ -359,6 +360,22 @@ describe("a node of three", () => {
     await until(() => first.status !== "ready");
     const error = await failure(locks.lock(stage.name).tryLock());
     expect(String(error)).toMatch(/node ([23]): it is the same server as node (?!\1)[23]/);
+    await free();
+  });
+
+  it("that changed places with another one votes again, for both", async () => {
+    const { nodes, locks } = await stage.join({ restartDelay: 0 });
+    const [first, second] = nodes;
+    if (!first || !second) throw new Error("no connections");
+    await (await locks.lock(stage.name).lock()).unlock();
+    const [a, b] = [stage.server(1).port, stage.server(2).port];
+    [first.options.port, second.options.port] = [b, a];
+    for (const node of [first, second]) node.disconnect(true);
+    const isAt = async (node: Redis, port: number) =>
+      String(await node.config("GET", "port")) === `port,${port}`;
+    await until(async () => (await isAt(first, b)) && (await isAt(second, a)));
+    await stage.server(3).kill();
+    await (await locks.lock(stage.name).lock({ wait: 2_000 })).unlock();
     await free();
   });
 

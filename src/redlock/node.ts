@@ -169,19 +169,23 @@ export class QuorumNode {
       this.#scripts.introduce(name, this.redis.status === "ready" ? nodeTimeout : replyTimeout),
     );
     const now = performance.now();
-    const twin = this.#processes.get(runId);
-    if (twin && twin !== this) throw this.#error(`it is the same server as node ${twin.number}`);
+    const known = this.#processes.get(runId);
+    // Two nodes may change their addresses: a process is that of the node which it answers as now.
+    if (known && known !== this && known.#process)
+      throw this.#error(`it is the same server as node ${known.number}`);
     if (this.#last?.runId === runId) {
       // What its clock has done meanwhile changes nothing.
       this.#process = this.#last;
       return;
     }
-    if (this.#last) this.#processes.delete(this.#last.runId);
+    if (this.#last && this.#processes.get(this.#last.runId) === this)
+      this.#processes.delete(this.#last.runId);
     this.#processes.set(runId, this);
     // RACE: another process answers here than before. How long it has been up says nothing: the server's wall clock may have
     // been stepped forward, or the address may be that of an older process, which has never heard of what was voted on
     // here. When that changed nobody knows: we may have been silent for long. So it is new from now on.
-    this.#process = { runId, upSince: this.#last ? now : now - uptime * 1_000 + UPTIME_GRAIN };
+    const isNew = this.#last !== null || known !== undefined;
+    this.#process = { runId, upSince: isNew ? now : now - uptime * 1_000 + UPTIME_GRAIN };
     this.#last = this.#process;
   }
 
