@@ -144,7 +144,7 @@ describe("LOADING", () => {
     await admin.redis.config("SET", "key-load-delay", "5000"); // µs for each key
     const loaded = timed(admin.redis.call("DEBUG", "RELOAD"));
     await expect(
-      until(() => near.locks.lock(freshName()).tryLock(), { what: "Redis to load" }),
+      until(() => near.locks.lock(freshName()).withLock(() => false), { what: "Redis to load" }),
     ).rejects.toMatchObject(refusedWith("LOADING"));
     await expect(near.locks.lock(lock.name).lock({ wait: 300 })).rejects.toMatchObject(
       refusedWith("LOADING"),

@@ -20,7 +20,7 @@ describe("a loss", () => {
     "of one aborts the one signal, names it, and the others are released (%s)",
     async (how) => {
       const names = three();
-      const { locks } = await several.join({ leaseTime: 600 });
+      const { locks } = await several.join({ leaseTime: 900 });
       const bodyError = new Error("stopped");
       const errors: LockLostError[] = [];
       locks.on("lost", ({ error }) => errors.push(error));

@@ -85,7 +85,7 @@ describe.each(["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLo
       await expect(locks[kind](name).tryLock()).rejects.toMatchObject({ code: "LOCK_NOT_REPLICATED" });
       await until(async () => (await redis.exists(key(name))) === 0, { timeout: 2_000 });
       // Those who want one replica only get it.
-      await (await (await join(1)).locks[kind](name).lock({ wait: 1_000 })).unlock();
+      await (await (await join(1)).locks[kind](name).lock({ wait: 5_000 })).unlock();
     });
   },
 );
