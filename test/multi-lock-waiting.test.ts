@@ -5,6 +5,7 @@ import { countCommands } from "./support/command-count.ts";
 import type { Party } from "./support/fixture.ts";
 import { MultiLocks, three } from "./support/multi-locks.ts";
 import { until } from "./support/until.ts";
+import { warm } from "./support/warm.ts";
 
 // Several locks as one, while others hold some of them, and inside scopes.
 
@@ -125,9 +126,9 @@ describe("waiting", () => {
   it.each(["told", "not told"])("begins again when one was lost meanwhile (%s)", async (how) => {
     const names = three();
     const held = await theirs.locks.lock(names[2]).lock();
-    const { locks } = await several.join();
-    // Messages are heard from the first wait on.
-    if (how === "told") await locks.lock(names[2]).tryLock(50);
+    const party = await several.join();
+    const { locks } = party;
+    if (how === "told") await warm(theirs, party); // messages are heard from the first wait on
     const lost: string[] = [];
     locks.on("lost", ({ name }) => lost.push(name));
     const waiting = locks.multiLock(names).lock();
