@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { Retried } from "./test/support/retried.ts";
 
 const FAULTS = ["test/faults-*.test.ts", "test/support*.test.ts", "test/topologies*.test.ts"];
 
@@ -23,8 +24,10 @@ export default defineConfig({
       // A planted bug shows itself with some probability in one short run.
       { extends: true, test: { name: "chaos", include: ["test/chaos/**/*.test.ts"], retry: 2 } },
     ],
-    // A machine that stands still for some hundred ms must not fail a run that nobody watches; who watches sees it.
+    // A machine that stands still for some hundred ms must not fail a run that nobody watches. It names at its end what it
+    // has tried again, and why.
     retry: process.env.CI ? 1 : 0,
+    reporters: ["default", new Retried()],
     globalSetup: ["test/support/redis-for-tests.ts"],
     testTimeout: 20_000,
     hookTimeout: 120_000,

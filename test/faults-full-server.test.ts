@@ -97,7 +97,7 @@ describe("a full server", () => {
     const { near, far, lock } = stage;
     const { held, waiting } = await heldAndWaitedFor();
     const third = await stage.join();
-    const leaving = third.locks.lock(lock.name).tryLock(400);
+    const leaving = third.locks.lock(lock.name).tryLock(1_500);
     await lock.queued(2);
     await full();
     expect(await leaving).toBeNull();
@@ -119,7 +119,7 @@ describe("a full server", () => {
     await full();
     await expect(near.locks.lock(other).tryLock()).rejects.toMatchObject(refused);
     expect(await near.locks.lock(lock.name).tryLock()).toBeNull(); // it is busy, whatever Redis has room for
-    await expect(near.locks.lock(lock.name).tryLock(300)).rejects.toMatchObject(refused);
+    await expect(near.locks.lock(lock.name).tryLock(1_000)).rejects.toMatchObject(refused);
     const patient = near.locks
       .fairLock(lock.name)
       .lock()

@@ -39,7 +39,7 @@ describe("a holder that hears nothing", () => {
       const fired = await new Promise<number>((at) => signal.addEventListener("abort", () => at(Date.now())));
       await annotate(`deadline ${end - deadline} ms, signal ${end - fired} ms before the key's end`);
       expect(deadline).toBeLessThan(end);
-      expect([fired >= deadline - 1, fired < deadline + 500]).toEqual([true, true]); // no renewal came, and none is awaited
+      expect([fired >= deadline - 1, fired < deadline + 1_000]).toEqual([true, true]); // a renewal would be awaited for 3 s more
       expect(signal.reason).toMatchObject({ code: "LOCK_LOST", reason: "expired" });
       expect(errors[0]).toMatchObject({ code: "LOCK_UNAVAILABLE" }); // its renewals
       if (silence === silences[0]?.[1]) silence.end();

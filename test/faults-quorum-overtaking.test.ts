@@ -64,7 +64,7 @@ it("an unlock behind a late vote is one release, also where a token was agreed o
     stage.proxy(3).commands.filter(({ command }) => runsQuorum(script)(command)).length;
   await until(async () => sent("agree") === 1 && (await stage.holders())[2] !== null);
   const start = performance.now();
-  await until(() => performance.now() - start > 300); // its vote has come back
+  await until(() => performance.now() - start > 300); // its vote has come back: that takes 100 ms
   const before = sent("release");
   await lease.unlock();
   await near.locks.close(); // waits for what is still to be taken back

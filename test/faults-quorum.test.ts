@@ -123,8 +123,9 @@ describe.each([3, 5])("%i masters", (count) => {
     const other = await stage.join();
     const lease = await locks.lock(stage.name).lock();
     stage.server(count).suspend();
-    const start = performance.now();
-    await until(() => performance.now() - start > 2_000);
+    let renewals = 0;
+    locks.on("renew", () => void renewals++);
+    await until(() => renewals > 6); // for more than two leases
     expect([lease.held, await other.locks.lock(stage.name).tryLock()]).toEqual([true, null]);
     await lease.unlock();
   });
@@ -215,16 +216,16 @@ describe("a node of three", () => {
   });
 
   it("a late yes after a decided no is taken back", async () => {
-    const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
+    const [near, far] = [await stage.join({ nodeTimeout: 2_000 }, "proxies"), await stage.join()];
     await near.locks.lock(stage.name).withLock(() => {});
     const lease = await far.locks.lock(stage.name).lock();
     await everywhere();
     for (const ms of [31_000, 32_000]) await lease.extend(ms); // behind what made a late one count
     await stage.admin(3).del(stage.key()); // it will say yes
     stage.proxy(3).record();
-    stage.proxy(3).delay(100);
+    stage.proxy(3).delay(300);
     const [answer, took] = await timed(near.locks.lock(stage.name).tryLock());
-    expect([answer, took < 100]).toEqual([null, true]);
+    expect([answer, took < 200]).toEqual([null, true]); // the late one's word takes 600 ms
     const ran = (script: Parameters<typeof runsQuorum>[0]) => () =>
       stage.proxy(3).commands.some(({ command }) => runsQuorum(script)(command));
     await until(ran("release"));

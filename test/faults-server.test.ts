@@ -62,10 +62,12 @@ describe("subscriber connections are cut", () => {
     // Half-open first: the server counts a receiver whom the message does not reach; then the connection breaks.
     proxy.freeze("subscribers");
     await held.unlock();
+    const { holder } = await a.locks.lock(name).inspect();
     proxy.cut("subscribers");
-    const start = performance.now();
     const lease = await waiting;
-    expect(performance.now() - start).toBeLessThan(3_000);
+    // The hold that was granted: behind the window it would be another one.
+    expect((await a.locks.lock(name).inspect()).holder).toBe(holder);
+    expect(holder).toContain(far.locks.id);
     expect(lease.token).toBeGreaterThan(held.token);
     expect(lease.held).toBe(true);
     await lease.unlock();
@@ -117,7 +119,7 @@ describe("subscriber connections are cut", () => {
     const start = performance.now();
     await again.unlock();
     await (await second).unlock();
-    expect(performance.now() - start).toBeLessThan(1_000);
+    expect(performance.now() - start).toBeLessThan(350); // a re-check would be 1.1 s away at the least
     elsewhere.abort("enough");
     await expect(patient).rejects.toBe("enough");
     await kept.unlock();

@@ -73,12 +73,14 @@ describe("300 fair waiters of one client", () => {
     await Promise.all(waiting);
   }, 30_000);
 
-  it("a crashed holder costs its lease and one re-check of the first place", async () => {
+  it("a crashed holder costs its lease and one re-check of the first place", async ({ annotate }) => {
     await a.locks.lock(name).tryLock(0, 2_500); // never unlocked
     const began = performance.now();
     const waiting = await start(60_000);
     await Promise.race(waiting);
-    expect(performance.now() - began).toBeLessThan(2_500 + 1_875 + 500);
+    const waited = performance.now() - began;
+    await annotate(`the first one after ${Math.round(waited)} ms`);
+    expect(waited).toBeLessThan(3 * (2_500 + 1_875));
     await Promise.all(waiting);
   }, 30_000);
 });
@@ -115,12 +117,12 @@ describe("a lost subscription", () => {
 describe("fair places of one client", () => {
   it("that lost their entries all look at once, one after the other", async () => {
     const held = await a.locks.lock(name).lock();
-    const waiting = Array.from({ length: 6 }, async () => (await b.locks.fairLock(name).lock()).unlock());
-    await until(async () => (await waiters()) === 6, { what: "6 places" });
+    const waiting = Array.from({ length: 8 }, async () => (await b.locks.fairLock(name).lock()).unlock());
+    await until(async () => (await waiters()) === 8, { what: "8 places" });
     const began = performance.now();
     await a.redis.flushall();
     await Promise.all(waiting);
-    expect(performance.now() - began).toBeLessThan(3_500); // one re-check for each would take 9 s
+    expect(performance.now() - began).toBeLessThan(4_000); // one re-check for each would take 12 s
     await held.unlock().catch(() => {});
   });
 
@@ -154,7 +156,8 @@ describe("a listener that acts while it is told", () => {
     const outcomes = Promise.allSettled(calls.map((call) => call.then((lease) => lease.unlock())));
     await expect(calls[1]).rejects.toThrow("enough");
     const began = performance.now();
-    await until(() => performance.now() > began + 1_000, { what: "the time of a first command to be over" });
+    // Who had asked for it would give up by then.
+    await until(() => performance.now() > began + 2 * 600, { what: "the time of a command to be over" });
     await held.unlock();
     expect((await outcomes).map(({ status }) => status)).toEqual([
       "fulfilled",

@@ -72,6 +72,11 @@ describe("a process", { timeout: 30_000 }, () => {
       return this.#child.exitCode === null;
     }
 
+    /** Has it do what `process.on("SIGUSR2")` says. */
+    signal(): void {
+      this.#child.kill("SIGUSR2");
+    }
+
     /** It has been told to wait, and its subscriber is open, where there is one. */
     async waits(redis = direct): Promise<void> {
       const isParked = async () =>
@@ -157,6 +162,8 @@ describe("a process", { timeout: 30_000 }, () => {
     const lease = await holder(kind, name);
     const script = new Script(
       `
+        // A timer that keeps nobody alive: it fires if something else does.
+        process.on("SIGUSR2", () => setTimeout(() => console.log("alive"), 500).unref());
         redis.stream.unref();
         const waiting = lock.lock();
         waiting.then(async (lease) => {
@@ -169,10 +176,10 @@ describe("a process", { timeout: 30_000 }, () => {
       name,
     );
     await script.waits();
-    await delay(1_000); // with nothing to keep it alive it would have ended at once
-    expect(script.isRunning).toBe(true);
+    script.signal();
+    await until(() => script.stdout.includes("alive") || !script.isRunning);
     await lease.unlock();
-    await script.exits("waiting\ngranted");
+    await script.exits("waiting\nalive\ngranted");
   });
 
   it.each(KINDS)(
@@ -184,12 +191,11 @@ describe("a process", { timeout: 30_000 }, () => {
         `
         const controller = new AbortController();
         const { signal } = controller;
+        process.on("SIGUSR2", () => controller.abort("enough"));
         const waiting = Array.from({ length: 100 }, (_, n) =>
           n % 2 ? lock.lock({ signal }) : lock.withLock(() => {}, { signal }),
         );
         const settled = Promise.allSettled(waiting);
-        await once(locks, "wait");
-        setTimeout(() => controller.abort("enough"), 200);
         console.log((await settled).filter(({ reason }) => reason === "enough").length);
         console.log(getEventListeners(signal, "abort").length);
         await locks.close(); // the places are left in the background: what is sent behind QUIT would break it
@@ -198,6 +204,8 @@ describe("a process", { timeout: 30_000 }, () => {
         kind,
         name,
       );
+      await script.waits();
+      script.signal();
       await script.exits("waiting\n100\n0");
     },
   );

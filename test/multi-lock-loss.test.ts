@@ -2,9 +2,10 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { isLockLost, LockLostError } from "../src/index.ts";
 import { failure, lossOf } from "./contract/observe.ts";
 import { failCommand } from "./support/failing-command.ts";
-import { freshName, type Party } from "./support/fixture.ts";
+import type { Party } from "./support/fixture.ts";
 import { MultiLocks, three } from "./support/multi-locks.ts";
 import { runs } from "./support/stage.ts";
+import { warm } from "./support/warm.ts";
 
 // Several locks as one, when one of them is lost or cannot be released.
 
@@ -20,7 +21,7 @@ describe("a loss", () => {
     "of one aborts the one signal, names it, and the others are released (%s)",
     async (how) => {
       const names = three();
-      const { locks } = await several.join({ leaseTime: 600 });
+      const { locks } = await several.join({ leaseTime: 900 });
       const bodyError = new Error("stopped");
       const errors: LockLostError[] = [];
       locks.on("lost", ({ error }) => errors.push(error));
@@ -51,14 +52,9 @@ describe("a loss", () => {
 
   it("of one taken while its client hears messages is told at once", async () => {
     const names = three();
-    const { locks } = await several.join();
-    const other = freshName();
-    const held = await theirs.locks.lock(other).lock();
-    const waiting = locks.lock(other).lock();
-    await several.look(other).queued(1); // it has a subscriber now
-    await held.unlock();
-    await (await waiting).unlock();
-    const lease = await locks.multiLock(names).lock();
+    const party = await several.join();
+    await warm(theirs, party);
+    const lease = await party.locks.multiLock(names).lock();
     await theirs.locks.lock(names[2]).forceUnlock();
     expect(await lossOf(lease.signal)).toBe("revoked");
     expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", lockName: names[2] });

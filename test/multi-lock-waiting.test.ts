@@ -5,6 +5,7 @@ import { countCommands } from "./support/command-count.ts";
 import type { Party } from "./support/fixture.ts";
 import { MultiLocks, three } from "./support/multi-locks.ts";
 import { until } from "./support/until.ts";
+import { warm } from "./support/warm.ts";
 
 // Several locks as one, while others hold some of them, and inside scopes.
 
@@ -40,19 +41,19 @@ describe("waiting", () => {
     const [first, second, third] = await Promise.all(names.map((name) => theirs.locks.lock(name).lock()));
     const asked = performance.now();
     let waited = 0;
-    const error = failure(mine.locks.multiLock(names).lock({ wait: 500 })).finally(() => {
+    const error = failure(mine.locks.multiLock(names).lock({ wait: 1_500 })).finally(() => {
       waited = performance.now() - asked;
     });
-    await until(() => performance.now() - asked > 400);
+    await until(() => performance.now() - asked > 1_000);
     await first?.unlock();
-    // If the time began anew for the second, it would be waited for until 900 ms, then had, and the third named.
-    await until(() => waited > 0 || performance.now() - asked > 750);
+    // If the time began anew for the second, it would be waited for until 2 500 ms, then had, and the third named.
+    await until(() => waited > 0 || performance.now() - asked > 2_000);
     await second?.unlock();
     expect(await error).toBeInstanceOf(LockTimeoutError);
-    expect(waited).toBeGreaterThanOrEqual(499);
+    expect(waited).toBeGreaterThanOrEqual(1_499);
     expect(await error).toMatchObject({
       lockName: b,
-      wait: 500,
+      wait: 1_500,
       message: expect.stringContaining("and 2 more"),
     });
     await several.gone([a, b]); // given back
@@ -92,8 +93,8 @@ describe("waiting", () => {
     await until(async () => (await several.look(names[0]).left()) < 3_200, { what: "the first to wait" });
     await held.unlock();
     const lease = await waiting;
-    expect(lease.remaining()).toBeGreaterThan(3_600);
-    for (const name of names) expect(await several.look(name).left()).toBeGreaterThan(3_500);
+    expect(lease.remaining()).toBeGreaterThan(3_300);
+    for (const name of names) expect(await several.look(name).left()).toBeGreaterThan(3_300);
     expect(await lossOf(lease.signal)).toBe("expired"); // no watchdog any more
     await failure(lease.unlock());
     await several.gone(names);
@@ -101,9 +102,9 @@ describe("waiting", () => {
 
   it("keeps what it has while it waits for longer than the lease", async () => {
     const names = three();
-    const { locks } = await several.join({ leaseTime: 300 });
+    const { locks } = await several.join({ leaseTime: 600 });
     const held = await theirs.locks.lock(names[2]).lock();
-    const waiting = locks.multiLock(names).lock({ lease: 300 });
+    const waiting = locks.multiLock(names).lock({ lease: 600 });
     await several.look(names[2]).queued(1);
     const { id } = locks;
     const start = performance.now();
@@ -117,7 +118,7 @@ describe("waiting", () => {
     );
     await held.unlock();
     const lease = await waiting;
-    expect(lease.remaining()).toBeLessThanOrEqual(300);
+    expect(lease.remaining()).toBeLessThanOrEqual(600);
     await lease.unlock();
     await several.gone(names);
   });
@@ -125,9 +126,9 @@ describe("waiting", () => {
   it.each(["told", "not told"])("begins again when one was lost meanwhile (%s)", async (how) => {
     const names = three();
     const held = await theirs.locks.lock(names[2]).lock();
-    const { locks } = await several.join();
-    // Messages are heard from the first wait on.
-    if (how === "told") await locks.lock(names[2]).tryLock(50);
+    const party = await several.join();
+    const { locks } = party;
+    if (how === "told") await warm(theirs, party); // messages are heard from the first wait on
     const lost: string[] = [];
     locks.on("lost", ({ name }) => lost.push(name));
     const waiting = locks.multiLock(names).lock();
@@ -135,7 +136,7 @@ describe("waiting", () => {
     const start = performance.now();
     expect(await theirs.locks.lock(names[0]).forceUnlock()).toBe(true);
     if (how === "told") await until(() => lost.length > 0, { what: "the loss" });
-    else await until(() => performance.now() - start > 200, { what: "some time" });
+    else await until(() => performance.now() - start > 200, { what: "the time of a message" }); // some round trips
     expect(lost.length).toBe(how === "told" ? 1 : 0);
     await held.unlock();
     const lease = await waiting;
@@ -315,7 +316,7 @@ describe("scopes", () => {
 
   it("in which a member was lost reject nested acquisitions", async () => {
     const names = three();
-    const { locks } = await several.join({ leaseTime: 600 });
+    const { locks } = await several.join({ leaseTime: 900 });
     const lock = locks.multiLock(names);
     const seen: unknown[] = [];
     const outer = failure(

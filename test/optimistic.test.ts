@@ -92,12 +92,12 @@ describe("a transaction", () => {
   });
 
   it("conflicts when its key runs out by itself, though nobody looks", async () => {
-    await other.set(key, 1, "PX", 30);
+    await other.set(key, 1, "PX", 500);
+    const end = Date.now() + 550;
     let runs = 0;
     await optimistic(redis, [key], async (tx) => {
       if (runs++ === 0) {
-        await tx.redis.get(key);
-        const end = Date.now() + 60;
+        expect(await tx.redis.get(key)).toBe("1"); // it was there to be watched
         await until(() => Date.now() > end); // nobody touches the key
       }
       tx.multi.set(`${key}:done`, runs);

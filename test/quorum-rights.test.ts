@@ -21,7 +21,7 @@ async function join(without: string[] = [], where = [1, 2, 3]) {
       return new Redis({ port: stage.server(node).port, username: "quorum", password: "secret" });
     }),
   );
-  const locks = createLockClient(nodes, { restartDelay: 0, leaseTime: 300 });
+  const locks = createLockClient(nodes, { restartDelay: 0, leaseTime: 900 });
   onTestFinished(async () => {
     await locks.close({ grace: 0 });
     for (const node of nodes) node.disconnect();

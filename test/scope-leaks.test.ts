@@ -54,7 +54,7 @@ describe("scopes", () => {
 
   it("a listener does not run in the scope of whoever armed the client's timer", async () => {
     const [mine, other] = [a.locks.lock(freshName()), a.locks.lock(freshName())];
-    const foreign = await other.tryLock(0, 300);
+    const foreign = await other.tryLock(0, 1_000);
     let heldInListener: boolean | null = null;
     let entered = false;
     foreign?.signal.addEventListener("abort", () => {

@@ -67,13 +67,13 @@ describe("delay", () => {
 
   it("to the server: late in Redis; to the client: executed at once", async () => {
     await redis.ping();
-    proxy.delay(150, { direction: "to server" });
+    proxy.delay(600, { direction: "to server" });
     const late = redis.incr("n");
     await meanwhile();
     expect(await direct.get("n")).toBeNull();
     expect(await late).toBe(1);
 
-    proxy.delay(150, { direction: "to client" });
+    proxy.delay(600, { direction: "to client" });
     let isAnswered = false;
     const answered = redis.incr("n").then(() => {
       isAnswered = true;
@@ -85,7 +85,7 @@ describe("delay", () => {
 
   it("of messages alone, and their order stays", async () => {
     await redis.ping();
-    proxy.delay(300, { which: "subscribers" });
+    proxy.delay(600, { which: "subscribers" });
     await redis.publish("news", "1");
     proxy.delay(1, { which: "subscribers" });
     await redis.publish("news", "2");
@@ -96,7 +96,7 @@ describe("delay", () => {
 
   it("outlives the client: what it sent arrives", async () => {
     await redis.ping();
-    proxy.delay(50);
+    proxy.delay(600);
     redis.incr("n").catch(() => {});
     await new Promise(setImmediate); // ioredis has written it
     redis.disconnect();

@@ -69,8 +69,8 @@ describe("a server that pauses", () => {
     const server = await launch();
     const [redis, admin] = [connectTo(server), connectTo(server)];
     await Promise.all([redis.set("a", "1"), admin.ping()]);
-    await pauseClients(admin, 150);
-    expect(await timed(redis.get("a"))).toBeGreaterThan(100);
+    await pauseClients(admin, 500);
+    expect(await timed(redis.get("a"))).toBeGreaterThan(250); // some may be over when it is asked
 
     await pauseClients(admin, 60_000, "WRITE");
     let isWritten = false;
@@ -88,9 +88,9 @@ describe("a server that pauses", () => {
     const server = await launch(...ALLOW_DEBUG);
     const [redis, admin] = [connectTo(server), connectTo(server)];
     await Promise.all([redis.ping(), admin.ping()]);
-    const asleep = sleep(admin, 150);
+    const asleep = sleep(admin, 500);
     await new Promise(setImmediate); // sent
-    expect(await timed(Promise.all([asleep, redis.ping()]))).toBeGreaterThan(140);
+    expect(await timed(Promise.all([asleep, redis.ping()]))).toBeGreaterThan(250); // some may be over by now
   });
 });
 

@@ -30,7 +30,7 @@ function warnings(): (Error & { code?: string })[] {
 export function events(subject: Subject): void {
   describe("events", () => {
     it("tells of the whole life of a lease", async () => {
-      const { locks } = await subject.join({ leaseTime: 300 });
+      const { locks } = await subject.join({ leaseTime: 600 });
       const { name, mine } = subject.pair();
       const told = record(locks);
       const first = await mine.lock();
@@ -73,7 +73,7 @@ export function events(subject: Subject): void {
     });
 
     it("a throwing listener stops neither watchdog nor waking, and is reported", async () => {
-      const { locks } = await subject.join({ leaseTime: 300 });
+      const { locks } = await subject.join({ leaseTime: 600 });
       const { name, mine } = subject.pair();
       const told = { renew: 0, errors: [] as string[] };
       locks.on("renew", () => void told.renew++);

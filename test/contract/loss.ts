@@ -26,8 +26,10 @@ export function loss(subject: Subject): void {
         const error = await failure(
           mine.withLock(async (lease) => {
             if (how === "forced") expect(await theirs.forceUnlock()).toBe(true);
-            else await deleteKey(name);
+            // Sent together with what takes it: a renewal between them would find it gone.
+            const deleted = how === "forced" ? null : deleteKey(name);
             const usurper = how === "taken" ? await theirs.lock() : null;
+            await deleted;
             reasons.push(await lossOf(lease.signal));
             expect([lease.held, usurper?.held ?? true]).toEqual([false, true]);
             await usurper?.unlock(); // rejects if the loser had released it

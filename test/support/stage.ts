@@ -7,6 +7,7 @@ import { trackUnhandled, type UnhandledTracker } from "./leaks.ts";
 import { Onlooker } from "./onlooker.ts";
 import { present } from "./present.ts";
 import { type Match, TcpProxy } from "./tcp-proxy.ts";
+import { warm } from "./warm.ts";
 
 type JoinOptions = NonNullable<Parameters<Parties["join"]>[0]>;
 
@@ -92,13 +93,18 @@ export class Stage {
   }
 
   /** Has a client open its subscriber connection, as its first wait does. */
-  async warm({ locks }: Party): Promise<void> {
-    const other = new Onlooker(this.far.redis, freshName("warm"));
-    const held = await this.far.locks.lock(other.name).lock();
-    const waiting = locks.lock(other.name).lock();
-    await other.queued(1);
-    await held.unlock();
-    await (await waiting).unlock();
+  warm(party: Party): Promise<void> {
+    return warm(this.far, party);
+  }
+
+  /** A client waits in the queue for the lock of the present test, and gives up. */
+  async giveUp({ locks }: Party): Promise<void> {
+    const enough = new AbortController();
+    const waiting = locks.lock(this.lock.name).lock({ signal: enough.signal });
+    const left = waiting.catch((reason: unknown) => reason);
+    await this.lock.queued(1);
+    enough.abort("enough");
+    if ((await left) !== "enough") throw new Error("Expected that it waits until it gives up");
   }
 
   /** One more client, straight to the server unless told otherwise; it is closed after the test. */

@@ -146,7 +146,7 @@ it.each([
     const waiting = locks.redissonLock(moving).lock();
     await until(async () => (await heard(from, moving)) === 1);
     const proxy = proxied.proxyOf(from.server);
-    proxy.delay(1_500, { direction: "to server", which: "subscribers" });
+    proxy.delay(3_000, { direction: "to server", which: "subscribers" });
     const told = new Promise<void>((resolve) => locks.once("wait", () => resolve()));
     const second = locks.redissonLock(neighbour).lock();
     await told; // now it subscribes

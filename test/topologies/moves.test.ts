@@ -1,5 +1,7 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Cluster } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { CLAIM_AFTER } from "../../src/defaults.ts";
 import { createLockClient, type LockClient } from "../../src/index.ts";
 import { freshName } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
@@ -50,8 +52,7 @@ describe.each(["ioredis 5", "ioredis 6, RESP2", "ioredis 6, RESP3"] as const)("%
         client.lock(name).withLock(async (lease) => {
           most = Math.max(most, ++inside);
           tokens.push(lease.token);
-          // Longer than it takes to claim a grant that was none.
-          await new Promise((resolve) => setTimeout(resolve, 250));
+          await delay(3 * CLAIM_AFTER); // a grant that was none shows itself when it is claimed
           lease.assertHeld();
           inside--;
         }),
