@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { onTestFinished, vi } from "vitest";
 import { LockLostError, type LossReason } from "../../src/index.ts";
 import type { Party } from "../support/fixture.ts";
@@ -64,6 +64,9 @@ export function holdAnswer(redis: Party["redis"], read: Gate): Promise<void> {
   onTestFinished(() => void spy.mockRestore());
   return executed.passed;
 }
+
+/** Behind all timers that are due: a process that stood still for a moment reads replies before they ring. */
+export const timersRing = (): Promise<void> => sleep(1);
 
 /** Resolves with what a promise rejects with; rejects when it does not. */
 export async function failure(promise: Promise<unknown>): Promise<unknown> {
