@@ -1,5 +1,8 @@
-/** How a lock is had. `multiLock`: one of several that are taken together; each of them is a call of its own here. */
-export type LockKind = "lock" | "fairLock" | "multiLock" | "redissonLock" | "spinLock";
+/**
+ * How a lock is had. `multiLock`: one of several that are taken together; each of them is a call of its own here.
+ * `quorumLock`: the `lock` of several masters.
+ */
+export type LockKind = "lock" | "fairLock" | "multiLock" | "redissonLock" | "spinLock" | "quorumLock";
 
 /** What one caller in one worker tells; `call` is the number of its call in that worker. */
 export type CallEvent =
