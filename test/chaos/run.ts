@@ -21,7 +21,7 @@ import type { Plant } from "./worker/plants.ts";
 
 export interface RunOptions {
   readonly topology: TopologyName;
-  /** Chooses the faults. With an odd one a server that is alone has a clock that can be turned back, and those of a quorum have one that can be turned forward. */
+  /** Chooses the faults. With an odd one a server that is alone, and those of a quorum, have clocks that can be turned. */
   readonly seed: number;
   /** How long faults happen; everybody then has some time to finish. */
   readonly seconds: number;

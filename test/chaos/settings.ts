@@ -18,7 +18,7 @@ export function clientOptions(dice: Dice): LockClientOptions {
 /** No lease is longer, nor an extension. */
 export const LONGEST_LEASE = 3_500;
 
-/** ms after which the process of a node votes, also for a client that knows only its uptime: 1 % and 2 ms more, and whole seconds. */
+/** ms after its start from which a node of a quorum votes for everybody: 1 % and 2 ms more; the uptime is told in whole seconds. */
 export const UNTIL_OLD = LONGEST_LEASE * 1.01 + 2 + 2_000;
 
 /** The same for a client of several masters. A node that has restarted is soon old enough to vote again. */

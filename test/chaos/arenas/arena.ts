@@ -21,7 +21,7 @@ export interface Arena {
 
 export interface ArenaOptions {
   readonly workers: number;
-  /** Give the server a clock that can be turned back, where there is a way to do so. */
+  /** Give the servers clocks that can be turned, where there is a way to do so. */
   readonly clock: boolean;
   /** How many masters a quorum has. */
   readonly masters: number;

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { UNTIL_OLD } from "../settings.ts";
 import type { Fault } from "./fault.ts";
-import { type Node, names, type Roster, restartEmpty } from "./roster.ts";
+import { type Node, names, type Roster } from "./roster.ts";
 import { serverFaults } from "./servers.ts";
 
 /** What the masters of a quorum bear at any time: at one of them, and now and then at more than the others can do without. */
@@ -15,7 +16,7 @@ export function nodeFaults(roster: Roster): readonly Fault[] {
   ];
 }
 
-/** They keep nothing on disk. Nothing of it is excused: a node that has forgotten does not vote. */
+/** They have nothing on disk. It ends when they vote again; until then nothing else happens to them. */
 const crash = (roster: Roster, kind: string, weight: number, count: number): Fault => ({
   kind,
   weight,
@@ -23,7 +24,10 @@ const crash = (roster: Roster, kind: string, weight: number, count: number): Fau
     roster.with(dice, count, async (victims) => {
       const ms = dice.pick([0, dice.int(0, 1_500)]);
       begin(`${names(victims)} for ${ms} ms`);
-      await restartEmpty(victims, ms);
+      await Promise.all(victims.map(({ server }) => server.kill()));
+      await delay(ms);
+      await Promise.all(victims.map(({ server }) => server.restart()));
+      await delay(UNTIL_OLD);
     }),
 });
 

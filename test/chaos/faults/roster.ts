@@ -1,9 +1,7 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { LocalServer } from "../../../tools/redis.ts";
 import type { ServerClock } from "../../support/server-clock.ts";
 import type { Dice } from "../dice.ts";
-import { UNTIL_OLD } from "../settings.ts";
 
 /** One master of a quorum. */
 export interface Node {
@@ -31,7 +29,7 @@ export class Roster {
   async with(dice: Dice, count: number, harm: (victims: readonly Node[]) => Promise<void>): Promise<void> {
     const victims: Node[] = [];
     while (victims.length < count && this.#sound.size > 0) {
-      const one = dice.pick([...this.#sound]);
+      const one = dice.pick(this.nodes.filter((node) => this.#sound.has(node)));
       this.#sound.delete(one);
       victims.push(one);
     }
@@ -46,14 +44,6 @@ export class Roster {
   async withOne(dice: Dice, harm: (victim: Node) => Promise<void>): Promise<void> {
     await this.with(dice, 1, async ([victim]) => victim && harm(victim));
   }
-}
-
-/** Without anything on disk. Resolves when they vote again. */
-export async function restartEmpty(nodes: readonly Node[], down: number): Promise<void> {
-  await Promise.all(nodes.map(({ server }) => server.kill()));
-  await delay(down);
-  await Promise.all(nodes.map(({ server }) => server.restart()));
-  await delay(UNTIL_OLD);
 }
 
 export const names = (nodes: readonly Node[]): string =>
