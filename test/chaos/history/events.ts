@@ -24,7 +24,13 @@ export type CallEvent =
   | { is: "busy"; call: number }
   | { is: "failed"; call: number; error: string }
   /** Seen while it holds. */
-  | { is: "seen"; call: number; after: "a renewal" | "an extension" | "a while"; held: boolean; left: number }
+  | {
+      is: "seen";
+      call: number;
+      after: "a renewal" | "an extension" | "a while" | "a close";
+      held: boolean;
+      left: number;
+    }
   /** Its signal told it that the lease is lost. */
   | { is: "lost"; call: number; reason: string }
   /** `unlock()` is called next; `held` as the lease said so. */

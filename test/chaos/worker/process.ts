@@ -50,6 +50,12 @@ function listen(locks: LockClient, { holding, recorder }: Desk): void {
     if (call !== undefined)
       recorder.tell({ is: "seen", call, after: "a renewal", held: true, left: remaining - 0.1 });
   });
+  // `close()` takes leases from their holders, and others have them at once: also from those who look only now and then.
+  locks.on("lost", ({ name, token, error: { reason } }) => {
+    const call = holding.get(`${name} ${token}`);
+    if (call !== undefined && reason === "closed")
+      recorder.tell({ is: "seen", call, after: "a close", held: false, left: 0 });
+  });
   locks.on("error", (error) => recorder.tell({ is: "trouble", error: explain(error) }));
 }
 
