@@ -13,7 +13,7 @@ export interface Arguments {
   readonly keep: boolean;
 }
 
-const TOPOLOGIES: readonly TopologyName[] = ["standalone", "sentinel", "cluster"];
+const TOPOLOGIES: readonly TopologyName[] = ["standalone", "sentinel", "cluster", "quorum"];
 
 export const USAGE = `tsx test/chaos/index.ts [options]
 

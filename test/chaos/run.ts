@@ -21,7 +21,7 @@ import type { Plant } from "./worker/plants.ts";
 
 export interface RunOptions {
   readonly topology: TopologyName;
-  /** Chooses the faults. With an odd one a server that is alone has a clock that can be turned back. */
+  /** Chooses the faults. With an odd one a server that is alone, and those of a quorum, have clocks that can be turned. */
   readonly seed: number;
   /** How long faults happen; everybody then has some time to finish. */
   readonly seconds: number;
@@ -55,7 +55,11 @@ export async function run(options: RunOptions): Promise<Outcome> {
   const { workers = 4, seed } = options;
   const folder = await mkdtemp(join(tmpdir(), "holdfast-chaos-"));
   const recorder = new Recorder(folder, "director");
-  const arena = await arenas[options.topology]({ workers, clock: seed % 2 === 1 });
+  const arena = await arenas[options.topology]({
+    workers,
+    clock: seed % 2 === 1,
+    masters: new Dice(seed).pick([3, 5]),
+  });
   const fleet = new Fleet(
     Array.from({ length: workers }, (_, index) => {
       const dice = new Dice(seed + 7_919 * (index + 1));
@@ -89,7 +93,8 @@ export async function run(options: RunOptions): Promise<Outcome> {
 async function fight(arena: Arena, fleet: Fleet, recorder: Recorder, options: RunOptions): Promise<Tally> {
   const { seed, seconds, only, faults, progress } = options;
   const isWanted = ({ kind }: { kind: string }): boolean => !only || only.includes(kind);
-  const usual = [arena.faults, [...workerFaults, ...networkFaults]].map((lane) => lane.filter(isWanted));
+  const ofServers = Array<readonly Fault[]>(arena.faultsAtOnce ?? 1).fill(arena.faults);
+  const usual = [...ofServers, [...workerFaults, ...networkFaults]].map((lane) => lane.filter(isWanted));
   const lanes = faults?.map((fault) => [fault]) ?? usual;
   const field = { fleet, wires: arena.wires, dice: new Dice(seed), tell: recorder.tell.bind(recorder) };
   const director = new Director(field, lanes);
@@ -122,7 +127,7 @@ function workerOptions(
     locks: LOCKS,
     address: arena.wires.address(index),
     connect: { keyPrefix: KEY_PREFIX, driver: driver(dice) },
-    client: clientOptions(dice),
+    client: (arena.client ?? clientOptions)(dice),
     plant: options.plant ?? null,
   };
 }

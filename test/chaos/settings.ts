@@ -1,4 +1,4 @@
-import type { LockClientOptions } from "../../src/index.ts";
+import type { LockClientOptions, QuorumClientOptions } from "../../src/index.ts";
 import type { Driver } from "../support/topologies/connection.ts";
 import type { Dice } from "./dice.ts";
 
@@ -12,6 +12,25 @@ export function clientOptions(dice: Dice): LockClientOptions {
     grantWindow: dice.pick([2_500, 3_000]),
     localPasses: dice.pick([0, 4, 16]),
     connection: dice.pick(["shared", "own"]),
+  };
+}
+
+/** No lease is longer, nor an extension. */
+export const LONGEST_LEASE = 3_500;
+
+/** ms after its start from which a node of a quorum votes for everybody: 1 % and 2 ms more; the uptime is told in whole seconds. */
+export const UNTIL_OLD = LONGEST_LEASE * 1.01 + 2 + 2_000;
+
+/** The same for a client of several masters. A node that has restarted is soon old enough to vote again. */
+export function quorumOptions(dice: Dice): QuorumClientOptions {
+  return {
+    leaseTime: dice.pick([1_000, 2_000, 3_000]),
+    replyTimeout: dice.pick([1_000, 3_000, 5_000]),
+    nodeTimeout: dice.pick([100, 400, 1_000]),
+    retryDelay: dice.pick([50, 150]),
+    localPasses: dice.pick([0, 4, 16]),
+    connection: dice.pick(["shared", "own"]),
+    longestLease: LONGEST_LEASE,
   };
 }
 

@@ -1,13 +1,19 @@
+import type { QuorumClientOptions } from "../../../src/index.ts";
+import type { Dice } from "../dice.ts";
 import type { Fault } from "../faults/fault.ts";
 import type { LockKind, Told } from "../history/events.ts";
 import type { Wires } from "./wires.ts";
 
-export type TopologyName = "standalone" | "sentinel" | "cluster";
+export type TopologyName = "standalone" | "sentinel" | "cluster" | "quorum";
 
 /** A Redis in one of its shapes, with wires that can be cut, and what can go wrong with its servers. */
 export interface Arena {
   readonly wires: Wires;
   readonly faults: readonly Fault[];
+  /** So many of its faults may be there at the same time; 1 when left out. */
+  readonly faultsAtOnce?: number;
+  /** How a worker's lock client works, where one of this arena has options of its own. */
+  client?(dice: Dice): QuorumClientOptions;
   /** Tells of failovers, also of those that nobody ordered; returns how to end it. */
   watch?(tell: (told: Told) => void): () => void;
   stop(): Promise<void>;
@@ -15,8 +21,10 @@ export interface Arena {
 
 export interface ArenaOptions {
   readonly workers: number;
-  /** Give the server a clock that can be turned back, where there is a way to do so. */
+  /** Give the servers clocks that can be turned, where there is a way to do so. */
   readonly clock: boolean;
+  /** How many masters a quorum has. */
+  readonly masters: number;
 }
 
 /** The locks that are fought for. Few, so that they are busy; of different slots in a Cluster. */

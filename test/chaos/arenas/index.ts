@@ -1,5 +1,6 @@
 import type { Arena, ArenaOptions, TopologyName } from "./arena.ts";
 import { cluster } from "./cluster.ts";
+import { quorum } from "./quorum.ts";
 import { sentinel } from "./sentinel.ts";
 import { standalone } from "./standalone.ts";
 
@@ -8,4 +9,5 @@ export const arenas: Record<TopologyName, (options: ArenaOptions) => Promise<Are
   standalone,
   sentinel,
   cluster,
+  quorum,
 };

@@ -5,15 +5,19 @@ import type { Topology } from "../../support/topologies/topology.ts";
 
 /** A proxy for every worker in front of every server, so that one of them alone can be cut off. */
 export class Wires {
+  /** So many servers the others can do without; 0 where each has something that the others have not. */
+  readonly spare: number;
   /** By worker. */
   readonly #ways: readonly Proxied[];
 
-  private constructor(ways: readonly Proxied[]) {
+  private constructor(ways: readonly Proxied[], spare: number) {
     this.#ways = ways;
+    this.spare = spare;
   }
 
-  static async lay(topology: Topology, workers: number): Promise<Wires> {
-    return new Wires(await Promise.all(Array.from({ length: workers }, () => throughProxies(topology))));
+  static async lay(topology: Topology, workers: number, spare = 0): Promise<Wires> {
+    const ways = Array.from({ length: workers }, () => throughProxies(topology));
+    return new Wires(await Promise.all(ways), spare);
   }
 
   /** How this worker gets to Redis. */
@@ -23,13 +27,19 @@ export class Wires {
     return way.address;
   }
 
-  /** Those of one worker. */
-  of(worker: number): readonly TcpProxy[] {
-    return this.#ways[worker]?.proxies ?? [];
+  /** The places of the servers. */
+  get servers(): readonly number[] {
+    return [...(this.#ways[0]?.proxies.keys() ?? [])];
   }
 
-  get all(): readonly TcpProxy[] {
-    return this.#ways.flatMap(({ proxies }) => proxies);
+  /** Those of one worker, to these servers. */
+  of(worker: number, servers = this.servers): readonly TcpProxy[] {
+    return servers.flatMap((server) => this.#ways[worker]?.proxies[server] ?? []);
+  }
+
+  /** Everybody's, to these servers. */
+  all(servers = this.servers): readonly TcpProxy[] {
+    return this.#ways.flatMap((_, worker) => this.of(worker, servers));
   }
 
   async stop(): Promise<void> {

@@ -1,7 +1,5 @@
+import { LONGEST_LEASE } from "../settings.ts";
 import type { Forgetting, Hold } from "./story.ts";
-
-/** ms: what was granted before is passed on inside a process no longer than this. */
-const LONGEST_LEASE = 3_500;
 
 /**
  * What a server forgot cannot exclude: a hold from before and one from after may overlap. Which of both a hold is, its
@@ -32,6 +30,7 @@ export class Excuses {
 
   /** Was it granted before the forgetting was over? */
   #mayBeBefore(hold: Hold, { at, to }: Forgetting): boolean {
+    // What was granted before is passed on inside a process no longer than this.
     if (hold.token === 0) return hold.from < at + LONGEST_LEASE * 1_000;
     if (hold.call.asked > at && !this.#passed.has(hold)) return false;
     return hold.token <= to;

@@ -7,7 +7,7 @@ import { ms, nameOf, type Violation } from "./violation.ts";
 const PATIENCE = 15_000;
 
 /** Redis keeps no queue for these: whoever asks first is first. */
-const UNORDERED: readonly LockKind[] = ["redissonLock", "spinLock"];
+const UNORDERED: readonly LockKind[] = ["redissonLock", "spinLock", "quorumLock"];
 
 /** While nothing is wrong, nobody waits for long. */
 export function starvation(story: Story): Violation[] {

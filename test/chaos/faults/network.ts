@@ -7,11 +7,14 @@ const SCRIPTS = named("evalsha", "eval");
 /** ms to wait for a fault that hits the next command. */
 const SOON = 2_000;
 
-/** One worker's wires, or now and then everybody's. */
+/** One worker's wires, or now and then everybody's. Where some servers can be spared, mostly to some of them only. */
 function some({ fleet, wires, dice }: Field): { proxies: readonly TcpProxy[]; whose: string } {
-  if (dice.chance(0.2)) return { proxies: wires.all, whose: "everybody's" };
-  const { index, by } = dice.pick(fleet.members);
-  return { proxies: wires.of(index), whose: `${by}'s` };
+  const member = dice.chance(0.2) ? null : dice.pick(fleet.members);
+  const [whose, most] = member ? [`${member.by}'s`, wires.servers.length] : ["everybody's", wires.spare];
+  const isOfSome = wires.spare > 0 && dice.chance(0.8);
+  const servers = isOfSome ? dice.some(wires.servers).slice(0, most) : wires.servers;
+  const proxies = member ? wires.of(member.index, servers) : wires.all(servers);
+  return { proxies, whose: isOfSome ? `${whose} (nodes ${servers.map((one) => one + 1)})` : whose };
 }
 
 const which = ({ dice }: Field): Which => dice.pick(["all", "commands", "subscribers"] as const);

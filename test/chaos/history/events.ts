@@ -1,5 +1,8 @@
-/** How a lock is had. `multiLock`: one of several that are taken together; each of them is a call of its own here. */
-export type LockKind = "lock" | "fairLock" | "multiLock" | "redissonLock" | "spinLock";
+/**
+ * How a lock is had. `multiLock`: one of several that are taken together; each of them is a call of its own here.
+ * `quorumLock`: the `lock` of several masters.
+ */
+export type LockKind = "lock" | "fairLock" | "multiLock" | "redissonLock" | "spinLock" | "quorumLock";
 
 /** What one caller in one worker tells; `call` is the number of its call in that worker. */
 export type CallEvent =
@@ -21,7 +24,13 @@ export type CallEvent =
   | { is: "busy"; call: number }
   | { is: "failed"; call: number; error: string }
   /** Seen while it holds. */
-  | { is: "seen"; call: number; after: "a renewal" | "an extension" | "a while"; held: boolean; left: number }
+  | {
+      is: "seen";
+      call: number;
+      after: "a renewal" | "an extension" | "a while" | "a close";
+      held: boolean;
+      left: number;
+    }
   /** Its signal told it that the lease is lost. */
   | { is: "lost"; call: number; reason: string }
   /** `unlock()` is called next; `held` as the lease said so. */

@@ -11,7 +11,9 @@ const LOOK_EVERY = 40;
 
 /** What the callers of a worker share. */
 export interface Desk {
+  /** Of a quorum it has `lock` only. */
   readonly locks: LockClient;
+  readonly isQuorum: boolean;
   readonly names: readonly string[];
   readonly dice: Dice;
   readonly recorder: Recorder;
@@ -38,6 +40,11 @@ interface AnyLock {
   withLock(body: (lease: AnyLease) => Promise<void>, options?: LockOptions): Promise<void>;
 }
 
+function lockOf(locks: LockClient, { kind, lock, also }: Wish): AnyLock {
+  if (kind === "multiLock") return locks.multiLock([lock, ...also]);
+  return locks[kind === "quorumLock" ? "lock" : kind](lock);
+}
+
 /** Of one lock, or of several that are taken together: each of those is told as a call of its own. */
 class Round {
   readonly #desk: Desk;
@@ -47,9 +54,9 @@ class Round {
 
   constructor(desk: Desk) {
     this.#desk = desk;
-    this.#wish = wish(desk.dice, desk.names);
-    const { kind, lock, also } = this.#wish;
-    this.#lock = kind === "multiLock" ? desk.locks.multiLock([lock, ...also]) : desk.locks[kind](lock);
+    this.#wish = wish(desk.dice, desk.names, desk.isQuorum);
+    const { lock, also } = this.#wish;
+    this.#lock = lockOf(desk.locks, this.#wish);
     this.#calls = [lock, ...also].map((one) => ({ number: ++desk.calls, lock: one }));
   }
 

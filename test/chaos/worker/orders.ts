@@ -1,4 +1,4 @@
-import type { LockClientOptions } from "../../../src/index.ts";
+import type { LockClientOptions, QuorumClientOptions } from "../../../src/index.ts";
 import type { Address, ConnectOptions } from "../../support/topologies/connection.ts";
 import type { Plant } from "./plants.ts";
 
@@ -12,9 +12,10 @@ export interface WorkerOptions {
   /** How many callers ask for locks at the same time. */
   readonly callers: number;
   readonly locks: readonly string[];
+  /** With masters beside the first one: of a quorum. */
   readonly address: Address;
   readonly connect: ConnectOptions;
-  readonly client: LockClientOptions;
+  readonly client: LockClientOptions | QuorumClientOptions;
   readonly plant: Plant | null;
 }
 
@@ -23,7 +24,7 @@ export type Order =
   | { readonly do: "start"; readonly options: WorkerOptions }
   /** Keeps the event loop busy. */
   | { readonly do: "block"; readonly ms: number }
-  /** Breaks the command connection as a network would; ioredis makes another. */
+  /** Breaks a command connection as a network would; ioredis makes another. */
   | { readonly do: "reconnect" }
   /** No more calls; ends when those that are under way have ended. */
   | { readonly do: "drain" }

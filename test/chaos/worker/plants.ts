@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import { Tenure } from "../../../src/lease/tenure.ts";
+import { QuorumNode } from "../../../src/redlock/node.ts";
+import { Quorum } from "../../../src/redlock/quorum.ts";
 import { handoffLua } from "../../../src/scripts/lua.generated.ts";
 import { Waiter } from "../../../src/waiting/waiter.ts";
 
@@ -31,6 +33,22 @@ export const plants = {
   /** Nobody tells a waiter why he does not get the lock: aborted calls, and those that fail, never end. */
   "no refusals"() {
     Waiter.prototype.refuse = () => {};
+  },
+
+  /** Of a quorum: half of the nodes, one of three or two of five, decide like a majority. */
+  "half is enough"() {
+    const { isMajority, isMinority } = Quorum.prototype;
+    Quorum.prototype.isMajority = function (count) {
+      return isMajority.call(this, count + 1);
+    };
+    Quorum.prototype.isMinority = function (count) {
+      return isMinority.call(this, count + 1);
+    };
+  },
+
+  /** Of a quorum: a node votes as soon as it is up, whatever it has forgotten. */
+  "young nodes vote"() {
+    Object.defineProperty(QuorumNode.prototype, "youth", { get: () => null });
   },
 };
 

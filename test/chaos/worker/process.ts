@@ -1,9 +1,10 @@
-import { createLockClient, type LockClient } from "../../../src/index.ts";
-import { type Connection, openConnection } from "../../support/topologies/connection.ts";
+import type { LockClient } from "../../../src/index.ts";
+import type { Connection } from "../../support/topologies/connection.ts";
 import { Dice } from "../dice.ts";
 import { micros } from "../history/events.ts";
 import { Recorder } from "../history/recorder.ts";
 import { caller, type Desk } from "./caller.ts";
+import { connect, createLocks } from "./connect.ts";
 import { explain } from "./explain.ts";
 import type { Order, Report, WorkerOptions } from "./orders.ts";
 import { plants } from "./plants.ts";
@@ -13,7 +14,7 @@ import { watchTroubles } from "./troubles.ts";
 
 interface Worker {
   readonly recorder: Recorder;
-  readonly connection: Connection;
+  readonly connections: readonly Connection[];
   readonly desk: Desk;
 }
 
@@ -24,16 +25,16 @@ async function start(options: WorkerOptions): Promise<void> {
   const recorder = new Recorder(options.folder, options.by);
   watchTroubles(recorder);
 
-  const connection = openConnection(options.address, options.connect);
-  // Not by `once()` of node:events, which an error on the way would end.
-  await new Promise<void>((ready) => connection.once("ready", ready));
-  const locks = createLockClient(connection, options.client);
+  const connections = connect(options);
+  // Of several masters some may be down. Not by `once()` of node:events, which an error on the way would end.
+  await Promise.race(connections.map((one) => new Promise<void>((ready) => one.once("ready", ready))));
+  const locks = createLocks(connections, options);
   const dice = new Dice(options.seed);
   const holding = new Map<string, number>();
-  const rest = { holding, calls: 0, grants: 0, isOpen: true };
+  const rest = { isQuorum: connections.length > 1, holding, calls: 0, grants: 0, isOpen: true };
   const desk: Desk = { locks, names: options.locks, dice, recorder, ...rest };
   listen(locks, desk);
-  worker = { recorder, connection, desk };
+  worker = { recorder, connections, desk };
   recorder.tell({ is: "up", settings: JSON.stringify({ ...options.client, ...options.connect }) });
   report({ is: "ready" });
   setInterval(() => report({ is: "progress", grants: desk.grants }), 1_000);
@@ -49,13 +50,19 @@ function listen(locks: LockClient, { holding, recorder }: Desk): void {
     if (call !== undefined)
       recorder.tell({ is: "seen", call, after: "a renewal", held: true, left: remaining - 0.1 });
   });
+  // `close()` takes leases from their holders, and others have them at once: also from those who look only now and then.
+  locks.on("lost", ({ name, token, error: { reason } }) => {
+    const call = holding.get(`${name} ${token}`);
+    if (call !== undefined && reason === "closed")
+      recorder.tell({ is: "seen", call, after: "a close", held: false, left: 0 });
+  });
   locks.on("error", (error) => recorder.tell({ is: "trouble", error: explain(error) }));
 }
 
 /** All calls have ended: so does the process. */
-async function end({ desk, connection, recorder }: Worker): Promise<void> {
+async function end({ desk, connections, recorder }: Worker): Promise<void> {
   await desk.locks.close({ grace: 1_000 });
-  connection.disconnect();
+  for (const connection of connections) connection.disconnect();
   recorder.tell({ is: "done" });
   report({ is: "progress", grants: desk.grants });
   process.disconnect();
@@ -65,9 +72,9 @@ async function end({ desk, connection, recorder }: Worker): Promise<void> {
 function obey(order: Order): void {
   if (order.do === "start") void start(order.options);
   if (!worker) return;
-  const { desk, connection, recorder } = worker;
+  const { desk, connections, recorder } = worker;
   if (order.do === "drain") desk.isOpen = false;
-  else if (order.do === "reconnect") connection.disconnect(true);
+  else if (order.do === "reconnect") desk.dice.pick(connections).disconnect(true);
   else if (order.do === "close") {
     desk.isOpen = false;
     void desk.locks.close({ grace: order.grace });

@@ -23,13 +23,17 @@ export interface Wish {
   readonly listens: boolean;
 }
 
-/** The first lock is hot: everybody wants it, for no time at all, so that it is passed on and handed over all the time. */
-export function wish(dice: Dice, locks: readonly string[]): Wish {
+/**
+ * The first lock is hot: everybody wants it, for no time at all, so that it is passed on and handed over all the time.
+ * A quorum has one kind of lock.
+ */
+export function wish(dice: Dice, locks: readonly string[], isQuorum: boolean): Wish {
   const [hot = ""] = locks;
-  const plain = dice.chance(0.15) ? dice.pick(Object.keys(PLAIN_LOCKS)) : null;
+  const plain = !isQuorum && dice.chance(0.15) ? dice.pick(Object.keys(PLAIN_LOCKS)) : null;
   const lock = plain ?? (dice.chance(0.4) ? hot : dice.pick(locks));
-  const also = plain === null && dice.chance(0.08) ? dice.some(locks.filter((one) => one !== lock)) : [];
-  const single = PLAIN_LOCKS[lock] ?? (dice.chance(0.6) ? "lock" : "fairLock");
+  const isAlone = isQuorum || plain !== null || !dice.chance(0.08);
+  const also = isAlone ? [] : dice.some(locks.filter((one) => one !== lock));
+  const single = isQuorum ? "quorumLock" : (PLAIN_LOCKS[lock] ?? (dice.chance(0.6) ? "lock" : "fairLock"));
   const method = dice.pick(["lock", "lock", "tryLock", "withLock", "withLock"] as const);
   return {
     lock,

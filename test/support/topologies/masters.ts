@@ -34,7 +34,15 @@ export class Masters implements Topology {
     count = 3,
     common: Pick<ConnectOptions, "driver" | "keyPrefix"> = {},
   ): Promise<Masters> {
-    return new Masters(await launchAll(count, {}), common);
+    return Masters.of(await launchAll(count, {}), common);
+  }
+
+  /** Of servers that run already, and are stopped with it. */
+  static of(
+    servers: readonly LocalServer[],
+    common: Pick<ConnectOptions, "driver" | "keyPrefix"> = {},
+  ): Masters {
+    return new Masters(servers, common);
   }
 
   get address(): Address {

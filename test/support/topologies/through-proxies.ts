@@ -61,8 +61,12 @@ function through(
 ): Address {
   const door = (server: { port: number }) => ({ host: "127.0.0.1", port: proxyOf(server).port });
   const natMap = Object.fromEntries(servers.map((one) => [`${one.host}:${one.port}`, door(one)]));
-  const { redis, nodes } = address;
+  const { redis, nodes, masters } = address;
   if (nodes) return { ...address, natMap, nodes: nodes.map(door) };
   if (redis.sentinels) return { ...address, natMap };
-  return { ...address, redis: { ...redis, ...door({ port: redis.port ?? 0 }) } };
+  const behind = <T extends { port?: number | undefined }>(one: T) => ({
+    ...one,
+    ...door({ port: one.port ?? 0 }),
+  });
+  return { ...address, redis: behind(redis), ...(masters && { masters: masters.map(behind) }) };
 }
