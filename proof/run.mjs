@@ -5,7 +5,7 @@
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -218,7 +218,7 @@ async function main(args) {
   ].filter(({ name, flags }) => flags !== null && wanted.every((word) => name.includes(word)));
   let wrong = 0;
   const started = performance.now();
-  for (const { name, flags, expected } of runs) {
+  const check = async ({ name, flags, expected }) => {
     const {
       verdict,
       states = 0,
@@ -235,7 +235,13 @@ async function main(args) {
     );
     if (!isRight || wanted.length > 0)
       console.log(`      ${flags}\n${verdict === "holds" ? "" : steps(text)}`);
-  }
+  };
+  const queue = runs.values();
+  const lane = async () => {
+    for (const run of queue) await check(run);
+  };
+  // A long search may take all the memory that it is allowed.
+  await Promise.all(Array.from({ length: isQuick ? availableParallelism() : 1 }, lane));
   const total = ((performance.now() - started) / 1_000).toFixed(0);
   console.log(
     `proof: ${runs.length} runs in ${total} s, ${wrong === 0 ? "all as expected" : `${wrong} not as expected`}`,
