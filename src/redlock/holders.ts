@@ -1,4 +1,5 @@
-import { between } from "../random.ts";
+import type { Holding } from "../scripts/quorum.ts";
+import type { Quorum } from "./quorum.ts";
 
 interface Held {
   readonly holder: string;
@@ -22,7 +23,27 @@ export function firstFree(held: readonly Held[], free: number, majority: number)
   return ends[majority - free - 1] ?? Number.POSITIVE_INFINITY;
 }
 
-/** Nobody has a majority: each comes back after a time of his own, so that one of them comes back alone. */
-export function splitDelay(most: number): number {
-  return between(0, most);
+/**
+ * Whom a majority has written down, and for how long a majority will; null: nobody. Rejects when that cannot be known:
+ * somebody and those who do not answer may be a majority.
+ */
+export function findHolder(
+  quorum: Quorum,
+  name: string,
+): Promise<{ holder: string; token: number; ttl: number } | null> {
+  const { majority } = quorum;
+  const asked = quorum.ask<Holding>(name, (node) => node.inspect(name));
+  return quorum.count(asked, ({ answers }) => {
+    const held = answers.flatMap(({ holder, token, ttl }) =>
+      holder === null ? [] : [{ holder, token, ttl }],
+    );
+    const holder = majorityHolder(held, majority);
+    if (holder !== null) {
+      const his = held.filter((one) => one.holder === holder);
+      const ttls = his.map(({ ttl }) => ttl).sort((a, b) => b - a);
+      return { holder, token: Math.max(...his.map(({ token }) => token)), ttl: ttls[majority - 1] ?? 0 };
+    }
+    if (!quorum.isMajority(answers.length)) return undefined;
+    return majorityHolder(held, majority - quorum.unheard(answers)) === null ? null : undefined;
+  });
 }

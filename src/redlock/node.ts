@@ -2,6 +2,7 @@ import type { RedisLike } from "../redis-like.ts";
 import type { ReleaseAnswer, RenewAnswer } from "../scripts/answers.ts";
 import { Commands } from "../scripts/commands.ts";
 import { type Agreement, type Holding, QuorumScripts, type Vote } from "../scripts/quorum.ts";
+import { Identity, type Registry } from "./identity.ts";
 
 interface NodeSettings {
   readonly replyTimeout: number;
@@ -9,17 +10,8 @@ interface NodeSettings {
   readonly restartDelay: number;
 }
 
-/** The process that answers on the present connection. It has been this node since `upSince` at the latest, on our monotonic clock. */
-interface Process {
-  readonly runId: string;
-  readonly upSince: number;
-}
-
 /** No vote of this node's counts now, so none was asked for: it has not heard of the hold. */
 export class NotAskedError extends Error {}
-
-/** INFO tells the uptime as the difference of two clocks that are cut to whole seconds: it can be 1 s less. */
-const UPTIME_GRAIN = 1_000;
 
 /**
  * One master of a quorum: what is sent to it, and whether its votes count.
@@ -29,9 +21,7 @@ const UPTIME_GRAIN = 1_000;
  * | new | was never connected | waits for the connection |
  * | away | the connection is lost | none, and nothing is sent: it would be executed when nobody wants it any more |
  * | silent | nothing was answered for longer than `nodeTimeout` | none while the others suffice; one probe at a time |
- * | unknown | connected | after it has said on this connection which process it is |
- * | young | its process may have been up for less than `restartDelay` | none: it may have forgotten a lock that is held |
- * | old | its process has been up for longer than any lease | counts |
+ * | live | connected | after it has said on this connection which process it is: see `Identity` |
  *
  * A vote counts only on the connection that it was sent on, which is the one on which the process was found old. ioredis
  * sends commands again over a new connection, and behind that may be a process that started empty a moment ago.
@@ -43,13 +33,9 @@ export class QuorumNode {
   readonly commands: Commands;
   readonly #scripts: QuorumScripts;
   readonly #settings: NodeSettings;
-  /** Who answers where, over all nodes of a quorum: two connections to one server would be two votes of one. */
-  readonly #processes: Map<string, QuorumNode>;
+  readonly #identity: Identity;
   /** What is waited for on this connection, to be given up with it. */
   readonly #bound = new Set<(error: Error) => void>();
-  /** The process on this connection; null until it has introduced itself. `#last`: the one that did so last. */
-  #process: Process | null = null;
-  #last: Process | null = null;
   #introducing: Promise<void> | null = null;
   /** Since when nothing has been answered that was asked for. */
   #askedSince: number | null = null;
@@ -58,17 +44,17 @@ export class QuorumNode {
   /** The connection is there again. */
   onReconnect: () => void = () => {};
 
-  constructor(number: number, redis: RedisLike, settings: NodeSettings, processes: Map<string, QuorumNode>) {
+  constructor(number: number, redis: RedisLike, settings: NodeSettings, registry: Registry) {
     this.number = number;
     this.redis = redis;
     this.#settings = settings;
-    this.#processes = processes;
+    this.#identity = new Identity(number, settings.restartDelay, registry);
     this.commands = new Commands(redis, settings.replyTimeout);
     this.#scripts = new QuorumScripts(this.commands);
     redis.on("close", this.#closed);
     this.commands.onReconnect = () => {
       // At once, so that the next vote need not wait for it.
-      if (this.#last) this.#introduce(this.#name).catch(() => {});
+      if (this.#identity.wasKnown) this.#introduce(this.#name).catch(() => {});
       this.onReconnect();
     };
   }
@@ -101,7 +87,7 @@ export class QuorumNode {
   ): Promise<Vote> {
     this.#name = name;
     try {
-      if (!this.#process) await this.#introduce(name);
+      if (!this.#identity.isKnown) await this.#introduce(name);
       this.#assertOld();
     } catch (error) {
       throw error instanceof Error ? new NotAskedError(error.message, { cause: error.cause }) : error;
@@ -118,7 +104,7 @@ export class QuorumNode {
    * so that nothing is sent when the hold may have ended.
    */
   async join(name: string, hold: string, grant: { ttl: number; token: number; last: number }): Promise<Vote> {
-    if (!this.#process) {
+    if (!this.#identity.isKnown) {
       this.#introduce(name).catch(() => {});
       throw this.#error("it has not said yet which process it is");
     }
@@ -168,39 +154,17 @@ export class QuorumNode {
     const { uptime, runId } = await this.#onThisConnection(
       this.#scripts.introduce(name, this.redis.status === "ready" ? nodeTimeout : replyTimeout),
     );
-    const now = performance.now();
-    const known = this.#processes.get(runId);
-    // Two nodes may change their addresses: a process is that of the node which it answers as now.
-    if (known && known !== this && known.#process)
-      throw this.#error(`it is the same server as node ${known.number}`);
-    if (this.#last?.runId === runId) {
-      // What its clock has done meanwhile changes nothing.
-      this.#process = this.#last;
-      return;
-    }
-    if (this.#last && this.#processes.get(this.#last.runId) === this)
-      this.#processes.delete(this.#last.runId);
-    this.#processes.set(runId, this);
-    // RACE: another process answers here than before. How long it has been up says nothing: the server's wall clock may have
-    // been stepped forward, or the address may be that of an older process, which has never heard of what was voted on
-    // here. When that changed nobody knows: we may have been silent for long. So it is new from now on.
-    const isNew = this.#last !== null || known !== undefined;
-    this.#process = { runId, upSince: isNew ? now : now - uptime * 1_000 + UPTIME_GRAIN };
-    this.#last = this.#process;
+    const twin = this.#identity.introduced(runId, uptime);
+    if (twin !== null) throw this.#error(`it is the same server as node ${twin}`);
   }
 
   /** Why it does not vote although it answers; null: it votes, or has not said yet which process it is. */
   get youth(): Error | null {
-    const { restartDelay } = this.#settings;
-    if (!this.#process || restartDelay === 0) return null;
-    const age = performance.now() - this.#process.upSince;
-    if (age >= restartDelay) return null;
-    const [past, ahead] = [Math.max(0, age), restartDelay - age].map((ms) => Math.ceil(ms / 1_000));
-    return new Error(`node ${this.number} restarted ${past} s ago and votes again in ${ahead} s`);
+    return this.#identity.youth;
   }
 
   #assertOld(): void {
-    if (!this.#process) throw this.#error("its connection was lost again");
+    if (!this.#identity.isKnown) throw this.#error("its connection was lost again");
     const { youth } = this;
     if (youth) throw youth;
   }
@@ -245,7 +209,7 @@ export class QuorumNode {
   }
 
   readonly #closed = (): void => {
-    this.#process = null;
+    this.#identity.lost();
     this.#askedSince = null;
     for (const reject of this.#bound) reject(this.#error("its connection was lost"));
     this.#bound.clear();

@@ -1,20 +1,19 @@
 import type { Hold } from "../lease/hold.ts";
 import { Validity } from "../lease/validity.ts";
 import type { AttemptAnswer, ReleaseAnswer, RenewAnswer } from "../scripts/answers.ts";
-import type { Holding, Vote } from "../scripts/quorum.ts";
+import type { Vote } from "../scripts/quorum.ts";
 import type { Ask, LockKind } from "../waiting/kind.ts";
 import { Completion } from "./completion.ts";
-import { firstFree, majorityHolder, splitDelay } from "./holders.ts";
+import { findHolder } from "./holders.ts";
 import type { QuorumNode } from "./node.ts";
 import type { QuorumSettings } from "./options.ts";
 import type { Quorum } from "./quorum.ts";
 import { TokenClock } from "./token-clock.ts";
 import { Traces } from "./traces.ts";
+import { type Granted, verdict } from "./verdict.ts";
 
 /** Takes a hold back behind, again and again until every node has answered. */
 type Withdraw = (hold: Hold) => void;
-
-type Granted = Extract<Vote, { is: "owner" }>;
 
 /**
  * Redlock: a lock is held by whom a majority of independent masters has written down.
@@ -77,16 +76,18 @@ export class QuorumKind implements LockKind {
       },
       ({ youth }) => youth === null,
     );
-    const verdict = await this.#quorum.count(votes, (tally) => this.#verdict(tally.answers, tally.pending));
-    if (verdict.is === "held") {
+    const decision = await this.#quorum.count(votes, (tally) =>
+      verdict(this.#quorum, tally, this.#retryDelay),
+    );
+    if (decision.is === "held") {
       // Minority votes go back at once, and those that come late. The waiting engine knows nothing of them.
       // Waiters that a minority's votes refuse come back by themselves. RACE: votes were given up here, and the nodes that
       // hung have executed them: to a waiter they look like somebody's lock, and he sleeps for all of its time.
       traces.wakes = this.#quorum.isMajority(traces.size);
       if (traces.size > 0) this.#withdraw(hold);
-      return { ...verdict, at: 0, position: null };
+      return { ...decision, at: 0, position: null };
     }
-    const token = await this.#agree(hold, verdict.granted, traces);
+    const token = await this.#agree(hold, decision.granted, traces);
     const validity = new Validity(hold.sent);
     validity.renewed(hold.sent, lease);
     if (validity.left() <= 0) throw new Error("the votes took longer than the lease");
@@ -100,26 +101,6 @@ export class QuorumKind implements LockKind {
     // Also of a node that was not needed: the next proposal is larger than what it has, and its vote as good as the others'.
     if (vote.is === "owner") this.#clock.saw(vote.token, this.localPasses);
     return vote;
-  }
-
-  /** As soon as it is certain. Undefined: not yet. */
-  #verdict(
-    votes: readonly Vote[],
-    pending: number,
-  ): { is: "owner"; granted: Granted[] } | { is: "held"; ttl: number; isSplit: boolean } | undefined {
-    const granted = votes.filter((vote) => vote.is === "owner");
-    if (this.#quorum.isMajority(granted.length)) return { is: "owner", granted };
-    const held = votes.filter((vote) => vote.is === "held");
-    // "Held" is only said when a majority was heard; with fewer the lock is not busy but unavailable.
-    const isHeard = this.#quorum.isMajority(granted.length + held.length);
-    if (!isHeard || this.#quorum.isMajority(granted.length + pending)) return undefined;
-    const { majority } = this.#quorum;
-    const free = granted.length + pending;
-    if (majorityHolder(held, majority) !== null)
-      return { is: "held", ttl: firstFree(held, free, majority), isSplit: false };
-    // Somebody may hold it by a node that was not heard.
-    const isSplit = majorityHolder(held, majority - this.#unheard(votes)) === null;
-    return { is: "held", ttl: splitDelay(this.#retryDelay), isSplit };
   }
 
   /** The token of a majority that has voted: see above. */
@@ -201,7 +182,7 @@ export class QuorumKind implements LockKind {
     const answer = await this.#quorum.count<ReleaseAnswer, ReleaseAnswer>(answers, ({ answers }) => {
       const released = answers.filter(({ is }) => is === "released").length;
       if (this.#quorum.isMajority(released)) return { is: "released", clock: last };
-      if (this.#quorum.isMajority(released + this.#unheard(answers))) return undefined;
+      if (this.#quorum.isMajority(released + this.#quorum.unheard(answers))) return undefined;
       return { is: answers.some(({ is }) => is === "taken") ? "taken" : "gone", clock: 0 };
     });
     // The others have not answered yet, or cannot: it is taken back there when they do.
@@ -234,13 +215,13 @@ export class QuorumKind implements LockKind {
       const ttls = answers.filter(({ is }) => is === "renewed").map((answer) => answer.ttl);
       if (this.#quorum.isMajority(ttls.length)) return { is: "renewed", ttl: Math.min(...ttls) };
       // Gone is only said when so many nodes have said so; who does not answer may still have it.
-      if (this.#quorum.isMajority(ttls.length + this.#unheard(answers))) return undefined;
+      if (this.#quorum.isMajority(ttls.length + this.#quorum.unheard(answers))) return undefined;
       return { is: answers.some(({ is }) => is === "taken") ? "taken" : "gone", ttl: 0 };
     });
   }
 
   async inspect(name: string) {
-    const found = await this.#find(name);
+    const found = await findHolder(this.#quorum, name);
     return {
       holder: found?.holder ?? null,
       token: found?.token ?? 0,
@@ -251,7 +232,7 @@ export class QuorumKind implements LockKind {
 
   /** Only of him who holds it: taking votes from those who are just asking could give one node to two of them. */
   async forceRelease(name: string): Promise<boolean> {
-    const found = await this.#find(name);
+    const found = await findHolder(this.#quorum, name);
     if (!found) return false;
     const answers = this.#quorum.ask(name, (node) =>
       node.release(name, found.holder, true, found.token + this.localPasses),
@@ -260,34 +241,7 @@ export class QuorumKind implements LockKind {
       const released = answers.filter(({ is }) => is === "released").length;
       if (this.#quorum.isMajority(released)) return true;
       // Who does not answer may still have it.
-      return this.#quorum.isMajority(released + this.#unheard(answers)) ? undefined : false;
-    });
-  }
-
-  /** Nodes that have not answered, yet or at all. */
-  #unheard(answers: readonly unknown[]): number {
-    return this.#quorum.nodes.length - answers.length;
-  }
-
-  /**
-   * Whom a majority has written down, and for how long a majority will; null: nobody. Rejects when that cannot be known:
-   * somebody and those who do not answer may be a majority.
-   */
-  #find(name: string): Promise<{ holder: string; token: number; ttl: number } | null> {
-    const { majority } = this.#quorum;
-    const answers = this.#quorum.ask<Holding>(name, (node) => node.inspect(name));
-    return this.#quorum.count(answers, ({ answers }) => {
-      const held = answers.flatMap(({ holder, token, ttl }) =>
-        holder === null ? [] : [{ holder, token, ttl }],
-      );
-      const holder = majorityHolder(held, majority);
-      if (holder !== null) {
-        const his = held.filter((one) => one.holder === holder);
-        const ttls = his.map(({ ttl }) => ttl).sort((a, b) => b - a);
-        return { holder, token: Math.max(...his.map(({ token }) => token)), ttl: ttls[majority - 1] ?? 0 };
-      }
-      if (!this.#quorum.isMajority(answers.length)) return undefined;
-      return majorityHolder(held, majority - this.#unheard(answers)) === null ? null : undefined;
+      return this.#quorum.isMajority(released + this.#quorum.unheard(answers)) ? undefined : false;
     });
   }
 }

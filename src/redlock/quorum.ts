@@ -1,6 +1,7 @@
 import { Keys } from "../keys.ts";
 import type { RedisLike } from "../redis-like.ts";
 import type { Transport } from "../scripts/transport.ts";
+import type { Registry } from "./identity.ts";
 import { QuorumNode } from "./node.ts";
 
 /** What has been answered so far by so many nodes. */
@@ -20,8 +21,8 @@ export class Quorum implements Transport {
   onEnd: () => void = () => {};
 
   constructor(connections: readonly RedisLike[], settings: ConstructorParameters<typeof QuorumNode>[2]) {
-    const processes = new Map<string, QuorumNode>();
-    this.nodes = connections.map((redis, i) => new QuorumNode(i + 1, redis, settings, processes));
+    const registry: Registry = new Map();
+    this.nodes = connections.map((redis, i) => new QuorumNode(i + 1, redis, settings, registry));
     this.majority = majorityOf(connections.length);
     this.replyTimeout = settings.replyTimeout;
     for (const node of this.nodes) {
@@ -101,6 +102,11 @@ export class Quorum implements Transport {
 
   isMajority(count: number): boolean {
     return count >= this.majority;
+  }
+
+  /** How many nodes have not answered, yet or at all. */
+  unheard(answers: readonly unknown[]): number {
+    return this.nodes.length - answers.length;
   }
 
   /** So many nodes are too few to decide anything. */
