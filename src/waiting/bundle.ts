@@ -57,7 +57,7 @@ export class Bundle extends Alarm implements Landlord {
     this.#all = all;
     this.#room = room;
     this.#holds = names.map((name) => room.newHold(name));
-    for (const hold of this.#holds) room.expect(hold, this);
+    for (const hold of this.#holds) room.mailbox.expect(hold, this);
   }
 
   /** Resolves with a tenure for each lock, or with what is in the way. */
@@ -81,7 +81,7 @@ export class Bundle extends Alarm implements Landlord {
       const answer = await this.#all.attempt(this.#holds, terms.lease, channel?.name ?? null);
       if (answer.is === "owner") this.#own(answer, terms);
       else if (answer.is === "held" || answer.is === "queued") {
-        for (const hold of this.#holds) this.#room.forget(hold);
+        for (const hold of this.#holds) this.#room.mailbox.forget(hold);
         this.#settle()?.resolve({ index: answer.index, isHeld: answer.is === "held" });
       }
       // A copy. The first one may have been in time, and own some of them.
@@ -124,7 +124,7 @@ export class Bundle extends Alarm implements Landlord {
 
   #withdraw(): void {
     for (const hold of this.#holds) {
-      this.#room.forget(hold);
+      this.#room.mailbox.forget(hold);
       this.#room.withdraw(this.kind, hold);
     }
   }
@@ -214,7 +214,7 @@ export class Bundle extends Alarm implements Landlord {
 
   #over(tenure: Tenure): void {
     this.#room.watchdog.unwatch(tenure);
-    this.#room.forget(tenure.hold);
+    this.#room.mailbox.forget(tenure.hold);
     this.#tenures.delete(tenure);
     this.#leaveIfOver();
   }

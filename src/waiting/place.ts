@@ -33,24 +33,24 @@ export class Place {
   /** A hold that no command has named before (R1), and whose messages are expected from now on. */
   newHold(): Hold {
     const hold = this.room.newHold(this.name);
-    this.room.expect(hold, this.#turn);
+    this.room.mailbox.expect(hold, this.#turn);
     return hold;
   }
 
   /** The hold is over: a grant that still comes for it is nobody's. */
   forget(hold: Hold): void {
-    this.room.forget(hold);
+    this.room.mailbox.forget(hold);
   }
 
   /** The hold is over, and whatever it is in Redis must go. */
   withdraw(hold: Hold): void {
-    this.room.forget(hold);
+    this.room.mailbox.forget(hold);
     this.room.withdraw(this.kind, hold);
   }
 
   /** The same for what nobody here has any more. */
   withdrawIfOver(hold: Hold): void {
-    if (!this.room.isExpected(hold)) this.withdraw(hold);
+    if (!this.room.mailbox.isExpected(hold)) this.withdraw(hold);
   }
 
   /**

@@ -2,20 +2,19 @@ import pTimeout from "p-timeout";
 import { onAbort } from "../abort.ts";
 import { Alarms } from "../alarms.ts";
 import { TIMER_MAX } from "../defaults.ts";
-import { ClientClosedError, LockUnavailableError, quote } from "../errors.ts";
+import { ClientClosedError, LockUnavailableError } from "../errors.ts";
 import type { Events } from "../events.ts";
 import { now } from "../lease/clock.ts";
-import { type Grant, Hold } from "../lease/hold.ts";
+import { Hold } from "../lease/hold.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
 import { Watchdog } from "../lease/watchdog.ts";
-import { decodeMessage } from "../scripts/messages.ts";
 import type { Transport } from "../scripts/transport.ts";
 import { Bundle, type InTheWay } from "./bundle.ts";
 import { Hearing } from "./hearing.ts";
 import type { AllAtOnce, LockKind } from "./kind.ts";
 import type { LineKeeper } from "./line.ts";
-import type { Place } from "./place.ts";
+import { Mailbox } from "./mailbox.ts";
 import { Siblings } from "./siblings.ts";
 import type { Audience, Subscriptions } from "./subscriptions.ts";
 import { Turn } from "./turn.ts";
@@ -29,13 +28,6 @@ export interface Entrance {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Who is told of a hold's messages. */
-interface Expecting {
-  /** False: the hold is not wanted any more, so it must be left (R3). */
-  granted(id: string, grant: Grant): boolean;
-  revoked(id: string): void;
-}
-
 /** The waiting room of a client: every turn, and what they share. The only ways in are `enter` and `enterAll`. */
 export class Room implements LineKeeper {
   readonly clientId: string;
@@ -44,6 +36,7 @@ export class Room implements LineKeeper {
   readonly alarms = new Alarms(true);
   readonly watchdog: Watchdog;
   readonly hearing: Hearing;
+  readonly mailbox = new Mailbox((id, key, ttl) => this.#leave(id, key, ttl));
   /** The grant window in ms. */
   readonly window: number;
   readonly #withdrawals: Withdrawals;
@@ -52,8 +45,6 @@ export class Room implements LineKeeper {
   readonly #shared = new Map<LockKind, Map<string, Turn>>();
   /** What is asked for or held beside the turns. */
   readonly #bundles = new Set<Bundle>();
-  /** By the hold that a message may name. */
-  readonly #expected = new Map<string, Expecting>();
   /** Parked places, where every caller has one of his own, by lock, in the order of parking. */
   readonly #siblings = new Map<string, Siblings>();
   /** A kind whose `withdraw` understands grants that nobody expects. */
@@ -82,7 +73,7 @@ export class Room implements LineKeeper {
     this.hearing = new Hearing(
       (isOwn) => subscribe({ isOwn, isWanted }),
       commands.keys.channels(clientId),
-      (message) => this.#heard(message),
+      this.mailbox.read,
     );
     this.hearing.onDeaf = () => {
       if (!commands.isAway) this.subscribed();
@@ -159,19 +150,6 @@ export class Room implements LineKeeper {
     return new Hold(`${this.clientId}:${++this.#holds}`, name, now());
   }
 
-  expect(hold: Hold, expecting: Expecting): void {
-    this.#expected.set(hold.id, expecting);
-  }
-
-  forget(hold: Hold): void {
-    this.#expected.delete(hold.id);
-  }
-
-  /** Does a turn or a bundle have this hold? */
-  isExpected(hold: Hold): boolean {
-    return this.#expected.has(hold.id);
-  }
-
   /** A release is sent, which `close()` must see answered: its caller may end the connection right after. Call what it returns then. */
   releasing(): () => void {
     return this.#withdrawals.begin();
@@ -226,25 +204,6 @@ export class Room implements LineKeeper {
     this.events.tell("wait", () => ({ name, holder: "unknown", waited: performance.now() - waiter.since }));
   }
 
-  /** The commonest self-made deadlock: a caller waits, for longer than a lease, for a lock that its own process keeps holding. */
-  warnSelfWait({ name, kind }: Place, waiter: Waiter): void {
-    const at = performance.now();
-    const waited = at - waiter.since;
-    if (waiter.warned || waited < waiter.terms.lease) return;
-    const isKept = (tenure: Tenure): boolean =>
-      tenure.name === name &&
-      tenure.protocol === kind.protocol &&
-      Math.min(waited, at - tenure.since.mono) >= waiter.terms.lease;
-    if (![...this.watchdog.tenures()].some(isKept)) return;
-    waiter.warned = true;
-    this.events.tell("wait", () => ({ name, holder: "this client", waited }));
-    process.emitWarning(
-      `A caller has waited ${Math.round(waited)} ms for lock ${quote(name)}, which this process itself holds. If it is called ` +
-        "from the code that holds it, that is a deadlock: nest withLock(), or re-enter inside locks.scope().",
-      { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
-    );
-  }
-
   #turn(kind: LockKind, name: string): Turn {
     if (kind.queues) this.#granting = kind;
     let shared = this.#shared.get(kind);
@@ -260,16 +219,10 @@ export class Room implements LineKeeper {
     return turn;
   }
 
-  #heard(text: string): void {
-    const message = decodeMessage(text);
-    if (!message) return;
-    const expected = this.#expected.get(message.hold);
-    if (message.is === "revoked") expected?.revoked(message.hold);
-    else if (!expected?.granted(message.hold, message) && this.#granting) {
-      // R3: nobody waits with this hold any more, so the lock must go on to the next waiter.
-      const hold = { id: message.hold, name: this.commands.keys.name(message.key) };
-      this.#withdrawals.add(this.#granting, hold, message.ttl);
-    }
+  /** R3: nobody waits with this hold any more, so the lock must go on to the next waiter. */
+  #leave(id: string, key: string, ttl: number): void {
+    if (!this.#granting) return;
+    this.#withdrawals.add(this.#granting, { id, name: this.commands.keys.name(key) }, ttl);
   }
 
   #lookAgain(): void {

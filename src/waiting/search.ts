@@ -6,6 +6,7 @@ import { type AttemptAnswer, isRefusal } from "../scripts/answers.ts";
 import { Nap } from "./nap.ts";
 import type { Place } from "./place.ts";
 import { backOff, lastTry, nextTry, rest, sleep } from "./rules.ts";
+import { warnSelfWait } from "./self-wait.ts";
 import { type Asking, assertMove, SEARCH_MOVES, type SearchState } from "./states.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -309,7 +310,7 @@ export class Search {
     const { hold } = state;
     state.isChecking = true;
     this.#made?.interrupt();
-    room.warnSelfWait(this.#place, head);
+    warnSelfWait(this.#place, head);
     const sent = now();
     health.sending();
     kind.attempt(hold, this.#place.ask(hold, "again", head, state.position, others)).then(

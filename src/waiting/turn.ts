@@ -11,6 +11,7 @@ import { Place } from "./place.ts";
 import type { Room } from "./room.ts";
 import { handOver, isEnough, isTooMuch, lastTry } from "./rules.ts";
 import { Search } from "./search.ts";
+import { warnSelfWait } from "./self-wait.ts";
 import { assertMove, TURN_MOVES, type TurnState } from "./states.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -306,7 +307,7 @@ export class Turn implements Landlord {
 
   /** The head may be another one than when the alarm was set: then it is set again, for him. */
   #warnHead(): void {
-    if (this.#place.line.first) this.#room.warnSelfWait(this.#place, this.#place.line.first);
+    if (this.#place.line.first) warnSelfWait(this.#place, this.#place.line.first);
     this.#prepareToWait();
   }
 }
