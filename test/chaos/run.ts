@@ -32,7 +32,7 @@ export interface RunOptions {
   /** Only faults of these kinds. */
   readonly only?: readonly string[];
   /** These faults, each in a lane of its own, in place of all others. */
-  readonly faults?: readonly Fault[];
+  readonly faults?: (arena: Arena) => readonly Fault[];
   /** ms that everybody has to finish when the faults are over; 30 000 when left out. */
   readonly drain?: number;
   /** Told every few seconds. */
@@ -95,7 +95,7 @@ async function fight(arena: Arena, fleet: Fleet, recorder: Recorder, options: Ru
   const isWanted = ({ kind }: { kind: string }): boolean => !only || only.includes(kind);
   const ofServers = Array<readonly Fault[]>(arena.faultsAtOnce ?? 1).fill(arena.faults);
   const usual = [...ofServers, [...workerFaults, ...networkFaults]].map((lane) => lane.filter(isWanted));
-  const lanes = faults?.map((fault) => [fault]) ?? usual;
+  const lanes = faults?.(arena).map((fault) => [fault]) ?? usual;
   const field = { fleet, wires: arena.wires, dice: new Dice(seed), tell: recorder.tell.bind(recorder) };
   const director = new Director(field, lanes);
   await fleet.start();
