@@ -168,7 +168,11 @@ export class Search {
     const { health, line, name } = this.#place;
     health.failed(error);
     // RACE 4 again: granted by message, so the reply is not needed; or asked again meanwhile.
-    if (this.#state !== state) return;
+    if (this.#state !== state) {
+      // RACE 15 again: what the last copy has done nobody knows.
+      this.#place.withdrawIfOver(state.hold);
+      return;
+    }
     this.#place.withdraw(state.hold);
     line.refuseAll(() => new LockUnavailableError(name, "the command failed", error), "unanswered");
     this.retry();
