@@ -155,6 +155,7 @@ export class Search {
     else if (line.isUnanswered) {
       // Who waits must not wait longer for others who come and go.
       if (line.isPatient && !this.#place.isSubscribed) this.#place.listen().catch(() => {});
+      line.asksAgain();
       this.start();
     } else if (kind.pause) this.#pause(kind.pause(this.#tries++));
     else if (!this.#place.isSubscribed && !this.#place.mayQueue) void this.#subscribe(head);
