@@ -74,33 +74,39 @@ describe("a late copy changes nothing", () => {
     await lock.gone();
   });
 
-  it("of the acquire that queued: its answer is read, and the hold had its end before (RACE 15)", async () => {
-    const { near, lock } = stage;
-    await stage.warm(near);
-    const first = await held();
-    // As a Cluster does it: the first reply is lost with its connection, and the command goes out again behind others.
-    const { evalsha } = near.redis;
-    let again = (): void => {};
-    const queueing = new Promise<void>((sent) => {
-      near.redis.evalsha = ((...args: Parameters<typeof evalsha>) => {
-        const reply = evalsha.apply(near.redis, args);
-        if (!runs("acquire", "queue")(["evalsha", ...args.map(String)])) return reply;
-        near.redis.evalsha = evalsha;
-        sent();
-        return new Promise((resolve) => {
-          again = () => resolve(evalsha.apply(near.redis, args));
-        });
-      }) as typeof evalsha;
-    });
-    const waiting = near.locks.lock(lock.name).lock();
-    await queueing;
-    await lock.queued(1);
-    await first.unlock();
-    await (await waiting).unlock();
-    again();
-    await near.redis.ping();
-    await lock.gone(); // else it is blocked for a lease
-  });
+  it.each(["read", "lost too"])(
+    "of the acquire that queued: its answer is %s, and the hold had its end before (RACE 15)",
+    async (answer) => {
+      const { near, lock } = stage;
+      await stage.warm(near);
+      const first = await held();
+      // As a Cluster does it: the first reply is lost with its connection, and the command goes out again behind others.
+      const { evalsha } = near.redis;
+      let again = (): void => {};
+      const queueing = new Promise<void>((sent) => {
+        near.redis.evalsha = ((...args: Parameters<typeof evalsha>) => {
+          const reply = evalsha.apply(near.redis, args);
+          if (!runs("acquire", "queue")(["evalsha", ...args.map(String)])) return reply;
+          near.redis.evalsha = evalsha;
+          sent();
+          return new Promise((resolve) => {
+            again = () => {
+              const copy = evalsha.apply(near.redis, args);
+              resolve(answer === "read" ? copy : copy.then(() => Promise.reject(new Error("lost"))));
+            };
+          });
+        }) as typeof evalsha;
+      });
+      const waiting = near.locks.lock(lock.name).lock();
+      await queueing;
+      await lock.queued(1);
+      await first.unlock();
+      await (await waiting).unlock();
+      again();
+      await near.redis.ping();
+      await lock.gone(); // else it is blocked for a lease
+    },
+  );
 
   it("of a re-check: its place was granted and given back; with the lock free, and with another holder", async () => {
     const { near, lock } = stage;

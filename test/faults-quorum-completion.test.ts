@@ -164,6 +164,25 @@ describe("a lease of a bare majority", () => {
     await free();
   });
 
+  it("was not held to its end by a joining whose answer was lost", async () => {
+    const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
+    await far.locks.lock(stage.name).withLock(() => {});
+    const lease = await bare(near);
+    stage.proxy(3).refuse(true);
+    stage.proxy(3).cut();
+    await until(() => near.nodes[2]?.status !== "ready");
+    for (const node of [2, 3]) await stage.admin(node).del(stage.key());
+    await far.locks.lock(stage.name).withLock(() => {});
+    await until(async () => (await stage.holders()).slice(1).every((holder) => holder === null));
+    const dropped = stage.proxy(3).dropReply(runsQuorum("join"));
+    stage.proxy(3).refuse(false);
+    await dropped;
+    await until(() => near.nodes[2]?.status === "ready");
+    // Two nodes release the hold; and yet it was not held in between.
+    expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
+    await free();
+  });
+
   it("is taken back where it came to, when the others are seen to have lost it", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});

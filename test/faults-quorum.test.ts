@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { describe, expect, it, vi } from "vitest";
 import { LockUnavailableError } from "../src/index.ts";
+import { freePort } from "../tools/redis/probe.ts";
 import { failure, lossOf } from "./contract/observe.ts";
 import { QuorumStage, runsQuorum } from "./support/quorum-stage.ts";
 import { timed } from "./support/stage.ts";
@@ -377,6 +378,40 @@ describe("a node of three", () => {
     await until(async () => (await isAt(first, b)) && (await isAt(second, a)));
     await stage.server(3).kill();
     await (await locks.lock(stage.name).lock({ wait: 2_000 })).unlock();
+    await free();
+  });
+
+  it("that was another one for a time is not both of them afterwards, with two votes", async () => {
+    const theirs = await stage.join({}, "proxies");
+    stage.proxy(1).refuse(true);
+    stage.proxy(1).cut();
+    await until(() => theirs.nodes[0]?.status !== "ready");
+    const { nodes, locks } = await stage.join({ restartDelay: 0 });
+    const [first, second] = nodes;
+    if (!first || !second) throw new Error("no connections");
+    await (await locks.lock(stage.name).lock()).unlock();
+    await free();
+    const { port } = stage.server(1);
+    const leave = async (node: Redis) => {
+      node.options.port = await freePort();
+      node.disconnect(true);
+      await until(() => node.status !== "ready");
+    };
+    const goThere = async (node: Redis) => {
+      node.options.port = port;
+      await until(async () => String(await node.config("GET", "port")) === `port,${port}`);
+      await node.ping(); // it has said who it is
+    };
+    await leave(first);
+    await leave(second);
+    await goThere(second);
+    await leave(second);
+    await goThere(first);
+    await goThere(second);
+    const lease = await theirs.locks.lock(stage.name).lock();
+    const other = await locks.lock(stage.name).tryLock();
+    expect([lease.held, other?.held]).toEqual([true, undefined]);
+    await lease.unlock();
     await free();
   });
 

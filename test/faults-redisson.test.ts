@@ -125,6 +125,43 @@ describe("waiting", () => {
     await held.unlock().catch(() => {});
   });
 
+  it("who would not wait does not have the lock tried right behind a release for those in front of him", async () => {
+    const { locks } = await stage.join({ url: proxy.url, client: { localPasses: 0 } });
+    const [mine, theirs] = [locks.redissonLock(name), far.locks.redissonLock(name)];
+    let lease = await mine.lock();
+    let [turns, isOver] = [0, false];
+    const others = (async () => {
+      for (; !isOver; turns++) await theirs.withLock(() => {});
+    })();
+    for (let round = 0; round < 10; round++) {
+      const next = mine.lock();
+      await heard(2);
+      const unlocked = lease.unlock();
+      const tried = mine.tryLock();
+      await unlocked;
+      lease = await next;
+      expect(await tried).toBeNull();
+    }
+    expect(turns).toBeGreaterThan(0); // who is woken comes first now and then; else never
+    isOver = true;
+    await lease.unlock();
+    await others;
+  });
+
+  it("and has it tried soon where the message of that release is lost", async () => {
+    const { locks } = await stage.join({ url: proxy.url, client: { localPasses: 0 } });
+    const mine = locks.redissonLock(name);
+    const lease = await mine.lock();
+    const next = mine.lock();
+    await heard(1);
+    for (let i = 0; i < 5; i++) await near.redis.ping(); // the acknowledgement is read
+    proxy.partition("subscribers");
+    const unlocked = lease.unlock();
+    expect(await mine.tryLock()).toBeNull(); // the one in front of him has it
+    await unlocked;
+    await (await next).unlock();
+  });
+
   /** Has the n-th try of `near` executed, and its answer read when the gate opens. */
   function holdAnswer(n: number): { executed: Promise<void>; read: Gate } {
     const { evalsha } = near.redis;

@@ -168,6 +168,23 @@ describe("a listener that acts while it is told", () => {
   });
 });
 
+describe("a slow way to Redis", () => {
+  it("does not cost a caller his answer who comes while another one's try is on its way (RACE 16)", async () => {
+    const proxy = await TcpProxy.start(server);
+    const far = await parties.join({ url: proxy.url });
+    await (await far.locks.lock(name).lock()).unlock(); // the scripts are known
+    const held = await a.locks.lock(name).lock();
+    proxy.delay(350, { direction: "to client" });
+    const early = far.locks.lock(name).tryLock();
+    const late = far.locks.lock(name).tryLock();
+    expect(await Promise.all([early, late])).toEqual([null, null]);
+    proxy.delay(0);
+    await held.unlock();
+    await far.locks.close({ grace: 0 });
+    await proxy.stop();
+  });
+});
+
 describe("close()", () => {
   it("waits for the answer to a release that is on its way", async () => {
     const party = await parties.join({ url: server.url });

@@ -65,11 +65,7 @@ export class Completion {
 
   /** Is what this node says about the hold the word of one that voted for it? A vote that is still out may be a yes. */
   counts(node: QuorumNode): boolean {
-    return !this.#missing.has(node) && !this.isGuest(node);
-  }
-
-  isGuest(node: QuorumNode): boolean {
-    return this.#guests.has(node);
+    return !this.#missing.has(node) && !this.#guests.has(node);
   }
 
   /**

@@ -59,7 +59,9 @@ export class Identity {
     const known = this.#registry.get(runId);
     // Two nodes may change their addresses: a process is that of the node which it answers as now.
     if (known && known !== this && known.#process) return known.#node;
-    if (this.#last?.runId === runId) {
+    // RACE: it was this node, then another one, and comes back. Who says that it is still that other one is its twin: so it
+    // must be written down here again. And what was voted on here meanwhile it may never have heard of: it is new.
+    if (known === this) {
       // What its clock has done meanwhile changes nothing.
       this.#process = this.#last;
       return null;

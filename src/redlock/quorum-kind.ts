@@ -170,14 +170,15 @@ export class QuorumKind implements LockKind {
     const traces = this.#traces.get(hold) ?? new Traces();
     const last = hold.token + this.localPasses;
     const completion = this.#stop(hold.id);
+    const counts = (node: QuorumNode): boolean => completion?.counts(node) ?? true;
     const answers = this.#quorum.ask(
       hold.name,
       async (node): Promise<ReleaseAnswer> => {
         const answer = await traces.follow(node, node.release(hold.name, hold.id, true, last), () => true);
         if (answer.is === "released") await completion?.heard(node);
-        return completion?.isGuest(node) && answer.is === "released" ? { ...answer, is: "gone" } : answer;
+        return counts(node) || answer.is !== "released" ? answer : { ...answer, is: "gone" };
       },
-      (node) => completion?.counts(node) ?? true,
+      counts,
     );
     const answer = await this.#quorum.count<ReleaseAnswer, ReleaseAnswer>(answers, ({ answers }) => {
       const released = answers.filter(({ is }) => is === "released").length;

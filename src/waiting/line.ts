@@ -41,15 +41,27 @@ export class Line {
 
   /** `asks`: the lock is being asked for, so this call shares a first command, which must be answered. */
   add(waiter: Waiter, asks: boolean): void {
-    if (asks) {
-      waiter.answerBy =
-        waiter.since + Math.min(this.#keeper.replyTimeout, Math.max(waiter.wait, FIRST_REPLY));
-      this.#unanswered++;
-    }
     this.#list.push(waiter);
     this.#keeper.count(1);
-    this.#keeper.alarms.set(waiter, asks ? waiter.answerBy : waiter.deadline);
-    if (!asks) this.#keeper.tellWait(this.#name, waiter);
+    if (asks) {
+      this.#unanswered++;
+      this.#mustHear(waiter, waiter.since);
+    } else {
+      this.#keeper.alarms.set(waiter, waiter.deadline);
+      this.#keeper.tellWait(this.#name, waiter);
+    }
+  }
+
+  /** Another try is made now for those without an answer: theirs is this one, and gets its time. */
+  asksAgain(): void {
+    const at = performance.now();
+    for (const waiter of this.#list)
+      if (waiter.answerBy !== Number.POSITIVE_INFINITY) this.#mustHear(waiter, at);
+  }
+
+  #mustHear(waiter: Waiter, since: number): void {
+    waiter.answerBy = since + Math.min(this.#keeper.replyTimeout, Math.max(waiter.wait, FIRST_REPLY));
+    this.#keeper.alarms.set(waiter, waiter.answerBy);
   }
 
   /** First again: its turn was taken away from it. */

@@ -53,7 +53,12 @@ export class Search {
 
   /** Is the lock being asked for, or will be as soon as somebody comes: do new callers share a first command? */
   get isAsking(): boolean {
-    return this.#state.at === "asking" || this.isUnsure;
+    return this.#state.at === "asking" || this.isUnsure || this.isFreed;
+  }
+
+  /** Does it wait for the message of its own release, to try together with all others? */
+  get isFreed(): boolean {
+    return this.#state.at === "parked" && this.#state.isFreed;
   }
 
   /** Is it between two tries, and would not hear if the lock became free? */
@@ -63,7 +68,7 @@ export class Search {
 
   /** Has it found the lock held, and sleeps without a place in a queue? */
   get isUnplaced(): boolean {
-    return this.#state.at === "parked" && this.#state.hold === null;
+    return this.#state.at === "parked" && this.#state.hold === null && !this.#state.isFreed;
   }
 
   /** The hold that asks or waits. */
@@ -155,6 +160,7 @@ export class Search {
     else if (line.isUnanswered) {
       // Who waits must not wait longer for others who come and go.
       if (line.isPatient && !this.#place.isSubscribed) this.#place.listen().catch(() => {});
+      line.asksAgain();
       this.start();
     } else if (kind.pause) this.#pause(kind.pause(this.#tries++));
     else if (!this.#place.isSubscribed && !this.#place.mayQueue) void this.#subscribe(head);
@@ -168,7 +174,11 @@ export class Search {
     const { health, line, name } = this.#place;
     health.failed(error);
     // RACE 4 again: granted by message, so the reply is not needed; or asked again meanwhile.
-    if (this.#state !== state) return;
+    if (this.#state !== state) {
+      // RACE 15 again: what the last copy has done nobody knows.
+      this.#place.withdrawIfOver(state.hold);
+      return;
+    }
     this.#place.withdraw(state.hold);
     line.refuseAll(() => new LockUnavailableError(name, "the command failed", error), "unanswered");
     this.retry();
@@ -225,10 +235,11 @@ export class Search {
     this.#park(null, RECHECKS[0].period, null, true);
   }
 
-  #park(hold: Hold | null, ttl: number, position: number | null, isKnown: boolean): void {
-    this.#to({ at: "parked", hold, isChecking: false, position });
+  /** `isFreed`: by our own release, whose message comes to all who wait. */
+  #park(hold: Hold | null, ttl: number, position: number | null, isFreed: boolean): void {
+    this.#to({ at: "parked", hold, isFreed, isChecking: false, position });
     if (hold) this.#place.siblings?.add(this);
-    this.#sleep(this.#period(ttl, position, isKnown));
+    this.#sleep(this.#period(ttl, position, false));
   }
 
   /** A place whose messages are not heard is looked at as if it were the first: its grant must be found within the window. */
@@ -238,7 +249,7 @@ export class Search {
 
   /** Tries again after so many ms, because no message will come. */
   #pause(delay: number): void {
-    this.#to({ at: "parked", hold: null, isChecking: false, position: null });
+    this.#to({ at: "parked", hold: null, isFreed: false, isChecking: false, position: null });
     this.#sleep(Math.min(delay, lastTry(this.#place.line) - performance.now()));
   }
 

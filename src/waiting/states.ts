@@ -4,15 +4,21 @@ import type { Tenure } from "../lease/tenure.ts";
 import type { Waiter } from "./waiter.ts";
 
 /** From wanting a lock to owning it: `Search`. */
-export type SearchState =
-  | { readonly at: "off" | "subscribing" | "retrying" }
-  | Asking
-  | { readonly at: "parked"; readonly hold: Hold | null; isChecking: boolean; position: number | null };
+export type SearchState = { readonly at: "off" | "subscribing" | "retrying" } | Asking | Parked;
 
 export interface Asking {
   readonly at: "asking";
   readonly hold: Hold;
   readonly isQueueing: boolean;
+}
+
+interface Parked {
+  readonly at: "parked";
+  readonly hold: Hold | null;
+  /** Our own release has just been sent, whose message wakes everybody. */
+  readonly isFreed: boolean;
+  isChecking: boolean;
+  position: number | null;
 }
 
 /** From owning a lock to letting it go: `Turn`. */

@@ -1,5 +1,5 @@
 import { CallAlarm } from "../alarms.ts";
-import { SPIN_LAST_TRY } from "../defaults.ts";
+import { SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
 import { type LockLostError, LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
@@ -58,6 +58,9 @@ export class Turn implements Landlord {
     this.#place.line.add(waiter, asks);
     if (at === "idle" || this.search.isUnsure || isDoubted) this.#seek();
     else if (this.kind.pause && this.search.isUnplaced) this.search.lookBefore(lastTry([waiter]));
+    // RACE 14 too, but with everybody else: a try right behind our release would keep other processes off for as long as
+    // callers come here. Its message may be lost.
+    else if (this.search.isFreed) this.search.lookBefore(performance.now() + WAKE_SPREAD);
     else if (at === "holding") this.#prepareToWait();
   }
 
