@@ -60,7 +60,8 @@ export class MultiLeaseHandle implements MultiLease {
       for (const { signal } of this.#leases) {
         // Only the first loss counts: a second abort does nothing.
         if (signal.aborted) controller.abort(signal.reason);
-        else this.#unlisten.push(onAbort(signal, () => controller.abort(signal.reason)));
+        else if (!this.#unlocking)
+          this.#unlisten.push(onAbort(signal, () => controller.abort(signal.reason)));
       }
     }
     return this.#controller.signal;
