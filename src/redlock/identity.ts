@@ -26,6 +26,7 @@ export class Identity {
   /** The process on this connection, and the one that introduced itself last. */
   #process: Process | null = null;
   #last: Process | null = null;
+  #twin: number | null = null;
 
   /** `node`: its number. `restartDelay`: ms. */
   constructor(node: number, restartDelay: number, registry: Registry) {
@@ -44,6 +45,11 @@ export class Identity {
     return this.#last !== null;
   }
 
+  /** The number of the node that is the same server, as far as it has said; null: none is. */
+  get twin(): number | null {
+    return this.#twin;
+  }
+
   /** Why it does not vote although it answers; null: it votes, or has not introduced itself. */
   get youth(): Error | null {
     if (!this.#process || this.#restartDelay === 0) return null;
@@ -53,18 +59,19 @@ export class Identity {
     return new Error(`node ${this.#node} restarted ${past} s ago and votes again in ${ahead} s`);
   }
 
-  /** It has introduced itself; `uptime` in s. Returns the number of the node that is the same server; null: none is. */
-  introduced(runId: string, uptime: number): number | null {
+  /** It has introduced itself; `uptime` in s. */
+  introduced(runId: string, uptime: number): void {
     const now = performance.now();
     const known = this.#registry.get(runId);
     // Two nodes may change their addresses: a process is that of the node which it answers as now.
-    if (known && known !== this && known.#process) return known.#node;
+    this.#twin = known && known !== this && known.#process ? known.#node : null;
+    if (this.#twin !== null) return;
     // RACE: it was this node, then another one, and comes back. Who says that it is still that other one is its twin: so it
     // must be written down here again. And what was voted on here meanwhile it may never have heard of: it is new.
     if (known === this) {
       // What its clock has done meanwhile changes nothing.
       this.#process = this.#last;
-      return null;
+      return;
     }
     if (this.#last && this.#registry.get(this.#last.runId) === this) this.#registry.delete(this.#last.runId);
     this.#registry.set(runId, this);
@@ -74,11 +81,11 @@ export class Identity {
     const isNew = this.#last !== null || known !== undefined;
     this.#process = { runId, upSince: isNew ? now : now - uptime * 1_000 + UPTIME_GRAIN };
     this.#last = this.#process;
-    return null;
   }
 
   /** The connection is lost. */
   lost(): void {
     this.#process = null;
+    this.#twin = null;
   }
 }

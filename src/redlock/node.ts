@@ -21,6 +21,7 @@ export class NotAskedError extends Error {}
  * | new | was never connected | waits for the connection |
  * | away | the connection is lost | none, and nothing is sent: it would be executed when nobody wants it any more |
  * | silent | nothing was answered for longer than `nodeTimeout` | none while the others suffice; one probe at a time |
+ * | twin | it is the same server as another node | none, and nothing is sent |
  * | live | connected | after it has said on this connection which process it is: see `Identity` |
  *
  * A vote counts only on the connection that it was sent on, which is the one on which the process was found old. ioredis
@@ -66,13 +67,18 @@ export class QuorumNode {
 
   /** Could it answer now? */
   get isLive(): boolean {
-    return !this.commands.ended && !this.commands.isAway && !this.#isSilent;
+    return !this.commands.ended && !this.commands.isAway && this.#identity.twin === null && !this.#isSilent;
   }
 
   /** Why nothing is sent to it; null: something is. `isNeeded`: the others are too few without it. */
   absence(name: string, isNeeded: boolean): Error | null {
     if (this.commands.ended) return this.#error("its connection was closed for good (status 'end')");
     if (this.commands.isAway) return this.#error("its connection is lost");
+    if (this.#identity.twin !== null) {
+      // What it said would be said twice. The other one may have gone elsewhere, which asking again tells.
+      this.#introduce(name).catch(() => {});
+      return this.#isTwin();
+    }
     if (!this.#isSilent || isNeeded) return null;
     // Whatever is sent waits in its socket. One command is enough to hear that it is back.
     this.#introduce(name).catch(() => {});
@@ -154,13 +160,17 @@ export class QuorumNode {
     const { uptime, runId } = await this.#onThisConnection(
       this.#scripts.introduce(name, this.redis.status === "ready" ? nodeTimeout : replyTimeout),
     );
-    const twin = this.#identity.introduced(runId, uptime);
-    if (twin !== null) throw this.#error(`it is the same server as node ${twin}`);
+    this.#identity.introduced(runId, uptime);
+    if (this.#identity.twin !== null) throw this.#isTwin();
   }
 
   /** Why it does not vote although it answers; null: it votes, or has not said yet which process it is. */
   get youth(): Error | null {
     return this.#identity.youth;
+  }
+
+  #isTwin(): Error {
+    return this.#error(`it is the same server as node ${this.#identity.twin}`);
   }
 
   #assertOld(): void {
