@@ -29,17 +29,16 @@ const allOld = () =>
 /** A client that has votes of nodes 1 and 2 only, and holds the lock by them. */
 async function holder(name: string) {
   const party = await stage.join({ ...QUARANTINE }, "proxies");
-  await until(async () => {
-    await party.locks.lock(name).withLock(() => {});
-    return true;
-  });
-  // A majority has released it; the third node may hear of it later, or would not at all.
-  await until(async () => (await stage.holders(name)).every((one) => one === null));
+  const has = (count: number) => async () =>
+    (await stage.holders(name)).filter((one) => one !== null).length === count;
+  // Every node has had a hold of this client, so nothing is on its way to one that is left alone now.
+  await party.locks.lock(name).withLock(() => until(has(3)));
+  await until(has(0));
   stage.proxy(3).refuse(true);
   stage.proxy(3).cut();
   await until(() => party.nodes[2]?.status !== "ready");
   const lease = await party.locks.lock(name).lock({ lease: LONGEST });
-  await until(async () => (await stage.holders(name)).filter((one) => one !== null).length === 2);
+  await until(has(2));
   return lease;
 }
 

@@ -36,27 +36,9 @@ afterAll(async () => {
   await cluster.stop();
 });
 
-/** Has the replica take over while its primary is well; resolves with the ms until the whole Cluster agrees. */
-async function manualFailover(key: string): Promise<{ took: number }> {
-  const old = await cluster.primaryOf(key);
-  const replica = await replicaOf(old);
-  const start = performance.now();
-  await replica.admin.cluster("FAILOVER");
-  await until(async () => (await cluster.primaryOf(key)) === replica, { what: "the replica to take over" });
-  await cluster.usable();
-  return { took: performance.now() - start };
-}
-
-async function replicaOf(primary: ClusterNode): Promise<ClusterNode> {
-  const lines = (await primary.admin.call("CLUSTER", "REPLICAS", primary.id)) as string[];
-  const node = cluster.nodes.find(({ id }) => lines[0]?.startsWith(id));
-  if (node === undefined) throw new Error("The primary has no replica");
-  return node;
-}
-
 describe.each([
   ["the primary is killed", true, (key: string): Promise<{ took: number }> => cluster.killPrimaryOf(key)],
-  ["CLUSTER FAILOVER", false, manualFailover],
+  ["CLUSTER FAILOVER", false, (key: string): Promise<{ took: number }> => cluster.failOver(key)],
 ] as const)("%s", (_, kills, failOver) => {
   it("while the lock is held and waited for: both keep what they have, and messages come again", async ({
     annotate,
@@ -123,7 +105,7 @@ it("a former primary takes a SUBSCRIBE as a replica, and the map of slots comes 
   };
   await until(heard);
   for (const proxy of proxied.proxies) proxy.delay(400, { direction: "to client", which: "commands" });
-  await manualFailover(lock.name);
+  await cluster.failOver(lock.name);
   await until(heard, { what: "the channel at its home" });
   for (const proxy of proxied.proxies) proxy.delay(0);
   await held.unlock();
@@ -190,7 +172,7 @@ describe("CLUSTERDOWN", () => {
     const owner = await cluster.primaryOf(key);
     const [primary] = (await cluster.primaries()).filter((node) => node !== owner);
     if (primary === undefined) throw new Error("There is one primary only");
-    return { primary, replica: await replicaOf(primary) };
+    return { primary, replica: await cluster.replicaOf(primary) };
   }
 });
 

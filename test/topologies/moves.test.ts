@@ -71,14 +71,7 @@ describe.each(["ioredis 5", "ioredis 6, RESP2", "ioredis 6, RESP3"] as const)("%
   it("one at a time after a failover that keeps all connections", async () => {
     const name = freshName();
     const slot = await slotOf(name);
-    const { most, tokens } = await crowd(name, async () => {
-      const old = await cluster.primaryOf(slot);
-      const replicas = (await old.admin.call("CLUSTER", "REPLICAS", old.id)) as string[];
-      const replica = cluster.nodes.find(({ id }) => replicas[0]?.startsWith(id)) as ClusterNode;
-      await replica.admin.cluster("FAILOVER");
-      await until(async () => (await cluster.primaryOf(slot).catch(() => old)) !== old);
-      await cluster.usable();
-    });
+    const { most, tokens } = await crowd(name, () => cluster.failOver(slot));
     expect(most).toBe(1);
     expect(tokens).toEqual([...tokens].sort((a, b) => a - b));
   });

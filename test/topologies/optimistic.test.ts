@@ -9,7 +9,6 @@ import { topologies } from "../support/topologies/kinds.ts";
 import { SentinelGroup } from "../support/topologies/sentinel.ts";
 import type { Topology } from "../support/topologies/topology.ts";
 import { isWanted } from "../support/topologies/wanted.ts";
-import { until } from "../support/until.ts";
 
 // Transactions on every way to have Redis; slots that move and primaries that fall while a body runs.
 
@@ -157,15 +156,8 @@ describe("Cluster", () => {
     await optimistic(redis, [key], async (tx) => {
       const value = Number(await tx.redis.get(key));
       if (runs++ === 0) {
-        const old = await cluster.primaryOf(key);
-        const [line] = (await old.admin.call("CLUSTER", "REPLICAS", old.id)) as string[];
-        const replica = cluster.nodes.find(({ id }) => line?.startsWith(id));
-        await replica?.admin.cluster("FAILOVER");
-        await until(async () => (await cluster.primaryOf(key)) === replica, {
-          what: "the replica to take over",
-        });
-        await cluster.usable(); // the old one is still there, and keeps the connection
-        await replica?.admin.set(key, 20);
+        await cluster.failOver(key); // the old one is still there, and keeps the connection
+        await (await cluster.adminOf(key)).set(key, 20);
       }
       tx.multi.set(key, value + 1);
     });

@@ -66,7 +66,7 @@ function failovers(nodes: RedisCluster): Fault[] {
       begin(`port ${primary.server.port}, of ${key}`);
       // The primary takes no writes until the replica has all of them, so nothing should be forgotten; but that it
       // was this failover, and no other one, cannot be told.
-      const replica = await replicaOf(nodes, primary);
+      const replica = await nodes.replicaOf(primary);
       await replica.admin.call("CLUSTER", "FAILOVER");
       // Redis gives it up by itself when the replica does not catch up within 5 s.
       await replaced(primary, key, 7_000).catch(() => {});
@@ -104,11 +104,4 @@ function migration(nodes: RedisCluster): Fault {
       });
     },
   };
-}
-
-async function replicaOf(nodes: RedisCluster, primary: ClusterNode): Promise<ClusterNode> {
-  const lines = (await primary.admin.call("CLUSTER", "REPLICAS", primary.id)) as string[];
-  const replica = nodes.nodes.find(({ id }) => lines.some((line) => line.startsWith(id)));
-  if (!replica) throw new Error(`The primary on port ${primary.server.port} has no replica`);
-  return replica;
 }
