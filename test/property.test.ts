@@ -88,6 +88,8 @@ async function play(kind: Kind, sequence: readonly Step[]): Promise<void> {
   const name = freshName();
   const players = await Promise.all([Player.join(), Player.join(), Player.join()]);
   const given: Lease[] = [];
+  /** Those that nobody renews. */
+  const short = new Set<Lease>();
   const faults: string[] = [];
   let last = 0;
 
@@ -104,7 +106,10 @@ async function play(kind: Kind, sequence: readonly Step[]): Promise<void> {
     const controller = new AbortController();
     const work = player.party.locks[kind](name)
       .lock({ signal: controller.signal, lease })
-      .then((one) => granted(player, one))
+      .then((one) => {
+        if (lease) short.add(one);
+        granted(player, one);
+      })
       .catch((error: unknown) => {
         if (!controller.signal.aborted && !player.isDead) faults.push(`lock() failed: ${String(error)}`);
       })
@@ -124,7 +129,7 @@ async function play(kind: Kind, sequence: readonly Step[]): Promise<void> {
 
   /** A holder that goes away without a word: its lease runs out. */
   const expire = async (player: Player): Promise<void> => {
-    const lease = [...player.leases].find((one) => one.remaining() <= 60);
+    const lease = [...player.leases].find((one) => short.has(one));
     if (!lease) return;
     await until(() => !lease.held, { what: "a short lease to end" });
     player.leases.delete(lease);
