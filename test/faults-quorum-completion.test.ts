@@ -94,9 +94,7 @@ describe("a lease of a bare majority", () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
     await free();
-    stage.proxy(3).refuse(true);
-    stage.proxy(3).cut();
-    await until(() => near.nodes[2]?.status !== "ready");
+    await stage.cutOff(3, near);
     const lease = await near.locks.lock(stage.name).lock({ lease: 30_000 });
     await until(async () => (await stage.holders()).filter((holder) => holder !== null).length === 2);
     await stage.admin(2).del(stage.key());
@@ -168,9 +166,7 @@ describe("a lease of a bare majority", () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     await far.locks.lock(stage.name).withLock(() => {});
     const lease = await bare(near);
-    stage.proxy(3).refuse(true);
-    stage.proxy(3).cut();
-    await until(() => near.nodes[2]?.status !== "ready");
+    await stage.cutOff(3, near);
     for (const node of [2, 3]) await stage.admin(node).del(stage.key());
     await far.locks.lock(stage.name).withLock(() => {});
     await until(async () => (await stage.holders()).slice(1).every((holder) => holder === null));

@@ -34,9 +34,7 @@ async function holder(name: string) {
   // Every node has had a hold of this client, so nothing is on its way to one that is left alone now.
   await party.locks.lock(name).withLock(() => until(has(3)));
   await until(has(0));
-  stage.proxy(3).refuse(true);
-  stage.proxy(3).cut();
-  await until(() => party.nodes[2]?.status !== "ready");
+  await stage.cutOff(3, party);
   const lease = await party.locks.lock(name).lock({ lease: LONGEST });
   await until(has(2));
   return lease;

@@ -12,16 +12,15 @@ it("subscribing fails when a node that was acknowledged is lost before enough ot
   const quorum = new Quorum(nodes, { replyTimeout: 600, nodeTimeout: 400, restartDelay: 0 });
   const subscriptions = new QuorumSubscriptions(quorum, { isOwn: () => false, isWanted: () => true });
   const channel = quorum.keys.quorumChannel(stage.name);
-  const listeners = async (node: number) => Number((await stage.admin(node).pubsub("NUMSUB", channel))[1]);
   stage.proxy(3).refuse(true); // never there
   stage.proxy(3).cut();
   stage.proxy(2).delay(300, { which: "subscribers" });
   subscriptions.listen(channel, () => {});
   const ready = failure(subscriptions.ready(channel));
-  await until(async () => (await listeners(1)) === 1);
+  await until(async () => (await stage.listeners(1)) === 1);
   stage.proxy(1).refuse(true);
   stage.proxy(1).cut("subscribers");
-  await until(async () => (await listeners(1)) === 0);
+  await until(async () => (await stage.listeners(1)) === 0);
   expect(String(await ready)).toContain("lost again");
   subscriptions.close();
   quorum.detach();

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { quorumLua } from "../src/scripts/lua.generated.ts";
 import { failure } from "./contract/observe.ts";
 import { QuorumStage, runsQuorum } from "./support/quorum-stage.ts";
 import { timed } from "./support/stage.ts";
@@ -11,35 +10,25 @@ const SOON = 5_000;
 
 describe.each([3, 5])("%i masters", (count) => {
   const stage = new QuorumStage(count);
-  const nodes = Array.from({ length: count }, (_, i) => i + 1);
-  const listeners = async (node: number) =>
-    Number((await stage.admin(node).pubsub("NUMSUB", `${stage.key()}:free`))[1]);
-  const isHeard = async () => (await Promise.all(nodes.map(listeners))).every((heard) => heard === 1);
 
   it("a waiter that does not hear one node is woken by every word, until a majority is free", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     const lease = await far.locks.lock(stage.name).lock();
     const waiter = near.locks.lock(stage.name).lock();
-    await until(isHeard);
+    await until(() => stage.isHeard());
     stage.proxy(count).refuse(true);
     stage.proxy(count).cut("subscribers");
-    await until(async () => (await listeners(count)) === 0);
-    const [hold = ""] = ((await stage.admin(1).get(stage.key())) ?? "").split(" ");
-    const channel = `${stage.key()}:free`;
-    // As the release goes when it reaches one node after the other.
-    const release = (node: number) =>
-      stage
-        .admin(node)
-        .eval(quorumLua.release.lua, 2, stage.key(), stage.clock, hold, channel, `${lease.token}`);
+    await until(async () => (await stage.listeners(count)) === 0);
+    const hold = (await stage.holders())[0] ?? "";
     for (const proxy of stage.proxies) proxy.record();
     // So many words that the first try comes, and finds the lock held by all the others.
     const [majority, first] = [Math.floor(count / 2) + 1, Math.floor(count / 2)];
-    for (let node = 1; node <= first; node++) await release(node);
+    for (let node = 1; node <= first; node++) await stage.releaseAt(node, hold, lease);
     const isBack = () => stage.proxy(1).commands.some(({ command }) => runsQuorum("release")(command));
     await until(isBack);
     const [next, took] = await timed(
       (async () => {
-        for (let node = majority; node <= count; node++) await release(node);
+        for (let node = majority; node <= count; node++) await stage.releaseAt(node, hold, lease);
         return waiter;
       })(),
     );
@@ -50,28 +39,21 @@ describe.each([3, 5])("%i masters", (count) => {
 
 describe("three masters", () => {
   const stage = new QuorumStage(3);
-  const listeners = async (node: number) =>
-    Number((await stage.admin(node).pubsub("NUMSUB", `${stage.key()}:free`))[1]);
 
   it("a waiter that does not hear one node, and another that no release reaches, keep nobody from a majority", async () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     const lease = await far.locks.lock(stage.name).lock();
     const waiter = near.locks.lock(stage.name).lock();
-    await until(async () => (await Promise.all([1, 2, 3].map(listeners))).every((heard) => heard === 1));
+    await until(() => stage.isHeard());
     stage.proxy(3).refuse(true);
     stage.proxy(3).cut("subscribers");
-    await until(async () => (await listeners(3)) === 0);
-    const [hold = ""] = ((await stage.admin(1).get(stage.key())) ?? "").split(" ");
-    const channel = `${stage.key()}:free`;
-    const release = (node: number) =>
-      stage
-        .admin(node)
-        .eval(quorumLua.release.lua, 2, stage.key(), stage.clock, hold, channel, `${lease.token}`);
+    await until(async () => (await stage.listeners(3)) === 0);
+    const hold = (await stage.holders())[0] ?? "";
     stage.proxy(2).record();
-    await release(2);
+    await stage.releaseAt(2, hold, lease);
     // The first try: held at the others.
     await until(() => stage.proxy(2).commands.some(({ command }) => runsQuorum("release")(command)));
-    await release(3); // and node 1 has the key until its time is over
+    await stage.releaseAt(3, hold, lease); // and node 1 has the key until its time is over
     const [next, took] = await timed(waiter);
     expect(took).toBeLessThan(SOON);
     await next.unlock();
@@ -84,10 +66,7 @@ describe("three masters", () => {
     await until(async () => (await stage.holders()).every((holder) => holder === null));
     for (const node of [1, 2, 3]) await stage.admin(node).set(stage.key(), "somebody:1 1", "PX", 60_000);
     const waiter = far.locks.lock(stage.name).lock();
-    await until(async () => {
-      const heard = [1, 2, 3].map((node) => stage.admin(node).pubsub("NUMSUB", `${stage.key()}:free`));
-      return (await Promise.all(heard)).every(([, count]) => count === 1);
-    });
+    await until(() => stage.isHeard());
     // The attempt after the subscription is answered when one of a later connection is.
     await far.locks.lock(stage.name).isLocked();
     for (const node of [2, 3]) await stage.admin(node).del(stage.key());

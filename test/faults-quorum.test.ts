@@ -312,7 +312,7 @@ describe("a node of three", () => {
     const waiter = near.locks.lock(stage.name).lock();
     await until(() => told);
     await until(async () => {
-      const counts = await Promise.all([1, 2].map((node) => listeners(node)));
+      const counts = await Promise.all([1, 2].map((node) => stage.listeners(node)));
       return counts.every((count) => count === 1);
     });
     const [next, took] = await timed(lease.unlock().then(() => waiter));
@@ -326,7 +326,7 @@ describe("a node of three", () => {
     const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
     const lease = await far.locks.lock(stage.name).lock();
     const waiter = near.locks.lock(stage.name).lock();
-    await until(async () => (await Promise.all([1, 2, 3].map(listeners))).every((count) => count === 1));
+    await until(() => stage.isHeard());
     // Two of three messages never come; the lock can still be had.
     for (const node of [2, 3]) stage.proxy(node).partition("subscribers");
     const [next, took] = await timed(lease.unlock().then(() => waiter));
@@ -383,9 +383,7 @@ describe("a node of three", () => {
 
   it("that was another one for a time is not both of them afterwards, with two votes", async () => {
     const theirs = await stage.join({}, "proxies");
-    stage.proxy(1).refuse(true);
-    stage.proxy(1).cut();
-    await until(() => theirs.nodes[0]?.status !== "ready");
+    await stage.cutOff(1, theirs);
     const { nodes, locks } = await stage.join({ restartDelay: 0 });
     const [first, second] = nodes;
     if (!first || !second) throw new Error("no connections");
@@ -414,11 +412,6 @@ describe("a node of three", () => {
     await lease.unlock();
     await free();
   });
-
-  async function listeners(node: number): Promise<number> {
-    const [, count] = await stage.admin(node).pubsub("NUMSUB", `${stage.key()}:free`);
-    return Number(count);
-  }
 });
 
 describe("four masters", () => {

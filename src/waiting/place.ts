@@ -100,6 +100,11 @@ export class Place {
     return hearing.ready(this.channel);
   }
 
+  /** The same for who will wait, and does not yet. */
+  listenAhead(): void {
+    if (!this.isSubscribed) this.listen().catch(() => {});
+  }
+
   unlisten(): void {
     this.#unlisten?.();
     this.#unlisten = null;

@@ -90,7 +90,7 @@ export class Search {
     // A thousand callers of a fair lock who come at once need not all try before they queue.
     const isUseless = !isQueueing && line.isPatient && this.#place.isCrowded;
     if (isUseless && this.#state.at === "off") return void this.#subscribe(head);
-    if (isQueueing && !this.#place.isSubscribed) this.#place.listen().catch(() => {});
+    if (isQueueing) this.#place.listenAhead();
     this.#ask(this.#place.newHold(), head, isQueueing);
   }
 
@@ -159,7 +159,7 @@ export class Search {
     if (!head) this.#stop();
     else if (line.isUnanswered) {
       // Who waits must not wait longer for others who come and go.
-      if (line.isPatient && !this.#place.isSubscribed) this.#place.listen().catch(() => {});
+      if (line.isPatient) this.#place.listenAhead();
       line.asksAgain();
       this.start();
     } else if (kind.pause) this.#pause(kind.pause(this.#tries++));

@@ -300,7 +300,7 @@ export class Turn implements Landlord {
   /** Somebody waits for a lock that this process holds: be ready to queue when it is let go. */
   #prepareToWait(): void {
     const head = this.#place.line.first;
-    if (!this.#place.isSubscribed) this.#place.listen().catch(() => {});
+    this.#place.listenAhead();
     if (!head || head.warned || this.#state.at !== "holding") return;
     this.#alarm ??= new CallAlarm(() => this.#warnHead());
     if (this.#alarm.index >= 0) return;

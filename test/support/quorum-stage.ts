@@ -1,6 +1,11 @@
 import type { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
-import { createLockClient, type QuorumClient, type QuorumClientOptions } from "../../src/index.ts";
+import {
+  createLockClient,
+  type Lease,
+  type QuorumClient,
+  type QuorumClientOptions,
+} from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
 import { quorumLua } from "../../src/scripts/lua.generated.ts";
 import type { LocalServer } from "../../tools/redis.ts";
@@ -11,6 +16,7 @@ import { present } from "./present.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
 import { openConnection } from "./topologies/connection.ts";
 import { launchAll } from "./topologies/launch-all.ts";
+import { until } from "./until.ts";
 
 /** A client of a quorum, and its connections in the order of the nodes. */
 export interface QuorumParty {
@@ -113,6 +119,36 @@ export class QuorumStage {
     const living = this.#admins.filter((_, i) => this.#servers[i]?.state === "running");
     const values = await Promise.all(living.map((admin) => admin.get(this.key(name))));
     return values.map((value) => value?.split(" ")[0] ?? null);
+  }
+
+  /** How many hear of the releases of the present test's lock at this node. */
+  async listeners(node: number): Promise<number> {
+    const [, count] = await this.admin(node).pubsub("NUMSUB", this.#free);
+    return Number(count);
+  }
+
+  /** Does one client hear of them at every node? */
+  async isHeard(): Promise<boolean> {
+    const counts = await Promise.all(this.#admins.map((_, i) => this.listeners(i + 1)));
+    return counts.every((count) => count === 1);
+  }
+
+  /** Ends a hold of the present test's lock at this node alone, as a release that reaches one node after the other does. */
+  async releaseAt(node: number, hold: string, { token }: Lease): Promise<void> {
+    const keys = [this.key(), this.clock];
+    await this.admin(node).eval(quorumLua.release.lua, keys.length, ...keys, hold, this.#free, `${token}`);
+  }
+
+  /** Takes the node away from this client, which must be behind the proxies; resolves when the client knows. */
+  async cutOff(node: number, { nodes }: QuorumParty): Promise<void> {
+    this.proxy(node).refuse(true);
+    this.proxy(node).cut();
+    await until(() => nodes[node - 1]?.status !== "ready");
+  }
+
+  /** The release channel. */
+  get #free(): string {
+    return `${this.key()}:free`;
   }
 
   key(name = this.name): string {
