@@ -14,11 +14,6 @@ const AT_ONCE = 400 / 3;
 const stage = new QuorumStage(3);
 const NODES = [1, 2, 3];
 const free = () => until(async () => (await stage.holders()).every((holder) => holder === null));
-/** One hold has all nodes. */
-const isEverywhere = async () => {
-  const holders = await stage.holders();
-  return new Set(holders).size === 1 && holders[0] !== null;
-};
 const values = () => Promise.all(NODES.map((node) => stage.admin(node).get(stage.key())));
 const joins = (node: number) =>
   stage.proxy(node).commands.filter(({ command }) => runsQuorum("join")(command)).length;
@@ -42,7 +37,7 @@ describe("a lease of a bare majority", () => {
     await until(async () => (await stage.holders())[0] !== null);
     const lease = await winner.locks.lock(stage.name).lock({ lease: 10_000 });
     expect(await lost).toBe(null);
-    await until(isEverywhere);
+    await until(() => stage.isEverywhere());
     // The last one counts when the winner has seen the others whole since then: his own command behind the first of these.
     for (const ms of [11_000, 12_000]) await lease.extend(ms);
     stage.server(2).suspend();
@@ -64,7 +59,7 @@ describe("a lease of a bare majority", () => {
     const last = lease.token + micros;
     await stage.admin(3).set(stage.clock, `${last}`);
     await stage.admin(3).del(stage.key());
-    await until(isEverywhere);
+    await until(() => stage.isEverywhere());
     expect(new Set(await values()).size).toBe(1);
     const passes = 16;
     expect(Number(await stage.admin(3).get(stage.clock))).toBe(Math.max(last, lease.token + passes));
@@ -80,7 +75,7 @@ describe("a lease of a bare majority", () => {
     const start = performance.now();
     await until(() => performance.now() - start > 500);
     await stage.admin(3).del(stage.key());
-    await until(isEverywhere);
+    await until(() => stage.isEverywhere());
     const [firstNow, secondNow, third] = await ends();
     expect([firstNow, secondNow]).toEqual([first, second]);
     expect(third).toBeLessThanOrEqual(Math.max(first, second) + 5); // a joining takes its time

@@ -121,6 +121,12 @@ export class QuorumStage {
     return values.map((value) => value?.split(" ")[0] ?? null);
   }
 
+  /** Has one hold the lock of the present test at all nodes? */
+  async isEverywhere(): Promise<boolean> {
+    const holders = await this.holders();
+    return new Set(holders).size === 1 && holders[0] !== null;
+  }
+
   /** How many hear of the releases of the present test's lock at this node. */
   async listeners(node: number): Promise<number> {
     const [, count] = await this.admin(node).pubsub("NUMSUB", this.#free);
