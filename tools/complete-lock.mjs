@@ -1,6 +1,6 @@
 // Adds to package-lock.json the optional packages of other platforms that `npm install` left out because the registry in
 // use did not serve them. `npm ci` refuses a lock file without them, although it would not install them here. Run it
-// after every `npm install` that changed the lock file: `npm run lock`.
+// after every `npm install` that changed the lock file: `npm run lockfile`.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const file = new URL("../package-lock.json", import.meta.url);

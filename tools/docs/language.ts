@@ -1,0 +1,69 @@
+import { readText } from "./markdown.ts";
+import { passages, readableFiles } from "./prose.ts";
+
+/**
+ * Folders and files that are not checked. They belong to the waiting engine, which is written anew as a whole, with
+ * other words: to polish what goes would be work for nothing.
+ */
+const EXCEPTIONS = ["src/waiting/", "src/lease/", "lua/handoff/", "docs/protocol.md"];
+
+const PREPOSITIONS = [
+  "about|after|against|among|as|at|before|behind|beside|besides|between|beyond|but|by|during|except|for|from|in|inside",
+  "into|like|near|of|off|on|onto|out|outside|over|past|since|than|through|till|to|toward|towards|under|until|up|upon",
+  "with|within|without",
+].join("|");
+
+/** In the first group the pronouns that are always nouns; in the second a "who" that is one by its place. */
+const NOUN = new RegExp(
+  `\\b(whoever|whomever|whom)\\b|(?:^[^\\p{L}\\p{N}]*|[,;:(][\\s"'*_]*|\\b(?:${PREPOSITIONS})\\s+)\\b(who)\\b`,
+  "giu",
+);
+
+/**
+ * Nobody is called "who": a sentence names its subject (caller, client, holder, waiter, process), since "who asks" leaves
+ * it to the reader which of them that is. Questions and code may say it, and so may "the caller who asks".
+ */
+export function checkLanguage(root: string, notYet: readonly string[] = []): string[] {
+  return readableFiles(root)
+    .filter((path) => ![...EXCEPTIONS, ...notYet].some((exception) => path.startsWith(exception)))
+    .flatMap((path) =>
+      passages(path, readText(root, path)).flatMap(({ text, line }) =>
+        pronouns(text).map(({ word, at, sentence }) => {
+          const place = `${path}:${line + text.slice(0, at).split("\n").length - 1}`;
+          return `${place}: "${word}" stands where a noun should (caller, client, holder, waiter …): ${sentence}`;
+        }),
+      ),
+    );
+}
+
+interface Pronoun {
+  readonly word: string;
+  /** Where it stands in the text. */
+  readonly at: number;
+  /** How its sentence begins. */
+  readonly sentence: string;
+}
+
+/** What is refused in a text, outside of questions. A single word in quotes is talked about, not used. */
+export function pronouns(text: string): Pronoun[] {
+  return sentences(text.replace(/"\w+"/g, (quoted) => `"${"-".repeat(quoted.length - 2)}"`)).flatMap(
+    ({ sentence, at }) =>
+      /\?["')\]*_]*$/.test(sentence)
+        ? []
+        : [...sentence.matchAll(NOUN)].map(({ 0: whole, 1: always, 2: here, index }) => ({
+            word: always ?? here ?? "",
+            at: at + index + whole.length - 1,
+            sentence: sentence.replace(/\s+/g, " ").slice(0, 100),
+          })),
+  );
+}
+
+/** They end at a full stop, an exclamation mark or a question mark before white space. */
+function sentences(text: string): { sentence: string; at: number }[] {
+  const ends = [...text.matchAll(/[.!?…]["')\]*_]*(?=\s)|$/g)].map(({ 0: end, index }) => index + end.length);
+  return ends.map((end, i) => {
+    const from = ends[i - 1] ?? 0;
+    const sentence = text.slice(from, end).trim();
+    return { sentence, at: text.indexOf(sentence, from) };
+  });
+}
