@@ -71,6 +71,10 @@ afterAll(async () => {
   await redis.quit();
 });
 
+/** How a short example ends that is marked so: it shows neither `close()` nor `quit()`. */
+const isUnclosed = ({ info }: Example): boolean => info.split(" ").includes("unclosed");
+const CLOSING = "await locks.close(); await redis.quit();";
+
 /** Writes an example as a module that uses the sources and the test server. Line 1 is the prelude. */
 function write(example: Example): string {
   const fenced = 'redissonFencedLock("'; // is refused behind a prefix: there it stands in the name
@@ -80,7 +84,7 @@ function write(example: Example): string {
     .replaceAll(fenced, `${fenced}${keyPrefix}`)
     .replaceAll("new Redis()", `new Redis(${JSON.stringify(testUrl())}, ${JSON.stringify(options)})`);
   const path = join(folder, `${example.name.replaceAll(/\W/g, "-")}.mts`);
-  writeFileSync(path, `${PRELUDE}\n${code}\n`);
+  writeFileSync(path, `${PRELUDE}\n${code}\n${isUnclosed(example) ? CLOSING : ""}\n`);
   return path;
 }
 
@@ -121,7 +125,14 @@ function typeErrors(modules: ReadonlyMap<string, Example>): string[] {
 
 describe("the examples in the docs", () => {
   it("are found", () => {
-    expect(examples.filter(({ name }) => name.startsWith("README.md")).length).toBeGreaterThanOrEqual(4);
+    for (const page of [
+      "README.md",
+      "docs/scopes.md",
+      "docs/several-locks.md",
+      "docs/optimistic.md",
+      "docs/java.md",
+    ])
+      expect(examples.filter(({ name }) => name.startsWith(`${page}:`))).not.toEqual([]);
   });
 
   it.each(examples.filter((example) => !skipped(example)))(

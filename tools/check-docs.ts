@@ -1,9 +1,10 @@
 /** npm run check:docs: holds the docs against the code, and all texts against the rule of language.ts. An optional argument names another project folder. */
 import { fileURLToPath } from "node:url";
-import { checkErrors, checkOptions, checkReadmeCommands, checkScripts } from "./docs/code-checks.ts";
+import { checkErrors, checkReadme, checkScripts } from "./docs/code-checks.ts";
 import { checkLanguage } from "./docs/language.ts";
 import { checkLinks } from "./docs/links.ts";
 import { markdownFiles } from "./docs/markdown.ts";
+import { checkOptions } from "./docs/option-checks.ts";
 
 const root = process.argv[2] ?? fileURLToPath(new URL("..", import.meta.url));
 
@@ -24,7 +25,7 @@ const problems = [
   ...checkErrors(root),
   ...checkOptions(root),
   ...checkScripts(root),
-  ...checkReadmeCommands(root),
+  ...checkReadme(root),
   ...checkLinks(root),
   ...checkLanguage(root, LANGUAGE_NOT_YET),
 ];

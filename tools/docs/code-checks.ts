@@ -1,26 +1,10 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { headings, readText, tableRows } from "./markdown.ts";
+import { matches, sources, stringsOfType } from "./sources.ts";
 
-/** Where src/defaults.ts keeps the default of an option that has one there. */
-const DEFAULTS: Record<string, string> = {
-  leaseTime: "LEASE_TIME",
-  replyTimeout: "REPLY_TIMEOUT",
-  grantWindow: "GRANT_WINDOW",
-  localPasses: "LOCAL_PASSES",
-  grace: "GRACE",
-  retries: "TRANSACTION_RETRIES",
-  nodeTimeout: "NODE_TIMEOUT",
-  retryDelay: "RETRY_DELAY",
-  longestLease: "LONGEST_LEASE",
-};
-
-/** Where the options stand that the README has a table of. */
-const OPTIONS = [
-  { file: "src/options.ts", types: ["LockOptions", "LockClientOptions", "CloseOptions"] },
-  { file: "src/redlock/options.ts", types: ["QuorumClientOptions"] },
-  { file: "src/optimistic/options.ts", types: ["OptimisticOptions"] },
-];
+/** What does not fit goes to a page of docs/. */
+const README_LINES = 200;
 
 const COMMANDS = ["npm ci && npm run demo", "npm ci && npm test"];
 
@@ -50,37 +34,6 @@ export function checkErrors(root: string): string[] {
   ];
 }
 
-/** The README's tables name every option and event, and no default other than that of src/defaults.ts. */
-export function checkOptions(root: string): string[] {
-  const defaults = readText(root, "src/defaults.ts");
-  const rows = tableRows(readText(root, "README.md"));
-  const rowOf = (word: string): string[] | undefined => rows.find(([first]) => first === `\`${word}\``);
-  const names = OPTIONS.flatMap(({ file, types }) => {
-    const source = readText(root, file);
-    return types.flatMap((name) => members(source, name));
-  });
-  const events = members(readText(root, "src/events.ts"), "LockEvents");
-  return [
-    ...unless(
-      names.length > 0 && events.length > 0,
-      "src/options.ts …, src/events.ts: found no option or no event",
-    ),
-    ...names.flatMap((name) => unless(rowOf(name) !== undefined, `README.md: no row for the option ${name}`)),
-    ...events.flatMap((name) => unless(rowOf(name) !== undefined, `README.md: no row for the event ${name}`)),
-    ...Object.entries(DEFAULTS).flatMap(([name, constant]) => {
-      const value = new RegExp(`^export const ${constant} = ([\\d_]+);`, "m").exec(defaults)?.[1];
-      if (value === undefined)
-        return [`src/defaults.ts: found no number ${constant}, the default of ${name}`];
-      const wanted = number(value);
-      const told = rowOf(name)?.[1] ?? "nothing";
-      return unless(
-        number(told) === wanted,
-        `README.md: the default of ${name} is ${wanted}, the table says ${told}`,
-      );
-    }),
-  ];
-}
-
 /** Every script is named by its path in docs/protocol.md, and no other is. */
 export function checkScripts(root: string): string[] {
   const page = readText(root, "docs/protocol.md");
@@ -96,34 +49,16 @@ export function checkScripts(root: string): string[] {
   ];
 }
 
-/** The README says how to see the demo and the tests on a fresh machine. */
-export function checkReadmeCommands(root: string): string[] {
+/** The README says how to see the demo and the tests on a fresh machine, and stays a front door. */
+export function checkReadme(root: string): string[] {
   const page = readText(root, "README.md");
-  return COMMANDS.flatMap((command) =>
-    unless(page.includes(command), `README.md: lacks the command ${command}`),
-  );
+  const lines = page.trimEnd().split("\n").length;
+  return [
+    ...COMMANDS.flatMap((command) =>
+      unless(page.includes(command), `README.md: lacks the command ${command}`),
+    ),
+    ...unless(lines <= README_LINES, `README.md: has ${lines} lines, more than ${README_LINES}`),
+  ];
 }
 
 const unless = (isFine: boolean, problem: string): string[] => (isFine ? [] : [problem]);
-
-const number = (text: string): number => Number(text.replace(/[\s_]/g, ""));
-
-const matches = (text: string, pattern: RegExp): string[] =>
-  [...text.matchAll(pattern)].map(([, found = ""]) => found);
-
-const sources = (root: string): string[] =>
-  readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
-    .filter((file) => file.endsWith(".ts"))
-    .map((file) => `src/${file}`);
-
-/** The strings of `export type Name = "a" | "b";`. */
-function stringsOfType(source: string, name: string): string[] {
-  const body = new RegExp(`^export type ${name} =([^;]*);`, "m").exec(source)?.[1] ?? "";
-  return matches(body, /"(\w+)"/g);
-}
-
-/** The members of `export interface Name { … }` that stand at its first level. */
-function members(source: string, name: string): string[] {
-  const body = new RegExp(`^export interface ${name}\\b[^{]*\\{\\n(.*?)^\\}`, "ms").exec(source)?.[1] ?? "";
-  return matches(body, /^ {2}(\w+)\??:/gm);
-}

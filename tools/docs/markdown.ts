@@ -70,25 +70,42 @@ export function anchors(markdown: string): Set<string> {
   return found;
 }
 
-/** The targets of inline links and images outside of code. */
+/** The targets of links and images outside of code. */
 export function links(markdown: string): Link[] {
   return splitCode(markdown).prose.flatMap((text, i) =>
     [...text.replace(/(`+)(?!`).*?\1/g, (code) => code.replace(/[()]/g, " ")).matchAll(LINK)].map(
-      ([, target = ""]) => ({ target, line: i + 1 }),
+      ([, inMarkdown, inHtml]) => ({ target: inMarkdown ?? inHtml ?? "", line: i + 1 }),
     ),
   );
 }
 
-const LINK = /\]\(<?([^\s)>]+)>?(?:\s+"[^"]*")?\)/g;
+/** `](target)` of a link or an image, and the `src` or `href` of an HTML tag. */
+const LINK = /\]\(<?([^\s)>]+)>?(?:\s+"[^"]*")?\)|<(?:img|a)\s[^>]*?(?:src|href)="([^"]+)"/g;
 
-/** The cells of every table row, trimmed; heads and rulers included. */
-export function tableRows(markdown: string): string[][] {
-  return splitCode(markdown)
-    .prose.filter((text) => text.startsWith("|"))
-    .map((text) =>
-      text
-        .replace(/^\||\|\s*$/g, "")
-        .split(/(?<!\\)\|/)
-        .map((cell) => cell.trim()),
-    );
+export interface Table {
+  readonly heads: readonly string[];
+  readonly rows: readonly (readonly string[])[];
 }
+
+/** The tables outside of code: what stands above the ruler, and the rows below it, trimmed. */
+export function tables(markdown: string): Table[] {
+  const found: { heads: string[]; rows: string[][] }[] = [];
+  let isOpen = false;
+  for (const text of splitCode(markdown).prose) {
+    const isRow = text.startsWith("|");
+    if (isRow && !isOpen) found.push({ heads: cells(text), rows: [] });
+    else if (isRow && !/^[|\s:-]+$/.test(text)) found.at(-1)?.rows.push(cells(text));
+    isOpen = isRow;
+  }
+  return found;
+}
+
+/** The cells of every row of a table but its head, trimmed. */
+export const tableRows = (markdown: string): (readonly string[])[] =>
+  tables(markdown).flatMap(({ rows }) => rows);
+
+const cells = (row: string): string[] =>
+  row
+    .replace(/^\||\|\s*$/g, "")
+    .split(/(?<!\\)\|/)
+    .map((cell) => cell.trim());
