@@ -67,8 +67,8 @@ export class Crew {
   }
 
   /**
-   * The same with a first member who is stopped (SIGSTOP) in his first sale, where he is about to write. The others
-   * begin then, and when `enough` resolves he goes on.
+   * The same with a first member that is stopped (SIGSTOP) in its first sale, where it is about to write. The others
+   * begin then, and when `enough` resolves the first one goes on.
    */
   async workWithNap(enough: () => Promise<void>): Promise<Done[]> {
     const [sleeper] = this.#members;
@@ -98,7 +98,7 @@ export class Crew {
     });
   }
 
-  /** Ends whoever is still there, whatever he is doing. */
+  /** Ends every worker that is still there, whatever it is doing. */
   dismiss(): void {
     for (const member of this.#members) member.signal("SIGKILL");
   }

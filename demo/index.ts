@@ -56,7 +56,7 @@ function judge(result: Result): boolean {
   const over = oversold(result);
   const name = `${strategy}${stops ? `, a worker stopped${isFenced ? ", fenced" : ""}` : ""}`;
   const kept = sold === STOCK && stock === 0;
-  // A lock alone cannot stop who was stopped after he had looked: only the shop can refuse his write.
+  // A lock alone cannot hold back a worker that stood still after its look at the stock: only the shop can refuse its write.
   const promised = strategy !== "none" && (!stops || isFenced || strategy === "optimistic");
   const grown = !WITH_TOKENS.includes(strategy) || (stops && !isFenced) || tokensGrow(result);
   const fine = !promised || (kept && grown);

@@ -70,7 +70,7 @@ function printTable(results: readonly Result[]): void {
   print();
 }
 
-/** Who was stopped between reading and writing: what became of the stock. */
+/** What became of the stock when a worker was stopped between reading and writing. */
 function printStops(results: readonly Result[]): void {
   if (results.length === 0) return;
   print(`  ${paint("bold", "One worker is stopped between reading and writing, until others have sold")}`);

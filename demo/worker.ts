@@ -50,7 +50,7 @@ async function work(job: Job): Promise<void> {
   await once(process, "message");
   const before = commands();
   const [first, ...others] = job.orders;
-  // Who is stopped holds one lock, and has no further places in the queue.
+  // The worker that is stopped holds one lock, and has no further places in the queue.
   if (job.naps && first !== undefined) await serve(first);
   await Promise.all((job.naps ? others : job.orders).map(serve));
   report({ is: "done", waits, sent: commands() - before, charges, refused });

@@ -4,7 +4,7 @@ hidden byte m, n_, kk;
 
 #define BELIEVES(t) (st[t] == HOLDING && dl[t] > 0 && h[t] != revoked)
 
-/* The token that he has is the one that Redis gave with this grant. */
+/* The caller's token is the one that Redis gave with this grant. */
 #ifdef TOKENS
 #define CHECK_TOKEN(t) assert(token[t] == tok)
 #else
@@ -16,7 +16,7 @@ inline check() {
   m = 0;
   do
   :: m < TURNS ->
-     /* Whoever believes that he is the owner is the owner, and for at least as long as he believes. */
+     /* A caller that believes that it is the owner is the owner, and for at least as long as it believes. */
      if :: BELIEVES(m) -> assert(own == h[m]); assert(exp >= dl[m]); CHECK_TOKEN(m) :: else fi;
      m++
   :: else -> break
@@ -32,7 +32,7 @@ inline check() {
   m = 0; n_ = 0; kk = 0
 }
 
-/* A caller is given the lock: his token is larger than any before. */
+/* A caller is given the lock: its token is larger than any before. */
 inline checkToken() {
 #ifdef TOKENS
   if :: dl[t] > 0 && h[t] != revoked -> assert(token[t] + passes[t] > best); best = token[t] + passes[t] :: else fi

@@ -4,7 +4,7 @@
 byte own, exp;                 /* lock: the owner's hold, and its TTL */
 byte qn, q[QMAX], qd[QMAX];    /* queue and waiters: holds in the order of their tickets, and their deadlines */
 #ifdef TOKENS
-byte tok, since, last;         /* the owner's token, the start of his chain; the clock. The worst case for tokens is a server
+byte tok, since, last;         /* the owner's token, the start of its chain; the clock. The worst case for tokens is a server
                                   clock that is behind `last` all the time: a token is last + 1 */
 byte released[TURNS];          /* for the check: the hold that ended by its own release, while the chain is unbroken */
 #endif

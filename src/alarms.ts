@@ -32,8 +32,8 @@ export class Alarms {
   #armed = Number.POSITIVE_INFINITY;
 
   /**
-   * `isPatient`: they ring behind the replies and messages that came while this process stood still. For who waits for
-   * them: they are not late, we are. The end of a lease waits for nothing.
+   * `isPatient`: callbacks run behind the replies and messages that came while this process stood still, so that a reply
+   * that came in time is not called late. The end of a lease waits for no input.
    */
   constructor(isPatient: boolean) {
     this.#isPatient = isPatient;

@@ -45,10 +45,16 @@ export const ENOUGH_EXPLICIT = 0.9;
 /** Of a watchdog lease, cut to the grant window, this part must be left: the claim follows soon. */
 export const ENOUGH_WATCHDOG = 0.5;
 
-/** A hold that lives longer than this many of the next holder's leases is not passed to him: a crash would cost it all. */
+/**
+ * A hold that lives longer than this many of the next holder's leases is not passed: if the next holder crashed, all others
+ * would wait for the rest.
+ */
 export const TOO_MUCH = 1.5;
 
-/** Who subscribes tries all the same when that takes longer, and again after twice as long …: the lock may be free by now. */
+/**
+ * While SUBSCRIBE takes longer than this, the client tries the lock all the same, then after twice as long, and so on: the
+ * lock may be free by now.
+ */
 export const SUBSCRIBED_SOON = 100;
 
 /** How long a parked hold sleeps, by its position in the queue. Shorter than the grant window: a lost message must not cost the turn. */

@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 
-/** `host:pid:random`, readable in Redis: who waits, who holds. Never repeats, also over restarts of the process. */
+/** `host:pid:random`: in Redis people read it as a holder or a waiter. Never repeats, also over restarts of the process. */
 export function newClientId(): string {
   const host = hostname()
     .replace(/[^\w.-]/g, "_")

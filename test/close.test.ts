@@ -75,7 +75,7 @@ describe("close()", () => {
     return { redis, locks, isAlone };
   }
 
-  /** Somebody else, without a proxy, who is gone from the lists of clients before they are looked at. */
+  /** Another client without a proxy. It is gone from the lists of clients before they are looked at. */
   async function stranger<T>(kind: LockKind, name: string, body: (lock: ReturnType<typeof locksOf>) => T) {
     const redis = new Redis(server.url);
     const locks = createLockClient(redis);
@@ -163,7 +163,7 @@ describe("close()", () => {
     expect(await other.isLocked()).toBe(false);
   });
 
-  it.each(KINDS)("lets a holder finish, and refuses whoever comes: %s", async (kind) => {
+  it.each(KINDS)("lets a holder finish, and refuses every caller that comes: %s", async (kind) => {
     const name = freshName();
     const { locks, isAlone } = await join();
     const lock = locks[kind](name);

@@ -145,7 +145,7 @@ describe("while the subscriber's connection hangs", () => {
     expect(order).toEqual([...order.keys()]);
   }, 60_000);
 
-  it("who waits for a lock that is held is told so, or waits on; Redis did answer", async () => {
+  it("a caller that waits for a held lock is told that it is held, or waits on; Redis did answer", async () => {
     const { locks: others } = await parties.join();
     const name = freshName();
     const held = await others.fairLock(name).lock();

@@ -17,7 +17,7 @@ const stage = new Stage({
   near: { client: { leaseTime: LEASE } },
 });
 
-/** Who takes and gives back the lock by turns; answers the tokens. */
+/** Two clients take and give back the lock by turns; answers the tokens. */
 async function visits(count: number): Promise<number[]> {
   const tokens: number[] = [];
   for (let n = 0; n < count; n++)
@@ -119,7 +119,7 @@ describe("the server's clock jumps an hour back", () => {
     await lock.gone();
   });
 
-  it("who crashed before it blocks the others for the hour, until somebody uses force", async () => {
+  it("a holder that crashed before it blocks the others for the hour, until somebody uses force", async () => {
     const { near, far, lock } = stage;
     const ghost = await stage.join({ client: { leaseTime: LEASE } });
     ghost.locks.on("error", () => {});

@@ -14,7 +14,7 @@ const outcome = (work: Promise<unknown>): Promise<unknown> =>
   );
 
 describe("close()", () => {
-  it("while a yield is unanswered: the holder's unlock is done, his waiter refused, and the next client has it", async () => {
+  it("while a yield is unanswered: the holder's unlock is done, its waiter refused, and the next client has it", async () => {
     const { near, far, lock, proxy } = stage;
     await stage.warm(near);
     const lease = await near.locks.lock(lock.name).lock();
@@ -114,7 +114,7 @@ describe("close()", () => {
   it("while the caller tries again after a failure", async () => {
     const { near, far, lock, proxy } = stage;
     const held = await far.locks.lock(lock.name).lock();
-    await far.redis.config("SET", "min-replicas-to-write", "1"); // he cannot be queued
+    await far.redis.config("SET", "min-replicas-to-write", "1"); // the caller cannot be queued
     proxy.record();
     const waiting = outcome(near.locks.lock(lock.name).lock());
     const tries = () => proxy.commands.filter(({ command }) => runs("acquire", "queue")(command)).length;

@@ -14,7 +14,7 @@ const heap = (): number => {
   return process.memoryUsage().heapUsed;
 };
 
-describe.each(["lock", "fairLock"] as const)("10 000 waiters, half of whom abort: %s", (kind) => {
+describe.each(["lock", "fairLock"] as const)("10 000 waiters, and half of them abort: %s", (kind) => {
   /** All of them come, half of them go, the others have their turns. Answers what it took. */
   async function crowd() {
     const { near, far, lock } = stage;

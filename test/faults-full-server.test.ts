@@ -80,7 +80,7 @@ describe("a full server", () => {
     await lock.gone();
   });
 
-  it("lets a crashed holder's lock go to who waits for it", async ({ annotate }) => {
+  it("lets a crashed holder's lock go to the next waiter", async ({ annotate }) => {
     const { near, far, lock } = stage;
     await far.locks.lock(lock.name).tryLock(0, 1_500); // never unlocked
     const waiting = near.locks.lock(lock.name).lock();
@@ -111,7 +111,7 @@ describe("a full server", () => {
     expect(await far.redis.keys(`*${lock.name}*`)).toEqual([]);
   });
 
-  it("refuses a new caller of a free lock and of a busy one, and leaves nothing of him; he gets it when there is room", async () => {
+  it("refuses a new caller of a free lock and of a busy one, and leaves nothing of its try; the caller gets it when there is room", async () => {
     const { near, far, lock } = stage;
     await stage.warm(near);
     const held = await far.locks.lock(lock.name).lock();

@@ -244,7 +244,7 @@ describe("a half-open subscriber", () => {
   });
 
   it.each(["lock", "redissonLock"] as const)(
-    "has it tried for who comes while SUBSCRIBE is unanswered, and would not wait (RACE 14): %s",
+    "has it tried for a caller that comes while SUBSCRIBE is unanswered, and would not wait (RACE 14): %s",
     async (kind) => {
       const { near, far, lock, proxy } = stage;
       const held = await far.locks[kind](lock.name).lock();
@@ -260,7 +260,7 @@ describe("a half-open subscriber", () => {
     },
   );
 
-  it("that ended while nobody waited is opened again by who queues unheard", async () => {
+  it("that ended while nobody waited is opened again by a waiter that queues unheard", async () => {
     const { far, lock, proxy } = stage;
     const made: Redis[] = [];
     class Watched extends Redis {

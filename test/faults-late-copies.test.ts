@@ -216,8 +216,8 @@ describe("a late copy changes nothing", () => {
 });
 
 describe("a late copy that does something", () => {
-  // The one command that names no hold: it says "whoever has it", and says so again.
-  it("of a force-release takes the lock from whoever has it then; he is told, and nobody else is let in twice", async () => {
+  // The one command that names no hold: it ends the hold of the day, and a copy ends that of the next day.
+  it("of a force-release takes the lock from its holder of that moment; the holder is told, and nobody is let in beside another", async () => {
     const { near, lock } = stage;
     const first = await held();
     const keeping = keep(runs("forceRelease"));

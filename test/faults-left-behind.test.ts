@@ -8,7 +8,7 @@ import { turnsUntilHeard } from "./support/heard.ts";
 import { Stage, timed } from "./support/stage.ts";
 import { until } from "./support/until.ts";
 
-// A waiter whose subscriber connection stands, and whom the server that grants the lock does not count: it is skipped,
+// A waiter whose subscriber connection stands, but does not count at the server that grants the lock: it is skipped,
 // hears nothing that is not so, gets another connection, and has its turn.
 
 const stage = new Stage();

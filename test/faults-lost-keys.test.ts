@@ -8,7 +8,7 @@ import { until } from "./support/until.ts";
 const LEASE = 1_500;
 const stage = new Stage({ near: { client: { leaseTime: LEASE } } });
 
-/** A holder with a watchdog, and two clients that wait behind him in this order. */
+/** A holder with a watchdog, and two clients that wait behind it in this order. */
 async function heldAndWaitedFor() {
   const { near, far, lock } = stage;
   const third = await stage.join();

@@ -10,7 +10,7 @@ const stage = new Stage({ near: { redis, client: { localPasses: 0 } } });
 const unavailable = { code: "LOCK_UNAVAILABLE" };
 
 describe("the reply is lost and the command fails", () => {
-  it("acquire that queues: its entry is left, the caller queues again and has his turn", async ({
+  it("acquire that queues: its entry is left, the caller queues again and has its turn", async ({
     annotate,
   }) => {
     const { near, far, lock, proxy } = stage;
@@ -33,7 +33,7 @@ describe("the reply is lost and the command fails", () => {
     await lock.gone();
   });
 
-  it("a re-check of a parked caller: he keeps his place", async () => {
+  it("a re-check of a parked caller: it keeps its place", async () => {
     const { near, far, lock, proxy } = stage;
     const held = await far.locks.lock(lock.name).lock();
     const waiting = near.locks.lock(lock.name).lock();
@@ -47,7 +47,7 @@ describe("the reply is lost and the command fails", () => {
     await lock.gone();
   });
 
-  it("a re-check that says that the lock is his: the next one says it again, within the window", async ({
+  it("a re-check that says that the caller has the lock: the next one says it again, within the window", async ({
     annotate,
   }) => {
     const { near, far, lock, proxy } = stage;
@@ -77,7 +77,7 @@ describe("the reply is lost and the command fails", () => {
     await lease.unlock();
   });
 
-  it("release with a waiter: unlock() rejects, and he holds it alone", async () => {
+  it("release with a waiter: unlock() rejects, and the waiter holds it alone", async () => {
     const { near, far, lock, proxy } = stage;
     const lease = await near.locks.lock(lock.name).lock();
     const waiting = far.locks.lock(lock.name).lock();

@@ -169,7 +169,7 @@ describe("a late copy changes nothing", () => {
     await gone(names);
   });
 
-  it("of a release: who has the locks by then keeps them", async () => {
+  it("of a release: the holder of that moment keeps the locks", async () => {
     const { near, far, proxy } = stage;
     const names = three();
     const lease = await near.locks.multiLock(names).lock();

@@ -27,7 +27,7 @@ async function bare(party: QuorumParty, lease = 30_000): Promise<Lease> {
 }
 
 describe("a lease of a bare majority", () => {
-  it("after a race has all nodes when the loser has given his back; then any one of them may fail", async () => {
+  it("after a race has all nodes when the loser has given its own back; then any one of them may fail", async () => {
     const [loser, winner] = [await stage.join({}, "proxies"), await stage.join()];
     const third = await stage.join();
     for (const { locks } of [loser, winner, third]) await locks.lock(stage.name).withLock(() => {});
@@ -38,7 +38,7 @@ describe("a lease of a bare majority", () => {
     const lease = await winner.locks.lock(stage.name).lock({ lease: 10_000 });
     expect(await lost).toBe(null);
     await until(() => stage.isEverywhere());
-    // The last one counts when the winner has seen the others whole since then: his own command behind the first of these.
+    // The last one counts when the winner has seen the others whole since then: its own command behind the first of these.
     for (const ms of [11_000, 12_000]) await lease.extend(ms);
     stage.server(2).suspend();
     expect((await timed(lease.extend(20_000)))[1]).toBeLessThan(AT_ONCE);

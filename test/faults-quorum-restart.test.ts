@@ -144,7 +144,7 @@ describe("a node that restarts empty under a holder", () => {
   });
 
   it.each([0, QUARANTINE.restartDelay + 100])(
-    "is young although its clock was stepped forward, to who knew the process before it %i ms ago",
+    "is young although its clock was stepped forward, to a client that knew the process before it %i ms ago",
     async (idle) => {
       await allOld();
       const party = await stage.join(QUARANTINE, "proxies");

@@ -91,7 +91,7 @@ describe.each(["redissonLock", "redissonFencedLock"] as const)(
 );
 
 describe("a count that Redis did not confirm", () => {
-  it("is not passed on: the next caller of the process has a hold of his own", async () => {
+  it("is not passed on: the next caller of the process has a hold of its own", async () => {
     const lock = near.locks.redissonLock(name);
     let ask = (): void => {};
     const asked = new Promise<void>((resolve) => {
@@ -112,7 +112,7 @@ describe("a count that Redis did not confirm", () => {
 });
 
 describe("waiting", () => {
-  it("a lock that became free without a message is tried for who would not wait (RACE 14)", async () => {
+  it("a lock that became free without a message is tried for a caller that would not wait (RACE 14)", async () => {
     const held = await far.locks.redissonLock(name).lock();
     const parked = near.locks.redissonLock(name).lock();
     await until(async () => (await far.redis.pubsub("NUMSUB", channelOf(name)))[1] === 1);
@@ -125,7 +125,7 @@ describe("waiting", () => {
     await held.unlock().catch(() => {});
   });
 
-  it("who would not wait does not have the lock tried right behind a release for those in front of him", async () => {
+  it("a caller that would not wait does not have the lock tried right behind a release for those in front of it", async () => {
     const { locks } = await stage.join({ url: proxy.url, client: { localPasses: 0 } });
     const [mine, theirs] = [locks.redissonLock(name), far.locks.redissonLock(name)];
     let lease = await mine.lock();
@@ -142,7 +142,7 @@ describe("waiting", () => {
       lease = await next;
       expect(await tried).toBeNull();
     }
-    expect(turns).toBeGreaterThan(0); // who is woken comes first now and then; else never
+    expect(turns).toBeGreaterThan(0); // a waiter that is woken comes first now and then; else never
     isOver = true;
     await lease.unlock();
     await others;
@@ -157,7 +157,7 @@ describe("waiting", () => {
     for (let i = 0; i < 5; i++) await near.redis.ping(); // the acknowledgement is read
     proxy.partition("subscribers");
     const unlocked = lease.unlock();
-    expect(await mine.tryLock()).toBeNull(); // the one in front of him has it
+    expect(await mine.tryLock()).toBeNull(); // the one in front of it has it
     await unlocked;
     await (await next).unlock();
   });
@@ -216,7 +216,7 @@ describe("waiting", () => {
     await lease.unlock();
   });
 
-  it("a release that finds nothing tells nobody: who waits in the process is woken all the same", async () => {
+  it("a release that finds nothing tells nobody: the waiters of the process are woken all the same", async () => {
     const { locks } = await stage.join({ client: { localPasses: 0 } });
     const lock = locks.redissonLock(name);
     const lease = await lock.lock();

@@ -52,7 +52,7 @@ const refusedWith = (says: string) => ({
   cause: { message: expect.stringContaining(says) },
 });
 
-/** A holder with a lease of so many ms, and a caller of another client who waits behind him. */
+/** A holder with a lease of so many ms, and a caller of another client that waits behind it. */
 async function heldAndWaitedFor(leaseTime: number) {
   const { far, lock } = stage;
   const holder: Party = await stage.join({ client: { leaseTime } });

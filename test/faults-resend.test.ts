@@ -53,7 +53,7 @@ describe("the reply is lost and the command is sent again", () => {
     expect(await isFree()).toBe(true);
   });
 
-  it("release with a waiter: he is not released too, and no loss is reported", async () => {
+  it("release with a waiter: the waiter is not released too, and no loss is reported", async () => {
     const lease = await near.locks.lock(name).lock();
     const waiting = far.locks.lock(name).lock();
     await until(async () => (await waiters()) === 1);

@@ -42,7 +42,7 @@ afterAll(async () => {
 });
 
 describe("subscriber connections are cut", () => {
-  it("while 20 waiters are parked: everyone gets his turn", async () => {
+  it("while 20 waiters are parked: every one gets its turn", async () => {
     const held = await a.locks.lock(name).lock();
     const all = await Promise.all(Array.from({ length: 20 }, () => join()));
     const waiting = all.map(async ({ locks }) => (await locks.lock(name).lock()).unlock());
@@ -59,7 +59,7 @@ describe("subscriber connections are cut", () => {
     const held = await a.locks.lock(name).lock();
     const waiting = far.locks.lock(name).lock();
     await queued(1);
-    // Half-open first: the server counts a receiver whom the message does not reach; then the connection breaks.
+    // Half-open first: the server counts a receiver, but the message does not reach it; then the connection breaks.
     proxy.freeze("subscribers");
     await held.unlock();
     const { holder } = await a.locks.lock(name).inspect();

@@ -156,7 +156,7 @@ describe("a listener that acts while it is told", () => {
     const outcomes = Promise.allSettled(calls.map((call) => call.then((lease) => lease.unlock())));
     await expect(calls[1]).rejects.toThrow("enough");
     const began = performance.now();
-    // Who had asked for it would give up by then.
+    // A call that had asked for it would give up by then.
     await until(() => performance.now() > began + 2 * 600, { what: "the time of a command to be over" });
     await held.unlock();
     expect((await outcomes).map(({ status }) => status)).toEqual([
@@ -169,7 +169,7 @@ describe("a listener that acts while it is told", () => {
 });
 
 describe("a slow way to Redis", () => {
-  it("does not cost a caller his answer who comes while another one's try is on its way (RACE 16)", async () => {
+  it("does not cost a caller its answer when it comes while another one's try is on its way (RACE 16)", async () => {
     const proxy = await TcpProxy.start(server);
     const far = await parties.join({ url: proxy.url });
     await (await far.locks.lock(name).lock()).unlock(); // the scripts are known

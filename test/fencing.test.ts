@@ -192,7 +192,7 @@ describe("the fence", () => {
     expect(await late).toMatchObject({ code: "STALE_TOKEN", seen: null });
     expect(await state()).toMatchObject({ value: "new", fence: null });
     await fencedSet(party.redis, key, "in time", { fence: ago(DAY - 60_000) });
-    // Who has written within that time goes on, however old the token is.
+    // A holder that has written within that time goes on, however old its token is.
     await fencedSet(party.redis, key, "again", { fence: ago(DAY - 60_000) + 1, remember: 1_000 });
     expect((await state()).value).toBe("again");
   });

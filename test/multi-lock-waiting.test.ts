@@ -261,7 +261,7 @@ describe("scopes", () => {
     await several.gone([a, c]);
   });
 
-  it("refuse a loan that would wait out of order for who waits for this one; alone, it is given (RACE 11)", async () => {
+  it("refuse a loan that would wait out of order for a caller that waits for this one; alone, it is given (RACE 11)", async () => {
     const names = three();
     const [a, b] = names;
     const { locks } = mine;

@@ -6,7 +6,7 @@ import { freshName, type Party } from "./support/fixture.ts";
 import { MultiLocks, three } from "./support/multi-locks.ts";
 import { until } from "./support/until.ts";
 
-// Several locks as one: who they are, and taking all or none.
+// Several locks as one: which ones they are, and taking all or none.
 
 const several = new MultiLocks();
 let mine: Party;
@@ -153,7 +153,7 @@ describe("taking all", () => {
     await several.look(names[1]).queued(1);
     // Free, and waited for, as at the end of a lease.
     await mine.redis.del(several.look(names[1]).keys.lock);
-    expect(await mine.locks.multiLock(names).tryLock()).toBeNull(); // its try gave the lock to who waits
+    expect(await mine.locks.multiLock(names).tryLock()).toBeNull(); // its try gave the lock to the next waiter
     const asked = performance.now();
     const next = await waiting;
     expect(performance.now() - asked).toBeLessThan(350); // by message: a re-check would be 1.1 s away at the least
@@ -239,7 +239,7 @@ describe("the client", () => {
     await several.gone([...names, ...others, ...third]);
   });
 
-  it("gives the end of a lease to whoever waits for a member, also in its own process", async () => {
+  it("gives the end of a lease to the waiters for a member, also in its own process", async () => {
     const names = three();
     const lease = await mine.locks.multiLock(names).lock();
     const waiting = [

@@ -79,7 +79,7 @@ describe("connections", () => {
     await until(async () => (await connectionIds(other, "normal")).length === before.length);
   });
 
-  it("put the caller's keyPrefix before keys, are on his database, and speak his protocol", async () => {
+  it("put the caller's keyPrefix before keys, are on the same database, and speak the same protocol", async () => {
     for (const connection of [
       connect(new Redis(server.url, { keyPrefix: "app:", db: 3 })),
       connect(new Redis(server.url, { keyPrefix: "app:", db: 3, protocol: 2 })),

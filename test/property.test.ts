@@ -153,7 +153,7 @@ async function play(kind: Kind, sequence: readonly Step[]): Promise<void> {
     await breathe(player);
   }
 
-  // Nobody is forgotten: who still waits gets his turn, when those who hold let go.
+  // Nobody is forgotten: every waiter gets its turn when the holders let go.
   const living = players.filter((player) => !player.isDead);
   await until(
     async () => {

@@ -88,7 +88,7 @@ function write(example: Example): string {
   return path;
 }
 
-/** Runs a module in a process of its own. Resolves when that ends, whoever ends it. */
+/** Runs a module in a process of its own. Resolves when that ends, by itself or by a signal. */
 function run(
   path: string,
   timeout = ENDS_WITHIN,

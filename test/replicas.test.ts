@@ -61,7 +61,7 @@ describe.each(["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLo
       }
     });
 
-    it("is given back when too few have it, by who comes first and by who waited", async () => {
+    it("is given back when too few have it, by the first caller and by one that waited", async () => {
       const { locks, redis } = await join(2, 100);
       const name = freshName();
       const held = await locks[kind](name).lock();

@@ -52,7 +52,7 @@ describe("scopes", () => {
     });
   });
 
-  it("a listener does not run in the scope of whoever armed the client's timer", async () => {
+  it("a listener does not run in the scope of the caller that armed the client's timer", async () => {
     const [mine, other] = [a.locks.lock(freshName()), a.locks.lock(freshName())];
     const foreign = await other.tryLock(0, 1_000);
     let heldInListener: boolean | null = null;

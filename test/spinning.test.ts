@@ -185,7 +185,7 @@ describe("waiting", () => {
     }
   });
 
-  it("begins anew with short pauses for who comes when nobody waits, also while a last try is under way", async () => {
+  it("begins anew with short pauses for a caller that comes when nobody waits, also while a last try is under way", async () => {
     const party = await join();
     const lock = party.locks.spinLock(await held());
     const gate = new Gate();
@@ -245,7 +245,7 @@ describe("waiting", () => {
     },
   );
 
-  it("tries once more for who has less time than the pause", async () => {
+  it("tries once more for a caller that has less time than the pause", async () => {
     const party = await join();
     const lock = party.locks.spinLock(await held());
     const tries = watchTries(party);

@@ -43,7 +43,7 @@ describe("RedisCluster", () => {
     await admin.wait(1, 5_000);
     const { killed, promoted, took } = await cluster.killPrimaryOf("kept");
     expect([killed.server.state, promoted.server.state]).toEqual(["ended", "running"]);
-    expect(took).toBeGreaterThan(500); // nobody is replaced before the others have missed him
+    expect(took).toBeGreaterThan(500); // no primary is replaced before the others have missed it
     expect(await redis.incr("kept")).toBe(2);
     expect(await promoted.admin.get("kept")).toBe("2");
     await expect(cluster.killPrimaryOf("kept")).rejects.toThrow("no replica");

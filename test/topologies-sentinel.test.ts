@@ -31,7 +31,7 @@ describe("SentinelGroup", () => {
     await redis.set("key", "1");
     await redis.wait(2, 5_000);
     const { from, to, took } = await group.killPrimary();
-    expect(took).toBeGreaterThan(500); // nobody is replaced before the sentinels have missed him
+    expect(took).toBeGreaterThan(500); // no primary is replaced before the sentinels have missed it
     expect([from.state, to.state, await group.primary()]).toEqual(["ended", "running", to]);
     expect([await redis.incr("key"), portOf(redis)]).toEqual([2, to.port]);
     await group.restore();

@@ -80,7 +80,7 @@ it("TLS: without the authority, or without TLS, nobody gets in", async () => {
   await secure.stop();
 });
 
-it("a user may do what his rules allow", async () => {
+it("a user may do what its rules allow", async () => {
   const standalone = await Standalone.launch();
   const user = await addUser(standalone, "~orders:*", "+@all", "-publish");
   const redis = standalone.connect(user);

@@ -1,4 +1,7 @@
-/** npm run check:docs: holds the docs against the code, and all texts against the rule of language.ts. An optional argument names another project folder. */
+/**
+ * npm run check:docs: holds the docs against the code, and all texts against the rule of language.ts. An optional argument
+ * names another project folder.
+ */
 import { fileURLToPath } from "node:url";
 import { checkErrors, checkReadme, checkScripts } from "./docs/code-checks.ts";
 import { checkLanguage } from "./docs/language.ts";
@@ -11,14 +14,12 @@ const root = process.argv[2] ?? fileURLToPath(new URL("..", import.meta.url));
 /** Their texts are being rewritten. */
 const LANGUAGE_NOT_YET = [
   "README.md",
-  "benchmarks/",
-  "demo/",
   "docs/",
-  "lua/",
-  "proof/",
-  "src/",
-  "test/",
-  "tools/redis/",
+  "lua/quorum/",
+  "src/client.ts",
+  "src/locks/",
+  "src/redlock/",
+  "src/scope/",
 ];
 
 const problems = [

@@ -36,7 +36,7 @@ if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 then return nil end
 if redis.call("HINCRBY", KEYS[1], ARGV[1], -1) > 0 then return 0 end
 return redis.call("DEL", KEYS[1])`);
 
-/** A hash of its owner and how often he is inside: Redisson's layout without its channel. */
+/** A hash of the owner and its number of entries: Redisson's layout without its channel. */
 const reentrant: Kind = {
   take: async (redis, name, owner, lease) => (await enter(redis, name, owner, lease)) === null,
   drop: leave,

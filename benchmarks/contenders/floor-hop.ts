@@ -3,7 +3,7 @@ import { connect } from "./connect.ts";
 import type { Contender, Release } from "./contender.ts";
 import { script } from "./script.ts";
 
-/** The least that a hand-off over Redis can do: write who has it, let it expire, and tell him. */
+/** The least that a hand-off over Redis can do: write down the next holder, set the expiry, and tell that holder. */
 const HOP = `
 redis.call("HSET", KEYS[1], "holder", ARGV[1], "token", ARGV[2])
 redis.call("PEXPIRE", KEYS[1], 30000)
@@ -11,12 +11,12 @@ return redis.call("PUBLISH", ARGV[3], ARGV[2])`;
 
 /**
  * No lock at all: a token goes round the processes, one script and one message for each hop. Nobody queues, nobody
- * checks, and nobody waits for the answer of his script. Of the callers of a process one gets it at each visit.
+ * checks, and no caller waits for the answer to its script. Of the callers of a process one gets the token at each visit.
  */
 export const openFloorHop = ring(false);
 
 /**
- * The same, but everybody asks for the token: one more script that does nothing, behind the answer to his hop. No lock
+ * The same, but every caller asks for the token: one more script that does nothing, behind the answer to its hop. No lock
  * with a queue that is left and joined again can send less.
  */
 export const openFloorHopAndAsk = ring(true);
@@ -39,7 +39,7 @@ function ring(asks: boolean): Contender["open"] {
     };
     subscriber.on("message", () => {
       const give = waiting.shift();
-      // Who has stopped asking still hands it on, for the others.
+      // A process whose callers have stopped asking still hands the token on, for the other processes.
       if (give) give(pass);
       else void pass().catch(() => {});
     });

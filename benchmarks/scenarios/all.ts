@@ -16,7 +16,7 @@ const ONE_OF_EACH = [
 ];
 const HOPS = ["floor-hop", "floor-hop-and-ask"];
 
-/** One lock, P processes with T callers each, who want it again as soon as they have released it. */
+/** One lock, P processes with T callers each. A caller that has released the lock asks for it again at once. */
 function hot(processes: number, tasks: number, contenders: readonly string[], hold = 0): Scenario {
   return {
     name: `hot-${processes}x${tasks}${hold > 0 ? `-hold-${hold}` : ""}`,

@@ -3,7 +3,7 @@
 -- KEYS  1 the lock
 -- ARGV  1 release channel
 -- RETURNS { 1 = somebody held it }
--- INVARIANTS  The holder learns of it at his next renewal or unlock: the protocol has no message for him.
+-- INVARIANTS  The holder learns of it at its next renewal or unlock: the protocol has no message for it.
 
 local held = redis.call("DEL", KEYS[1])
 if held == 1 then

@@ -1,4 +1,4 @@
--- Who holds an RLock, for people. Redisson keeps no list of the waiters.
+-- The holder of an RLock, for people. Redisson keeps no list of the waiters.
 --
 -- KEYS  1 the lock   2 for a fenced lock: the token counter
 -- ARGV  none

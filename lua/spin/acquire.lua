@@ -12,7 +12,7 @@
 
 -- @include ../rights
 
--- Who may take a lock and not release or renew it must not take it.
+-- A user that may take a lock, but may not release or renew it, must not take it: the lock would stay until its TTL.
 local missing = ARGV[4] == "1" and missingRight({
   { "TIME" }, { "GET", KEYS[1] }, { "SET", KEYS[1], "" }, { "DEL", KEYS[1] }, { "PTTL", KEYS[1] },
   { "PEXPIRE", KEYS[1], 1 },
@@ -36,8 +36,8 @@ local left = redis.call("PTTL", KEYS[1])
 if holder ~= owner then
   return { "held", nowMicros, left, -1 }
 end
--- RACE: ioredis sends a command again when the connection broke before its reply. To the second copy the key is not
--- somebody else's, or its caller would wait for himself.
+-- RACE: ioredis sends a command again when the connection broke before its reply. The second copy finds the key of the
+-- first one, and must know it as its own: else the caller would wait for itself.
 if left < lease then
   redis.call("PEXPIRE", KEYS[1], lease)
   left = lease

@@ -1,4 +1,4 @@
--- Who holds a spin lock, for people. Who waits is not known to Redis.
+-- The holder of a spin lock, for people. Redis does not know the waiters.
 --
 -- KEYS  1 the lock
 -- ARGV  none

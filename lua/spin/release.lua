@@ -3,7 +3,7 @@
 -- KEYS  1 the lock
 -- ARGV  1 owner
 -- RETURNS { "released" | "gone" | "taken", 0 }
--- INVARIANTS  Never deletes what somebody else has set, whichever library he uses. Safe to send any number of times: an
+-- INVARIANTS  Never deletes a key that another owner has set, also by another library. Safe to send any number of times: an
 --         owner id is used for one hold.
 
 local holder = redis.call("GET", KEYS[1])

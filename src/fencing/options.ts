@@ -17,8 +17,9 @@ export interface FenceOptions {
   resource?: string | undefined;
   /**
    * How long the highest token is remembered after a write, 1 000 at least; Infinity: for ever. Default: 86 400 000, a day;
-   * for ever where tokens are counters (below 10^15, as those of `redissonFencedLock`). The same for all writers of a resource. Where nothing is remembered, a token that is older than this is refused: that is safe, but whoever has
-   * held a lock for longer, and has not written, must take it again.
+   * for ever where tokens are counters (below 10^15, as those of `redissonFencedLock`). The same for all writers of a resource.
+   * Where nothing is remembered, a token that is older than this is refused: that is safe, but a holder that has held its
+   * lock for longer without a write must take the lock again.
    */
   remember?: number | undefined;
   /** How long the write may stay unanswered. Default: 5 000. */

@@ -84,7 +84,7 @@ export async function optimistic<R extends RedisLike | ClusterLike, T>(
     }
     const [least, most] =
       outcome.is === "conflict" ? [CONFLICT_PAUSE_MIN, CONFLICT_PAUSE_MAX] : [RETRY_MIN, RETRY_MAX];
-    // Full jitter: who met in this try should not meet in the next.
+    // Full jitter: callers that met in this try should not meet in the next.
     await pause(between(0, Math.min(most, least * 2 ** (tries - 1))), signal);
   }
 }

@@ -67,8 +67,8 @@ export class Pools {
   }
 
   /**
-   * A connection that nobody else uses meanwhile. Who comes first is served first. What does not connect is tried again
-   * for 5 s: a server that restarts, a failover.
+   * A connection that nobody else uses meanwhile. Callers are served in the order in which they came. What does not
+   * connect is tried again for 5 s: a server that restarts, a failover.
    *
    * @throws the connection's error; the signal's reason.
    */
@@ -141,7 +141,7 @@ class Pool {
     this.#isOver = isOver;
   }
 
-  /** For who has come through the turnstile; he leaves it when this fails, or with his loan. */
+  /** For a caller that has come through the turnstile. It leaves the turnstile when this fails, or with its loan. */
   async lend(timeout: number, signal: AbortSignal | undefined): Promise<Loan> {
     try {
       const session = this.#takeIdle() ?? (await Session.open(this.#connect(), timeout, signal));

@@ -51,7 +51,7 @@ export interface RenewAnswer {
   readonly read?: { readonly mono: number; readonly wall: number };
 }
 
-/** Who holds a lock and who waits. `remaining` is null when the lock is free, Infinity when it has no TTL. */
+/** The holder of a lock and its waiters. `remaining` is null when the lock is free, Infinity when it has no TTL. */
 export interface Inspection {
   /** The hold as Redis knows it: the client's id and a sequence number. Null: the lock is free. */
   readonly holder: string | null;

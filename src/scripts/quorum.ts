@@ -23,7 +23,7 @@ export type Vote =
 /** What one node says to the token that the majority's votes lead to. */
 export type Agreement = "agreed" | "late" | "gone" | "taken";
 
-/** Who holds a lock at one node. `holder` is null when nobody does. */
+/** The holder of a lock at one node. `holder` is null when nobody does. */
 export interface Holding {
   readonly holder: string | null;
   readonly token: number;

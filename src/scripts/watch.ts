@@ -1,6 +1,6 @@
 import { type ClusterLike, isCluster, type NodeLike, type RedisLike } from "../redis-like.ts";
 
-/** Who wants to know when a connection comes and goes. */
+/** Is told when a connection comes and goes. */
 interface Watcher {
   /** It was lost, or a try to get it back has failed. `forgets`: what it carried is neither sent again nor refused. */
   closed(forgets: boolean): void;

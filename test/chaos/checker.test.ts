@@ -58,7 +58,7 @@ describe("one holder", () => {
     ]);
   });
 
-  it("counts a silent holder until his deadline, with what renewals added", () => {
+  it("counts a silent holder until its deadline, with what renewals added", () => {
     const silent: Line[] = [
       [0, "1.1", ask(1)],
       [10, "1.1", lease(1, 100, 50)],
@@ -75,10 +75,10 @@ describe("one holder", () => {
       ),
     ).toEqual([]);
     expect(broken(...silent, renewed, ...held("2.1", 200, 61, 70), late)).toEqual(["one holder"]);
-    expect(broken(...silent, end, late, ...held("2.1", 200, 61, 70))).toEqual(["one holder"]); // he still had it at 200
+    expect(broken(...silent, end, late, ...held("2.1", 200, 61, 70))).toEqual(["one holder"]); // the holder still had it at 200
   });
 
-  it("counts a holder no longer when he is dead, was told of his loss, or saw it", () => {
+  it("counts a holder no longer when it is dead, was told of its loss, or saw it", () => {
     const holder: Line[] = [
       [0, "1.1", ask(1)],
       [10, "1.1", lease(1, 100)],
@@ -111,7 +111,7 @@ describe("growing tokens", () => {
     expect(broken(...held("1.1", 200, 10, 20), ...held("2.1", 200, 30, 40))).toEqual(["growing tokens"]);
   });
 
-  it("lets a hold from before a loss come late, but who asks afterwards gets a larger token", () => {
+  it("lets a hold from before a loss come late, but a caller that asks afterwards gets a larger token", () => {
     const lost: Line = [20, "director", forgot(18, 150, 160)];
     expect(broken(lost, ...held("1.1", 200, 25, 26), ...held("2.1", 140, 27, 28))).toEqual([]);
     const asksLate: Line[] = [

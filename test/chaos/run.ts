@@ -43,7 +43,7 @@ export interface Outcome {
   readonly events: readonly Event[];
   readonly violations: readonly Violation[];
   readonly faults: Tally;
-  /** Where the history is; removed by who has no use for it. */
+  /** Where the history is; a caller that has no use for it removes it. */
   readonly folder: string;
 }
 

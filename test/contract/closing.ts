@@ -27,7 +27,7 @@ export function closing(subject: Subject): void {
       await lease.unlock();
     });
 
-    it("rejects those who wait behind a holder of the same client, and lets him finish", async () => {
+    it("rejects those who wait behind a holder of the same client, and lets the holder finish", async () => {
       const { locks } = await subject.join({ leaseTime: 450 });
       const { name, theirs } = subject.pair();
       const lock = locks[subject.kind](name);

@@ -5,7 +5,7 @@ import { until } from "../support/until.ts";
 import { Gate, Section } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
-/** At most one holder, whoever asks from wherever; and nobody is forgotten. */
+/** At most one holder, whichever callers ask from wherever; and no waiter is forgotten. */
 export function exclusion(subject: Subject): void {
   describe("exclusion", () => {
     it("gives the lock to one client at a time", async () => {

@@ -11,7 +11,7 @@ export function inspection(subject: Subject): void {
       expect([await mine.isLocked(), await mine.forceUnlock()]).toEqual([false, false]);
     });
 
-    it("shows the holder, his token and his time", async () => {
+    it("shows the holder, its token and its time", async () => {
       const { name, mine, theirs } = subject.pair();
       const lease = await mine.lock({ lease: 20_000 });
       const shown = await theirs.inspect();
@@ -43,7 +43,7 @@ export function inspection(subject: Subject): void {
       expect(served).toEqual(ids);
     });
 
-    it("forceUnlock frees the lock, and the holder learns of it at his next renewal", async () => {
+    it("forceUnlock frees the lock, and the holder learns of it at its next renewal", async () => {
       const party = await subject.join({ leaseTime: 900 });
       const { name, theirs } = subject.pair();
       const lease = await subject.of(party, name).lock();
@@ -71,7 +71,7 @@ export function inspection(subject: Subject): void {
       await (await theirs.lock({ wait: 1_000 })).unlock();
     });
 
-    it("forceUnlock hands the lock to who waits for it", async () => {
+    it("forceUnlock hands the lock to the next waiter", async () => {
       const { name, mine, theirs } = subject.pair();
       const lease = await mine.lock({ lease: 30_000 });
       const waiter = theirs.lock();

@@ -6,7 +6,7 @@ export interface Traits {
   readonly tokens: boolean;
   /** Redis keeps a queue and hands the lock on; without one it tells everybody to try again. */
   readonly queues: boolean;
-  /** Who waits hears messages, so that Redis sees him listen. Left out: true. */
+  /** Waiters hear messages, so that Redis sees them listen. Left out: true. */
   readonly messages?: boolean;
   /** The tokens are a plain counter in Redis: where the data is lost they start again. Left out: they follow its clock. */
   readonly counter?: boolean;

@@ -132,7 +132,7 @@ export function leases(subject: Subject): void {
       await (await theirs.lock({ wait: 5_000 })).unlock();
     });
 
-    it("is not that of another caller, who asked for a much longer one and has left", async () => {
+    it("is not that of another caller that asked for a much longer one and has left", async () => {
       const { mine } = subject.pair();
       await (await mine.lock()).unlock();
       const leaving = new AbortController();

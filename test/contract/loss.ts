@@ -6,9 +6,9 @@ import type { Subject } from "./subject.ts";
 
 const LEASE = 600;
 
-/** Who has lost his lock is told so, by every way out. */
+/** A holder that has lost its lock is told so, by every way out. */
 export function loss(subject: Subject): void {
-  /** A holder whose watchdog soon sees what the others do to his lock. */
+  /** A holder whose watchdog soon sees what the others do to its lock. */
   async function holder(): Promise<{ party: Party; name: string; mine: Lock; theirs: Lock }> {
     const party = await subject.join({ leaseTime: LEASE });
     const { name, theirs } = subject.pair();
@@ -56,7 +56,7 @@ export function loss(subject: Subject): void {
       expect(await failure(failing)).toMatchObject({ code: "LOCK_LOST", cause: bodyError });
     });
 
-    it("never releases the lock of who has it now, when only the unlock shows the loss", async () => {
+    it("never releases the lock of the present holder, when only the unlock shows the loss", async () => {
       const { name, mine, theirs } = subject.pair();
       const lease = await mine.lock({ lease: 30_000 });
       await deleteKey(name);
@@ -128,7 +128,7 @@ export function loss(subject: Subject): void {
       const next = mine.lock({ wait: 10_000 });
       if (subject.kind === "fairLock") await subject.untilWaiting(name, 1); // the others wait in memory
       await deleteKey(name);
-      // Who is queued may look before the holder renews.
+      // A queued waiter may look before the holder renews.
       expect(["gone", "taken"]).toContain(await lossOf(lease.signal));
       const own = await next;
       expect([own.held, await theirs.tryLock()]).toEqual([true, null]);

@@ -22,7 +22,7 @@ export class Subject implements Traits {
   #topology: Topology | undefined;
   readonly #parties = new Parties();
   readonly #names = new Set<string>();
-  /** Who has said that he waits, by lock: all that is known of waiters who hear no messages. */
+  /** The clients that have said that they wait, by lock: all that is known of waiters that hear no messages. */
   readonly #said = new Map<string, Set<LockClient>>();
   #first: Party | undefined;
   #second: Party | undefined;
@@ -105,7 +105,7 @@ export class Subject implements Traits {
     await Promise.all(this.group(this.second.redis).map((redis) => redis.del(this.key(name))));
   }
 
-  /** Java reads its hash: a field for the holder, and in it how often he entered. */
+  /** Java reads its hash: a field for the holder, and in it how often it entered. */
   get isRedissons(): boolean {
     return this.kind.startsWith("redisson");
   }

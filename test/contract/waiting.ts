@@ -3,7 +3,7 @@ import { type Lease, LockTimeoutError } from "../../src/index.ts";
 import { failure, Gate, holdAnswer, watchTraffic } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
-/** Who waits, for how long, and what is left of him when he goes. */
+/** How long callers wait, in which order they are served, and what is left of one that goes. */
 export function waiting(subject: Subject): void {
   describe("waiting", () => {
     it.each(["never waited", "waited before"])(

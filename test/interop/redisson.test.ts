@@ -8,7 +8,7 @@ import type { Topology } from "../support/topologies/topology.ts";
 import { until } from "../support/until.ts";
 import { type Kind, type Language, Side } from "./side.ts";
 
-// A real Redisson and Holdfast share locks, on a single server and in Cluster. Whoever does what, the other does it too.
+// A real Redisson and Holdfast share locks, on a single server and in Cluster. What one of them does, the other does too.
 
 const KINDS = ["redissonLock", "redissonFencedLock"] as const;
 const PAIRS: [Language, Language][] = [
@@ -49,7 +49,7 @@ describe.each(obstacle ? [] : TOPOLOGIES)("on %s", (where, launch) => {
     await topology?.stop();
   });
 
-  /** Who hears of unlocks of this lock, as Redis sees them. */
+  /** The number of connections that hear of unlocks of this lock, as Redis sees them. */
   async function listeners(name: string): Promise<number> {
     const admin = await topology.adminOf(channelOf(name));
     const command = where === "Cluster" ? "SHARDNUMSUB" : "NUMSUB";
@@ -141,7 +141,7 @@ describe.each(obstacle ? [] : TOPOLOGIES)("on %s", (where, launch) => {
         expect([await holder.ask("ttl"), await reader.ask("ttl")]).toEqual(["-2", "-2"]);
       });
 
-      it("takes it away by force, and whoever waits has it", async () => {
+      it("takes it away by force, and the waiter has it", async () => {
         name = freshName(kind);
         const [holder, waiter, forcer] = [
           thread(long[one]),

@@ -63,7 +63,7 @@ export class Side {
     });
   }
 
-  /** `watchdog`: the lease in ms of who names none, renewed each third of it. */
+  /** `watchdog`: the lease in ms of a call that names none, renewed each third of it. */
   static async start(language: Language, { redis, nodes }: Address, watchdog = 30_000): Promise<Side> {
     const servers = nodes ?? [{ host: redis.host ?? "", port: redis.port ?? 0 }];
     const urls = servers.map(({ host, port }) => `redis://${host}:${port}`);

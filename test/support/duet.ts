@@ -52,7 +52,7 @@ export class Duet {
     return { held, waiting };
   }
 
-  /** After a failover: the holder gives back what he still has, and the waiter gets it. Returns the ms of both. */
+  /** After a failover: the holder gives back what it still has, and the waiter gets it. Returns the ms of both. */
   async handOn(held: Lease, waiting: Promise<Lease>): Promise<{ unlocking: number; waited: number }> {
     expect(await this.lock.holder()).toContain(this.holder.locks.id);
     const [, unlocking] = await timed(held.unlock());

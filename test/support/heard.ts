@@ -7,7 +7,7 @@ import { until } from "./until.ts";
 const BY_MESSAGE = 350;
 
 /**
- * Has `waiter` wait for `holder` again and again, until he gets the lock by a message. Returns the ms from each unlock to
+ * Has `waiter` wait for `holder` again and again, until it gets the lock by a message. Returns the ms from each unlock to
  * the next lease.
  */
 export async function turnsUntilHeard(holder: Party, waiter: Party, name: string): Promise<number[]> {

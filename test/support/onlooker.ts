@@ -35,7 +35,7 @@ export class Onlooker {
     return Number.parseInt(deadline, 10);
   }
 
-  /** Is the next one skipped when a message to him has no receiver? */
+  /** Is the next one skipped when a message to it has no receiver? */
   async counts(): Promise<boolean> {
     const [, , , counts] = await this.#entry(0);
     return counts === "1";

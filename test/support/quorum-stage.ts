@@ -114,7 +114,7 @@ export class QuorumStage {
     return { nodes, locks };
   }
 
-  /** Who holds the lock of the present test at each node that runs; null: nobody there. */
+  /** The holder of the lock of the present test at each node that runs; null: nobody there. */
   async holders(name = this.name): Promise<(string | null)[]> {
     const living = this.#admins.filter((_, i) => this.#servers[i]?.state === "running");
     const values = await Promise.all(living.map((admin) => admin.get(this.key(name))));

@@ -12,7 +12,7 @@ interface Props {
   readonly server: LocalServer;
   /** The caller's connection. */
   readonly redis: Redis;
-  /** Who writes between the read and EXEC. */
+  /** The one that writes between the read and EXEC. */
   readonly other: Redis;
   readonly key: string;
 }

@@ -133,7 +133,7 @@ it("a waiting process that is killed costs the next one no window", async ({ ann
 });
 
 describe("CLUSTERDOWN", () => {
-  it("calls fail typed; what is held stays held, the waiter keeps his place, and all goes on", async ({
+  it("calls fail typed; what is held stays held, the waiter keeps its place, and all goes on", async ({
     annotate,
   }) => {
     const { lock, holder, waiter } = duet;

@@ -32,7 +32,7 @@ describe.each([
   ["the primary is killed", () => group.killPrimary()],
   ["SENTINEL FAILOVER", () => group.failover()],
 ])("%s", (_, failOver) => {
-  it("with the keys: the holder keeps the lock, the waiter his place", async ({ annotate }) => {
+  it("with the keys: the holder keeps the lock, the waiter its place", async ({ annotate }) => {
     const { holder } = duet;
     const { held, waiting } = await duet.begin(await group.adminOf());
     const { took } = await failOver();
@@ -87,7 +87,7 @@ describe("a failover that loses the key", () => {
     }
   }
 
-  it("two believe that they hold it until the first one's renewal; the resource refuses his late write", async ({
+  it("two believe that they hold it until the first one's renewal; the resource refuses its late write", async ({
     annotate,
   }) => {
     const { holder, waiter, lock } = duet;

@@ -59,7 +59,7 @@ describe.each(["ioredis 5", "ioredis 6, RESP2", "ioredis 6, RESP3"] as const)("%
       ),
     );
     await until(async () => (await holder.lock(name).inspect()).waiters.length === 3);
-    // Who is subscribed at what has become a replica is not counted there, and skipped: he must hear nothing of a grant.
+    // A waiter that is subscribed at what has become a replica is not counted there, and skipped: it must hear of no grant.
     const entries = await (await cluster.adminOf(`holdfast:{${name}}`)).hvals(`holdfast:{${name}}:waiters`);
     expect(entries.filter((entry) => !/^\d+ \d+ \d+ 1 /.test(entry))).toEqual([]);
     await disturb();

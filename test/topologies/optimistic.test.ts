@@ -32,7 +32,7 @@ describe.each(topologies.filter(isWanted))("$name", ({ launch }) => {
   });
   afterAll(() => topology.stop());
 
-  it("20 callers on two connections, of whom none overwrites another", async () => {
+  it("20 callers on two connections, and none overwrites another", async () => {
     const key = freshName("{stock}");
     const [one, two] = [topology.connect(), topology.connect()];
     const call = (_: unknown, n: number) =>

@@ -8,7 +8,7 @@ const SLACK = 4_000;
 /** ms for an unlock: the reply timeout of the workers' clients. */
 const REPLY_TIMEOUT = 5_000;
 
-/** Every call ends, and in time; so does every unlock. Who was killed need not answer any more. */
+/** Every call ends, and in time; so does every unlock. A caller that was killed need not answer any more. */
 export function endings(story: Story): Violation[] {
   return story.calls.flatMap((call) => [...waiting(call, story), ...unlocking(call, story)]);
 }

@@ -3,10 +3,10 @@ import { calmStretches } from "./calm.ts";
 import type { Story } from "./story.ts";
 import { ms, nameOf, type Violation } from "./violation.ts";
 
-/** ms of calm after which every waiter must have had his turn: there are a few dozen callers, who hold for less than a second. */
+/** ms of calm after which every waiter must have had its turn: a few dozen callers hold the lock for less than a second each. */
 const PATIENCE = 15_000;
 
-/** Redis keeps no queue for these: whoever asks first is first. */
+/** Redis keeps no queue for these: the caller that asks first is first. */
 const UNORDERED: readonly LockKind[] = ["redissonLock", "spinLock", "quorumLock"];
 
 /** While nothing is wrong, nobody waits for long. */

@@ -14,7 +14,7 @@ export interface Call {
   hold: Hold | null;
 }
 
-/** A caller's time with a lock, as he himself saw it. */
+/** A caller's time with a lock, as the caller saw it. */
 export interface Hold {
   readonly call: Call;
   readonly token: number;
@@ -62,7 +62,7 @@ export interface Story {
   readonly lives: Map<string, Life>;
   readonly troubles: Trouble[];
   readonly forgettings: Forgetting[];
-  /** When everybody had had his time to finish. */
+  /** When all callers had had their time to finish. */
   readonly over: number;
 }
 

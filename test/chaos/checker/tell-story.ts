@@ -116,7 +116,7 @@ function tellCall(call: Call | undefined, event: CallEvent, at: number): void {
   } else if (event.is === "unlocked") hold.unlocked = { at, error: event.error };
 }
 
-/** A holder counts on his lock until he gives it up, is told of its loss, dies, or its deadline passes. */
+/** A holder counts on its lock until it gives the lock up, is told of the loss, dies, or its deadline passes. */
 function endHold(hold: Hold, life: Life | undefined, over: number): void {
   const never = Number.POSITIVE_INFINITY;
   const { until, unlock, lost, deadline } = hold;

@@ -4,7 +4,7 @@ import { nameOf, type Violation } from "./violation.ts";
 
 /**
  * Tokens grow in the order of the holds, passes included. When the server has forgotten its holders they may come in
- * another order, but this stays: who asks after somebody had the lock gets a larger token than he.
+ * another order, but this stays: a caller that asks after another one had the lock gets a larger token.
  */
 export function tokens(story: Story): Violation[] {
   return [...story.holds].flatMap(([lock, holds]) => {

@@ -5,7 +5,7 @@ export interface Violation {
   readonly rule: string;
   readonly what: string;
   readonly at: number;
-  /** Who took part. */
+  /** The calls that took part. */
   readonly calls: readonly Call[];
 }
 

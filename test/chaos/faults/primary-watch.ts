@@ -6,7 +6,7 @@ const EVERY = 30;
 /** ms after which a server that does not answer may be anything. */
 const UNSURE_AFTER = 300;
 
-/** Who takes writes at the moment, each with what makes it another one after a failover; null: that cannot be known. */
+/** The nodes that take writes at the moment, each with what makes it another one after a failover; null: that cannot be known. */
 export type Look = () => Promise<{ readonly primaries: string; readonly tooMany: boolean } | null>;
 
 /**

@@ -59,13 +59,13 @@ type DirectorEvent =
   | { is: "clock step"; ms: number }
   /** The faults are over; nobody asks for a lock any more. */
   | { is: "draining" }
-  /** Everybody had his time to finish. */
+  /** All callers had their time to finish. */
   | { is: "over" };
 
 /** `at`: µs of the system's monotonic clock, which all processes of a machine share. `by`: "director", or worker and life: "2.1". */
 export type Event = { at: number; by: string } & (CallEvent | WorkerEvent | DirectorEvent);
 
-/** Without who and when, which the recorder adds. */
+/** Without `at` and `by`, which the recorder adds. */
 export type Told = CallEvent | WorkerEvent | DirectorEvent;
 
 /** µs of the clock in `Event.at`. */

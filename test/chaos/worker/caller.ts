@@ -149,7 +149,7 @@ class Round {
     const at = micros();
     const { held } = lease;
     const left = lease.remaining();
-    // That he has it was true before the look, and that he has not is true after it.
+    // "Held" was true before the look; "not held" is true after it.
     this.#tell((call) => ({ is: "seen", call, after, held, left }), held ? at : micros());
   }
 

@@ -10,10 +10,10 @@ export const plants = {
   /** The script grants a lock without a look at its holder. */
   "grant unchecked": () => patch("acquire", "if holder == hold then", "holder = nil\nif holder == hold then"),
 
-  /** A release ends whoever holds the lock: a second copy of it ends the next one's hold. */
+  /** A release ends the hold that it finds, not its own: a second copy of it ends the next holder's. */
   "release unowned": () => patch("release", "if hold ~= ARGV[1] then", "if not hold then"),
 
-  /** The holder believes in his lease for a lease too long. */
+  /** The holder believes in its lease for a lease too long. */
   "deadline late"() {
     const { left } = Tenure.prototype;
     Tenure.prototype.left = function (at) {
@@ -30,7 +30,7 @@ export const plants = {
     }
   },
 
-  /** Nobody tells a waiter why he does not get the lock: aborted calls, and those that fail, never end. */
+  /** Nobody tells a waiter why it does not get the lock: aborted calls, and those that fail, never end. */
   "no refusals"() {
     Waiter.prototype.refuse = () => {};
   },

@@ -1,8 +1,8 @@
 import { type ClusterNode, type Peer, peersOf } from "./cluster-node.ts";
 
 /**
- * Whether these nodes say "ok", and all of them see the same: owners of all slots, who are among these nodes, and the
- * others as replicas of them, which are in step.
+ * Whether these nodes say "ok", and all of them see the same: every slot has an owner among these nodes, and
+ * the others are replicas of the owners and in step.
  */
 export async function isHealthy(nodes: readonly ClusterNode[]): Promise<boolean> {
   const ids = new Set(nodes.map(({ id }) => id));
@@ -10,7 +10,7 @@ export async function isHealthy(nodes: readonly ClusterNode[]): Promise<boolean>
   return views.length > 0 && views.every((view) => view !== "" && view === views[0]);
 }
 
-/** Who is what in the eyes of a node; "" when something is not as it should be. */
+/** The role of every node in the eyes of one; "" when something is not as it should be. */
 async function healthyView(node: ClusterNode, ids: Set<string>): Promise<string> {
   const [info, replication, peers] = await Promise.all([
     node.admin.cluster("INFO"),

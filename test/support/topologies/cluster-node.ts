@@ -14,7 +14,7 @@ export interface Peer {
   readonly id: string;
   readonly port: number;
   readonly isPrimary: boolean;
-  /** Whom a replica copies; "-" for a primary. */
+  /** The node that a replica copies; "-" for a primary. */
   readonly primaryId: string;
   /** Whether the one that says this takes it for failed, surely or maybe. */
   readonly isFailing: boolean;

@@ -8,7 +8,7 @@ export interface User {
 }
 
 /**
- * Makes a user with these ACL rules on every server of a topology. He may connect; everything else is up to the rules.
+ * Makes a user with these ACL rules on every server of a topology. The user may connect; everything else is up to the rules.
  *
  * @example
  * const quiet = await addUser(topology, "~*", "&*", "+@all", "-publish");

@@ -36,7 +36,7 @@ public final class Main {
           .computeIfAbsent(words.get(1), name -> Executors.newSingleThreadExecutor())
           .execute(() -> answer(verbs, words));
     }
-    // Who told us what to do has gone, and perhaps left locks to us: they are to expire as those of a dead service do.
+    // The process that told us what to do has gone, and perhaps left locks to us: they are to expire as those of a dead service do.
     Runtime.getRuntime().halt(0);
   }
 
