@@ -1,9 +1,15 @@
 -- Included by the acquire script of each protocol, which runs it for the first command of a connection: without it a
 -- script could fail at its second write, for want of a right, and leave half of its work behind. Answers with an error
 -- that names the first of these commands that the user may not run; with nothing when the user may run them all.
+-- Redis 6.2 cannot tell: there nothing is looked at ahead. It has no sharded messages either, so that in Cluster a lock
+-- would be handed to a waiter that nobody tells: it is refused, before the first one is taken.
 local function missingRight(commands)
   for _, command in ipairs(commands) do
-    if not redis.acl_check_cmd(unpack(command)) then
+    if not redis.acl_check_cmd then
+      if command[1] == "SPUBLISH" then
+        return redis.error_reply("ERR unsupported: in Cluster this lock needs Redis 7.0 or later, for sharded messages")
+      end
+    elseif not redis.acl_check_cmd(unpack(command)) then
       local what = string.lower(command[1]) .. " " .. (command[2] or "")
       return redis.error_reply("NOPERM the user of this connection may not run, in scripts: " .. what)
     end

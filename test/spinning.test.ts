@@ -5,8 +5,10 @@ import { spinLua } from "../src/scripts/lua.generated.ts";
 import { type LocalServer, launchServer } from "../tools/redis.ts";
 import { failure, Gate, watchTraffic } from "./contract/observe.ts";
 import { countCommands } from "./support/command-count.ts";
+import { rights } from "./support/documented-rights.ts";
 import { freshName, Parties, type Party } from "./support/fixture.ts";
 import { trackUnhandled } from "./support/leaks.ts";
+import { serverIs } from "./support/server-version.ts";
 import { type Match, TcpProxy } from "./support/tcp-proxy.ts";
 import { until } from "./support/until.ts";
 
@@ -290,15 +292,7 @@ describe("waiting", () => {
   });
 
   it("needs no right to any channel", async () => {
-    const rules = ["on", ">secret", "resetkeys", "~test:*", "resetchannels", "-@all"];
-    const commands = ["eval", "evalsha", "info", "ping", "time", "get", "set", "del", "pttl", "pexpire"];
-    await other.redis.call(
-      "ACL",
-      "SETUSER",
-      "spinner",
-      ...rules,
-      ...commands.map((command) => `+${command}`),
-    );
+    await other.redis.call("ACL", "SETUSER", "spinner", "on", ">secret", ...rights.spin, "+ping");
     const as = { username: "spinner", password: "secret" };
     const [a, b] = [await join({ redis: as }), await join({ redis: as })];
     const name = freshName("spin");
@@ -307,6 +301,7 @@ describe("waiting", () => {
     await lease.extend(40_000);
     await lease.unlock();
     await (await waiter).unlock();
+    if (!serverIs("7.0")) return; // it cannot tell ahead what a right is missing for
     for (const right of ["del", "pexpire"]) {
       await other.redis.call("ACL", "SETUSER", "spinner", `-${right}`);
       const error = await failure((await join({ redis: as })).locks.spinLock(name).tryLock());

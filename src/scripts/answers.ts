@@ -156,12 +156,15 @@ function decodePlaced(reply: unknown): Placed | null {
 
 /**
  * Did Redis refuse a command, as it will whenever it is sent? Everything else may pass: MOVED, TRYAGAIN, CLUSTERDOWN,
- * LOADING, READONLY, MASTERDOWN, UNBLOCKED …, and a connection that was lost.
+ * LOADING, READONLY, MASTERDOWN, UNBLOCKED …, and a connection that was lost. Redis 6.2 has no code for a right that a
+ * script lacks, only words.
  */
 export const isRefusal = (error: unknown): error is Error =>
   error instanceof Error &&
   error.name === "ReplyError" &&
-  /^(NOPERM |ERR (unknown command|WAIT cannot be used) )/.test(error.message);
+  /^(NOPERM |ERR (unknown command |WAIT cannot be used |unsupported: |.*@user_script: \d+: The user executing the script can't ))/.test(
+    error.message,
+  );
 
 /** Of scripts whose answer says nothing but that they ran. */
 export const undecoded = (reply: unknown): unknown => reply;

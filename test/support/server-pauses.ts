@@ -1,7 +1,8 @@
 import type { Redis } from "ioredis";
+import { serverIs } from "./server-version.ts";
 
-/** Arguments for a server that `sleep()` is to work on. Redis before version 7 knows them not, and needs none. */
-export const ALLOW_DEBUG = ["--enable-debug-command", "local"];
+/** Arguments for a server that `sleep()` is to work on. Redis before 7.0 does not know them, and needs none. */
+export const ALLOW_DEBUG = serverIs("7.0") ? ["--enable-debug-command", "local"] : [];
 
 /**
  * Has a server answer nobody for so many ms (CLIENT PAUSE); "WRITE" lets reads pass. Scripts that may write count as

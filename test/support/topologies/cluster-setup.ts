@@ -1,4 +1,5 @@
 import type { LocalServer } from "../../../tools/redis.ts";
+import { serverIs } from "../server-version.ts";
 import { until } from "../until.ts";
 import { type ClusterNode, peersOf } from "./cluster-node.ts";
 import type { Connections } from "./connections.ts";
@@ -25,7 +26,7 @@ export async function launchNodes(connections: Connections, options: ClusterOpti
     "cluster-config-file": "nodes.conf",
     "cluster-node-timeout": nodeTimeout,
     "cluster-replica-validity-factor": 0, // a replica stands for election however old its data
-    "cluster-allow-replica-migration": "no",
+    ...(serverIs("7.0") ? { "cluster-allow-replica-migration": "no" } : {}), // not known before
     "repl-diskless-sync-delay": 0,
   };
   const all = [...Object.entries(settings).flatMap(([name, value]) => [`--${name}`, `${value}`]), ...args];
@@ -43,8 +44,10 @@ export async function join(nodes: readonly ClusterNode[], primaries: number): Pr
     nodes.map(async ({ admin }, index) => {
       await admin.cluster("SET-CONFIG-EPOCH", index + 1);
       if (index >= primaries) return;
-      const [first, next] = [index, index + 1].map((part) => Math.floor((part * SLOTS) / primaries));
-      await admin.call("CLUSTER", "ADDSLOTSRANGE", `${first}`, `${(next ?? 0) - 1}`);
+      const [begin = 0, end = 0] = [index, index + 1].map((part) => Math.floor((part * SLOTS) / primaries));
+      // Before Redis 7.0 slots have no ranges.
+      if (serverIs("7.0")) await admin.call("CLUSTER", "ADDSLOTSRANGE", `${begin}`, `${end - 1}`);
+      else await admin.cluster("ADDSLOTS", ...Array.from({ length: end - begin }, (_, i) => begin + i));
     }),
   );
   // Each meets each: they need not wait for gossip to introduce them.

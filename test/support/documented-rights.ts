@@ -1,0 +1,41 @@
+import { readFileSync } from "node:fs";
+import { serverIs } from "./server-version.ts";
+
+// What a user of Redis may do, as docs/operating.md says it: tests give exactly these rights.
+
+const page = readFileSync(new URL("../../docs/operating.md", import.meta.url), "utf8");
+const line = /^ACL SETUSER holdfast on .*$/m.exec(page)?.[0] ?? "";
+
+/** The rules in the code of the list item that begins like this; \`order:*\`, its example, stands for the tests' names. */
+function item(begin: string): string[] {
+  const text = page.split("\n").find((one) => one.startsWith(`* ${begin}`));
+  if (text === undefined) throw new Error(`docs/operating.md has no "* ${begin}"`);
+  const spans = [...text.matchAll(/`([^`]*)`/g)].map(([, code = ""]) => code);
+  return spans
+    .filter((code) => /^[~&+]/.test(code))
+    .flatMap((code) => code.replace("~order:*", TESTS).split(" "));
+}
+
+/** The keys that \`freshName()\` gives. */
+const TESTS = "~test:*";
+const nothing = ["resetkeys", "resetchannels", "-@all"];
+/** By which ioredis tells its name. Redis 7.0 does not know the right, and refuses to give it. */
+const introduction = serverIs("7.0") && !serverIs("7.2") ? [] : item("ioredis tells");
+const handoff = [...line.split(" ").slice(4), ...introduction]; // without "ACL SETUSER holdfast on"
+const redisson = [...handoff, TESTS, ...item("`redissonLock`")];
+
+/** The commands of the first line. */
+export const commands = line.split(" ").flatMap((rule) => (rule.startsWith("+") ? [rule.slice(1)] : []));
+
+/** All rules of a user but "on" and a password, by what it uses. */
+export const rights = {
+  handoff,
+  redisson,
+  redissonFenced: [...redisson, ...item("`redissonFencedLock`")],
+  spin: [...nothing, ...introduction, ...item("`spinLock`")],
+  quorum: [...nothing, ...introduction, ...item("For a quorum")],
+  fencedSet: [...nothing, ...introduction, TESTS, ...item("`fencedSet`")],
+  optimistic: [...handoff, TESTS, ...item("`optimistic`")],
+  cluster: item("In Cluster"),
+  replicas: item("With `replicas`"),
+};
