@@ -1,5 +1,6 @@
 import { checkName } from "./checks.ts";
 import { Events, type LockEvents } from "./events.ts";
+import type { CommonClient } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
 import { orderMembers } from "./locks/members.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
@@ -21,14 +22,16 @@ export interface Parts {
   readonly window: number;
   /** The lease when a call names none, in ms. */
   readonly leaseTime: number;
+  /** Do nested acquisitions re-enter what their scope holds? */
+  readonly scopes: boolean;
   /** Closes what this client opened. */
   readonly closed: () => void;
 }
 
 /** What every client has, whatever carries its commands: scopes, events, an end. */
-export abstract class BaseClient {
+export abstract class BaseClient implements CommonClient {
   readonly #events = new Events();
-  readonly #scopes = new Scopes();
+  readonly #scopes: Scopes;
   readonly #room: Room;
   readonly #parts: Parts;
   #closing: Promise<void> | null = null;
@@ -36,26 +39,17 @@ export abstract class BaseClient {
   /** @internal */
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.#scopes = new Scopes(parts.scopes);
     this.#room = new Room(parts.transport, parts.subscribe, newClientId(), parts.window, this.#events);
   }
 
-  /** `host:pid:random`: how this client appears as a holder or a waiter in Redis. */
   get id(): string {
     return this.#room.clientId;
   }
 
-  /**
-   * Runs a function as one scope: inside it, `tryLock` and `lock` of a lock that the scope holds re-enter it by count.
-   * What is still held when it ends is released, and reported as an `error` event.
-   *
-   * @example
-   * await locks.scope(async () => {
-   *   await using outer = await lock.lock();
-   *   await using inner = await lock.lock(); // the same token; no deadlock
-   * });
-   */
   async scope<T>(body: () => T | PromiseLike<T>): Promise<T> {
     if (typeof body !== "function") throw new TypeError("Cannot open a scope: it takes a function");
+    this.#scopes.assertOn("Cannot open a scope");
     const scope = new Scope(this.#scopes.current());
     try {
       return await this.#scopes.run(scope, body);
@@ -64,29 +58,27 @@ export abstract class BaseClient {
     }
   }
 
-  /** Adds a listener. See `LockEvents` for what is told. */
+  outside<T>(body: () => T): T {
+    if (typeof body !== "function")
+      throw new TypeError("Cannot run anything outside of the scopes: it takes a function");
+    return this.#scopes.outside(body);
+  }
+
   on<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this {
     this.#events.on(event, listener);
     return this;
   }
 
-  /** Adds a listener for the next event only. */
   once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this {
     this.#events.once(event, listener);
     return this;
   }
 
-  /** Removes a listener. */
   off<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this {
     this.#events.off(event, listener);
     return this;
   }
 
-  /**
-   * No new acquisitions from now on; waiters are rejected with ClientClosedError; holders get `grace` ms (default
-   * 5 000) to unlock, then their leases are lost (reason "closed") and released. Closes only connections that this
-   * client opened: quit your own afterwards.
-   */
   async close(options?: CloseOptions): Promise<void> {
     const grace = checkGrace(options);
     this.#closing ??= this.#room.close(grace).finally(this.#parts.closed);

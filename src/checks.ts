@@ -55,6 +55,11 @@ export function checkConnection(what: What, connection: unknown): void {
     throw refuse(TypeError, what, "connection", '"shared" or "own"', connection);
 }
 
+export function checkFlag(what: What, name: string, value: unknown): void {
+  if (value !== undefined && typeof value !== "boolean")
+    throw refuse(TypeError, what, name, "true or false", value);
+}
+
 export function checkCount(what: What, name: string, value: unknown, to: number): void {
   if (value === undefined || isWhole(value, 0, to)) return;
   const kind = typeof value === "number" ? RangeError : TypeError;

@@ -4,6 +4,7 @@ import { hasOneSlotPerLock } from "./cluster/slots.ts";
 import { QUORUM_MIN } from "./defaults.ts";
 import { quote } from "./errors.ts";
 import type { Keys } from "./keys.ts";
+import type { LockClient, QuorumClient } from "./lock-client.ts";
 import { handoffLock } from "./locks/handoff.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
@@ -17,27 +18,19 @@ import {
   type SpinLockOptions,
 } from "./options.ts";
 import { type ClusterLike, duplicate, isCluster, isConnection, type RedisLike } from "./redis-like.ts";
+import { MastersClient } from "./redlock/masters-client.ts";
 import { checkQuorumOptions, type QuorumClientOptions } from "./redlock/options.ts";
-import { QuorumClient } from "./redlock/quorum-client.ts";
 import { Commands } from "./scripts/commands.ts";
 import { Replication } from "./scripts/replication.ts";
 import type { LockKind } from "./waiting/kind.ts";
 import { ShardedSubscriber } from "./waiting/sharded-subscriber.ts";
 import { Subscriber } from "./waiting/subscriber.ts";
 
-/**
- * The locks of one process on one Redis. Made by `createLockClient`; one per process is right, and more are fine.
- *
- * @example
- * const locks = createLockClient(new Redis());
- * await locks.lock("order:42").withLock(async (lease) => charge(order, { fence: lease.token }));
- * await locks.close();
- */
-export class LockClient extends BaseClient {
+/** The locks on one Redis: a server, a Sentinel group or a Cluster. */
+class ServerClient extends BaseClient implements LockClient {
   readonly #keys: Keys;
   readonly #kinds: Readonly<Record<"lock" | "fair" | "redisson" | "redissonFenced" | "spin", LockKind>>;
 
-  /** @internal */
   constructor(given: RedisLike | ClusterLike, settings: Settings) {
     const redis = settings.connection === "own" ? duplicate(given) : given;
     const commands = new Commands(redis, settings.replyTimeout);
@@ -51,6 +44,7 @@ export class LockClient extends BaseClient {
           : new Subscriber({ redis, isSharded: false, ...audience }, commands),
       window: grantWindow,
       leaseTime,
+      scopes: settings.scopes,
       closed: () => {
         replication?.close();
         if (redis !== given) redis.disconnect();
@@ -67,39 +61,19 @@ export class LockClient extends BaseClient {
     };
   }
 
-  /**
-   * The default lock: parked waiters, hand-off on unlock, passes inside the process.
-   *
-   * @param name 1 to 512 bytes of UTF-8; any character.
-   * @throws TypeError or RangeError for a bad name.
-   */
   lock(name: string): Lock {
     return this.lockOf(name, this.#kinds.lock);
   }
 
-  /** The same lock, first come first served over all processes (reconnects apart). Shares its keys with `lock(name)`. */
   fairLock(name: string): Lock {
     return this.lockOf(name, this.#kinds.fair);
   }
 
-  /**
-   * Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. No fencing tokens.
-   *
-   * @throws RangeError in Cluster also for names such as `a{b`, which Redisson can lock there and not unlock.
-   */
   redissonLock(name: string): Lock {
     this.#checkFitsRedisson(name);
     return this.lockOf(name, this.#kinds.redisson);
   }
 
-  /**
-   * Redisson's `RFencedLock`, to share a lock and its fencing tokens with Java services. The token is Redisson's counter:
-   * it grows with every change of holder, on both sides, and starts again at 1 where Redis loses it. Java raises it also
-   * when it enters again; here that keeps the token. The same key as `redissonLock(name)`: use one of them for a name.
-   *
-   * @throws RangeError as `redissonLock`; TypeError on a connection with a keyPrefix, behind which Java would not find
-   *   the counter.
-   */
   redissonFencedLock(name: string): Lock {
     this.#checkFitsRedisson(name);
     const { prefix } = this.#keys;
@@ -110,32 +84,10 @@ export class LockClient extends BaseClient {
     return this.lockOf(name, this.#kinds.redissonFenced);
   }
 
-  /**
-   * The lock that everybody knows, `SET key owner NX PX`: for servers without pub/sub, and to share a lock with redis-py,
-   * bsm/redislock, redlock on one node, or redis-semaphore (`{ prefix: "mutex:" }`). Waiters try again after 1, 2, 4 …
-   * 128 ms; nothing is subscribed. No hand-off, no order, no fencing tokens (`lease.token` is 0): prefer `lock()`.
-   *
-   * @param name the key, 1 to 512 bytes of UTF-8.
-   * @throws TypeError or RangeError for a bad name or prefix.
-   * @example
-   * const lock = locks.spinLock("orders", { prefix: "mutex:" }); // redis-semaphore's new Mutex(redis, "orders")
-   */
   spinLock(name: string, options?: SpinLockOptions): Lock {
     return this.lockOf(checkSpinOptions(options).prefix + checkName(name), this.#kinds.spin);
   }
 
-  /**
-   * Several locks as one: all or none, always taken in the same order, so that overlapping ones never deadlock.
-   *
-   * @param members 1 to 100 names of `lock`, or locks of this client, such as `locks.fairLock(name)`. A name that comes
-   *   twice counts once.
-   * @throws TypeError or RangeError for bad arguments, and for one name as two kinds of lock.
-   * @example
-   * await locks.multiLock(["account:1", "account:2"]).withLock(async (lease) => {
-   *   await withdraw(1, { signal: lease.signal, fence: lease.token("account:1") });
-   *   await deposit(2, { signal: lease.signal, fence: lease.token("account:2") });
-   * });
-   */
   multiLock(members: readonly (string | Lock)[]): MultiLock {
     return this.multiLockOf(members, this.#kinds.lock);
   }
@@ -178,7 +130,7 @@ export function createLockClient(
   if (isList(redis)) {
     const settings = checkQuorumOptions(options);
     checkMasters(redis);
-    return new QuorumClient([...redis], settings);
+    return new MastersClient([...redis], settings);
   }
   const settings = checkClientOptions(options);
   if (!isConnection(redis))
@@ -189,7 +141,7 @@ export function createLockClient(
       `${CANNOT}: behind the keyPrefix ${quote(keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
     );
   }
-  return new LockClient(redis, settings);
+  return new ServerClient(redis, settings);
 }
 
 const CANNOT = "Cannot create a lock client";

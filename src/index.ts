@@ -1,4 +1,4 @@
-export { createLockClient, type LockClient } from "./client.ts";
+export { createLockClient } from "./client.ts";
 export {
   ClientClosedError,
   ConflictError,
@@ -20,6 +20,7 @@ export { type FencedSetOptions, fencedSet } from "./fencing/fenced-set.ts";
 export type { FenceOptions } from "./fencing/options.ts";
 export type { Lease } from "./lease/lease.ts";
 export type { MultiLease } from "./lease/multi-lease.ts";
+export type { LockClient, QuorumClient } from "./lock-client.ts";
 export type { Lock, LockBody } from "./locks/lock.ts";
 export type { MultiLock, MultiLockBody } from "./locks/multi-lock.ts";
 export { optimistic } from "./optimistic/optimistic.ts";
@@ -33,5 +34,4 @@ export type {
 } from "./options.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis-like.ts";
 export type { QuorumClientOptions } from "./redlock/options.ts";
-export type { QuorumClient } from "./redlock/quorum-client.ts";
 export type { Inspection } from "./scripts/answers.ts";

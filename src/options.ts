@@ -1,6 +1,7 @@
 import {
   checkConnection,
   checkCount,
+  checkFlag,
   checkObject,
   checkSignal,
   checkTime,
@@ -64,6 +65,12 @@ export interface LockClientOptions {
    * pipeline, SUBSCRIBE). "own": on a duplicate of it. Default: "shared".
    */
   connection?: "shared" | "own" | undefined;
+  /**
+   * false: nested acquisitions do not re-enter what their scope holds; they wait, as any other caller does. For applications
+   * in which work of one caller can run in the asynchronous context of another one. Then `locks.scope()` and
+   * `lock.isHeldHere()` throw, and a multi-lock cannot see that it is nested out of order. Default: true.
+   */
+  scopes?: boolean | undefined;
 }
 
 /** How a spin lock is named in Redis. */
@@ -102,8 +109,7 @@ export function checkLockOptions(
   checkTime(what, "wait", wait, 0, true);
   checkTime(what, "lease", lease, LEASE_MIN, false, defaults.longest);
   checkTime(what, "maxHold", maxHold, LEASE_MIN, true);
-  if (watchdog !== undefined && typeof watchdog !== "boolean")
-    throw refuse(TypeError, what, "watchdog", "true or false", watchdog);
+  checkFlag(what, "watchdog", watchdog);
   checkSignal(what, signal);
   return {
     terms: {
@@ -127,6 +133,7 @@ export function checkClientOptions(options: unknown): Settings {
     "replicas",
     "replicaTimeout",
     "connection",
+    "scopes",
   ]) as LockClientOptions;
   const { leaseTime, replyTimeout, grantWindow, localPasses, replicas, replicaTimeout, connection } = given;
   checkTime(what, "leaseTime", leaseTime, LEASE_MIN, false);
@@ -136,6 +143,7 @@ export function checkClientOptions(options: unknown): Settings {
   checkCount(what, "replicas", replicas, 100);
   checkTime(what, "replicaTimeout", replicaTimeout, LEASE_MIN, false);
   checkConnection(what, connection);
+  checkFlag(what, "scopes", given.scopes);
   return {
     leaseTime: leaseTime ?? LEASE_TIME,
     replyTimeout: replyTimeout ?? REPLY_TIMEOUT,
@@ -144,6 +152,7 @@ export function checkClientOptions(options: unknown): Settings {
     replicas: replicas ?? 0,
     replicaTimeout: replicaTimeout ?? REPLICA_TIMEOUT,
     connection: connection ?? "shared",
+    scopes: given.scopes ?? true,
   };
 }
 

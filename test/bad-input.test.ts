@@ -285,7 +285,7 @@ describe("createLockClient", () => {
     [
       { lease: 5 },
       TypeError,
-      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localPasses, replicas, replicaTimeout, connection",
+      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localPasses, replicas, replicaTimeout, connection, scopes",
     ],
   ])("%j is refused", (options, kind, message) =>
     refused(() => create(redis, options), kind, `Cannot create a lock client: ${message}`),

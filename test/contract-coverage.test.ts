@@ -3,8 +3,9 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { Redis } from "ioredis";
 import { beforeAll, describe, expect, it } from "vitest";
-import { LockClient } from "../src/client.ts";
+import { createLockClient } from "../src/index.ts";
 import { EXCUSES, excuseOf, KINDS } from "./contract/kinds.ts";
 import { topologies } from "./support/topologies/kinds.ts";
 import { quorums } from "./support/topologies/quorums.ts";
@@ -16,7 +17,9 @@ const FOLDER = new URL(".", import.meta.url);
 
 /** The methods of a client that make locks, and the lock of several masters. */
 const kinds = [
-  ...Object.getOwnPropertyNames(LockClient.prototype).filter((method) => /lock$/i.test(method)),
+  ...Object.getOwnPropertyNames(
+    Object.getPrototypeOf(createLockClient(new Redis({ lazyConnect: true }))),
+  ).filter((method) => /lock$/i.test(method)),
   "quorumLock",
 ];
 const places = [...topologies, ...quorums].map(({ name }) => name);

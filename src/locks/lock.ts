@@ -51,7 +51,7 @@ export interface Lock {
   withLock<T>(body: LockBody<T>, options?: LockOptions): Promise<T>;
   withLock<T>(options: LockOptions, body: LockBody<T>): Promise<T>;
 
-  /** Does the current scope hold this lock? Asks nobody. */
+  /** Does the current scope hold this lock? Asks nobody. @throws TypeError in a client with `scopes: false` */
   isHeldHere(): boolean;
 
   /** Does anybody hold it? One command. @throws LockUnavailableError */

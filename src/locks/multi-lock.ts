@@ -55,7 +55,7 @@ export interface MultiLock {
   withLock<T>(body: MultiLockBody<T>, options?: LockOptions): Promise<T>;
   withLock<T>(options: LockOptions, body: MultiLockBody<T>): Promise<T>;
 
-  /** Does the current scope hold all of them? Asks nobody. */
+  /** Does the current scope hold all of them? Asks nobody. @throws TypeError in a client with `scopes: false` */
   isHeldHere(): boolean;
 
   /** Does anybody hold one of them? One command for each. @throws LockUnavailableError */

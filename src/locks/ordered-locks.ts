@@ -82,6 +82,7 @@ export class OrderedLocks implements MultiLock {
   }
 
   isHeldHere(): boolean {
+    this.#scopes.assertOn(`Cannot tell whether this scope holds ${quoteAll(this.names)}`);
     return this.#members.every(
       ({ kind, name }) => this.#scopes.find(keyOf(kind.protocol, name))?.tenure.held ?? false,
     );

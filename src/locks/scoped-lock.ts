@@ -72,6 +72,7 @@ export class ScopedLock implements Lock {
   }
 
   isHeldHere(): boolean {
+    this.#scopes.assertOn(`Cannot tell whether this scope holds ${quote(this.name)}`);
     return this.#scopes.find(this.#key)?.tenure.held ?? false;
   }
 

@@ -1,4 +1,4 @@
-import { checkConnection, checkCount, checkObject, checkTime, refuse } from "../checks.ts";
+import { checkConnection, checkCount, checkFlag, checkObject, checkTime, refuse } from "../checks.ts";
 import {
   CLOCK_DRIFT,
   CLOCK_GRAIN,
@@ -14,7 +14,7 @@ import type { LockClientOptions } from "../options.ts";
 
 /** How a client of several masters works. Times are whole milliseconds. */
 export interface QuorumClientOptions
-  extends Pick<LockClientOptions, "leaseTime" | "replyTimeout" | "localPasses" | "connection"> {
+  extends Pick<LockClientOptions, "leaseTime" | "replyTimeout" | "localPasses" | "connection" | "scopes"> {
   /**
    * How long a node may leave a vote unanswered. It costs nothing while the others can decide without it. Default: 400,
    * and never longer than the lease. A node that is still being connected to for the first time gets `replyTimeout`.
@@ -47,6 +47,7 @@ export function checkQuorumOptions(options: unknown): QuorumSettings {
     "replyTimeout",
     "localPasses",
     "connection",
+    "scopes",
     "nodeTimeout",
     "retryDelay",
     "longestLease",
@@ -60,6 +61,7 @@ export function checkQuorumOptions(options: unknown): QuorumSettings {
   checkTime(what, "replyTimeout", replyTimeout, LEASE_MIN, false);
   checkCount(what, "localPasses", localPasses, 1_000);
   checkConnection(what, connection);
+  checkFlag(what, "scopes", given.scopes);
   const { nodeTimeout = NODE_TIMEOUT, retryDelay = RETRY_DELAY } = given;
   checkTime(what, "nodeTimeout", nodeTimeout, LEASE_MIN, false);
   checkTime(what, "retryDelay", retryDelay, LEASE_MIN, false);
@@ -79,6 +81,7 @@ export function checkQuorumOptions(options: unknown): QuorumSettings {
     replyTimeout,
     localPasses: localPasses ?? LOCAL_PASSES,
     connection: connection ?? "shared",
+    scopes: given.scopes ?? true,
     nodeTimeout,
     retryDelay,
     longestLease,

@@ -80,7 +80,18 @@ const leftBehind = (name: string): string =>
 
 /** The scopes of one client. `AsyncLocalStorage` costs every promise a little, so none is made before the first scope. */
 export class Scopes {
-  #storage: AsyncLocalStorage<Scope> | null = null;
+  readonly #isOn: boolean;
+  #storage: AsyncLocalStorage<Scope | null> | null = null;
+
+  /** `isOn`: false for a client without scopes. Bodies run then as if they were outside of any. */
+  constructor(isOn: boolean) {
+    this.#isOn = isOn;
+  }
+
+  /** @throws TypeError in a client without scopes. */
+  assertOn(cannot: string): void {
+    if (!this.#isOn) throw new TypeError(`${cannot}: this lock client was created with { scopes: false }`);
+  }
 
   /** The innermost scope that has not ended; null outside of any. */
   current(): Scope | null {
@@ -113,7 +124,13 @@ export class Scopes {
   }
 
   run<T>(scope: Scope, body: () => T): T {
+    if (!this.#isOn) return body();
     this.#storage ??= new AsyncLocalStorage();
     return this.#storage.run(scope, body);
+  }
+
+  /** Only these scopes are left: the caller's own stores, such as its request, are none of ours to take away. */
+  outside<T>(body: () => T): T {
+    return this.#storage ? this.#storage.run(null, body) : body();
   }
 }

@@ -5,6 +5,7 @@ import { aborting } from "./aborting.ts";
 import { borrowing } from "./borrowing.ts";
 import { closing } from "./closing.ts";
 import { disposal } from "./disposal.ts";
+import { drains } from "./drains.ts";
 import { events } from "./events.ts";
 import { exclusion } from "./exclusion.ts";
 import { extension } from "./extension.ts";
@@ -28,6 +29,7 @@ const THEMES = [
   aborting,
   borrowing,
   scopes,
+  drains,
   strays,
   leases,
   extension,

@@ -1,0 +1,147 @@
+import type { LockEvents } from "./events.ts";
+import type { Lock } from "./locks/lock.ts";
+import type { MultiLock } from "./locks/multi-lock.ts";
+import type { CloseOptions, SpinLockOptions } from "./options.ts";
+
+/** What every lock client has: scopes, events, an end. */
+export interface CommonClient {
+  /** `host:pid:random`: how this client appears in Redis as a holder or a waiter. */
+  readonly id: string;
+
+  /**
+   * Runs a function as one scope: inside it, `tryLock` and `lock` of a lock that the scope holds re-enter it by count, also
+   * while another call of the scope is still waiting for that lock. What is still held when the scope ends is released, and
+   * reported as an `error` event.
+   *
+   * @throws TypeError when `body` is no function, or the client was made with `scopes: false`.
+   * @example
+   * await locks.scope(async () => {
+   *   await using outer = await lock.lock();
+   *   await using inner = await lock.lock(); // the same token; no deadlock
+   * });
+   */
+  scope<T>(body: () => T | PromiseLike<T>): Promise<T>;
+
+  /**
+   * Runs a function outside of every scope of this client, and returns what it returns. What it starts is outside as well:
+   * use it in a body, or in a scope, to start work that is not part of it, such as a loop that serves other callers' jobs.
+   * Other `AsyncLocalStorage` stores stay as they are.
+   *
+   * @throws TypeError when `body` is no function; what `body` throws.
+   * @example
+   * await lock.withLock(async () => {
+   *   if (!isDraining) locks.outside(() => void drain(jobs)); // the jobs of others must not enter our lock
+   * });
+   */
+  outside<T>(body: () => T): T;
+
+  /** Adds a listener. See `LockEvents` for what is told. */
+  on<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
+
+  /** Adds a listener for the next event only. */
+  once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
+
+  /** Removes a listener. */
+  off<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
+
+  /**
+   * Ends the client. From now on new acquisitions, and callers that wait, are rejected with ClientClosedError. Holders get
+   * `grace` ms (default 5 000) to unlock; then their leases are lost (reason "closed") and released. It closes only
+   * connections that this client opened: quit your own afterwards.
+   *
+   * @throws TypeError or RangeError for bad options.
+   */
+  close(options?: CloseOptions): Promise<void>;
+
+  /** `await using`: the same as `close()`. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * The locks of one process on one Redis. Made by `createLockClient`; one per process is right, and more are fine. It is an
+ * interface, so a test of your application can have a client of its own that implements what the application calls.
+ *
+ * @example
+ * const locks = createLockClient(new Redis());
+ * await locks.lock("order:42").withLock(async (lease) => charge(order, { fence: lease.token }));
+ * await locks.close();
+ */
+export interface LockClient extends CommonClient {
+  /**
+   * The default lock: parked waiters, hand-off on unlock, passes inside the process.
+   *
+   * @param name 1 to 512 bytes of UTF-8; any character.
+   * @throws TypeError or RangeError for a bad name.
+   */
+  lock(name: string): Lock;
+
+  /**
+   * The same lock, first come first served over all processes (reconnects apart). Shares its keys with `lock(name)`.
+   *
+   * @throws TypeError or RangeError for a bad name.
+   */
+  fairLock(name: string): Lock;
+
+  /**
+   * Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. No fencing tokens.
+   *
+   * @throws TypeError or RangeError for a bad name; RangeError in Cluster also for names such as `a{b`, which
+   *   Redisson can lock there and not unlock.
+   */
+  redissonLock(name: string): Lock;
+
+  /**
+   * Redisson's `RFencedLock`, to share a lock and its fencing tokens with Java services. The token is Redisson's counter:
+   * it grows with every change of holder, on both sides, and starts again at 1 where Redis loses it. Java raises it also
+   * when it enters again; here that keeps the token. The same key as `redissonLock(name)`: use one of them for a name.
+   *
+   * @throws RangeError as `redissonLock`; TypeError on a connection with a keyPrefix, behind which Java would not find the
+   *   counter.
+   */
+  redissonFencedLock(name: string): Lock;
+
+  /**
+   * The lock that most libraries have, `SET key owner NX PX`: for servers without pub/sub, and to share a lock with redis-py,
+   * bsm/redislock, redlock on one node, or redis-semaphore (`{ prefix: "mutex:" }`). Waiters try again after 1, 2, 4 …
+   * 128 ms; nothing is subscribed. No hand-off, no order, no fencing tokens (`lease.token` is 0): prefer `lock()`.
+   *
+   * @param name the key, 1 to 512 bytes of UTF-8.
+   * @throws TypeError or RangeError for a bad name or bad options.
+   * @example
+   * const lock = locks.spinLock("orders", { prefix: "mutex:" }); // redis-semaphore's new Mutex(redis, "orders")
+   */
+  spinLock(name: string, options?: SpinLockOptions): Lock;
+
+  /**
+   * Several locks as one: all or none, always taken in the same order, so that overlapping ones never deadlock.
+   *
+   * @param members 1 to 100 names of `lock`, or locks of this client, such as `locks.fairLock(name)`. A name that comes
+   *   twice counts once.
+   * @throws TypeError or RangeError for bad arguments, and for one name as two kinds of lock.
+   * @example
+   * await locks.multiLock(["account:1", "account:2"]).withLock(async (lease) => {
+   *   await withdraw(1, { signal: lease.signal, fence: lease.token("account:1") });
+   *   await deposit(2, { signal: lease.signal, fence: lease.token("account:2") });
+   * });
+   */
+  multiLock(members: readonly (string | Lock)[]): MultiLock;
+}
+
+/**
+ * The locks of one process on several independent masters: Redlock. Made by `createLockClient` with an array; it has what
+ * a quorum can do. An interface, as `LockClient` is.
+ *
+ * @example
+ * const locks = createLockClient([redisA, redisB, redisC]);
+ * await locks.lock("order:42").withLock(async (lease) => charge(order, { fence: lease.token }));
+ * await locks.close();
+ */
+export interface QuorumClient extends CommonClient {
+  /**
+   * The lock that a majority of the masters grants: parked waiters, wake-ups from every node, passes inside the process.
+   *
+   * @param name 1 to 512 bytes of UTF-8; any character.
+   * @throws TypeError or RangeError for a bad name. Its leases and extensions throw a RangeError above `longestLease`.
+   */
+  lock(name: string): Lock;
+}
