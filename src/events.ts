@@ -1,22 +1,65 @@
 import { EventEmitter } from "eventemitter3";
-import { LockError, type LockLostError } from "./errors.ts";
+import {
+  ClientClosedError,
+  LockError,
+  type LockLostError,
+  LockUnavailableError,
+  NotReplicatedError,
+} from "./errors.ts";
 import { outside } from "./outside.ts";
+
+/** By which method a caller came: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of several masters; `multiLock`. */
+export type EventKind = "lock" | "fair" | "redisson" | "redissonFenced" | "spin" | "quorum" | "multi";
+
+/** Whose event it is. */
+export interface Caller {
+  /** A number of the client's, one for each call that comes to a lock from outside of its scope. */
+  readonly call: number;
+  readonly kind: EventKind;
+}
+
+/**
+ * What every event of a lock carries. Of a multi-lock each lock has events of its own, with one `call`.
+ *
+ * A call that passed the check of its arguments is told of by one `acquire`, or by one `giveup`; by a `wait` before that
+ * if it had to wait. One that got the lock is told of by `release` when it gave that back, or by `lost`. A caller that
+ * re-enters or borrows a lock in its scope is part of the call that acquired the lock, and has no events.
+ */
+export interface LockEvent extends Caller {
+  /** The lock's name. */
+  readonly name: string;
+}
+
+/**
+ * Why a call ended without the lock: "busy": it would not wait, and somebody else held it. "timeout": the same for all of
+ * its `wait`. "aborted": its `signal`. "closed": the client. "unavailable": Redis gave no usable answer. "unreplicated":
+ * too few replicas had it.
+ */
+export type GiveUpReason = "busy" | "timeout" | "aborted" | "closed" | "unavailable" | "unreplicated";
 
 /** What a client tells. Times are in ms. */
 export interface LockEvents {
   /** A caller got the lock, after `waited` ms. */
-  acquire: (event: { name: string; token: number; waited: number }) => void;
+  acquire: (event: LockEvent & { readonly token: number; readonly waited: number }) => void;
   /**
-   * A caller has to wait. `holder` is "this client" when it has waited longer than its lease time for a lock that this
-   * very client holds: nearly always a deadlock with itself.
+   * A caller has to wait: once for each call, and of a multi-lock once for each lock that is in its way. Told again, with
+   * `holder` "this client", when it has waited longer than its lease time for a lock that this very client holds: nearly
+   * always a deadlock with itself.
    */
-  wait: (event: { name: string; holder: "this client" | "unknown"; waited: number }) => void;
+  wait: (event: LockEvent & { readonly holder: "this client" | "unknown"; readonly waited: number }) => void;
+  /** A call ended without the lock, after `waited` ms; of a multi-lock once, with the name of the lock that was the cause. */
+  giveup: (event: LockEvent & { readonly waited: number; readonly why: GiveUpReason }) => void;
   /** A caller gave the lock back after `held` ms. */
-  release: (event: { name: string; token: number; held: number }) => void;
+  release: (event: LockEvent & { readonly token: number; readonly held: number }) => void;
   /** The watchdog raised a lease; `remaining` ms are left. */
-  renew: (event: { name: string; token: number; remaining: number }) => void;
-  /** A lease was lost; its signal aborts right after. */
-  lost: (event: { name: string; token: number; error: LockLostError }) => void;
+  renew: (event: LockEvent & { readonly token: number; readonly remaining: number }) => void;
+  /**
+   * A lease was lost, after `held` ms; its signal aborts right after. Behind the `release` of the same call where only the
+   * release found out.
+   */
+  lost: (
+    event: LockEvent & { readonly token: number; readonly held: number; readonly error: LockLostError },
+  ) => void;
   /** Something failed that no caller was told of. Unheard, it becomes a process warning, once per code and minute. */
   error: (error: Error) => void;
 }
@@ -68,6 +111,17 @@ export class Events {
     this.#warn(known);
   }
 
+  /** A call ended without the lock. `error`: what it rejects with; null: somebody else held it. */
+  tellGiveUp(name: string, { call, kind }: Caller, since: number, wait: number, error: unknown): void {
+    this.tell("giveup", () => ({
+      name,
+      kind,
+      call,
+      waited: performance.now() - since,
+      why: error === null ? (wait > 0 ? "timeout" : "busy") : reasonOf(error),
+    }));
+  }
+
   #warn(error: Error): void {
     const code = error instanceof LockError ? error.code : error.name;
     const now = performance.now();
@@ -76,4 +130,11 @@ export class Events {
     this.#warned.set(code, now);
     process.emitWarning(error.message, { type: "HoldfastWarning", code, detail: error.stack ?? "" });
   }
+}
+
+/** What is none of our errors is the reason of the caller's signal. */
+function reasonOf(error: unknown): GiveUpReason {
+  if (error instanceof LockUnavailableError) return "unavailable";
+  if (error instanceof ClientClosedError) return "closed";
+  return error instanceof NotReplicatedError ? "unreplicated" : "aborted";
 }

@@ -14,7 +14,7 @@ export {
   StaleTokenError,
   TransactionError,
 } from "./errors.ts";
-export type { LockEvents } from "./events.ts";
+export type { EventKind, GiveUpReason, LockEvent, LockEvents } from "./events.ts";
 export { type FencedEvalOptions, fencedEval } from "./fencing/fenced-eval.ts";
 export { type FencedSetOptions, fencedSet } from "./fencing/fenced-set.ts";
 export type { FenceOptions } from "./fencing/options.ts";

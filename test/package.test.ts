@@ -181,6 +181,8 @@ import {
   ClientClosedError,
   type ClusterLike,
   createLockClient,
+  type EventKind,
+  type GiveUpReason,
   type Inspection,
   isLockLost,
   type Lease,
@@ -216,6 +218,10 @@ locks.once("release", (event) => void told.add(event.held >= 0 ? "release" : "no
 locks.on("wait", ({ holder }) => {
   const known: "this client" | "unknown" = holder;
   return known;
+});
+locks.on("giveup", ({ name, kind, call, waited, why }) => {
+  const types: [string, EventKind, number, number, GiveUpReason] = [name, kind, call, waited, why];
+  return types;
 });
 locks.on("lost", ({ error }: { error: LockLostError }) => {
   const reason: LossReason = error.reason;

@@ -1,5 +1,6 @@
 import { FIRST_REPLY } from "../defaults.ts";
 import { LockLostError, LockUnavailableError, type LossReason } from "../errors.ts";
+import type { Caller, EventKind, LockEvent } from "../events.ts";
 import { outside } from "../outside.ts";
 import type { RenewAnswer } from "../scripts/answers.ts";
 import { type Instant, now } from "./clock.ts";
@@ -30,7 +31,9 @@ export interface Landlord {
  * | ended | somebody else may have it | – |
  * | lost | `loss` says why, the signal is aborted | – |
  */
-export class Tenure {
+export class Tenure implements Caller {
+  readonly call: number;
+  readonly kind: EventKind;
   readonly hold: Hold;
   readonly token: number;
   readonly #landlord: Landlord;
@@ -43,7 +46,10 @@ export class Tenure {
   #loss: LockLostError | null = null;
   #controller: AbortController | undefined;
 
-  constructor(hold: Hold, terms: Terms, landlord: Landlord) {
+  /** `caller`: the call that acquired it. */
+  constructor(hold: Hold, terms: Terms, landlord: Landlord, { call, kind }: Caller) {
+    this.call = call;
+    this.kind = kind;
     this.hold = hold;
     this.token = hold.token === 0 ? 0 : hold.token + hold.passes;
     this.#landlord = landlord;
@@ -219,3 +225,11 @@ export class Tenure {
     if (answer !== "renewed") throw new LockLostError(this.name, answer);
   }
 }
+
+/** What every event about it carries. */
+export const told = ({ name, kind, call, token }: Tenure): LockEvent & { readonly token: number } => ({
+  name,
+  kind,
+  call,
+  token,
+});

@@ -5,7 +5,7 @@ import type { Events } from "../events.ts";
 import type { RenewAnswer } from "../scripts/answers.ts";
 import { now } from "./clock.ts";
 import type { Renewer } from "./renewer.ts";
-import type { Tenure } from "./tenure.ts";
+import { type Tenure, told } from "./tenure.ts";
 
 interface Watched {
   readonly tenure: Tenure;
@@ -144,7 +144,7 @@ export class Watchdog {
     tenure.hold.renewed(sent, answer);
     watched.due = sent.mono + period(watched);
     this.#wakeAt(watched.due);
-    this.#events.tell("renew", () => ({ name: tenure.name, token: tenure.token, remaining: tenure.left() }));
+    this.#events.tell("renew", () => ({ ...told(tenure), remaining: tenure.left() }));
   }
 
   /** Unknown: again after a tenth of what is left, so that several tries fit in before the deadline. */

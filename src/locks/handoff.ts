@@ -43,6 +43,7 @@ export function handoffLock(
   };
   return {
     label: isFair ? "fairLock" : "lock",
+    eventKind: isFair ? "fair" : "lock",
     protocol: "handoff",
     queues: true,
     solitary: isFair,

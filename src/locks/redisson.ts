@@ -24,6 +24,7 @@ export function redissonLock(
   const channel = (name: string): string => commands.keys.redissonChannel(name);
   return {
     label: isFenced ? "redissonFencedLock" : "redissonLock",
+    eventKind: isFenced ? "redissonFenced" : "redisson",
     // Both have the same key. A scope that holds the plain lock has no token to give to who enters the fenced one.
     protocol: isFenced ? "redisson-fenced" : "redisson",
     queues: false,

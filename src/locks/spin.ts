@@ -17,6 +17,7 @@ export function spinLock(commands: Commands, replication: Replication | null, pa
   const scripts = new SpinScripts(commands, replication);
   return {
     label: "spinLock",
+    eventKind: "spin",
     protocol: "spin",
     queues: false,
     solitary: false,

@@ -30,6 +30,7 @@ type Withdraw = (hold: Hold) => void;
  */
 export class QuorumKind implements LockKind {
   readonly label = "quorumLock";
+  readonly eventKind = "quorum";
   readonly protocol = "quorum";
   readonly queues = false;
   readonly solitary = false;

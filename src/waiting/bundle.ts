@@ -2,8 +2,9 @@ import { onAbort } from "../abort.ts";
 import { Alarm } from "../alarms.ts";
 import { FIRST_REPLY } from "../defaults.ts";
 import { type LockLostError, LockUnavailableError } from "../errors.ts";
+import type { Caller } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
-import { type Landlord, Tenure } from "../lease/tenure.ts";
+import { type Landlord, Tenure, told } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
 import type { AllAnswer } from "../scripts/answers.ts";
 import { lossAtRelease, unconfirmed } from "./ending.ts";
@@ -16,7 +17,8 @@ export interface InTheWay {
   readonly isHeld: boolean;
 }
 
-interface Caller {
+/** The call that asks, until that is answered. */
+interface Pending {
   readonly resolve: (outcome: readonly Tenure[] | InTheWay) => void;
   readonly reject: (error: unknown) => void;
   readonly unlisten: (() => void) | undefined;
@@ -24,6 +26,8 @@ interface Caller {
 
 interface Leaving {
   readonly tenure: Tenure;
+  /** For how many ms. */
+  readonly held: number;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -47,7 +51,7 @@ export class Bundle extends Alarm implements Landlord {
   readonly #holds: readonly Hold[];
   readonly #since = performance.now();
   readonly #tenures = new Set<Tenure>();
-  #caller: Caller | null = null;
+  #caller: Pending | null = null;
   #leaving: Leaving[] = [];
 
   /** `all`: of the kind. */
@@ -61,25 +65,25 @@ export class Bundle extends Alarm implements Landlord {
   }
 
   /** Resolves with a tenure for each lock, or with what is in the way. */
-  ask({ terms, wait, signal }: Entrance): Promise<readonly Tenure[] | InTheWay> {
+  ask({ terms, wait, signal, by }: Entrance & { by: Caller }): Promise<readonly Tenure[] | InTheWay> {
     return new Promise((resolve, reject) => {
       const unlisten = signal && onAbort(signal, () => this.refuse(signal.reason));
       this.#caller = { resolve, reject, unlisten };
       this.#room.count(1);
       const answerBy = this.#since + Math.min(this.#room.replyTimeout, Math.max(wait, FIRST_REPLY));
       this.#room.alarms.set(this, answerBy);
-      void this.#ask(terms);
+      void this.#ask(terms, by);
     });
   }
 
-  async #ask(terms: Terms): Promise<void> {
+  async #ask(terms: Terms, by: Caller): Promise<void> {
     const [first] = this.#holds;
     const { hearing } = this.#room;
     const channel = first ? hearing.told(hearing.grantChannel(first.name), false) : null;
     for (const hold of this.#holds) hold.asks(terms.lease);
     try {
       const answer = await this.#all.attempt(this.#holds, terms.lease, channel?.name ?? null);
-      if (answer.is === "owner") this.#own(answer, terms);
+      if (answer.is === "owner") this.#own(answer, terms, by);
       else if (answer.is === "held" || answer.is === "queued") {
         for (const hold of this.#holds) this.#room.mailbox.forget(hold);
         this.#settle()?.resolve({ index: answer.index, isHeld: answer.is === "held" });
@@ -93,7 +97,7 @@ export class Bundle extends Alarm implements Landlord {
     this.#leaveIfOver();
   }
 
-  #own(answer: AllAnswer & { is: "owner" }, terms: Terms): void {
+  #own(answer: AllAnswer & { is: "owner" }, terms: Terms, by: Caller): void {
     for (const [i, hold] of this.#holds.entries()) {
       hold.validity.answered(hold.sent, answer.at);
       hold.owned({ at: answer.at, ttl: answer.ttl, token: answer.tokens[i] ?? 0 });
@@ -105,7 +109,7 @@ export class Bundle extends Alarm implements Landlord {
       this.#giveBack();
       return;
     }
-    const tenures = this.#holds.map((hold) => new Tenure(hold, terms, this));
+    const tenures = this.#holds.map((hold) => new Tenure(hold, terms, this, by));
     const waited = performance.now() - this.#since;
     for (const tenure of tenures) {
       this.#tenures.add(tenure);
@@ -113,7 +117,7 @@ export class Bundle extends Alarm implements Landlord {
     }
     caller.resolve(tenures);
     // A listener may end them, or the client.
-    for (const { name, token } of tenures) this.#room.events.tell("acquire", () => ({ name, token, waited }));
+    for (const tenure of tenures) this.#room.events.tell("acquire", () => ({ ...told(tenure), waited }));
   }
 
   /** Nobody wants what was taken, or nobody can be sure of it: as if somebody had been in the way. */
@@ -140,7 +144,7 @@ export class Bundle extends Alarm implements Landlord {
     this.refuse(new LockUnavailableError(null, "Redis did not answer in time"));
   }
 
-  #settle(): Caller | null {
+  #settle(): Pending | null {
     const caller = this.#caller;
     if (!caller) return null;
     this.#caller = null;
@@ -166,18 +170,17 @@ export class Bundle extends Alarm implements Landlord {
 
   /** Those that are left in one go are released by one command. */
   vacated(tenure: Tenure): Promise<void> {
-    const { name, token, since } = tenure;
-    const held = performance.now() - since.mono;
+    const held = performance.now() - tenure.since.mono;
     const left = new Promise<void>((resolve, reject) => {
       if (this.#leaving.length === 0) {
         // From now on, or `close()` could find nothing to wait for.
         const answered = this.#room.releasing();
         queueMicrotask(() => void this.#release().finally(answered));
       }
-      this.#leaving.push({ tenure, resolve, reject });
+      this.#leaving.push({ tenure, held, resolve, reject });
     });
     this.#over(tenure);
-    this.#room.events.tell("release", () => ({ name, token, held }));
+    this.#room.events.tell("release", () => ({ ...told(tenure), held }));
     return left;
   }
 
@@ -187,7 +190,7 @@ export class Bundle extends Alarm implements Landlord {
     const { epoch } = this.#room.commands;
     const answers = await this.#all.release(holds).catch((error: Error) => holds.map(() => error));
     const isBroken = this.#room.commands.epoch !== epoch;
-    for (const [i, { tenure, resolve, reject }] of leaving.entries()) {
+    for (const [i, { tenure, held, resolve, reject }] of leaving.entries()) {
       const { hold } = tenure;
       const answer = answers[i] ?? new Error("no answer for this lock");
       if (answer instanceof Error) {
@@ -196,7 +199,7 @@ export class Bundle extends Alarm implements Landlord {
         continue;
       }
       const loss = lossAtRelease(hold, answer, isBroken);
-      if (loss) reject(this.#told(tenure, loss));
+      if (loss) reject(this.#told(tenure, held, loss));
       else resolve();
     }
   }
@@ -204,11 +207,11 @@ export class Bundle extends Alarm implements Landlord {
   lost(tenure: Tenure, error: LockLostError): void {
     this.#over(tenure);
     this.#room.withdraw(this.kind, tenure.hold);
-    this.#told(tenure, error);
+    this.#told(tenure, performance.now() - tenure.since.mono, error);
   }
 
-  #told({ name, token }: Tenure, error: LockLostError): LockLostError {
-    this.#room.events.tell("lost", () => ({ name, token, error }));
+  #told(tenure: Tenure, held: number, error: LockLostError): LockLostError {
+    this.#room.events.tell("lost", () => ({ ...told(tenure), held, error }));
     return error;
   }
 

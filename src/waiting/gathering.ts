@@ -1,6 +1,7 @@
 import { orAbort } from "../abort.ts";
 import { CLAIM_AFTER, FIRST_REPLY, GATHERING_LEASE } from "../defaults.ts";
 import { LockLostError, LockUnavailableError } from "../errors.ts";
+import type { Caller } from "../events.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
 import type { Member } from "./kind.ts";
@@ -27,29 +28,41 @@ export async function gather(
   members: readonly Member[],
   entrance: Entrance,
 ): Promise<readonly Tenure[] | Busy> {
-  const gathering = new Gathering(room, entrance);
+  const by = room.newCaller("multi");
+  const since = performance.now();
+  const gathering = new Gathering(room, { ...entrance, by });
+  const giveUp = (name: string, error: unknown): void => {
+    gathering.giveBack();
+    room.events.tellGiveUp(name, by, since, entrance.wait, error);
+  };
   try {
     for (;;) {
       const busy = await gathering.take(members, entrance.terms);
       if (!busy && (await gathering.begin(members))) return gathering.taken.splice(0);
+      if (busy) {
+        giveUp(busy.busy, null);
+        return busy;
+      }
       gathering.giveBack();
-      if (busy) return busy;
     }
-  } finally {
-    gathering.giveBack();
+  } catch (error) {
+    giveUp(gathering.at ?? members[0]?.name ?? "", error);
+    throw error;
   }
 }
 
 class Gathering {
   /** In order. */
   readonly taken: Tenure[] = [];
+  /** The lock that was waited for last, by itself. */
+  at: string | null = null;
   readonly #room: Room;
-  readonly #entrance: Entrance;
+  readonly #entrance: Entrance & { by: Caller };
   readonly #until: number;
   /** Of what is held while others are waited for. */
   readonly #meanwhile: Terms;
 
-  constructor(room: Room, entrance: Entrance) {
+  constructor(room: Room, entrance: Entrance & { by: Caller }) {
     this.#room = room;
     this.#entrance = entrance;
     this.#until = performance.now() + entrance.wait;
@@ -83,6 +96,7 @@ class Gathering {
   }
 
   async #enter({ kind, name }: Member): Promise<Busy | null> {
+    this.at = name;
     const tenure = await this.#room.enter(kind, name, this.#entering(this.#meanwhile), (tenure) => tenure);
     if (!tenure) return { busy: name };
     this.taken.push(tenure);
@@ -90,9 +104,10 @@ class Gathering {
   }
 
   /** One time to wait for all. When it is over, what is left is tried once. */
-  #entering(terms: Terms): Entrance {
+  #entering(terms: Terms): Entrance & { by: Caller } {
     const wait = Math.max(0, this.#until - performance.now());
-    return { terms, wait, signal: this.#entrance.signal };
+    const { signal, by } = this.#entrance;
+    return { terms, wait, signal, by };
   }
 
   /** All are taken: from now on they are the caller's, for all of his lease. False: one was lost meanwhile. */

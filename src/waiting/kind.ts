@@ -1,3 +1,4 @@
+import type { EventKind } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewer } from "../lease/renewer.ts";
 import type {
@@ -35,7 +36,10 @@ interface Channel {
  * the same way for every kind. Each method is one command; a rejection means that its outcome is unknown.
  */
 export interface LockKind extends Renewer {
+  /** The client's method that makes it. */
   readonly label: "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock" | "quorumLock";
+  /** How events call it. */
+  readonly eventKind: EventKind;
   /** Two kinds with the same protocol are one lock to a scope when name and protocol agree. */
   readonly protocol: "handoff" | "redisson" | "redisson-fenced" | "spin" | "quorum";
   /** True: Redis keeps a queue and grants the lock by message. False: messages only say "it may be free, try again". */

@@ -3,7 +3,7 @@ import { onAbort } from "../abort.ts";
 import { Alarms } from "../alarms.ts";
 import { TIMER_MAX } from "../defaults.ts";
 import { ClientClosedError, LockUnavailableError } from "../errors.ts";
-import type { Events } from "../events.ts";
+import type { Caller, Events } from "../events.ts";
 import { now } from "../lease/clock.ts";
 import { Hold } from "../lease/hold.ts";
 import type { Tenure } from "../lease/tenure.ts";
@@ -26,6 +26,8 @@ export interface Entrance {
   readonly terms: Terms;
   readonly wait: number;
   readonly signal: AbortSignal | undefined;
+  /** Whose part it is, of a call that wants several locks, and says itself when it gives up. Left out: a call of its own. */
+  readonly by?: Caller | undefined;
 }
 
 /** The waiting room of a client: every turn, and what they share. The only ways in are `enter` and `enterAll`. */
@@ -50,6 +52,7 @@ export class Room implements LineKeeper {
   /** A kind whose `withdraw` understands grants that nobody expects. */
   #granting: LockKind | null = null;
   #holds = 0;
+  #calls = 0;
   #waiting = 0;
   #keepAlive: NodeJS.Timeout | undefined;
   #closed = false;
@@ -102,14 +105,21 @@ export class Room implements LineKeeper {
   enter<T>(
     kind: LockKind,
     name: string,
-    { terms, wait, signal }: Entrance,
+    { terms, wait, signal, by }: Entrance,
     take: (tenure: Tenure) => T,
   ): Promise<T | null> {
     return new Promise<T | null>((resolve, reject) => {
-      this.#admit(name, signal);
+      const call = by?.call ?? ++this.#calls;
+      const eventKind = by?.kind ?? kind.eventKind;
+      try {
+        this.#admit(name, signal);
+      } catch (error) {
+        if (!by) this.events.tellGiveUp(name, { call, kind: eventKind }, performance.now(), wait, error);
+        throw error;
+      }
       const turn = this.#turn(kind, name);
       const settle = resolve as (value: unknown) => void;
-      const waiter = new Waiter(terms, wait, turn, { take, resolve: settle, reject });
+      const waiter = new Waiter(call, eventKind, terms, wait, turn, { take, resolve: settle, reject });
       if (signal) waiter.unlisten = onAbort(signal, () => turn.leave(waiter, signal.reason));
       turn.join(waiter);
     });
@@ -120,7 +130,7 @@ export class Room implements LineKeeper {
     kind: LockKind,
     all: AllAtOnce,
     names: readonly string[],
-    entrance: Entrance,
+    entrance: Entrance & { by: Caller },
   ): Promise<readonly Tenure[] | InTheWay> {
     this.#admit(null, entrance.signal);
     const bundle = new Bundle(kind, all, names, this);
@@ -141,6 +151,11 @@ export class Room implements LineKeeper {
     this.alarms.close();
     this.watchdog.close();
     clearInterval(this.#keepAlive);
+  }
+
+  /** One more call, for its events. */
+  newCaller(kind: Caller["kind"]): Caller {
+    return { call: ++this.#calls, kind };
   }
 
   // ---- what turns need
@@ -201,7 +216,19 @@ export class Room implements LineKeeper {
   }
 
   tellWait(name: string, waiter: Waiter): void {
-    this.events.tell("wait", () => ({ name, holder: "unknown", waited: performance.now() - waiter.since }));
+    const { call, kind, since } = waiter;
+    this.events.tell("wait", () => ({
+      name,
+      kind,
+      call,
+      holder: "unknown",
+      waited: performance.now() - since,
+    }));
+  }
+
+  /** A caller ended without the lock. */
+  gaveUp(name: string, waiter: Waiter, error: unknown): void {
+    if (waiter.kind !== "multi") this.events.tellGiveUp(name, waiter, waiter.since, waiter.wait, error);
   }
 
   #turn(kind: LockKind, name: string): Turn {

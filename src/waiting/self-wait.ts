@@ -16,7 +16,13 @@ export function warnSelfWait({ name, kind, room }: Place, waiter: Waiter): void 
   );
   if (!isKept) return;
   waiter.warned = true;
-  room.events.tell("wait", () => ({ name, holder: "this client", waited }));
+  room.events.tell("wait", () => ({
+    name,
+    kind: waiter.kind,
+    call: waiter.call,
+    holder: "this client",
+    waited,
+  }));
   process.emitWarning(
     `A caller has waited ${Math.round(waited)} ms for lock ${quote(name)}, which this process itself holds. If it is called ` +
       "from the code that holds it, that is a deadlock: nest withLock(), or re-enter inside locks.scope().",

@@ -3,7 +3,7 @@ import { SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
 import { type LockLostError, LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
-import { type Landlord, Tenure } from "../lease/tenure.ts";
+import { type Landlord, Tenure, told } from "../lease/tenure.ts";
 import type { YieldAnswer } from "../scripts/answers.ts";
 import { lossAtRelease, refused, unconfirmed } from "./ending.ts";
 import type { LockKind } from "./kind.ts";
@@ -167,27 +167,28 @@ export class Turn implements Landlord {
 
   #give(hold: Hold, waiter: Waiter): void {
     const { line } = this.#place;
-    const tenure = new Tenure(hold, waiter.terms, this);
+    const tenure = new Tenure(hold, waiter.terms, this, waiter);
     this.#to({ at: "holding", hold, tenure });
     this.#room.watchdog.watch(tenure, this.kind);
     line.give(waiter, tenure);
     line.tellBusy();
     if (line.first) this.#prepareToWait();
     const waited = performance.now() - waiter.since;
-    this.#room.events.tell("acquire", () => ({ name: this.name, token: tenure.token, waited }));
+    this.#room.events.tell("acquire", () => ({ ...told(tenure), waited }));
   }
 
   vacated(tenure: Tenure): Promise<void> {
     const { hold } = tenure;
     this.#room.watchdog.unwatch(tenure);
     const held = performance.now() - tenure.since.mono;
-    this.#room.events.tell("release", () => ({ name: this.name, token: tenure.token, held }));
+    this.#room.events.tell("release", () => ({ ...told(tenure), held }));
     const next = this.#place.line.first;
-    if (!next) return this.#release(hold);
+    if (!next) return this.#release(tenure, held);
     const how = handOver(hold, next.terms, this.kind.localPasses, this.#room.window);
     if (how === "yield") {
-      if (this.kind.yield && this.#place.isSubscribed) return this.#yield(hold, next, this.kind.yield);
-      return this.#release(hold);
+      if (this.kind.yield && this.#place.isSubscribed)
+        return this.#yield(tenure, held, next, this.kind.yield);
+      return this.#release(tenure, held);
     }
     hold.passes++;
     if (how === "pass") this.#give(hold, next);
@@ -195,7 +196,9 @@ export class Turn implements Landlord {
     return Promise.resolve();
   }
 
-  async #release(hold: Hold): Promise<void> {
+  /** `held`: for how many ms. */
+  async #release(tenure: Tenure, held: number): Promise<void> {
+    const { hold } = tenure;
     const { epoch } = this.#room.commands;
     const answer = this.kind.release(hold);
     const answered = this.#room.releasing();
@@ -221,10 +224,16 @@ export class Turn implements Landlord {
     } finally {
       answered();
     }
-    if (loss) throw this.#told(hold.token, loss);
+    if (loss) throw this.#told(tenure, held, loss);
   }
 
-  async #yield(old: Hold, next: Waiter, send: NonNullable<LockKind["yield"]>): Promise<void> {
+  async #yield(
+    tenure: Tenure,
+    held: number,
+    next: Waiter,
+    send: NonNullable<LockKind["yield"]>,
+  ): Promise<void> {
+    const { hold: old } = tenure;
     const { health } = this.#place;
     const { epoch } = this.#room.commands;
     const hold = this.#place.newHold();
@@ -263,18 +272,22 @@ export class Turn implements Landlord {
       this.#seek();
     }
     const loss = lossAtRelease(old, answer, this.#room.commands.epoch !== epoch);
-    if (loss) throw this.#told(old.token, loss);
+    if (loss) throw this.#told(tenure, held, loss);
   }
 
   lost(tenure: Tenure, error: LockLostError): void {
     this.#room.watchdog.unwatch(tenure);
     this.#place.withdraw(tenure.hold);
     if (this.#state.at === "holding" && this.#state.tenure === tenure) this.#seek();
-    this.#told(tenure.token, error);
+    this.#told(tenure, performance.now() - tenure.since.mono, error);
   }
 
-  #told(token: number, error: LockLostError): LockLostError {
-    this.#room.events.tell("lost", () => ({ name: this.name, token, error }));
+  gaveUp(waiter: Waiter, error: unknown): void {
+    this.#room.gaveUp(this.name, waiter, error);
+  }
+
+  #told(tenure: Tenure, held: number, error: LockLostError): LockLostError {
+    this.#room.events.tell("lost", () => ({ ...told(tenure), held, error }));
     return error;
   }
 

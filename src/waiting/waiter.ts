@@ -1,6 +1,15 @@
 import { Alarm } from "../alarms.ts";
+import type { Caller, EventKind } from "../events.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
+
+/** Where a waiter stands. */
+interface Host {
+  /** Its time is up. */
+  late(waiter: Waiter): void;
+  /** It ends without the lock. `error`: what it rejects with; null: somebody else held it. */
+  gaveUp(waiter: Waiter, error: unknown): void;
+}
 
 /** How a waiter ends: with what `take` makes of its tenure, with null, or with an error. */
 export interface Ending {
@@ -13,7 +22,9 @@ export interface Ending {
  * One call that wants the lock. Settled once: with a tenure, with null (somebody else holds it), or with an error. It is
  * its own alarm and its own list entry: ten thousand of them are parked at a time.
  */
-export class Waiter extends Alarm {
+export class Waiter extends Alarm implements Caller {
+  readonly call: number;
+  readonly kind: EventKind;
   readonly terms: Terms;
   /** ms that the caller is willing to wait, and when the call began. */
   readonly wait: number;
@@ -27,15 +38,16 @@ export class Waiter extends Alarm {
   next: Waiter | null = null;
   previous: Waiter | null = null;
   listed = false;
-  readonly #host: { late(waiter: Waiter): void };
+  readonly #host: Host;
   readonly #take: Ending["take"];
   readonly #resolve: Ending["resolve"];
   readonly #reject: Ending["reject"];
   #settled = false;
 
-  /** `host.late` is called when its time is up. */
-  constructor(terms: Terms, wait: number, host: { late(waiter: Waiter): void }, ending: Ending) {
+  constructor(call: number, kind: EventKind, terms: Terms, wait: number, host: Host, ending: Ending) {
     super();
+    this.call = call;
+    this.kind = kind;
     this.terms = terms;
     this.wait = wait;
     this.#host = host;
@@ -53,11 +65,15 @@ export class Waiter extends Alarm {
   }
 
   give(tenure: Tenure | null): void {
-    if (this.#end()) this.#resolve(tenure && this.#take(tenure));
+    if (!this.#end()) return;
+    this.#resolve(tenure && this.#take(tenure));
+    if (!tenure) this.#host.gaveUp(this, null);
   }
 
   refuse(error: unknown): void {
-    if (this.#end()) this.#reject(error);
+    if (!this.#end()) return;
+    this.#reject(error);
+    this.#host.gaveUp(this, error);
   }
 
   override ring(): void {

@@ -1,15 +1,16 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { LockClient, LockEvents } from "../../src/index.ts";
+import { Gauges } from "../support/gauges.ts";
 import { until } from "../support/until.ts";
 import { failure, lossOf } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
-const EVENTS = ["acquire", "wait", "release", "renew", "lost", "error"] as const;
+const EVENTS = ["acquire", "wait", "giveup", "release", "renew", "lost", "error"] as const;
 
 type Told = { [K in (typeof EVENTS)[number]]: Parameters<LockEvents[K]>[0][] };
 
 function record(locks: LockClient): Told {
-  const told: Told = { acquire: [], wait: [], release: [], renew: [], lost: [], error: [] };
+  const told: Told = { acquire: [], wait: [], giveup: [], release: [], renew: [], lost: [], error: [] };
   for (const event of EVENTS)
     locks.on(event, (detail: unknown) => void (told[event] as unknown[]).push(detail));
   return told;
@@ -45,17 +46,106 @@ export function events(subject: Subject): void {
       const { signal } = lost;
       await subject.erase(name);
       await lossOf(signal);
-      expect(told.wait).toEqual([{ name, holder: "unknown", waited: expect.any(Number) }]);
+      const number = expect.any(Number);
+      const call = told.wait[0]?.call;
+      const heard = { name, kind: subject.eventKind, call };
+      const second = { ...heard, call: told.acquire[1]?.call };
+      expect(second.call).not.toBe(call);
+      expect(told.wait).toEqual([{ ...heard, holder: "unknown", waited: number }]);
       expect(told.acquire).toEqual([
-        { name, token, waited: expect.any(Number) },
-        { name, token: lost.token, waited: expect.any(Number) },
+        { ...heard, token, waited: number },
+        { ...second, token: lost.token, waited: number },
       ]);
-      expect(told.release).toEqual([{ name, token, held: expect.any(Number) }]);
-      expect(told.renew[0]).toEqual({ name, token, remaining: expect.any(Number) });
-      expect(told.lost).toEqual([{ name, token: lost.token, error: signal.reason }]);
+      expect(told.release).toEqual([{ ...heard, token, held: number }]);
+      expect(told.renew[0]).toEqual({ ...heard, token, remaining: number });
+      expect(told.lost).toEqual([{ ...second, token: lost.token, held: number, error: signal.reason }]);
+      expect(told.lost[0]?.held).toBeGreaterThan(0);
+      expect(told.giveup).toEqual([]);
       expect(told.error).toEqual([]);
       await failure(lost.unlock());
       expect(told.lost.length).toBe(1);
+    });
+
+    it("tells why a call ended without the lock", async () => {
+      const { locks } = await subject.join();
+      const told = record(locks);
+      const { name, mine } = subject.pair();
+      const lock = locks[subject.kind](name);
+      const lease = await mine.lock();
+      expect(await lock.tryLock()).toBe(null);
+      expect(await lock.tryLock(60)).toBe(null);
+      await failure(lock.lock({ wait: 60 }));
+      const patience = new AbortController();
+      const impatient = failure(lock.lock({ signal: patience.signal }));
+      await until(() => told.wait.length === 3);
+      patience.abort(new Error("no more"));
+      await impatient;
+      await failure(lock.lock({ signal: patience.signal }));
+      const refused = failure(lock.withLock(() => {}));
+      await until(() => told.wait.length === 4);
+      await locks.close();
+      await refused;
+      await failure(lock.tryLock());
+      await lease.unlock();
+      expect(told.giveup.map(({ why }) => why)).toEqual([
+        "busy",
+        "timeout",
+        "timeout",
+        "aborted",
+        "aborted",
+        "closed",
+        "closed",
+      ]);
+      for (const one of told.giveup)
+        expect(one).toEqual({
+          name,
+          kind: subject.eventKind,
+          call: expect.any(Number),
+          waited: expect.any(Number),
+          why: one.why,
+        });
+      // Each call once, in the order in which they came; the first waited for nothing.
+      const calls = told.giveup.map(({ call }) => call);
+      expect(calls).toEqual([...new Set(calls)].sort((a, b) => a - b));
+      expect(told.wait.map(({ call }) => call)).toEqual([calls[1], calls[2], calls[3], calls[5]]);
+      expect(told.giveup[1]?.waited).toBeGreaterThanOrEqual(59);
+      expect([told.acquire, told.release, told.lost]).toEqual([[], [], []]);
+    });
+
+    it("makes gauges of waiters and holders that come back to nothing", async () => {
+      const { locks } = await subject.join({ leaseTime: 20_000 });
+      const gauges = new Gauges(locks);
+      const { name, mine } = subject.pair();
+      const lock = locks[subject.kind](name);
+      const lease = await mine.lock();
+      const hasty = lock.tryLock(80);
+      const patient = [lock.lock(), lock.lock(), lock.lock()];
+      await until(() => gauges.waiters === 4);
+      expect(await hasty).toBe(null);
+      expect([gauges.waiters, gauges.holders]).toEqual([3, 0]);
+      await lease.unlock();
+      for (const waiter of patient) {
+        const next = await waiter;
+        expect(gauges.holders).toBe(1);
+        await next.unlock();
+      }
+      // A caller that borrows it, or enters it again, is no further holder.
+      await lock.withLock(() =>
+        lock.withLock(async () => {
+          await using again = await lock.lock();
+          expect(again.held).toBe(true);
+          expect([gauges.waiters, gauges.holders]).toEqual([0, 1]);
+        }),
+      );
+      const lost = await lock.lock();
+      await subject.erase(name);
+      await failure(lost.extend(5_000));
+      await failure(lost.unlock());
+      const late = await lock.lock();
+      await subject.erase(name);
+      await failure(late.unlock()); // only the release finds out: "release", and "lost" behind it
+      expect([gauges.waiters, gauges.holders]).toEqual([0, 0]);
+      expect(gauges.surprises).toEqual([]);
     });
 
     it("once hears once, off hears nothing", async () => {
@@ -77,7 +167,7 @@ export function events(subject: Subject): void {
       const { name, mine } = subject.pair();
       const told = { renew: 0, errors: [] as string[] };
       locks.on("renew", () => void told.renew++);
-      for (const event of ["acquire", "wait", "release", "renew", "lost"] as const)
+      for (const event of ["acquire", "wait", "giveup", "release", "renew", "lost"] as const)
         locks.on(event, () => {
           throw new Error(`the ${event} listener failed`);
         });
@@ -87,6 +177,7 @@ export function events(subject: Subject): void {
       const waiters = [lock.lock(), lock.lock()];
       await until(async () => (await subject.waiting(name)) > 0);
       await first.unlock();
+      expect(await lock.tryLock()).toBe(null);
       const lease = (await Promise.race(waiters)) as Awaited<(typeof waiters)[0]>;
       await until(() => told.renew > 3);
       expect(lease.held).toBe(true);
@@ -96,7 +187,7 @@ export function events(subject: Subject): void {
       await mine.forceUnlock();
       await lossOf(lost.signal);
       await failure(lost.unlock());
-      for (const event of ["acquire", "wait", "release", "renew", "lost"])
+      for (const event of ["acquire", "wait", "giveup", "release", "renew", "lost"])
         expect(told.errors).toContain(`the ${event} listener failed`);
     });
 

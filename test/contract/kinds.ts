@@ -1,7 +1,11 @@
+import type { EventKind } from "../../src/index.ts";
+
 /** Where lock kinds differ by design. */
 export interface Traits {
   /** The client's method that makes one; the kind's name when left out. */
   readonly method?: Method;
+  /** How events call it. */
+  readonly eventKind: EventKind;
   /** Leases carry fencing tokens. */
   readonly tokens: boolean;
   /** Redis keeps a queue and hands the lock on; without one it tells everybody to try again. */
@@ -19,12 +23,12 @@ export type Kind = Method | "quorumLock";
 
 /** Every lock kind that keeps the contract. */
 export const KINDS: Readonly<Record<Kind, Traits>> = {
-  lock: { tokens: true, queues: true },
-  fairLock: { tokens: true, queues: true },
-  redissonLock: { tokens: false, queues: false },
-  redissonFencedLock: { tokens: true, queues: false, counter: true },
-  spinLock: { tokens: false, queues: false, messages: false },
-  quorumLock: { method: "lock", tokens: true, queues: false, isQuorum: true },
+  lock: { eventKind: "lock", tokens: true, queues: true },
+  fairLock: { eventKind: "fair", tokens: true, queues: true },
+  redissonLock: { eventKind: "redisson", tokens: false, queues: false },
+  redissonFencedLock: { eventKind: "redissonFenced", tokens: true, queues: false, counter: true },
+  spinLock: { eventKind: "spin", tokens: false, queues: false, messages: false },
+  quorumLock: { method: "lock", eventKind: "quorum", tokens: true, queues: false, isQuorum: true },
 };
 
 /** Where a kind does not run, and why. `kind` and `topology` are regular expressions for whole names. */

@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from "ioredis";
-import { createLockClient, type Lock, type LockClient } from "../../src/index.ts";
+import { createLockClient, type EventKind, type Lock, type LockClient } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
 import type { LockClientOptions } from "../../src/options.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
@@ -13,6 +13,8 @@ const KEYS = new Keys("", false);
 export class Subject implements Traits {
   /** The client's method that makes the lock. */
   readonly kind: Method;
+  /** How events call it. */
+  readonly eventKind: EventKind;
   readonly tokens: boolean;
   readonly queues: boolean;
   readonly messages: boolean;
@@ -32,6 +34,7 @@ export class Subject implements Traits {
     const traits = KINDS[kind];
     this.#launch = launch;
     this.kind = traits.method ?? (kind as Method);
+    this.eventKind = traits.eventKind;
     this.tokens = traits.tokens;
     this.queues = traits.queues;
     this.messages = traits.messages ?? true;
