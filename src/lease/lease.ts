@@ -1,7 +1,7 @@
-import { LockError, quote } from "../errors.ts";
+import { quote } from "../errors.ts";
 import type { Events } from "../events.ts";
 import { checkExtension } from "../options.ts";
-import type { Tenure } from "./tenure.ts";
+import { released, type Tenure } from "./tenure.ts";
 
 /**
  * A held lock with an end. Release it with `unlock()`, or let `await using` do so.
@@ -35,14 +35,15 @@ export interface Lease {
    * Makes the lease last at least `ms` from now; never shortens it.
    *
    * @param ms whole milliseconds, 10 to 2^31-1.
-   * @throws LockLostError when it was lost, LockUnavailableError when Redis did not answer.
+   * @throws LockLostError when it was lost, LockUnavailableError when Redis did not answer, LockError `LOCK_RELEASED` when it
+   *   was unlocked before or meanwhile.
    */
   extend(ms: number): Promise<void>;
   /**
    * Releases the lock; at once to the next waiter, if there is one. Calling it again does nothing.
    *
-   * @throws LockLostError, once, when the lease had been lost; LockUnavailableError when Redis did not confirm (the
-   *   release is tried again in the background until the lease is over).
+   * @throws LockLostError, once, when the lease had been lost before; LockUnavailableError when Redis did not confirm (the
+   *   release is tried again in the background until the lease is over). A release that is answered late is no loss.
    */
   unlock(): Promise<void>;
   /** `await using`: the same as `unlock()`. */
@@ -111,6 +112,3 @@ export class LeaseHandle implements Lease {
     this.unlock().catch((error: unknown) => this.#events.report(error));
   }
 }
-
-const released = (name: string): LockError =>
-  new LockError("LOCK_RELEASED", name, `Lock ${quote(name)} was unlocked: this lease is over.`);

@@ -1,5 +1,5 @@
 import { FIRST_REPLY } from "../defaults.ts";
-import { LockLostError, LockUnavailableError, type LossReason } from "../errors.ts";
+import { LockError, LockLostError, LockUnavailableError, type LossReason, quote } from "../errors.ts";
 import type { Caller, EventKind, LockEvent } from "../events.ts";
 import { outside } from "../outside.ts";
 import type { RenewAnswer } from "../scripts/answers.ts";
@@ -154,8 +154,9 @@ export class Tenure implements Caller {
   /** A user who had entered leaves. */
   exit(): Promise<void> {
     this.#entries--;
-    // A borrower may stay longer than the last one who entered: the lock is still held once.
-    if (this.#entries === 0 || this.#state !== "held") return this.leave();
+    // A borrower may stay longer than the last one who entered: the lock is still held once. Behind the last user there is
+    // nothing left to count.
+    if (this.#entries === 0 || this.#users === 1 || this.#state !== "held") return this.leave();
     // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever its count is.
     return this.#recount().finally(() => this.leave());
   }
@@ -180,7 +181,7 @@ export class Tenure implements Caller {
    * At least `ttl` ms from now in Redis, for an explicit lease and a watchdog's alike; never less than it had. `within`: ms
    * that the answer may take.
    *
-   * @throws LockLostError, LockUnavailableError.
+   * @throws LockLostError, LockUnavailableError; LockError `LOCK_RELEASED` when it ended meanwhile.
    */
   async extend(ttl: number, within = Number.POSITIVE_INFINITY): Promise<void> {
     const sent = now();
@@ -195,6 +196,8 @@ export class Tenure implements Caller {
     // A lease whose deadline has passed is not revived, as in Watchdog.
     this.expire();
     this.#settle(answer.is);
+    // Unlocked meanwhile, and it is over in Redis too: nothing was lost.
+    if (answer.is !== "renewed") throw released(this.name);
     this.hold.renewed(sent, answer);
     if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);
   }
@@ -222,7 +225,6 @@ export class Tenure implements Caller {
   #settle(answer: RenewAnswer["is"]): void {
     if (answer !== "renewed") this.lose(answer);
     if (this.#loss) throw this.#loss;
-    if (answer !== "renewed") throw new LockLostError(this.name, answer);
   }
 }
 
@@ -233,3 +235,6 @@ export const told = ({ name, kind, call, token }: Tenure): LockEvent & { readonl
   call,
   token,
 });
+
+export const released = (name: string): LockError =>
+  new LockError("LOCK_RELEASED", name, `Lock ${quote(name)} was unlocked: this lease is over.`);

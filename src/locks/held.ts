@@ -67,12 +67,14 @@ export async function runBody<L extends { unlock(): Promise<void> }, T>(
     outcome = { error };
   }
   const report = (error: unknown): void => events.report(error);
-  await scope.end(report);
-  // What Redis did not confirm is tried again until the lease ends; the body ran under the lock, and that is the answer.
-  await lease.unlock().catch((failure: unknown) => {
+  // RACE, a slow release: at once, and not behind the release of what the body left behind. Else a lease that was held to the end of the
+  // body would run out meanwhile, and count as lost. What Redis did not confirm is tried again until the lease ends; the
+  // body ran under the lock, and that is the answer.
+  const unlocked = lease.unlock().catch((failure: unknown) => {
     for (const error of failure instanceof AggregateError ? failure.errors : [failure])
       if (!(error instanceof LockLostError)) report(error);
   });
+  await Promise.all([unlocked, scope.end(report)]);
   for (const [, { name, loss }] of held) {
     if (loss && "error" in outcome)
       throw outcome.error === loss ? loss : new LockLostError(name, loss.reason, outcome.error);

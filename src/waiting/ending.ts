@@ -8,15 +8,15 @@ import { isRefusal, type ReleaseAnswer } from "../scripts/answers.ts";
  * "Gone" can mean that our own command was executed twice: the connection broke before the first reply was read, nobody
  * waited, and the second copy found nothing. That is so when the connection did break, the hold's time is not over, and
  * the server is one that has given our token. Otherwise the lock was lost before it was released.
+ *
+ * RACE, a slow release: it is only sent while the hold is valid, so the work was protected to its end. Where its
+ * answer is read when that time is over, the command may have been so long on its way that the key ran out first, and somebody else may
+ * have the lock by then: nothing was lost. An answer in time is proof: the key should have been there. What this hides is a
+ * key that was deleted, or taken by force, before a release that was slow too.
  */
 export function lossAtRelease(hold: Hold, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null {
-  if (answer.is === "released") return null;
-  const isOwnCopy =
-    answer.is === "gone" &&
-    isBroken &&
-    hold.validity.left() > 0 &&
-    hold.token > 0 &&
-    answer.clock >= hold.token;
+  if (answer.is === "released" || hold.validity.left() <= 0) return null;
+  const isOwnCopy = answer.is === "gone" && isBroken && hold.token > 0 && answer.clock >= hold.token;
   return isOwnCopy ? null : new LockLostError(hold.name, isBroken ? "unknown" : answer.is);
 }
 
