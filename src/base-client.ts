@@ -10,6 +10,7 @@ import { type CloseOptions, checkGrace } from "./options.ts";
 import { newClientId } from "./random.ts";
 import { Scope, Scopes } from "./scope/scope.ts";
 import type { Transport } from "./scripts/transport.ts";
+import { warnOfShortLease } from "./short-lease.ts";
 import type { LockKind } from "./waiting/kind.ts";
 import { Room } from "./waiting/room.ts";
 import type { Audience, Subscriptions } from "./waiting/subscriptions.ts";
@@ -38,6 +39,7 @@ export abstract class BaseClient implements CommonClient {
 
   /** @internal */
   constructor(parts: Parts) {
+    warnOfShortLease(parts.leaseTime);
     this.#parts = parts;
     this.#scopes = new Scopes(parts.scopes);
     this.#room = new Room(parts.transport, parts.subscribe, newClientId(), parts.window, this.#events);

@@ -177,3 +177,6 @@ export const WAKE_SPREAD = 100;
 /** Bounds of the numbers that callers give. */
 export const LEASE_MIN = 10;
 export const NAME_BYTES_MAX = 512;
+
+/** A lease below this, in ms, was mostly meant to be one in seconds. */
+export const SHORT_LEASE = 100;

@@ -38,30 +38,65 @@ export class LockTimeoutError extends LockError {
   /** How long the call was willing to wait, in ms. */
   readonly wait: number;
 
+  /**
+   * Where the holder was, when the time was over: in this scope, which had lent the lock to another body; in this process,
+   * by the same client; or elsewhere, as far as this client knows without asking Redis.
+   */
+  readonly heldBy: "this scope" | "this process" | "somebody else";
+
   /** `members`: how many locks the call wanted together. */
-  constructor(lockName: string, wait: number, members = 1) {
+  constructor(
+    lockName: string,
+    wait: number,
+    members = 1,
+    heldBy: LockTimeoutError["heldBy"] = "somebody else",
+  ) {
     const held =
-      members === 1
-        ? `was held by somebody else for all of the ${wait} ms that this call waited`
-        : `was held by somebody else when the ${wait} ms were over in which this call wanted it and ${members - 1} more`;
+      members > 1
+        ? `when the ${wait} ms were over in which this call wanted it and ${members - 1} more`
+        : heldBy === "somebody else"
+          ? `for all of the ${wait} ms that this call waited`
+          : `when the ${wait} ms were over that this call waited`;
     super(
       "LOCK_TIMEOUT",
       lockName,
-      `Lock ${quote(lockName)} ${held}. ` +
-        "Wait longer, hold it for a shorter time, or use tryLock() and treat null as busy.",
+      `Lock ${quote(lockName)} was held by ${HOLDERS[heldBy]} ${held}. ${CURES[heldBy]}`,
     );
     this.wait = wait;
+    this.heldBy = heldBy;
   }
 }
+
+const HOLDERS: Record<LockTimeoutError["heldBy"], string> = {
+  "somebody else": "somebody else",
+  "this process": "this process itself",
+  "this scope": "this scope itself, and lent to another body in it,",
+};
+
+const CURES: Record<LockTimeoutError["heldBy"], string> = {
+  "somebody else": "Wait longer, hold it for a shorter time, or use tryLock() and treat null as busy.",
+  "this process":
+    "If this call comes from the code that holds it, no wait is long enough: nest withLock(), or re-enter inside locks.scope().",
+  "this scope": "Bodies that run side by side in one scope have it one after the other.",
+};
 
 /** The lock is no longer surely held: stop the protected work. `cause` = the body's error, if it had one. */
 export class LockLostError extends LockError {
   override readonly name = "LockLostError";
   readonly reason: LossReason;
 
-  constructor(lockName: string, reason: LossReason, cause?: unknown) {
-    super("LOCK_LOST", lockName, `Lock ${quote(lockName)} was lost: ${LOSSES[reason]}`, cause);
+  readonly #how: string;
+
+  /** `how`: what is known of it, where that is more than the reason. */
+  constructor(lockName: string, reason: LossReason, cause?: unknown, how = LOSSES[reason]) {
+    super("LOCK_LOST", lockName, `Lock ${quote(lockName)} was lost: ${how}`, cause);
     this.reason = reason;
+    this.#how = how;
+  }
+
+  /** The same loss, with the error of the work that it has stopped. @internal */
+  causedBy(error: unknown): LockLostError {
+    return new LockLostError(this.lockName ?? "", this.reason, error, this.#how);
   }
 }
 
@@ -202,8 +237,8 @@ export class TransactionError extends LockError {
 
 const LOSSES: Record<LossReason, string> = {
   expired: "its lease ran out on this process's clock before it was renewed or released.",
-  taken: "somebody else holds it, so its lease had run out in Redis.",
-  gone: "its key is not in Redis any more: it ran out, or was evicted, deleted, or lost with a server.",
+  taken: "somebody else holds it, so its lease had run out in Redis, or it was taken away by forceUnlock().",
+  gone: "its key is not in Redis any more: it ran out, was evicted, deleted, or lost with a server, or was taken away by forceUnlock().",
   revoked: "somebody released it by force.",
   closed: "this client was closed while it was held.",
   unknown:

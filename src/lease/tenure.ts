@@ -1,4 +1,4 @@
-import { FIRST_REPLY } from "../defaults.ts";
+import { FIRST_REPLY, SHORT_LEASE } from "../defaults.ts";
 import { LockError, LockLostError, LockUnavailableError, type LossReason, quote } from "../errors.ts";
 import type { Caller, EventKind, LockEvent } from "../events.ts";
 import { outside } from "../outside.ts";
@@ -40,6 +40,8 @@ export class Tenure implements Caller {
   #terms: Terms;
   #since: Instant;
   #end: number;
+  /** The longest lease that it was given, in ms. */
+  #longest: number;
   #users = 1;
   #entries = 1;
   #state: "held" | "ended" | "lost" = "held";
@@ -56,6 +58,7 @@ export class Tenure implements Caller {
     this.#terms = terms;
     this.#since = now();
     this.#end = this.#endOf(terms);
+    this.#longest = terms.lease;
   }
 
   /**
@@ -66,6 +69,7 @@ export class Tenure implements Caller {
     this.#terms = terms;
     this.#since = now();
     this.#end = this.#endOf(terms);
+    this.#longest = terms.lease;
   }
 
   get terms(): Terms {
@@ -127,7 +131,8 @@ export class Tenure implements Caller {
   lose(reason: LossReason): void {
     if (this.#state !== "held") return;
     this.#state = "lost";
-    this.#loss = new LockLostError(this.name, reason);
+    const how = reason === "expired" ? this.#expiry() : undefined;
+    this.#loss = new LockLostError(this.name, reason, undefined, how);
     // The lock's waiters come first: a listener of the signal may run for long.
     this.#landlord.lost(this, this.#loss);
     this.#abort();
@@ -199,12 +204,25 @@ export class Tenure implements Caller {
     // Unlocked meanwhile, and it is over in Redis too: nothing was lost.
     if (answer.is !== "renewed") throw released(this.name);
     this.hold.renewed(sent, answer);
+    this.#longest = Math.max(this.#longest, ttl);
     if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);
   }
 
   /** An explicit lease that was passed on ends after its own time, though the hold may live longer. */
   #endOf(terms: Terms): number {
     return this.#since.mono + (terms.watchdog ? Number.POSITIVE_INFINITY : terms.lease);
+  }
+
+  /** What ran out, and how long it was. */
+  #expiry(): string {
+    const { lease, watchdog, maxHold } = this.terms;
+    if (this.hold.validity.left() > 0 && this.since.mono + maxHold < this.#end)
+      return `its maxHold of ${maxHold} ms was over.`;
+    const hint = lease < SHORT_LEASE ? " A lease is in milliseconds." : "";
+    const onClock = "ran out on this process's clock before it was";
+    if (watchdog && this.hold.ttl < lease)
+      return `the ${this.hold.ttl} ms for which it was handed over ${onClock} raised to its lease of ${lease} ms.${hint}`;
+    return `its lease of ${this.#longest} ms ${onClock} ${watchdog ? "renewed" : "released"}.${hint}`;
   }
 
   async #recount(): Promise<void> {

@@ -75,9 +75,8 @@ export async function runBody<L extends { unlock(): Promise<void> }, T>(
       if (!(error instanceof LockLostError)) report(error);
   });
   await Promise.all([unlocked, scope.end(report)]);
-  for (const [, { name, loss }] of held) {
-    if (loss && "error" in outcome)
-      throw outcome.error === loss ? loss : new LockLostError(name, loss.reason, outcome.error);
+  for (const [, { loss }] of held) {
+    if (loss && "error" in outcome) throw outcome.error === loss ? loss : loss.causedBy(outcome.error);
     if (loss) throw loss;
   }
   if ("error" in outcome) throw outcome.error;

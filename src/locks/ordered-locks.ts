@@ -7,6 +7,7 @@ import type { Holding, Scopes } from "../scope/scope.ts";
 import { type Busy, gather } from "../waiting/gathering.ts";
 import type { Member } from "../waiting/kind.ts";
 import type { Room } from "../waiting/room.ts";
+import { holderOf } from "../waiting/self-wait.ts";
 import { bodyRequest, type Checks, lockRequest, tryRequest } from "./arguments.ts";
 import { assertKept, handle, keyOf, lengthen, noUnlock, runBody } from "./held.ts";
 import type { MultiLock, MultiLockBody } from "./multi-lock.ts";
@@ -58,7 +59,7 @@ export class OrderedLocks implements MultiLock {
       try {
         for (const holding of borrowed) {
           if (!(await this.#borrow(holding, rest(until), request.signal)))
-            this.#timedOut({ busy: holding.tenure.name }, request);
+            this.#timedOut({ busy: holding.tenure.name }, request, "this scope");
           entered.push(() => holding.gate.leave());
         }
         const all = await this.#gather(seats, { ...request, wait: rest(until) });
@@ -183,8 +184,10 @@ export class OrderedLocks implements MultiLock {
     return { cannot: () => `Cannot lock ${quoteAll(this.names)}`, leaseTime: this.#leaseTime };
   }
 
-  #timedOut({ busy }: Busy, { wait }: Request): never {
-    throw new LockTimeoutError(busy, wait, this.names.length);
+  #timedOut({ busy }: Busy, { wait }: Request, lent?: "this scope"): never {
+    const member = this.#members.find(({ name }) => name === busy);
+    const heldBy = lent ?? (member ? holderOf(this.#room, member.kind, busy) : undefined);
+    throw new LockTimeoutError(busy, wait, this.names.length, heldBy);
   }
 }
 

@@ -6,6 +6,7 @@ import type { Scope, Scopes } from "../scope/scope.ts";
 import type { Inspection } from "../scripts/answers.ts";
 import type { LockKind, Member } from "../waiting/kind.ts";
 import type { Room } from "../waiting/room.ts";
+import { holderOf } from "../waiting/self-wait.ts";
 import { bodyRequest, type Checks, lockRequest, tryRequest } from "./arguments.ts";
 import { assertKept, handle, keyOf, lengthen, noUnlock, runBody } from "./held.ts";
 import type { Lock, LockBody } from "./lock.ts";
@@ -58,7 +59,7 @@ export class ScopedLock implements Lock {
     // The lock stays until every borrower has ended, also those that still wait for their turn.
     tenure.share();
     try {
-      if (!(await gate.enter(request.wait, request.signal))) this.#timedOut(request);
+      if (!(await gate.enter(request.wait, request.signal))) this.#timedOut(request, "this scope");
     } catch (error) {
       await tenure.leave().catch(() => {});
       throw error;
@@ -141,8 +142,8 @@ export class ScopedLock implements Lock {
     return keyOf(this.#kind.protocol, this.name);
   }
 
-  #timedOut(request: Request): never {
-    throw new LockTimeoutError(this.name, request.wait);
+  #timedOut({ wait }: Request, heldBy = holderOf(this.#room, this.#kind, this.name)): never {
+    throw new LockTimeoutError(this.name, wait, 1, heldBy);
   }
 
   async #ask<T>(command: () => Promise<T>, failure: string): Promise<T> {

@@ -1,6 +1,19 @@
-import { quote } from "../errors.ts";
+import { type LockTimeoutError, quote } from "../errors.ts";
+import type { LockKind } from "./kind.ts";
 import type { Place } from "./place.ts";
+import type { Room } from "./room.ts";
 import type { Waiter } from "./waiter.ts";
+
+/** Where the holder of a lock is, as far as this client knows without asking Redis. */
+export function holderOf(
+  { watchdog }: Room,
+  { protocol }: LockKind,
+  name: string,
+): LockTimeoutError["heldBy"] {
+  for (const tenure of watchdog.tenures())
+    if (tenure.name === name && tenure.protocol === protocol && tenure.held) return "this process";
+  return "somebody else";
+}
 
 /** The commonest self-made deadlock: a caller waits, for longer than a lease, for a lock that its own process keeps holding. */
 export function warnSelfWait({ name, kind, room }: Place, waiter: Waiter): void {
