@@ -1,0 +1,62 @@
+import { execFile } from "node:child_process";
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const run = promisify(execFile);
+
+/**
+ * Packs the package into `temp`, and unpacks it there as "package". It is built by `prepare`, as npm does when the package
+ * is installed from git. Returns the paths in it.
+ */
+export async function packPackage(temp: string): Promise<string[]> {
+  const source = join(temp, "source");
+  // A copy: building deletes what the other tests import.
+  const parts = (await readdir(root)).filter(
+    (name) => !/^(\.|node_modules$|dist$|coverage$)|\.tgz$/.test(name),
+  );
+  for (const part of parts) await cp(join(root, part), join(source, part), { recursive: true });
+  await symlink(join(root, "node_modules"), join(source, "node_modules"));
+  await npm(source, "run", "--silent", "prepare");
+  await npm(source, "pack", "--silent", "--offline", "--ignore-scripts", "--pack-destination", temp);
+
+  const tarball = (await readdir(temp)).find((name) => name.endsWith(".tgz"));
+  if (tarball === undefined) throw new Error("npm pack made no tarball");
+  await run("tar", ["-xzf", join(temp, tarball), "-C", temp]);
+  const entries = await readdir(join(temp, "package"), { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(join(temp, "package/").length));
+}
+
+/** npm as a user calls it: what the npm that runs the tests was told must not reach it. */
+function npm(cwd: string, ...args: string[]) {
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
+  return run("npm", args, { cwd, env: { ...env, npm_config_update_notifier: "false" } });
+}
+
+/** A project of a user with these files: it has the unpacked package, this version of ioredis and a second copy of it. */
+export async function consumer(temp: string, alias: string, files: Record<string, string>): Promise<string> {
+  const folder = join(temp, `consumer-${alias}`);
+  const modules = join(folder, "node_modules");
+  await mkdir(join(modules, "@types"), { recursive: true });
+  await cp(join(temp, "package"), join(modules, "holdfast"), { recursive: true });
+  const installed = join(root, "node_modules");
+  for (const name of ["eventemitter3", "p-timeout", "@types/node", "undici-types"])
+    await symlink(join(installed, name), join(modules, name));
+  await symlink(join(installed, alias), join(modules, "ioredis"));
+  // A copy, so that it is another class with another type; its own dependencies are found beside it.
+  await cp(join(installed, alias), join(modules, "second-ioredis"), { recursive: true });
+  const { dependencies } = JSON.parse(await readFile(join(installed, alias, "package.json"), "utf8"));
+  for (const name of Object.keys(dependencies)) {
+    await mkdir(join(modules, name, ".."), { recursive: true });
+    await symlink(join(installed, name), join(modules, name));
+  }
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), content);
+  }
+  return folder;
+}
