@@ -100,9 +100,12 @@ export function isEnough(hold: Hold, terms: Terms, window: number, isDirect: boo
 }
 
 /** Does it outlive the lease that is wanted by far? Then it would block everybody else if this process died. */
-export function isTooMuch(hold: Hold, { lease }: Terms, window: number): boolean {
-  const left = hold.validity.left();
-  return left > TOO_MUCH * lease && left > window;
+export function isTooMuch(hold: Hold, terms: Terms, window: number): boolean {
+  return isFarBeyond(hold.validity.left(), terms, window);
+}
+
+function isFarBeyond(ms: number, { lease }: Terms, window: number): boolean {
+  return ms > TOO_MUCH * lease && ms > window;
 }
 
 /** What to do with a hold when its holder leaves and somebody in this process waits. */
@@ -113,6 +116,8 @@ export function handOver(
   window: number,
 ): "pass" | "claim" | "yield" {
   if (hold.passes >= passes || performance.now() - hold.ownedAt >= PASS_TIME) return "yield";
-  if (isTooMuch(hold, next, window)) return "yield";
+  // By what was asked for it, and not by what was answered: an extension may be on its way, or its answer may be lost.
+  // Passed on, the hold would block everybody else for all of that if this process died. A new hold has a TTL of its own.
+  if (isFarBeyond(Math.max(hold.mayLive, hold.validity.left()), next, window)) return "yield";
   return isEnough(hold, next, window, false) ? "pass" : "claim";
 }

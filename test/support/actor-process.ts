@@ -72,6 +72,16 @@ const methods = {
   /** A plain command, past the locks. */
   command: (name: string, ...args: string[]) => current().redis.call(name, ...args),
 
+  /** Takes the lock, asks for a longer lease, does not wait for the answer, and unlocks for another caller of this process. */
+  async passBehindExtension(kind: LockKind, name: string, ms: number) {
+    const lock = current().locks[kind](name);
+    const first = await lock.lock();
+    const second = lock.lock();
+    first.extend(ms).catch(() => {});
+    first.unlock().catch(() => {});
+    return { handle: leases.push(await second) - 1 };
+  },
+
   unlock: (handle: number) => leaseOf(handle).unlock(),
 
   state(handle: number) {
