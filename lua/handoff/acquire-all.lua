@@ -62,6 +62,14 @@ end
 
 for i = 1, count do
   turnTo(i)
-  answer[i + 3] = own(ARGV[i + 2], channel, lease, 0, nil)
+  local token = own(ARGV[i + 2], channel, lease, 0, nil)
+  if not token then
+    for j = 1, i - 1 do
+      turnTo(j)
+      call("DEL", lockKey)
+    end
+    return noToken()
+  end
+  answer[i + 3] = token
 end
 return answer

@@ -59,7 +59,12 @@ if not holder then
     granted, left = grantNext(nil, hold)
   end
   if not granted or granted == hold then
-    return { "owner", nowMicros, own(hold, channel, lease, passes, nil), lease, 0 }
+    -- Where the next waiter gets no token, nobody does: one with fewer passes would overtake.
+    local mine = not usedUp and own(hold, channel, lease, passes, nil)
+    if not mine then
+      return noToken()
+    end
+    return { "owner", nowMicros, mine, lease, 0 }
   end
 end
 

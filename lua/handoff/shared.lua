@@ -10,6 +10,8 @@
 local lockKey, queueKey, waitersKey, clockKey = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local call = redis.call
 local nowMicros, nowMs
+-- What stands in a clock that leaves no larger token to give; nothing as long as there is one.
+local usedUp
 
 -- Who only ends a hold that nobody waits for needs no time.
 local function tellTime()
@@ -21,6 +23,13 @@ end
 -- All the digits of it. Writing out a number of 16 digits is slow, so tokens stay texts wherever nobody calculates.
 local function integer(number)
   return string.format("%.0f", number)
+end
+
+-- What a caller is told who needs a token when there is none. Something else than a lock has written the clock.
+local function noToken()
+  return redis.error_reply(
+    "ERR the clock of fencing tokens, " .. clockKey .. ", is at " .. usedUp .. ": there is no larger token up to 2^53-1. "
+      .. "Repair it with DEL " .. clockKey .. ", and tokens follow the server's time again")
 end
 
 -- The hold that owns the lock, its token, its `since` and its channel; nothing when the lock is free.
@@ -39,12 +48,19 @@ end
 
 -- Makes `hold` the owner. The token never goes back, not over FLUSHALL, a lost replica or an empty restart, because
 -- it follows the server's clock; and never repeats when that clock steps back, because it follows the last one too.
--- The grantee's passes are reserved, so that they have tokens of their own without asking.
+-- The grantee's passes are reserved, so that they have tokens of their own without asking. Returns the token; nothing when
+-- there is none, and nothing is changed then: above 2^53-1 numbers are not exact, so tokens would repeat.
 local function own(hold, channel, ttl, passes, since)
   local token = nowMicros
-  local last = tonumber(call("SET", clockKey, integer(token + passes), "GET") or 0) or 0
+  local before = call("SET", clockKey, integer(token + passes), "GET")
+  local last = tonumber(before or 0) or 0
   if last >= token then
     token = last + 1
+    if token + passes > 9007199254740991 then
+      call("SET", clockKey, before)
+      usedUp = before
+      return nil
+    end
     call("SET", clockKey, integer(token + passes))
   end
   local text = integer(token)
@@ -105,7 +121,8 @@ end
 -- after all writes that its message speaks of, and cannot fail the script: nobody is told of a grant that did not happen.
 local function grantNext(since, me)
   while true do
-    local hold = call("ZPOPMIN", queueKey)[1]
+    local popped = call("ZPOPMIN", queueKey)
+    local hold, ticket = popped[1], popped[2]
     if not hold then
       return nil
     end
@@ -118,6 +135,11 @@ local function grantNext(since, me)
     if deadline and tonumber(deadline) >= nowMs
         and (counts == "0" or redis.pcall("PUBSUB", "NUMSUB", channel)[2] ~= 0) then
       local token = own(hold, channel, ttl, passes, since)
+      if not token then
+        call("ZADD", queueKey, ticket, hold)
+        describe(hold, math.max(deadline - nowMs, 1), string.gsub(entry, "^%d+ ", "", 1), nil)
+        return nil
+      end
       redis.pcall("PUBLISH", channel, table.concat({ "grant", token, integer(nowMicros), ttl, hold, lockKey }, " "))
       return hold, tonumber(ttl)
     end

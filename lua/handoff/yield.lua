@@ -32,7 +32,14 @@ end
 call("ZREM", queueKey, new)
 enqueue(new, patience, entry)
 local granted, ttl = grantNext(since, new)
-if granted == new then
-  return { "owner", nowMicros, own(new, channel, lease, passes, since), lease, 0 }
+local mine = granted == new and own(new, channel, lease, passes, since)
+if mine then
+  return { "owner", nowMicros, mine, lease, 0 }
+elseif usedUp then
+  -- Nobody can be given a token: the old hold ends, as it should, and its client asks anew.
+  call("ZREM", queueKey, new)
+  call("HDEL", waitersKey, new)
+  call("DEL", lockKey)
+  return { "released", 0 }
 end
 return { "held", nowMicros, ttl, call("ZRANK", queueKey, new) }
