@@ -61,7 +61,8 @@ describe("a clock that is too large", () => {
     const name = freshName();
     const refused = await failure(
       (async () => {
-        for (let i = 0; i < 9; i++) await far.locks.fairLock(name).withLock(({ token }) => tokens.push(token));
+        for (let i = 0; i < 9; i++)
+          await far.locks.fairLock(name).withLock(({ token }) => tokens.push(token));
       })(),
     );
     expect(tokens).toEqual([MAX - 2, MAX - 1, MAX]);
