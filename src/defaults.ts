@@ -174,6 +174,12 @@ export const COMPLETION_MIN = 10;
 /** Between the first and the last node's word of one release, as waiters hear it. Then it counts, however few have told. */
 export const WAKE_SPREAD = 100;
 
+/**
+ * Wake-ups that prove to be made up lead to one try in this time, and no more. Honest ones are not held up by it: behind
+ * them the lock has changed hands.
+ */
+export const WAKE_REST = 50;
+
 /** Bounds of the numbers that callers give. */
 export const LEASE_MIN = 10;
 export const NAME_BYTES_MAX = 512;

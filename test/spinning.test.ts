@@ -65,7 +65,7 @@ describe("in Redis", () => {
     const { locks } = await join();
     const name = freshName("spin");
     const lease = await locks.spinLock(name).lock({ lease: 20_000 });
-    expect(await other.redis.get(name)).toMatch(new RegExp(`^${locks.id}:\\d+$`));
+    expect(await other.redis.get(name)).toMatch(new RegExp(`^${locks.id}:[0-9a-z]{21}$`));
     const ttl = await other.redis.pttl(name);
     expect(ttl).toBeGreaterThan(19_000);
     expect(ttl).toBeLessThanOrEqual(20_000);

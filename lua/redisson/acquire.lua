@@ -6,7 +6,7 @@
 --       4 the release channel, where the rights of the user were not looked at yet; else empty
 --       5 "fenced": a change of holder takes the next number of the token counter; else empty
 -- RETURNS { "owner", now µs, token (0: not fenced), ttl ms, 1 = was mine already }
---         { "held", now µs, holder's ttl ms (-1: none), -1 }
+--         { "held", now µs, holder's ttl ms (-1: none), -1, the holder }
 --         { "stale", now µs }
 -- INVARIANTS  Differs from Redisson's script where nobody can see it: the count is set, not incremented, so that a
 --         command sent twice by a reconnect does not count as a re-entry (an owner id is used for one acquisition);
@@ -20,7 +20,7 @@ if ARGV[4] ~= "" then
   local lock, latch, channel = KEYS[1], KEYS[#KEYS], ARGV[4]
   local commands = {
     { "TIME" }, { "EXISTS", lock }, { "PTTL", lock }, { "PEXPIRE", lock, 1 }, { "DEL", lock },
-    { "HEXISTS", lock, "" }, { "HSET", lock, "", "" }, { "SET", latch, "" }, { "PUBLISH", channel, "" },
+    { "HEXISTS", lock, "" }, { "HKEYS", lock }, { "HSET", lock, "", "" }, { "SET", latch, "" }, { "PUBLISH", channel, "" },
   }
   if tokenKey then
     table.insert(commands, { "GET", tokenKey })
@@ -39,7 +39,7 @@ end
 local owner, lease = ARGV[1], tonumber(ARGV[2])
 local mine = redis.call("HEXISTS", KEYS[1], owner) == 1
 if not mine and redis.call("EXISTS", KEYS[1]) == 1 then
-  return { "held", nowMicros, redis.call("PTTL", KEYS[1]), -1 }
+  return { "held", nowMicros, redis.call("PTTL", KEYS[1]), -1, redis.call("HKEYS", KEYS[1])[1] }
 end
 
 -- While our field is there nobody else takes a token, so the last one is ours; unless somebody has deleted the counter.

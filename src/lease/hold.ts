@@ -1,3 +1,4 @@
+import { GRANT_WINDOW } from "../defaults.ts";
 import type { Instant } from "./clock.ts";
 import { Validity } from "./validity.ts";
 
@@ -34,6 +35,11 @@ export class Hold {
     this.name = name;
     this.sent = sent;
     this.validity = new Validity(sent);
+  }
+
+  /** Can a script have granted it so? For no longer than was asked for; unheard it may be for a window (RACE 12). */
+  fits({ ttl }: Grant): boolean {
+    return ttl <= Math.max(this.mayLive, GRANT_WINDOW);
   }
 
   /** It owns the lock from now on. */

@@ -1,3 +1,4 @@
+import { withoutBits } from "../hold-ids.ts";
 import type { Hold } from "../lease/hold.ts";
 import { Validity } from "../lease/validity.ts";
 import type { AttemptAnswer, ReleaseAnswer, RenewAnswer } from "../scripts/answers.ts";
@@ -225,7 +226,7 @@ export class QuorumKind implements LockKind {
   async inspect(name: string) {
     const found = await findHolder(this.#quorum, name);
     return {
-      holder: found?.holder ?? null,
+      holder: found && withoutBits(found.holder),
       token: found?.token ?? 0,
       remaining: found?.ttl ?? null,
       waiters: [],

@@ -5,10 +5,10 @@ import type { Quorum, Tally } from "./quorum.ts";
 
 export type Granted = Extract<Vote, { is: "owner" }>;
 
-/** What the votes decide. `ttl`: ms after which it is worth another try. `isSplit`: nobody has a majority. */
+/** What the votes decide. `ttl`: ms after which it is worth another try. `isSplit`: nobody has a majority. `holder`: all that are written down. */
 export type Verdict =
   | { readonly is: "owner"; readonly granted: readonly Granted[] }
-  | { readonly is: "held"; readonly ttl: number; readonly isSplit: boolean };
+  | { readonly is: "held"; readonly ttl: number; readonly isSplit: boolean; readonly holder: string };
 
 /** As soon as it is certain; undefined: not yet. `retryDelay`: the longest pause in ms after a split vote. */
 export function verdict(
@@ -24,10 +24,11 @@ export function verdict(
   const free = granted.length + pending;
   if (!isHeard || quorum.isMajority(free)) return undefined;
   const { majority } = quorum;
+  const holder = [...new Set(held.map((vote) => vote.holder))].sort().join(" ");
   if (majorityHolder(held, majority) !== null)
-    return { is: "held", ttl: firstFree(held, free, majority), isSplit: false };
+    return { is: "held", ttl: firstFree(held, free, majority), isSplit: false, holder };
   // Somebody may hold it by a node that was not heard.
   const isSplit = majorityHolder(held, majority - quorum.unheard(answers)) === null;
   // Each comes back after a time of his own, so that one of them comes back alone.
-  return { is: "held", ttl: between(0, retryDelay), isSplit };
+  return { is: "held", ttl: between(0, retryDelay), isSplit, holder };
 }

@@ -1,4 +1,5 @@
 // What scripts answer, decoded. One vocabulary for every lock kind.
+import { withoutBits } from "../hold-ids.ts";
 
 /** Of an attempt to take a lock, or to look again. `at` is the server's time in µs when the script ran. */
 export type AttemptAnswer =
@@ -30,6 +31,8 @@ type Placed =
       readonly at: number;
       readonly ttl: number;
       readonly position: number | null;
+      /** What tells this holder from the next one, where wake-ups are public. */
+      readonly holder?: string;
       /** By nobody: several have tried at once, and hindered each other. `ttl`: when to try again. */
       readonly isSplit?: boolean;
     };
@@ -53,7 +56,7 @@ export interface RenewAnswer {
 
 /** The holder of a lock and its waiters. `remaining` is null when the lock is free, Infinity when it has no TTL. */
 export interface Inspection {
-  /** The hold as Redis knows it: the client's id and a sequence number. Null: the lock is free. */
+  /** `<client id>:<number of the hold>`; what another library has written, as it is. Null: the lock is free. */
   readonly holder: string | null;
   /** The holder's fencing token, 0 when free or when the lock kind has none. */
   readonly token: number;
@@ -127,10 +130,10 @@ export function decodeInspection(reply: unknown): Inspection {
   const [holder, token, remaining, ...waiters] = fields(reply);
   const free = holder === "";
   return {
-    holder: free ? null : String(holder),
+    holder: free ? null : withoutBits(String(holder)),
     token: Number(token),
     remaining: free ? null : ttl(remaining),
-    waiters: waiters.map(String),
+    waiters: waiters.map((hold) => withoutBits(String(hold))),
   };
 }
 
@@ -149,6 +152,7 @@ function decodePlaced(reply: unknown): Placed | null {
       at: Number(at),
       ttl: ttl(first),
       position: Number(second) < 0 ? null : Number(second),
+      ...(typeof third === "string" && { holder: third }),
     };
   }
   return null;

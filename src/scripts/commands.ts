@@ -1,4 +1,5 @@
 import { UNANSWERED } from "../defaults.ts";
+import { errorWithoutBits } from "../hold-ids.ts";
 import { Keys } from "../keys.ts";
 import { type ClusterLike, isCluster, type RedisArgument, type RedisLike } from "../redis-like.ts";
 import { sharded } from "./sharded.ts";
@@ -120,7 +121,7 @@ export class Commands implements Transport {
       };
       const failed = (error: unknown): void => {
         this.#sent.delete(sent);
-        reject(error);
+        reject(errorWithoutBits(error));
       };
       reply.then(answered, (error: unknown) => {
         const isUnknown = error instanceof Error && error.message.startsWith("NOSCRIPT");

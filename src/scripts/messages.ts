@@ -22,7 +22,10 @@ export function decodeMessage(text: string): Message | null {
   return null;
 }
 
-/** `grant <token> <server µs> <TTL ms> <hold> <lock key>`. Cut by hand: this is what stands between an unlock and the next holder. */
+/**
+ * `grant <token> <server µs> <TTL ms> <hold> <lock key>`. Cut by hand: this is what stands between an unlock and the next
+ * holder. A number that no script would write makes it no message.
+ */
 function decodeGrant(text: string): Message | null {
   const token = text.indexOf(" ") + 1;
   const at = text.indexOf(" ", token) + 1;
@@ -30,21 +33,18 @@ function decodeGrant(text: string): Message | null {
   const hold = text.indexOf(" ", ttl) + 1;
   const key = text.indexOf(" ", hold) + 1;
   if (at === 0 || ttl === 0 || hold === 0 || key === 0 || key === text.length) return null;
-  return {
-    is: "grant",
+  const grant = {
     token: Number(text.slice(token, at - 1)),
     at: Number(text.slice(at, ttl - 1)),
     ttl: Number(text.slice(ttl, hold - 1)),
-    hold: text.slice(hold, key - 1),
-    key: text.slice(key),
   };
+  if (!isCount(grant.token) || !isCount(grant.at) || !isCount(grant.ttl)) return null;
+  return { is: "grant", ...grant, hold: text.slice(hold, key - 1), key: text.slice(key) };
 }
 
-/** What a client says to itself to learn whether it is heard. Null: something else. */
-export function decodeProbe(text: string): number | null {
-  return text.startsWith("probe ") ? Number(text.slice("probe ".length)) : null;
-}
+const isCount = (number: number): boolean => Number.isSafeInteger(number) && number > 0;
 
-export function probeMessage(number: number): string {
-  return `probe ${number}`;
+/** What a client says to itself to learn whether it is heard. `nonce`: of this one probe. */
+export function probeMessage(nonce: string): string {
+  return `probe ${nonce}`;
 }

@@ -1,23 +1,33 @@
 import type { Grant, Hold } from "../lease/hold.ts";
 import { decodeMessage } from "../scripts/messages.ts";
 
-/** Who is told of a hold's messages. */
+/** What is told of a hold's messages. */
 export interface Expecting {
   /** False: the hold is not wanted any more, so it must be left (R3). */
   granted(id: string, grant: Grant): boolean;
   revoked(id: string): void;
 }
 
-/** Brings the messages of a client's own channels to whoever has the hold that they name. */
+/**
+ * Brings the messages of a client's own channels to the turn or bundle whose hold they name.
+ *
+ * Everybody who may PUBLISH can write a message, and the name of a channel is no secret; the id of a hold is. So a message
+ * counts only for a hold that this client made, and no other one makes the client send anything.
+ */
 export class Mailbox {
   readonly #expected = new Map<string, Expecting>();
+  readonly #isMade: (hold: string) => boolean;
   readonly #unclaimed: (hold: string, key: string, ttl: number) => void;
 
   /**
-   * `unclaimed`: a lock was granted to a hold that nobody here waits with any more. Its id, the key of the lock, and for how many
-   * ms it is granted.
+   * `isMade`: did this client make the hold with this id? `unclaimed`: a lock was granted to a hold of this client that no
+   * caller here waits with any more. Its id, the key of the lock, and for how many ms it is granted.
    */
-  constructor(unclaimed: (hold: string, key: string, ttl: number) => void) {
+  constructor(
+    isMade: (hold: string) => boolean,
+    unclaimed: (hold: string, key: string, ttl: number) => void,
+  ) {
+    this.#isMade = isMade;
     this.#unclaimed = unclaimed;
   }
 
@@ -39,7 +49,7 @@ export class Mailbox {
     if (!message) return;
     const expected = this.#expected.get(message.hold);
     if (message.is === "revoked") expected?.revoked(message.hold);
-    else if (!expected?.granted(message.hold, message))
+    else if (!expected?.granted(message.hold, message) && this.#isMade(message.hold))
       this.#unclaimed(message.hold, message.key, message.ttl);
   };
 }

@@ -96,7 +96,8 @@ export class Place {
   listen(): Promise<void> {
     const { hearing } = this.room;
     if (this.kind.queues) hearing.listen(this.channel);
-    else this.#unlisten ??= hearing.subscriptions.listen(this.channel, () => this.#turn.search.woken());
+    else
+      this.#unlisten ??= hearing.subscriptions.listen(this.channel, (word) => this.#turn.search.woken(word));
     return hearing.ready(this.channel);
   }
 

@@ -4,6 +4,7 @@ import { Alarms } from "../alarms.ts";
 import { TIMER_MAX } from "../defaults.ts";
 import { ClientClosedError, LockUnavailableError } from "../errors.ts";
 import type { Caller, Events } from "../events.ts";
+import { HoldIds } from "../hold-ids.ts";
 import { now } from "../lease/clock.ts";
 import { Hold } from "../lease/hold.ts";
 import type { Tenure } from "../lease/tenure.ts";
@@ -15,6 +16,7 @@ import { Hearing } from "./hearing.ts";
 import type { AllAtOnce, LockKind } from "./kind.ts";
 import type { LineKeeper } from "./line.ts";
 import { Mailbox } from "./mailbox.ts";
+import { LONGEST_PATIENCE } from "./rules.ts";
 import { Siblings } from "./siblings.ts";
 import type { Audience, Subscriptions } from "./subscriptions.ts";
 import { Turn } from "./turn.ts";
@@ -38,7 +40,7 @@ export class Room implements LineKeeper {
   readonly alarms = new Alarms(true);
   readonly watchdog: Watchdog;
   readonly hearing: Hearing;
-  readonly mailbox = new Mailbox((id, key, ttl) => this.#leave(id, key, ttl));
+  readonly mailbox: Mailbox;
   /** The grant window in ms. */
   readonly window: number;
   readonly #withdrawals: Withdrawals;
@@ -51,7 +53,7 @@ export class Room implements LineKeeper {
   readonly #siblings = new Map<string, Siblings>();
   /** A kind whose `withdraw` understands grants that nobody expects. */
   #granting: LockKind | null = null;
-  #holds = 0;
+  readonly #ids: HoldIds;
   #calls = 0;
   #waiting = 0;
   #keepAlive: NodeJS.Timeout | undefined;
@@ -67,6 +69,12 @@ export class Room implements LineKeeper {
     events: Events,
   ) {
     this.clientId = clientId;
+    // Until no copy of a hold's commands can queue it, and no such place can be granted any more.
+    this.#ids = new HoldIds(clientId, commands.replyTimeout + LONGEST_PATIENCE);
+    this.mailbox = new Mailbox(
+      (id) => this.#ids.has(id),
+      (id, key, ttl) => this.#leave(id, key, ttl),
+    );
     this.commands = commands;
     this.window = window;
     this.events = events;
@@ -162,7 +170,7 @@ export class Room implements LineKeeper {
 
   /** R1: an id that was never used before. */
   newHold(name: string): Hold {
-    return new Hold(`${this.clientId}:${++this.#holds}`, name, now());
+    return new Hold(this.#ids.next(), name, now());
   }
 
   /** A release is sent, which `close()` must see answered: its caller may end the connection right after. Call what it returns then. */
@@ -248,8 +256,10 @@ export class Room implements LineKeeper {
 
   /** R3: nobody waits with this hold any more, so the lock must go on to the next waiter. */
   #leave(id: string, key: string, ttl: number): void {
-    if (!this.#granting) return;
-    this.#withdrawals.add(this.#granting, { id, name: this.commands.keys.name(key) }, ttl);
+    const { keys } = this.commands;
+    const name = keys.name(key);
+    if (this.#granting && keys.prefix + keys.of(name).lock === key)
+      this.#withdrawals.add(this.#granting, { id, name }, ttl);
   }
 
   #lookAgain(): void {

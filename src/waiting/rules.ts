@@ -33,6 +33,9 @@ export function patience(position: number | null): number {
   return Math.max(PATIENCE_MIN, PATIENCE_PERIODS * period(position));
 }
 
+/** The longest that a queue entry may stand after the last command that named it, in ms. */
+export const LONGEST_PATIENCE = patience(Number.MAX_SAFE_INTEGER);
+
 /**
  * How long to sleep before looking again, in ms. By position where Redis keeps a queue; without one only the holder's
  * TTL can end the wait. `asked` is false for a hold that was just queued: the server gave it the shortest patience, so

@@ -1,4 +1,4 @@
-import { LEASE_TIME, RECHECKS } from "../defaults.ts";
+import { LEASE_TIME, RECHECKS, WAKE_REST } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
@@ -41,8 +41,15 @@ export class Search {
   /** Made when it is first needed: of many places at one lock only the first one sleeps. */
   #made: Nap | null = null;
   #state: SearchState = { at: "off" };
-  /** How many wake-ups came. */
+  /** How many wake-ups came, how many of them a try has followed, and what the last one said. */
   #wakes = 0;
+  #heeded = 0;
+  #word = "";
+  /** The holder that the last try met, and when its TTL ends by the server's clock, in ms. */
+  #met: string | undefined;
+  #metUntil = 0;
+  /** Until then wake-ups lead to one try together, at this time. */
+  #restsUntil = 0;
   /** Tries in vain since the last turn, for kinds without messages. */
   #tries = 0;
 
@@ -98,11 +105,16 @@ export class Search {
     const { kind, health, isSubscribed } = this.#place;
     // RACE 2: an answer from before the acknowledgement is not the last one, whenever it is read.
     const wakes = isSubscribed ? this.#wakes : UNHEARD;
+    const isWoken = this.#wakes !== this.#heeded;
+    this.#heeded = this.#wakes;
     const state: Asking = { at: "asking", hold, isQueueing };
     this.#to(state);
     health.sending();
     kind.attempt(hold, this.#place.ask(hold, isQueueing ? "queue" : "try", head)).then(
-      (answer) => this.#asked(state, wakes, answer),
+      (answer) => {
+        if (answer.is === "held") this.#meet(hold, answer, isWoken);
+        this.#asked(state, wakes, answer);
+      },
       (error: unknown) => this.#failed(state, error),
     );
   }
@@ -133,6 +145,24 @@ export class Search {
       this.#place.withdraw(hold);
       this.start();
     }
+  }
+
+  /**
+   * Everybody who may PUBLISH can say that a lock without queue may be free. When it is true, the lock has changed hands, or
+   * its holder is the one that the word names: the try behind it meets another holder, or another end of its TTL. When the
+   * try behind a word meets what the one before has met, then the words of the next WAKE_REST ms lead to one try together.
+   */
+  #meet(hold: Hold, { holder, at, ttl }: AttemptAnswer & { is: "held" }, isWoken: boolean): void {
+    const until = at === 0 ? 0 : at / 1_000 + ttl;
+    const isSame = holder === this.#met && (until === this.#metUntil || Math.abs(until - this.#metUntil) < 2);
+    const isVain = isWoken && holder !== undefined && isSame && holder !== this.#word;
+    this.#restsUntil = isVain ? hold.sent.mono + WAKE_REST : 0;
+    this.#met = holder;
+    this.#metUntil = until;
+  }
+
+  get #rests(): boolean {
+    return this.#restsUntil > performance.now();
   }
 
   /** Nobody holds the lock, so "somebody else holds it" would be wrong: tried again for as long as a first command may take. */
@@ -166,8 +196,11 @@ export class Search {
     else if (!this.#place.isSubscribed && !this.#place.mayQueue) void this.#subscribe(head);
     // RACE 1, a lost wake-up: (1) our try runs, the lock is held; (2) it is released and the message is read; (3) the
     // answer "held" is read; (4) we sleep. A message since the sending of the try leads to another try instead.
-    else if (kind.queues || wakes !== this.#wakes) this.start();
-    else this.#park(null, ttl, null, false);
+    else if (kind.queues || (wakes !== this.#wakes && !this.#rests)) this.start();
+    else {
+      this.#park(null, ttl, null, false);
+      if (wakes !== this.#wakes) this.lookBefore(this.#restsUntil);
+    }
   }
 
   #failed(state: Asking, error: unknown): void {
@@ -269,10 +302,13 @@ export class Search {
     if (this.#state.at === "parked" && !this.#state.isChecking && isTooLate) this.#sleep(LEASE_TIME);
   }
 
-  /** A message of a kind without queue: it may be free. */
-  woken(): void {
+  /** A message of a kind without queue: it may be free. `word`: what it says. */
+  woken(word = ""): void {
     this.#wakes++;
-    if (this.#state.at === "parked" && !this.#state.hold) this.start();
+    this.#word = word;
+    if (this.#state.at !== "parked" || this.#state.hold) return;
+    if (this.#rests && word !== this.#met) this.lookBefore(this.#restsUntil);
+    else this.start();
   }
 
   /** A message may have been missed, or the connection is back: no need to sleep on. */
@@ -361,6 +397,7 @@ export class Search {
   granted(id: string, grant: Grant): boolean {
     const state = this.#state;
     if ((state.at !== "asking" && state.at !== "parked") || state.hold?.id !== id) return false;
+    if (!state.hold.fits(grant)) return true;
     this.#own(state.hold, grant, false);
     return true;
   }
@@ -380,6 +417,7 @@ export class Search {
   #own(hold: Hold, grant: Grant, isDirect: boolean): void {
     this.#to({ at: "off" });
     this.#tries = 0;
+    this.#restsUntil = 0;
     hold.owned(grant);
     this.#seeker.found(hold, isDirect);
   }

@@ -1,9 +1,10 @@
 import pTimeout, { TimeoutError } from "p-timeout";
 import { SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
+import { newNonce } from "../random.ts";
 import { type RedisLike, type SubscriberLike, unref } from "../redis-like.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { publishProbe } from "../scripts/handoff.ts";
-import { decodeProbe, probeMessage } from "../scripts/messages.ts";
+import { probeMessage } from "../scripts/messages.ts";
 import type { Audience, Subscriptions } from "./subscriptions.ts";
 
 /** A duplicate must reconnect whatever the caller chose for his own connection. Who resubscribes is this class. */
@@ -19,9 +20,6 @@ const OVERRIDES = {
   keyPrefix: "",
   readOnly: false,
 };
-
-/** Numbers of probes, over all connections. */
-let probes = 0;
 
 /** Where a subscriber connects to, and how it subscribes there. */
 export interface Source extends Audience {
@@ -55,7 +53,8 @@ export class Subscriber implements Subscriptions {
   #counted = true;
   /** The own channel whose acknowledgement was followed by a probe; null before that. */
   #probed: string | null = null;
-  #heard = 0;
+  /** The message of the self-test that is under way, until it is read: no other one proves that anything is heard. */
+  #awaited: string | null = null;
   #tested = Number.NEGATIVE_INFINITY;
   /** How often all that was acknowledged has been forgotten. */
   #forgotten = 0;
@@ -110,12 +109,13 @@ export class Subscriber implements Subscriptions {
     const now = performance.now();
     if (!connection || !this.isReady(channel) || now - this.#tested < SELF_TEST_EVERY) return;
     this.#tested = now;
-    const number = ++probes;
-    const count = await publishProbe(this.#commands, channel, probeMessage(number)).catch(() => null);
+    const message = probeMessage(newNonce());
+    this.#awaited = message;
+    const count = await publishProbe(this.#commands, channel, message).catch(() => null);
     if (count === null) return;
     const isLost = count === 0 && this.#counted;
     if (!isLost) await new Promise<void>((resolve) => setTimeout(resolve, SELF_TEST_REPLY).unref());
-    if ((!isLost && this.#heard >= number) || this.#connection !== connection || this.#closed) return;
+    if ((!isLost && this.#awaited !== message) || this.#connection !== connection || this.#closed) return;
     this.#replace();
     this.#source.onStray?.();
   }
@@ -142,8 +142,7 @@ export class Subscriber implements Subscriptions {
       if (String(error).includes("Command queue state error")) this.#moved(connection);
     });
     connection.on(this.#source.isSharded ? "smessage" : "message", (channel: string, text: string) => {
-      const probe = decodeProbe(text);
-      if (probe !== null) this.#heard = Math.max(this.#heard, probe);
+      if (text === this.#awaited) this.#awaited = null;
       else for (const listener of this.#channels.get(channel) ?? []) listener(text);
     });
     connection.on("moved", () => this.#moved(connection));
@@ -250,7 +249,7 @@ export class Subscriber implements Subscriptions {
 
   /** Is the number of receivers of our own PUBLISH to be believed? It decides whether dead waiters are seen at once. */
   async #probe(channel: string): Promise<void> {
-    const count = await publishProbe(this.#commands, channel, probeMessage(++probes)).catch(() => 0);
+    const count = await publishProbe(this.#commands, channel, probeMessage(newNonce())).catch(() => 0);
     this.#counted = count > 0;
     this.#probed = channel;
   }

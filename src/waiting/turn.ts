@@ -91,7 +91,7 @@ export class Turn implements Landlord {
     const state = this.#state;
     if (!("hold" in state)) return this.search.granted(id, grant);
     if (state.hold.id !== id) return false;
-    if (state.at === "yielding") {
+    if (state.at === "yielding" && state.hold.fits(grant)) {
       state.hold.owned(grant);
       this.found(state.hold, false);
     }

@@ -67,7 +67,7 @@ export class MultiLocks {
 
   /** The client that holds each of them. */
   holders(names: readonly string[]): Promise<string[]> {
-    return Promise.all(names.map(async (name) => (await this.look(name).holder()).replace(/:\d+$/, "")));
+    return Promise.all(names.map(async (name) => (await this.look(name).holder()).replace(/:[^:]*$/, "")));
   }
 }
 

@@ -1,0 +1,104 @@
+import { drawBits } from "./random.ts";
+
+/** Digits of the number and of the 64 random bits, in base 36: fixed, so that scripts and people can cut an id by place. */
+const NUMBER = 8;
+const HIGH = 7;
+const LOW = 6;
+
+/** Holds whose times are remembered together, the fewest holds that are remembered, and the most (2 MiB). */
+const BLOCK = 256;
+const FEWEST = 4 * BLOCK;
+const MOST = 1_024 * BLOCK;
+
+/**
+ * The ids of a client's holds: `<client id>:<number><random>`. The number counts the holds; the 64 random bits make an id a
+ * secret between this client and Redis, so a message that names one was written by somebody who may read the keys, or who
+ * heard an earlier message about it.
+ *
+ * The bits are drawn when the hold is made. RACE: a process that is started twice from one snapshot of its heap goes on
+ * with the same client id and the same number, twice. Bits that were drawn ahead would be in that snapshot too, and a hold
+ * of one copy would be "already mine" to the other one (R1).
+ *
+ * The bits of the latest holds are kept in a ring, at the place of their number, because a grant may come for a hold long
+ * after it was given up. The ring doubles while it would forget holds that are younger than `keep` ms.
+ */
+export class HoldIds {
+  readonly #prefix: string;
+  readonly #keep: number;
+  #bits = new Uint32Array(2 * FEWEST);
+  /** When the first hold of each block was made. */
+  #times = new Float64Array(FEWEST / BLOCK).fill(Number.NEGATIVE_INFINITY);
+  #made = 0;
+
+  constructor(clientId: string, keep: number) {
+    this.#prefix = `${clientId}:`;
+    this.#keep = keep;
+    this.#times[0] = performance.now();
+  }
+
+  /** R1: an id that was never used before. */
+  next(): string {
+    const number = ++this.#made;
+    if (number % BLOCK === 0) this.#turnBlock(number);
+    const at = 2 * (number % this.#size);
+    drawBits(this.#bits, at);
+    return `${this.#prefix}${number.toString(36).padStart(NUMBER, "0")}${this.#text(at)}`;
+  }
+
+  /** Was this id made here, and not so long ago that it is forgotten? */
+  has(id: string): boolean {
+    if (!id.startsWith(this.#prefix)) return false;
+    const rest = id.slice(this.#prefix.length);
+    const number = Number.parseInt(rest.slice(0, NUMBER), 36);
+    if (!(number > 0 && number <= this.#made && number > this.#made - this.#size)) return false;
+    return rest.slice(NUMBER) === this.#text(2 * (number % this.#size));
+  }
+
+  get #size(): number {
+    return this.#bits.length / 2;
+  }
+
+  #turnBlock(number: number): void {
+    const now = performance.now();
+    const oldest = this.#times[(number / BLOCK) % this.#times.length] ?? now;
+    if (oldest > now - this.#keep && this.#size < MOST) {
+      // A number stands at its remainder by the size, so by twice the size it stands at the same place of either half.
+      this.#bits = twice(this.#bits, new Uint32Array(2 * this.#bits.length));
+      this.#times = twice(this.#times, new Float64Array(2 * this.#times.length));
+    }
+    this.#times[(number / BLOCK) % this.#times.length] = now;
+  }
+
+  #text(at: number): string {
+    const [first = 0, second = 0] = [this.#bits[at], this.#bits[at + 1]];
+    const high = first * 2 + (second >>> 31);
+    return high.toString(36).padStart(HIGH, "0") + (second & 0x7fffffff).toString(36).padStart(LOW, "0");
+  }
+}
+
+function twice<A extends { set(from: A, at: number): void; readonly length: number }>(from: A, into: A): A {
+  into.set(from, 0);
+  into.set(from, from.length);
+  return into;
+}
+
+/** A client's id, or that which Redisson's owners begin with; then the number, then the random bits. */
+const OWN_ID =
+  /([\w.-]*:\d+:[0-9a-f]{16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):([0-9a-z]{8})[0-9a-z]{13}(?![0-9a-z])/g;
+
+/** The same text with every hold's id in it as people see it: `<client id>:<number>`. The random bits are nobody's business. */
+export function withoutBits(text: string): string {
+  return text.replace(
+    OWN_ID,
+    (_, client: string, number: string) => `${client}:${Number.parseInt(number, 36)}`,
+  );
+}
+
+/** ioredis hangs the command with its arguments on the errors of the server, and people print errors. */
+export function errorWithoutBits(error: unknown): unknown {
+  const { command } = (error ?? {}) as { command?: { args?: unknown } };
+  if (!Array.isArray(command?.args)) return error;
+  const args = command.args.map((one: unknown) => (typeof one === "string" ? withoutBits(one) : one));
+  (error as { command: object }).command = { ...command, args };
+  return error;
+}
