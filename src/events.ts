@@ -7,6 +7,7 @@ import {
   NotReplicatedError,
 } from "./errors.ts";
 import { outside } from "./outside.ts";
+import { OVERTAKEN } from "./scope/overtaken.ts";
 
 /** By which method a caller came: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of several masters; `multiLock`. */
 export type EventKind = "lock" | "fair" | "redisson" | "redissonFenced" | "spin" | "quorum" | "multi";
@@ -33,9 +34,16 @@ export interface LockEvent extends Caller {
 /**
  * Why a call ended without the lock: "busy": it would not wait, and somebody else held it. "timeout": the same for all of
  * its `wait`. "aborted": its `signal`. "closed": the client. "unavailable": Redis gave no usable answer. "unreplicated":
- * too few replicas had it.
+ * too few replicas had it. "reentered": its scope got the lock by another call, and this one has entered that.
  */
-export type GiveUpReason = "busy" | "timeout" | "aborted" | "closed" | "unavailable" | "unreplicated";
+export type GiveUpReason =
+  | "busy"
+  | "timeout"
+  | "aborted"
+  | "closed"
+  | "unavailable"
+  | "unreplicated"
+  | "reentered";
 
 /** What a client tells. Times are in ms. */
 export interface LockEvents {
@@ -134,6 +142,7 @@ export class Events {
 
 /** What is none of our errors is the reason of the caller's signal. */
 function reasonOf(error: unknown): GiveUpReason {
+  if (error === OVERTAKEN) return "reentered";
   if (error instanceof LockUnavailableError) return "unavailable";
   if (error instanceof ClientClosedError) return "closed";
   return error instanceof NotReplicatedError ? "unreplicated" : "aborted";

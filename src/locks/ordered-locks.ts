@@ -3,12 +3,14 @@ import { LeaseHandle } from "../lease/lease.ts";
 import { type MultiLease, MultiLeaseHandle } from "../lease/multi-lease.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Request } from "../options.ts";
+import { OVERTAKEN } from "../scope/overtaken.ts";
 import type { Holding, Scopes } from "../scope/scope.ts";
-import { type Busy, gather } from "../waiting/gathering.ts";
+import type { Busy } from "../waiting/gathering.ts";
 import type { Member } from "../waiting/kind.ts";
 import type { Room } from "../waiting/room.ts";
 import { holderOf } from "../waiting/self-wait.ts";
 import { bodyRequest, type Checks, lockRequest, tryRequest } from "./arguments.ts";
+import { gatherBeside } from "./beside.ts";
 import { assertKept, handle, keyOf, lengthen, noUnlock, runBody } from "./held.ts";
 import type { MultiLock, MultiLockBody } from "./multi-lock.ts";
 
@@ -49,6 +51,10 @@ export class OrderedLocks implements MultiLock {
 
   async withLock<T>(...args: unknown[]): Promise<T> {
     const { body, request } = bodyRequest<MultiLockBody<T>>(this.#checks, args);
+    return this.#within(body, request);
+  }
+
+  async #within<T>(body: MultiLockBody<T>, request: Request): Promise<T> {
     const until = performance.now() + request.wait;
     const seats = this.#seats(request);
     const borrowed = held(seats);
@@ -63,10 +69,13 @@ export class OrderedLocks implements MultiLock {
           entered.push(() => holding.gate.leave());
         }
         const all = await this.#gather(seats, { ...request, wait: rest(until) });
+        if (!all) throw OVERTAKEN;
         tenures = "busy" in all ? this.#timedOut(all, request) : all;
       } catch (error) {
         await Promise.allSettled(borrowed.map(({ tenure }) => tenure.leave()));
-        throw error;
+        if (error !== OVERTAKEN) throw error;
+        for (const leave of entered.splice(0)) leave();
+        return await this.#within(body, { ...request, wait: rest(until) });
       }
       const { events } = this.#room;
       const leases = tenures.map((tenure) => new LeaseHandle(tenure, events, () => tenure.leave()));
@@ -105,10 +114,11 @@ export class OrderedLocks implements MultiLock {
   // ---- acquiring
 
   async #acquire(request: Request): Promise<MultiLease | Busy> {
+    const until = performance.now() + request.wait;
     const scope = this.#scopes.current();
     const seats = this.#seats(request);
     const again: Tenure[] = [];
-    let tenures: readonly Tenure[] | Busy;
+    let tenures: readonly Tenure[] | Busy | null;
     try {
       for (const { tenure } of held(seats)) {
         await tenure.enter();
@@ -119,9 +129,9 @@ export class OrderedLocks implements MultiLock {
       await exit(again);
       throw error;
     }
-    if ("busy" in tenures) {
+    if (!tenures || "busy" in tenures) {
       await exit(again);
-      return tenures;
+      return tenures ?? this.#acquire({ ...request, wait: rest(until) });
     }
     // The scope may have ended while this waited: then they are nobody's but the caller's.
     const keeper = scope && !scope.hasEnded ? scope : null;
@@ -138,11 +148,11 @@ export class OrderedLocks implements MultiLock {
     return lease;
   }
 
-  /** A tenure for each seat: what the scope holds, and what must be taken. */
-  async #gather(seats: readonly Seat[], request: Request): Promise<readonly Tenure[] | Busy> {
+  /** A tenure for each seat: what the scope holds, and what must be taken. Null: the scope holds more of them by now. */
+  async #gather(seats: readonly Seat[], request: Request): Promise<readonly Tenure[] | Busy | null> {
     const missing = seats.filter(({ holding }) => !holding).map(({ member }) => member);
-    const taken = missing.length > 0 ? await gather(this.#room, missing, request) : [];
-    if ("busy" in taken) return taken;
+    const taken = missing.length > 0 ? await gatherBeside(this.#room, this.#scopes, missing, request) : [];
+    if (!taken || "busy" in taken) return taken;
     const next = taken.values();
     return seats.flatMap(({ holding }) => holding?.tenure ?? next.next().value ?? []);
   }

@@ -2,12 +2,13 @@ import { LockTimeoutError, LockUnavailableError, quote } from "../errors.ts";
 import { type Lease, LeaseHandle } from "../lease/lease.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Request } from "../options.ts";
-import type { Scope, Scopes } from "../scope/scope.ts";
+import type { Holding, Scope, Scopes } from "../scope/scope.ts";
 import type { Inspection } from "../scripts/answers.ts";
 import type { LockKind, Member } from "../waiting/kind.ts";
 import type { Room } from "../waiting/room.ts";
 import { holderOf } from "../waiting/self-wait.ts";
 import { bodyRequest, type Checks, lockRequest, tryRequest } from "./arguments.ts";
+import { waitBeside } from "./beside.ts";
 import { assertKept, handle, keyOf, lengthen, noUnlock, runBody } from "./held.ts";
 import type { Lock, LockBody } from "./lock.ts";
 
@@ -29,7 +30,7 @@ export class ScopedLock implements Lock {
 
   /** The lock behind an object that the client of this room made; null: it is none. */
   static memberOf(lock: object, room: Room): Member | null {
-    return #room in lock && lock.#room === room ? { kind: lock.#kind, name: lock.name } : null;
+    return #room in lock && lock.#room === room ? lock.#member : null;
   }
 
   // No async function where a plain one will do: each costs every waiter some hundred bytes, and a few turns of the
@@ -49,17 +50,15 @@ export class ScopedLock implements Lock {
 
   async withLock<T>(...args: unknown[]): Promise<T> {
     const { body, request } = bodyRequest<LockBody<T>>(this.#checks, args);
+    const until = performance.now() + request.wait;
     const holding = this.#scopes.find(this.#key);
-    if (!holding) {
-      const tenure = await this.#room.enter(this.#kind, this.name, request, itself);
-      return this.#run(tenure ?? this.#timedOut(request), body, null);
-    }
-    const { tenure, gate } = holding;
-    assertKept(tenure);
-    // The lock stays until every borrower has ended, also those that still wait for their turn.
-    tenure.share();
+    const entered = holding ? share(holding) : await this.#enter(request);
+    if (!entered) this.#timedOut(request);
+    if (!("gate" in entered)) return this.#run(entered, body, null);
+    const { tenure, gate } = entered;
     try {
-      if (!(await gate.enter(request.wait, request.signal))) this.#timedOut(request, "this scope");
+      const left = Math.max(0, until - performance.now());
+      if (!(await gate.enter(left, request.signal))) this.#timedOut(request, "this scope");
     } catch (error) {
       await tenure.leave().catch(() => {});
       throw error;
@@ -97,15 +96,27 @@ export class ScopedLock implements Lock {
 
   /** A lease on a lock that this scope holds already, or on a new tenure. */
   #acquire(request: Request): Promise<Lease | null> {
+    const { events } = this.#room;
     const scope = this.#scopes.current();
-    const holding = scope && this.#scopes.find(this.#key);
-    if (holding) return this.#reenter(holding.tenure, scope, request);
-    return this.#room.enter(this.#kind, this.name, request, (tenure) => {
-      // The scope may have ended while this waited: then it is nobody's but the caller's.
-      const keeper = scope && !scope.hasEnded ? scope : null;
+    if (!scope)
+      return this.#room.enter(this.#kind, this.name, request, (tenure) => handle(tenure, null, events));
+    const reenter = ({ tenure }: Holding): Promise<Lease> => this.#reenter(tenure, scope, request);
+    const holding = this.#scopes.find(this.#key);
+    if (holding) return reenter(holding);
+    const take = (tenure: Tenure): Lease => {
+      // The scope may have ended while this waited: then the lease belongs to the caller alone.
+      const keeper = scope.hasEnded ? null : scope;
       keeper?.hold(this.#key, tenure, false);
-      return handle(tenure, keeper, this.#room.events);
-    });
+      return handle(tenure, keeper, events);
+    };
+    return waitBeside(this.#room, this.#scopes, this.#member, request, take, reenter);
+  }
+
+  /** For a body: a tenure of its own, or a share in what the scope gets meanwhile. */
+  #enter(request: Request): Promise<Tenure | Holding | null> {
+    if (!this.#scopes.current()) return this.#room.enter(this.#kind, this.name, request, itself);
+    const borrow = async (holding: Holding): Promise<Holding> => share(holding);
+    return waitBeside<Tenure | Holding>(this.#room, this.#scopes, this.#member, request, itself, borrow);
   }
 
   async #reenter(tenure: Tenure, scope: Scope, request: Request): Promise<Lease> {
@@ -142,6 +153,10 @@ export class ScopedLock implements Lock {
     return keyOf(this.#kind.protocol, this.name);
   }
 
+  get #member(): Member {
+    return { kind: this.#kind, name: this.name };
+  }
+
   #timedOut({ wait }: Request, heldBy = holderOf(this.#room, this.#kind, this.name)): never {
     throw new LockTimeoutError(this.name, wait, 1, heldBy);
   }
@@ -156,3 +171,10 @@ export class ScopedLock implements Lock {
 }
 
 const itself = (tenure: Tenure): Tenure => tenure;
+
+/** The lock stays until every borrower has ended, also those that still wait for their turn. */
+function share(holding: Holding): Holding {
+  assertKept(holding.tenure);
+  holding.tenure.share();
+  return holding;
+}

@@ -13,6 +13,9 @@ export interface Holding {
   readonly isOrdered: boolean;
 }
 
+/** Told that a scope has got a lock. */
+type Told = (holding: Holding) => void;
+
 /**
  * What one asynchronous flow of control holds: the body of a `withLock`, or a function given to `locks.scope`. There
  * are no threads here whose identity could say "that is me again"; the scope says it. Scopes nest. An ended scope holds
@@ -23,6 +26,8 @@ export class Scope {
   readonly #held = new Map<string, Holding>();
   #crowded = 8;
   readonly #leases = new Set<Lease>();
+  /** Calls inside this scope that want a lock which it does not hold, by key. Made by the first of them. */
+  #wanted: Map<string, Set<Told>> | null = null;
   #hasEnded = false;
 
   constructor(parent: Scope | null) {
@@ -39,7 +44,28 @@ export class Scope {
       for (const [key, { tenure }] of this.#held) if (tenure.ended) this.#held.delete(key);
       this.#crowded = 2 * this.#held.size + 8;
     }
-    this.#held.set(key, { key, tenure, gate: new Turnstile(), isOrdered });
+    const holding = { key, tenure, gate: new Turnstile(), isOrdered };
+    this.#held.set(key, holding);
+    const wanted = this.#wanted?.get(key);
+    if (wanted) for (const told of [...wanted]) told(holding);
+  }
+
+  /** Calls `told` when this scope gets the lock. */
+  want(key: string, told: Told): void {
+    this.#wanted ??= new Map();
+    const wanted = this.#wanted.get(key);
+    if (wanted) wanted.add(told);
+    else this.#wanted.set(key, new Set([told]));
+  }
+
+  unwant(key: string, told: Told): void {
+    const wanted = this.#wanted?.get(key);
+    if (wanted?.delete(told) && wanted.size === 0) this.#wanted?.delete(key);
+  }
+
+  /** By how many calls the lock is wanted. */
+  wants(key: string): number {
+    return this.#wanted?.get(key)?.size ?? 0;
   }
 
   /** Held by this scope itself, and not let go yet. A lost lock still counts: nested acquisitions must hear of it. */
@@ -107,6 +133,23 @@ export class Scopes {
       if (holding) return holding;
     }
     return null;
+  }
+
+  /** Calls `told` when the current scope, or one around it, gets one of these locks. Returns how to stop that. */
+  want(keys: readonly string[], told: Told): () => void {
+    const innermost = this.current();
+    for (let scope = innermost; scope; scope = scope.parent) for (const key of keys) scope.want(key, told);
+    return () => {
+      for (let scope = innermost; scope; scope = scope.parent)
+        for (const key of keys) scope.unwant(key, told);
+    };
+  }
+
+  /** Is one of these locks wanted by a second call of the scopes that the caller is in? */
+  isWantedTwice(keys: readonly string[]): boolean {
+    for (let scope = this.current(); scope; scope = scope.parent)
+      for (const key of keys) if (scope.wants(key) > 1) return true;
+    return false;
   }
 
   /**

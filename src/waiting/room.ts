@@ -10,6 +10,7 @@ import { Hold } from "../lease/hold.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
 import { Watchdog } from "../lease/watchdog.ts";
+import { OVERTAKEN } from "../scope/overtaken.ts";
 import type { Transport } from "../scripts/transport.ts";
 import { Bundle, type InTheWay } from "./bundle.ts";
 import { Hearing } from "./hearing.ts";
@@ -30,6 +31,8 @@ export interface Entrance {
   readonly signal: AbortSignal | undefined;
   /** Whose part it is, of a call that wants several locks, and says itself when it gives up. Left out: a call of its own. */
   readonly by?: Caller | undefined;
+  /** Is told how to leave the line, for a call whose scope may get the lock by another call. */
+  readonly leaving?: ((leave: () => void) => void) | undefined;
 }
 
 /** The waiting room of a client: every turn, and what they share. The only ways in are `enter` and `enterAll`. */
@@ -113,7 +116,7 @@ export class Room implements LineKeeper {
   enter<T>(
     kind: LockKind,
     name: string,
-    { terms, wait, signal, by }: Entrance,
+    { terms, wait, signal, by, leaving }: Entrance,
     take: (tenure: Tenure) => T,
   ): Promise<T | null> {
     return new Promise<T | null>((resolve, reject) => {
@@ -129,6 +132,7 @@ export class Room implements LineKeeper {
       const settle = resolve as (value: unknown) => void;
       const waiter = new Waiter(call, eventKind, terms, wait, turn, { take, resolve: settle, reject });
       if (signal) waiter.unlisten = onAbort(signal, () => turn.leave(waiter, signal.reason));
+      leaving?.(() => turn.leave(waiter, OVERTAKEN));
       turn.join(waiter);
     });
   }

@@ -16,6 +16,7 @@ import { loss } from "./loss.ts";
 import { names } from "./names.ts";
 import { races } from "./races.ts";
 import { scopes } from "./scopes.ts";
+import { sideBySide } from "./side-by-side.ts";
 import { strays } from "./strays.ts";
 import { Subject } from "./subject.ts";
 import { tokens } from "./tokens.ts";
@@ -29,6 +30,7 @@ const THEMES = [
   aborting,
   borrowing,
   scopes,
+  sideBySide,
   drains,
   strays,
   leases,

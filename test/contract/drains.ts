@@ -34,14 +34,15 @@ class Queue {
  * a job that takes the same lock. Returns the lease of the first, and that of the second as it is while the first is inside.
  */
 async function meet(lock: Lock, queue: Queue, body: (meeting: Promise<Lease | null>) => Promise<void>) {
-  const [pushed, met] = [new Gate(), new Gate()];
+  const [inside, pushed, met] = [new Gate(), new Gate(), new Gate()];
   let second: Lease | null = null;
   const first = lock.withLock(async (lease) => {
     queue.push(() => pushed.passed); // the loop runs from here on
+    inside.open();
     await body(met.passed.then(() => second));
     return lease.token;
   });
-  await until(() => lock.isLocked(), { what: "the first request to be inside" });
+  await inside.passed;
   let isOver = false;
   queue.push(async () => {
     second = await lock.tryLock();

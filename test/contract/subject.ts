@@ -113,6 +113,11 @@ export class Subject implements Traits {
     return this.kind.startsWith("redisson");
   }
 
+  /** Every caller that waits has a place of its own in the queue. */
+  get isFair(): boolean {
+    return this.kind === "fairLock";
+  }
+
   get isCluster(): boolean {
     return this.first.redis.isCluster;
   }

@@ -1,0 +1,99 @@
+// Several calls of one scope can want a lock at the same time. What one of them gets, its scope holds, so the others must
+// enter it again. A call that stayed in line instead would wait for its own scope, for ever.
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { onAbort } from "../abort.ts";
+import type { Tenure } from "../lease/tenure.ts";
+import type { Request } from "../options.ts";
+import { OVERTAKEN } from "../scope/overtaken.ts";
+import type { Holding, Scopes } from "../scope/scope.ts";
+import { type Busy, gather } from "../waiting/gathering.ts";
+import type { Member } from "../waiting/kind.ts";
+import type { Room } from "../waiting/room.ts";
+import { keyOf } from "./held.ts";
+
+/**
+ * Waits for a lock that the caller's scopes do not hold, and resolves with what `take` makes of it. When one of the scopes
+ * gets the lock by another call, this one leaves the line and resolves with what `enter` makes of that.
+ */
+export function waitBeside<T>(
+  room: Room,
+  scopes: Scopes,
+  { kind, name }: Member,
+  request: Request,
+  take: (tenure: Tenure) => T,
+  enter: (holding: Holding) => Promise<T>,
+): Promise<T | null> {
+  const key = keyOf(kind.protocol, name);
+  return new Promise((resolve, reject) => {
+    let leave = (): void => {};
+    // RACE: `enter` counts itself among the lock's users in this very statement of the call that got it. A moment later that
+    // call may have unlocked it again, and this one would be last in line.
+    const forget = scopes.want([key], (holding) => {
+      forget();
+      leave();
+      resolve(enter(holding));
+    });
+    const leaving = (how: () => void): void => {
+      leave = how;
+    };
+    const mine = (tenure: Tenure): T => {
+      forget();
+      return take(tenure);
+    };
+    room.enter(kind, name, { ...request, leaving }, mine).then(
+      async (taken) => {
+        const holding = taken === null ? await overtaken(scopes, [key]) : null;
+        forget();
+        resolve(holding ? enter(holding) : taken);
+      },
+      (error: unknown) => {
+        forget();
+        reject(error);
+      },
+    );
+  });
+}
+
+/**
+ * Gathers what the caller's scopes do not hold. Null: they have got one of these locks meanwhile, by another call. What was
+ * gathered is given back then, because the order in which the rest must be taken may have changed.
+ */
+export async function gatherBeside(
+  room: Room,
+  scopes: Scopes,
+  members: readonly Member[],
+  request: Request,
+): Promise<readonly Tenure[] | Busy | null> {
+  if (!scopes.current()) return gather(room, members, request);
+  const keys = members.map(({ kind, name }) => keyOf(kind.protocol, name));
+  const { signal } = request;
+  const controller = new AbortController();
+  const unlisten = signal && onAbort(signal, () => controller.abort(signal.reason));
+  if (signal?.aborted) controller.abort(signal.reason);
+  const forget = scopes.want(keys, () => controller.abort(OVERTAKEN));
+  try {
+    const taken = await gather(room, members, { ...request, signal: controller.signal });
+    return "busy" in taken && (await overtaken(scopes, keys)) ? null : taken;
+  } catch (error) {
+    if (error === OVERTAKEN) return null;
+    throw error;
+  } finally {
+    forget();
+    unlisten?.();
+  }
+}
+
+/**
+ * A lock is busy, and another call of this scope wants it: perhaps the lock is busy because that call has just got it. RACE:
+ * both answers come in one packet, and the way from its answer to the scope has more steps than ours. So the scope is asked
+ * again when all of these have been taken.
+ */
+async function overtaken(scopes: Scopes, keys: readonly string[]): Promise<Holding | null> {
+  if (!scopes.isWantedTwice(keys)) return null;
+  await nextTurn();
+  for (const key of keys) {
+    const holding = scopes.find(key);
+    if (holding) return holding;
+  }
+  return null;
+}
