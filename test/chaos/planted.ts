@@ -11,18 +11,25 @@ export interface Ill {
   readonly rule: string;
 }
 
-/** A checker that finds nothing proves nothing: with a bug in every worker, a short run must show it. */
+/** In one short run a bug shows itself with some probability; the least of them does so in more than half of the runs. */
+const RUNS = 6;
+
+/** A checker that finds nothing proves nothing: with a bug in every worker, one of a few short runs must show it. */
 export function finds(topology: RunOptions["topology"], ills: readonly Ill[]): void {
-  it.each(ills)("$plant", { timeout: 120_000 }, async ({ plant, needs, rule }) => {
-    const { violations, folder } = await run({
-      topology,
-      seed: 1,
-      workers: 3,
-      drain: 8_000,
-      ...needs,
-      plant,
-    });
-    await rm(folder, { recursive: true, force: true });
-    expect(violations.map((violation) => violation.rule)).toContain(rule);
+  it.each(ills)("$plant", { timeout: RUNS * 120_000 }, async ({ plant, needs, rule }) => {
+    const broken = new Set<string>();
+    for (let seed = 1; seed <= RUNS && !broken.has(rule); seed++) {
+      const { violations, folder } = await run({
+        topology,
+        seed,
+        workers: 3,
+        drain: 8_000,
+        ...needs,
+        plant,
+      });
+      await rm(folder, { recursive: true, force: true });
+      for (const violation of violations) broken.add(violation.rule);
+    }
+    expect([...broken]).toContain(rule);
   });
 }

@@ -31,7 +31,7 @@ export function aborting(subject: Subject): void {
         expect(await waiter).toBe(reason);
         if (who === "theirs" || subject.queues) await subject.untilWaiting(pair.name, 0);
         await lease.unlock();
-        await (await pair[who].lock({ wait: 1_000 })).unlock();
+        await (await pair[who].lock({ wait: 10_000 })).unlock();
       },
     );
 
@@ -41,7 +41,7 @@ export function aborting(subject: Subject): void {
       const call = failure(mine.lock({ signal: controller.signal }));
       controller.abort("too late?");
       expect(await call).toBe("too late?");
-      await (await theirs.lock({ wait: 2_000 })).unlock();
+      await (await theirs.lock({ wait: 10_000 })).unlock();
     });
 
     it("a signal ends the waiting only, not the lease", async () => {

@@ -90,7 +90,7 @@ export function borrowing(subject: Subject): void {
           expect(await theirs.tryLock()).toBe(null);
         }),
       );
-      await (await theirs.lock({ wait: 1_000 })).unlock();
+      await (await theirs.lock({ wait: 10_000 })).unlock();
     });
 
     it("raises the lease for a nested body that asks for more", async () => {
@@ -105,7 +105,7 @@ export function borrowing(subject: Subject): void {
           await mine.withLock({ lease: 1_000 }, () => {});
           expect(outer.remaining()).toBeGreaterThan(15_000);
         },
-        { lease: 5_000 },
+        { lease: 10_000 },
       );
     });
   });

@@ -28,12 +28,12 @@ export function disposal(subject: Subject): void {
         await using lease = await mine.tryLock();
         expect(lease?.held).toBe(true);
       }
-      await (await theirs.lock({ wait: 1_000 })).unlock();
+      await (await theirs.lock({ wait: 10_000 })).unlock();
       {
-        using lease = await mine.tryLock(1_000);
+        using lease = await mine.tryLock(10_000);
         expect(lease?.held).toBe(true);
       }
-      await (await theirs.lock({ wait: 1_000 })).unlock();
+      await (await theirs.lock({ wait: 10_000 })).unlock();
     });
 
     it("goes to the error event from `using`, which cannot wait", async () => {

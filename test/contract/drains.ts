@@ -89,7 +89,7 @@ export function drains(subject: Subject): void {
         expect(await lock.tryLock()).toBe(null);
         await expect(lock.withLock(() => {}, { wait: 0 })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
       });
-      await (await lock.lock({ wait: 1_000 })).unlock();
+      await (await lock.lock({ wait: 10_000 })).unlock();
     });
 
     it("has no scopes to open or to ask about", async () => {

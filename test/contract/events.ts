@@ -16,6 +16,9 @@ function record(locks: LockClient): Told {
   return told;
 }
 
+/** A lease that is renewed bears that the machine stands still for two thirds of this. */
+const KEPT = 3_000;
+
 /** The warnings of this package from now to the end of the test. */
 function warnings(): (Error & { code?: string })[] {
   const seen: (Error & { code?: string })[] = [];
@@ -31,7 +34,7 @@ function warnings(): (Error & { code?: string })[] {
 export function events(subject: Subject): void {
   describe("events", () => {
     it("tells of the whole life of a lease", async () => {
-      const { locks } = await subject.join({ leaseTime: 600 });
+      const { locks } = await subject.join({ leaseTime: KEPT });
       const { name, mine } = subject.pair();
       const told = record(locks);
       const first = await mine.lock();
@@ -75,14 +78,15 @@ export function events(subject: Subject): void {
       expect(await lock.tryLock()).toBe(null);
       expect(await lock.tryLock(60)).toBe(null);
       await failure(lock.lock({ wait: 60 }));
+      const said = told.wait.length; // of those that had no time to wait, maybe nothing
       const patience = new AbortController();
       const impatient = failure(lock.lock({ signal: patience.signal }));
-      await until(() => told.wait.length === 3);
+      await until(() => told.wait.length > said);
       patience.abort(new Error("no more"));
       await impatient;
       await failure(lock.lock({ signal: patience.signal }));
       const refused = failure(lock.withLock(() => {}));
-      await until(() => told.wait.length === 4);
+      await until(() => told.wait.length > said + 1);
       await locks.close();
       await refused;
       await failure(lock.tryLock());
@@ -107,7 +111,7 @@ export function events(subject: Subject): void {
       // Each call once, in the order in which they came; the first waited for nothing.
       const calls = told.giveup.map(({ call }) => call);
       expect(calls).toEqual([...new Set(calls)].sort((a, b) => a - b));
-      expect(told.wait.map(({ call }) => call)).toEqual([calls[1], calls[2], calls[3], calls[5]]);
+      expect(told.wait.slice(said).map(({ call }) => call)).toEqual([calls[3], calls[5]]);
       expect(told.giveup[1]?.waited).toBeGreaterThanOrEqual(59);
       expect([told.acquire, told.release, told.lost]).toEqual([[], [], []]);
     });
@@ -118,10 +122,12 @@ export function events(subject: Subject): void {
       const { name, mine } = subject.pair();
       const lock = locks[subject.kind](name);
       const lease = await mine.lock();
-      const hasty = lock.tryLock(80);
+      const leaving = new AbortController();
+      const hasty = failure(lock.lock({ signal: leaving.signal }));
       const patient = [lock.lock(), lock.lock(), lock.lock()];
       await until(() => gauges.waiters === 4);
-      expect(await hasty).toBe(null);
+      leaving.abort("enough");
+      expect(await hasty).toBe("enough");
       expect([gauges.waiters, gauges.holders]).toEqual([3, 0]);
       await lease.unlock();
       for (const waiter of patient) {
@@ -163,7 +169,7 @@ export function events(subject: Subject): void {
     });
 
     it("a throwing listener stops neither watchdog nor waking, and is reported", async () => {
-      const { locks } = await subject.join({ leaseTime: 600 });
+      const { locks } = await subject.join({ leaseTime: KEPT });
       const { name, mine } = subject.pair();
       const told = { renew: 0, errors: [] as string[] };
       locks.on("renew", () => void told.renew++);
@@ -179,7 +185,7 @@ export function events(subject: Subject): void {
       await first.unlock();
       expect(await lock.tryLock()).toBe(null);
       const lease = (await Promise.race(waiters)) as Awaited<(typeof waiters)[0]>;
-      await until(() => told.renew > 3);
+      await until(() => told.renew > 1);
       expect(lease.held).toBe(true);
       await lease.unlock();
       for (const waiter of waiters) await (await waiter).unlock();
@@ -216,11 +222,11 @@ export function events(subject: Subject): void {
       await locks.scope(() => lock.lock().then(() => {}));
       await until(() => seen.length > 0);
       expect(seen.map(({ message }) => message)).toEqual(["the error listener failed"]);
-      await (await lock.lock({ wait: 1_000 })).unlock();
+      await (await lock.lock({ wait: 10_000 })).unlock();
     });
 
     it("warns of a caller that waits for its own client longer than a lease", async () => {
-      const { locks } = await subject.join({ leaseTime: 600 });
+      const { locks } = await subject.join({ leaseTime: KEPT });
       const seen = warnings();
       const told = record(locks);
       const lock = locks[subject.kind](subject.name());

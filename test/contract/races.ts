@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
+import { awake } from "../support/awake.ts";
 import { until } from "../support/until.ts";
 import { Gate } from "./observe.ts";
 import { seeded } from "./seed.ts";
@@ -14,13 +15,13 @@ export function races(subject: Subject): void {
       const waits: number[] = [];
       for (let trial = 0; trial < 60; trial++) {
         const lease = await mine.lock();
-        const started = performance.now();
+        const started = awake();
         const waiter = theirs.lock();
-        const unlockAt = started + next() * 3;
+        const unlockAt = performance.now() + next() * 3;
         while (performance.now() < unlockAt) await nextTurn();
         await lease.unlock();
         const granted = await waiter;
-        waits.push(performance.now() - started);
+        waits.push(awake() - started);
         await granted.unlock();
       }
       expect(Math.max(...waits), `the longest wait in ms; HOLDFAST_SEED=${seed}`).toBeLessThan(1_000);
@@ -60,10 +61,10 @@ export function races(subject: Subject): void {
         const before = heard.length;
         await lease.unlock();
         await until(() => heard.length >= before + connections.length, { what: "the wake-up to be read" });
-        const asked = performance.now();
+        const asked = awake();
         gate.open();
         const next = await waiter;
-        expect(performance.now() - asked).toBeLessThan(350); // the next look would come after 1.1 s at the earliest
+        expect(awake() - asked).toBeLessThan(350); // the next look would come after 1.1 s at the earliest
         await next.unlock();
       },
     );

@@ -20,7 +20,7 @@ export function scopes(subject: Subject): void {
         expect([inner.held, await theirs.tryLock()]).toEqual([true, null]);
         await inner.unlock();
         expect(inner.signal.aborted).toBe(false);
-        await (await theirs.lock({ wait: 1_000 })).unlock();
+        await (await theirs.lock({ wait: 10_000 })).unlock();
       });
     });
 
@@ -61,7 +61,7 @@ export function scopes(subject: Subject): void {
     it("extends to a longer lease, and never shortens to a shorter one", async () => {
       const { name, mine } = subject.pair();
       await scope(async () => {
-        const outer = await mine.lock({ lease: 2_000 });
+        const outer = await mine.lock({ lease: 10_000 });
         const longer = await mine.lock({ lease: 20_000 });
         expect([outer, longer].every((lease) => lease.remaining() > 15_000)).toBe(true);
         const shorter = await mine.lock({ lease: 100 });

@@ -21,7 +21,7 @@ export function strays(subject: Subject): void {
         await mine.lock(); // both entries
       });
       expect(left?.held).toBe(false);
-      await (await theirs.lock({ wait: 1_000 })).unlock();
+      await (await theirs.lock({ wait: 10_000 })).unlock();
       expect(errors.map((error) => Object.entries(error))).toEqual(
         [1, 2].map(() =>
           expect.arrayContaining([
@@ -45,7 +45,7 @@ export function strays(subject: Subject): void {
         await mine.lock(); // left behind by the body
       });
       expect(errors).toEqual([1, 2].map(() => expect.objectContaining({ code: "LOCK_LEFT_BEHIND" })));
-      await (await theirs.lock({ wait: 1_000 })).unlock();
+      await (await theirs.lock({ wait: 10_000 })).unlock();
     });
 
     it("counts a stray of an ended scope to the scope around it", async () => {
@@ -65,7 +65,7 @@ export function strays(subject: Subject): void {
         expect([lease?.token, lease?.held]).toEqual([outer.token, true]); // and left behind
       });
       expect(errors).toEqual([expect.objectContaining({ code: "LOCK_LEFT_BEHIND" })]);
-      await (await theirs.lock({ wait: 1_000 })).unlock();
+      await (await theirs.lock({ wait: 10_000 })).unlock();
     });
 
     it.each(["withLock", "scope"] as const)(

@@ -8,6 +8,8 @@ import { until } from "../support/until.ts";
 import { KINDS, type Kind, type Method, type Traits } from "./kinds.ts";
 
 const KEYS = new Keys("", false);
+/** A place that nobody gave back goes by itself after 4.5 s: that must not pass for giving it back. */
+const LEAVING = 4_000;
 
 /** The lock kind under test on one topology, with two clients that stand for two processes. */
 export class Subject implements Traits {
@@ -162,8 +164,7 @@ export class Subject implements Traits {
 
   /** Resolves when so many clients wait in Redis: 1 if they all belong to one client and the kind shares its place. */
   async untilWaiting(name: string, count: number): Promise<void> {
-    // A place that nobody gave back goes by itself after 4.5 s: that must not pass for giving it back.
-    const timeout = count === 0 ? 1_500 : 10_000;
+    const timeout = count === 0 ? LEAVING : 10_000;
     if (count === 0) this.#said.delete(name); // nothing of theirs is in Redis that could stay
     await until(async () => (await this.waiting(name)) === count, {
       timeout,
@@ -190,7 +191,10 @@ export class Subject implements Traits {
         const left = await Promise.all(this.group(this.first.redis).map((redis) => redis.exists(...keys)));
         return left.every((count) => count === 0) && (await this.waiting(name)) === 0;
       };
-      await until(isClean, { timeout: 1_500, what: `the test to leave nothing of ${JSON.stringify(name)}` });
+      await until(isClean, {
+        timeout: LEAVING,
+        what: `the test to leave nothing of ${JSON.stringify(name)}`,
+      });
     }
   };
 }

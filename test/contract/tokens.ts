@@ -47,11 +47,11 @@ export function tokens(subject: Subject): void {
     it("grow over expiries and releases by force", async () => {
       const lock = subject.of(first, "orders");
       for (let round = 0; round < 3; round++) {
-        const expired = await lock.lock({ lease: 30 });
+        const expired = await lock.lock({ lease: 300 });
         tokens.push(expired.token);
         await lossOf(expired.signal);
         await visit(second);
-        const forced = await lock.lock({ wait: 5_000 });
+        const forced = await lock.lock({ wait: 10_000 });
         tokens.push(forced.token);
         await subject.of(second, "orders").forceUnlock();
         await visit(second);
