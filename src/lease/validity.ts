@@ -46,6 +46,11 @@ export class Validity {
     this.#raise(sent.mono + span, sent.wall + span);
   }
 
+  /** When the command was sent whose answer told the server's time last. */
+  get sent(): Instant {
+    return this.#sent;
+  }
+
   /** ms left, negative when it is over. The earlier of both clocks counts. */
   left(at: Instant = now()): number {
     return Math.min(this.#endMono - at.mono, this.#endWall - at.wall);

@@ -1,3 +1,4 @@
+import { SHORT_LEASE } from "../defaults.ts";
 import { LockLostError, LockUnavailableError, NotReplicatedError } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
 import { isRefusal, type ReleaseAnswer } from "../scripts/answers.ts";
@@ -24,6 +25,15 @@ export function lossAtRelease(hold: Hold, answer: ReleaseAnswer, isBroken: boole
 export function refused(name: string, error: unknown): Error | null {
   if (error instanceof NotReplicatedError) return error;
   return isRefusal(error) ? new LockUnavailableError(name, "its replicas cannot be waited for", error) : null;
+}
+
+/** Redis gave the lock, and took so many ms to say so that the lease was over by then. `lease` in ms. */
+export function outran(name: string, lease: number, took: number): LockUnavailableError {
+  const hint = lease < SHORT_LEASE ? ". A lease is in milliseconds" : "";
+  return new LockUnavailableError(
+    name,
+    `its lease of ${lease} ms was over before the caller could have it: Redis took ${Math.ceil(took)} ms to answer${hint}`,
+  );
 }
 
 /** Redis did not confirm; the hold is withdrawn in the background. */

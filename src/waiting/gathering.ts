@@ -4,6 +4,7 @@ import { LockLostError, LockUnavailableError } from "../errors.ts";
 import type { Caller } from "../events.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
+import { outran } from "./ending.ts";
 import type { Member } from "./kind.ts";
 import type { Entrance, Room } from "./room.ts";
 import { isEnough } from "./rules.ts";
@@ -61,6 +62,8 @@ class Gathering {
   readonly #until: number;
   /** Of what is held while others are waited for. */
   readonly #meanwhile: Terms;
+  /** The last lease was over before it could begin, because its extension took longer. */
+  #wasOutrun = false;
 
   constructor(room: Room, entrance: Entrance & { by: Caller }) {
     this.#room = room;
@@ -120,6 +123,7 @@ class Gathering {
       ({ hold, since, terms: own }) =>
         at - since.mono > CLAIM_AFTER || !isEnough(hold, terms, this.#room.window, own === terms),
     );
+    const wereHeld = this.taken.every((tenure) => tenure.expire());
     if (old.length > 0) {
       const within = Math.max(this.#until - at, FIRST_REPLY);
       const extending = Promise.allSettled(old.map((tenure) => tenure.extend(terms.lease, within)));
@@ -129,9 +133,16 @@ class Gathering {
           throw extended.reason;
     }
     const loss = this.taken.find((tenure) => !tenure.expire())?.loss;
-    if (loss && performance.now() >= this.#until)
-      throw new LockUnavailableError(loss.lockName, "it was lost before all were held", loss);
-    if (loss) return false;
+    if (loss) {
+      const isOutrun = wereHeld && loss.reason === "expired";
+      const isOver = performance.now() >= this.#until;
+      // Once that can happen; twice the lease is shorter than Redis takes, and more tries would end the same.
+      if (isOutrun && (isOver || this.#wasOutrun))
+        throw outran(loss.lockName ?? "", terms.lease, performance.now() - at);
+      if (isOver) throw new LockUnavailableError(loss.lockName, "it was lost before all were held", loss);
+      this.#wasOutrun = isOutrun;
+      return false;
+    }
     for (const [i, tenure] of this.taken.entries()) {
       const kind = members[i]?.kind;
       if (tenure.terms === terms || !kind) continue;

@@ -5,7 +5,7 @@ import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import { type Landlord, Tenure, told } from "../lease/tenure.ts";
 import type { YieldAnswer } from "../scripts/answers.ts";
-import { lossAtRelease, refused, unconfirmed } from "./ending.ts";
+import { lossAtRelease, outran, refused, unconfirmed } from "./ending.ts";
 import type { LockKind } from "./kind.ts";
 import { Place } from "./place.ts";
 import type { Room } from "./room.ts";
@@ -34,6 +34,8 @@ export class Turn implements Landlord {
   readonly #place: Place;
   /** Rings when somebody has waited for his own client for longer than a lease. Hardly any turn needs it. */
   #alarm: CallAlarm | null = null;
+  /** The last caller whose lease was over before it could be given, and the ms that Redis took to answer. */
+  #outran: { readonly waiter: Waiter; readonly took: number } | null = null;
   #state: TurnState = { at: "idle" };
 
   constructor(kind: LockKind, name: string, room: Room) {
@@ -79,7 +81,9 @@ export class Turn implements Landlord {
   /** A caller's time is up: of its wait, or of its first command. */
   late(waiter: Waiter): void {
     const { line, health } = this.#place;
-    if (waiter.answerBy !== Number.POSITIVE_INFINITY || health.isDoubtful) {
+    if (this.#outran?.waiter === waiter) {
+      line.refuse(waiter, outran(this.name, waiter.terms.lease, this.#outran.took));
+    } else if (waiter.answerBy !== Number.POSITIVE_INFINITY || health.isDoubtful) {
       const what = "Redis did not answer while this call waited";
       line.refuse(waiter, new LockUnavailableError(this.name, what, health.failure));
     } else line.give(waiter, null);
@@ -115,7 +119,9 @@ export class Turn implements Landlord {
       // Nobody wants it any more; or the message was read so late that somebody else may have it; or it was asked for by
       // somebody with a much longer lease, who has left.
       this.#place.withdraw(hold);
-      this.#seek();
+      if (head && isDirect && !hold.isRevoked && hold.validity.left() <= 0)
+        this.#outrun(head, now().mono - hold.validity.sent.mono);
+      else this.#seek();
     } else if (!this.kind.isConfirmed && isEnough(hold, head.terms, this.#room.window, isDirect)) {
       this.#give(hold, head);
     } else void this.#claim(hold, head);
@@ -139,11 +145,11 @@ export class Turn implements Landlord {
         return;
       }
       // RACE 5: the hold may have been granted again. A claim in vain is followed by leaving it.
-      if (answer.is === "renewed" && !isInTime)
-        health.failed(new Error("a claim was answered after the grant was over"));
+      const isOver = !hold.isRevoked && hold.validity.left() <= 0;
       this.#place.withdraw(hold);
       this.#putBack(waiter);
-      this.#seek();
+      if (isOver && waiter.listed) this.#outrun(waiter, now().mono - sent.mono);
+      else this.#seek();
     } catch (error) {
       this.#place.withdraw(hold);
       const refusal = this.kind.isConfirmed ? refused(this.name, error) : null;
@@ -160,6 +166,24 @@ export class Turn implements Landlord {
     }
   }
 
+  /**
+   * The lock was given, and its time was over when the answer came. That can happen to any caller once, and is tried again
+   * after a pause. Twice it means that Redis is slower than the lease: to go on would take the lock from the others for
+   * nothing, for ever. Every caller that waits here with such a lease would fare the same.
+   */
+  #outrun(waiter: Waiter, took: number): void {
+    const { line, health } = this.#place;
+    const { lease } = waiter.terms;
+    const isAgain = this.#outran?.waiter === waiter;
+    this.#outran = { waiter, took };
+    this.#to({ at: "searching" });
+    if (isAgain)
+      for (const other of [...line])
+        if (other.terms.lease <= lease) line.refuse(other, outran(this.name, other.terms.lease, took));
+    health.failed(outran(this.name, lease, took));
+    this.search.retry();
+  }
+
   /** The claim brought nothing: first in line again. If his time is over, his alarm rings at once. */
   #putBack(waiter: Waiter): void {
     if (!waiter.settled) this.#place.line.putBack(waiter);
@@ -169,6 +193,7 @@ export class Turn implements Landlord {
     const { line } = this.#place;
     const tenure = new Tenure(hold, waiter.terms, this, waiter);
     this.#to({ at: "holding", hold, tenure });
+    this.#outran = null;
     this.#room.watchdog.watch(tenure, this.kind);
     line.give(waiter, tenure);
     line.tellBusy();
