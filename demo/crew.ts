@@ -47,10 +47,10 @@ export class Crew {
   readonly #members: readonly Member[];
   readonly #signal: AbortSignal;
 
-  /** Starts one process per job. When the signal aborts, the step that is under way rejects with its reason. */
-  constructor(jobs: readonly Job[], signal: AbortSignal) {
+  /** Starts one process of this program for each job. When the signal aborts, the step that is under way rejects with its reason. */
+  constructor(program: string, jobs: readonly Job[], signal: AbortSignal) {
     this.#signal = signal;
-    this.#members = jobs.map((job) => new Member(job));
+    this.#members = jobs.map((job) => new Member(program, job));
   }
 
   /** Resolves when every worker is connected and waits for the word, so that start-up time is not measured. */
@@ -118,10 +118,9 @@ class Member {
   readonly #failure: Promise<never>;
   readonly #exit: Promise<unknown>;
 
-  constructor(job: Job) {
-    this.#child = fork(new URL("./worker.ts", import.meta.url), {
-      // Resolved here, because a bare "tsx" would be looked up from the working directory.
-      execArgv: ["--import", import.meta.resolve("tsx")],
+  constructor(program: string, job: Job) {
+    this.#child = fork(program, {
+      execArgv: [],
       env: { ...process.env, HOLDFAST_DEMO_JOB: JSON.stringify(job) },
     });
     this.#exit = once(this.#child, "exit");

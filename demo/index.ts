@@ -1,6 +1,7 @@
 /** npm run demo: a shop sells 200 pieces from 4 processes, by every strategy that the command line asks for. */
 import { constants } from "node:os";
 import { findRedis, launchServer, type RedisServer, serverCommand } from "../tools/redis.ts";
+import { buildWorker } from "./build-worker.ts";
 import { connect } from "./connect.ts";
 import { readPlans, USAGE } from "./plans.ts";
 import { Progress } from "./progress.ts";
@@ -13,6 +14,7 @@ import { paint, print } from "./terminal.ts";
 const QUORUM = 3;
 
 async function demo(plans: readonly Plan[], signal: AbortSignal): Promise<boolean> {
+  const worker = await buildWorker();
   const servers: RedisServer[] = [];
   try {
     const server = await findRedis({ say: print });
@@ -33,7 +35,7 @@ async function demo(plans: readonly Plan[], signal: AbortSignal): Promise<boolea
         `${WORKERS} processes sell ${STOCK} pieces of one product to ${ORDERS} customers, again and again.`,
       );
       print();
-      const place = { redis, url: server.url, progress: new Progress(), signal };
+      const place = { redis, url: server.url, program: worker.path, progress: new Progress(), signal };
       const results: Result[] = [];
       for (const plan of plans) {
         const urls = plan.strategy === "quorum" ? quorum.map(({ url }) => url) : [];
@@ -46,6 +48,7 @@ async function demo(plans: readonly Plan[], signal: AbortSignal): Promise<boolea
       redis.disconnect();
     }
   } finally {
+    await worker.remove();
     for (const server of servers) await server.stop();
   }
 }

@@ -17,9 +17,9 @@ const COLUMNS: readonly Column[] = [
   ["", "seconds", 9, ({ seconds }) => seconds.toFixed(2)],
   ["wait,", "median", 10, ({ waits }) => inMs(percentile(waits, 0.5))],
   ["wait,", "p99", 10, ({ waits }) => inMs(percentile(waits, 0.99))],
-  ["commands", "per sale", 10, perSale("sent")],
-  ["executed", "per sale", 10, perSale("executed")],
-  ["charges", "per sale", 10, perSale("charges")],
+  ["commands", "per sale", 10, (result) => perSale("sent")(result).toFixed(1)],
+  ["executed", "per sale", 10, (result) => perSale("executed")(result).toFixed(1)],
+  ["charges", "per sale", 10, (result) => perSale("charges")(result).toFixed(1)],
   ["tokens", "grow", 8, (result) => (result.tokens.length === 0 ? "-" : tokensGrow(result) ? "yes" : "NO")],
 ];
 
@@ -36,6 +36,22 @@ export function printReport(results: readonly Result[]): void {
     (sold) => `${sold} of ${STOCK}`,
   );
   printBars(calm, "wait, 99th percentile", (result) => percentile(result.waits, 0.99), inMs);
+  printBars(calm, "commands per sale", perSale("sent"), (value) => value.toFixed(1));
+  printWorth(calm);
+}
+
+/** What it is worth that waiters park, in a sentence. */
+function printWorth(results: readonly Result[]): void {
+  const [spin, handOff] = ["spin", "hand-off"].map((name) =>
+    results.find(({ strategy }) => strategy === name),
+  );
+  if (!spin || !handOff) return;
+  const times = (of: (result: Result) => number): string => (of(spin) / of(handOff)).toFixed(1);
+  const shares = `${times(perSale("sent"))} times the commands, ${times(perSale("executed"))} times the work for Redis`;
+  print(
+    `  Beside the hand-off, spinning takes ${shares} and ${times(({ seconds }) => seconds)} times as long.`,
+  );
+  print();
 }
 
 function printTable(results: readonly Result[]): void {
@@ -109,8 +125,8 @@ function printBars(
   print();
 }
 
-function perSale(count: "sent" | "executed" | "charges"): (result: Result) => string {
-  return (result) => (result[count] / Math.max(1, result.sold)).toFixed(1);
+function perSale(count: "sent" | "executed" | "charges"): (result: Result) => number {
+  return (result) => result[count] / Math.max(1, result.sold);
 }
 
 const overs = (result: Result): string => `${oversold(result)}`;

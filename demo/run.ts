@@ -52,9 +52,16 @@ const ownCommands = countCommands();
  */
 export async function runOnce(
   plan: Plan,
-  place: { redis: Redis; url: string; quorum: readonly string[]; progress: Progress; signal: AbortSignal },
+  place: {
+    redis: Redis;
+    url: string;
+    quorum: readonly string[];
+    program: string;
+    progress: Progress;
+    signal: AbortSignal;
+  },
 ): Promise<Result> {
-  const { redis, url, quorum, progress, signal } = place;
+  const { redis, url, quorum, program, progress, signal } = place;
   const shop = newShop();
   const leaseTime = plan.stops ? SHORT_LEASE_MS : LEASE_MS;
   const job = (orders: number[], worker: number): Job => ({
@@ -68,7 +75,7 @@ export async function runOnce(
     leaseTime,
     naps: plan.stops && worker === 0,
   });
-  const crew = new Crew(dealOrders().map(job), signal);
+  const crew = new Crew(program, dealOrders().map(job), signal);
   let ticker: NodeJS.Timeout | undefined;
   try {
     progress.start(plan);

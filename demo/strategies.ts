@@ -1,9 +1,22 @@
 import type { Redis } from "ioredis";
 import { createLockClient, type Lock, optimistic } from "../src/index.ts";
+import { reentrant, spin } from "../tools/article-spin-lock.ts";
 import { fencedTill, type Shop, type Till, till, watchedTill } from "./shop.ts";
 
-/** How an order is kept apart from the others, in the order in which the articles come to them. */
-export const STRATEGIES = ["none", "optimistic", "spin", "redisson", "hand-off", "fair", "quorum"] as const;
+/**
+ * How an order is kept apart from the others, in the order in which the articles come to them. `spin` is the spin lock of
+ * the articles, `spinLock` the library's, whose callers of one process pass the lock on.
+ */
+export const STRATEGIES = [
+  "none",
+  "optimistic",
+  "spin",
+  "spinLock",
+  "redisson",
+  "hand-off",
+  "fair",
+  "quorum",
+] as const;
 export type Strategy = (typeof STRATEGIES)[number];
 
 /** Those with fencing tokens, which the shop can check at every write. */
@@ -40,6 +53,14 @@ export function guardOf(strategy: Strategy, site: Site): Guard {
       optimistic(redis, [shop.stock], (tx) => sell(watchedTill(tx, shop)), { retries: 10_000 });
     return { serve: once, close: async () => {} };
   }
+  if (strategy === "spin") {
+    const serve = async (sell: (till: Till) => Promise<boolean>) => {
+      const release = await spin(reentrant, redis, shop.lock, { wait: WAIT_MS, lease: leaseTime });
+      if (release === null) throw new Error(`The lock was not free within ${WAIT_MS} ms`);
+      return sell(till(redis, shop)).finally(release);
+    };
+    return { serve, close: async () => {} };
+  }
   if (strategy === "quorum") {
     // These servers have just been started, and hold no locks that they could have forgotten: nothing to wait for.
     const locks = createLockClient([...site.quorum], { leaseTime, restartDelay: 0 });
@@ -47,7 +68,7 @@ export function guardOf(strategy: Strategy, site: Site): Guard {
   }
   const locks = createLockClient(redis, { leaseTime });
   const kinds = {
-    spin: () => locks.spinLock(shop.lock),
+    spinLock: () => locks.spinLock(shop.lock),
     redisson: () => locks.redissonFencedLock(shop.lock),
     "hand-off": () => locks.lock(shop.lock),
     fair: () => locks.fairLock(shop.lock),

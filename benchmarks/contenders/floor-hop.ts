@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
+import { script } from "../../tools/script.ts";
 import { connect } from "./connect.ts";
 import type { Contender, Release } from "./contender.ts";
-import { script } from "./script.ts";
 
 /** The least that a hand-off over Redis can do: write down the next holder, set the expiry, and tell that holder. */
 const HOP = `
