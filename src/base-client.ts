@@ -6,7 +6,7 @@ import { orderMembers } from "./locks/members.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import { OrderedLocks } from "./locks/ordered-locks.ts";
 import { ScopedLock } from "./locks/scoped-lock.ts";
-import { type CloseOptions, checkGrace } from "./options.ts";
+import { type CloseOptions, checkGrace, type PassingOptions } from "./options.ts";
 import { newClientId } from "./random.ts";
 import { Scope, Scopes } from "./scope/scope.ts";
 import type { Transport } from "./scripts/transport.ts";
@@ -92,8 +92,13 @@ export abstract class BaseClient implements CommonClient {
   }
 
   /** @internal */
-  protected lockOf(name: string, kind: LockKind): Lock {
-    return new ScopedLock(checkName(name), kind, this.#room, this.#scopes, this.#parts.leaseTime);
+  protected lockOf(name: string, kind: LockKind, { localPasses: passes }: PassingOptions = {}): Lock {
+    return new ScopedLock(
+      { kind, name: checkName(name), passes },
+      this.#room,
+      this.#scopes,
+      this.#parts.leaseTime,
+    );
   }
 
   /** @internal */

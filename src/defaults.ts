@@ -36,6 +36,9 @@ export const CLAIM_AFTER = 100;
  */
 export const LOCAL_PASSES = 16;
 
+/** More passes may not be asked for: each hold reserves a fencing token for every one of them. */
+export const PASSES_MAX = 1_000;
+
 /** Passes happen only this long after a grant: with longer holds a hand-off costs little, and is fair. */
 export const PASS_TIME = 25;
 

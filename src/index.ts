@@ -30,6 +30,7 @@ export type {
   CloseOptions,
   LockClientOptions,
   LockOptions,
+  PassingOptions,
   SpinLockOptions,
 } from "./options.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis-like.ts";

@@ -1,7 +1,7 @@
 import type { LockEvents } from "./events.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
-import type { CloseOptions, SpinLockOptions } from "./options.ts";
+import type { CloseOptions, PassingOptions, SpinLockOptions } from "./options.ts";
 
 /** What every lock client has: scopes, events, an end. */
 export interface CommonClient {
@@ -71,32 +71,34 @@ export interface LockClient extends CommonClient {
    * The default lock: parked waiters, hand-off on unlock, passes inside the process.
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
-   * @throws TypeError or RangeError for a bad name.
+   * @throws TypeError or RangeError for a bad name or bad options.
    */
-  lock(name: string): Lock;
+  lock(name: string, options?: PassingOptions): Lock;
 
   /**
-   * The same lock, first come first served over all processes (reconnects apart). Shares its keys with `lock(name)`.
+   * The same lock, first come first served over all processes (reconnects apart). Shares its keys with `lock(name)`. It is
+   * never passed on inside a process, so it takes no options.
    *
-   * @throws TypeError or RangeError for a bad name.
+   * @throws TypeError or RangeError for a bad name; TypeError for options.
    */
   fairLock(name: string): Lock;
 
   /**
-   * Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. No fencing tokens.
+   * Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. No fencing tokens. It is
+   * not passed on inside this process unless `localPasses` asks for that, because Java would wait longer.
    *
-   * @throws TypeError or RangeError for a bad name; RangeError in Cluster also for names such as `a{b`, which
+   * @throws TypeError or RangeError for a bad name or bad options; RangeError in Cluster also for names such as `a{b`, which
    *   Redisson can lock there and not unlock.
    */
-  redissonLock(name: string): Lock;
+  redissonLock(name: string, options?: PassingOptions): Lock;
 
   /**
    * Redisson's `RFencedLock`, to share a lock and its fencing tokens with Java services. The token is Redisson's counter:
    * it grows with every change of holder, on both sides, and starts again at 1 where Redis loses it. Java raises it also
    * when it enters again; here that keeps the token. The same key as `redissonLock(name)`: use one of them for a name.
    *
-   * @throws RangeError as `redissonLock`; TypeError on a connection with a keyPrefix, behind which Java would not find the
-   *   counter.
+   * @throws RangeError as `redissonLock`; TypeError for options, because every holder needs the next token from Redis, and on
+   *   a connection with a keyPrefix, behind which Java would not find the counter.
    */
   redissonFencedLock(name: string): Lock;
 

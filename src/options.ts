@@ -13,7 +13,7 @@ import {
   GRANT_WINDOW,
   LEASE_MIN,
   LEASE_TIME,
-  LOCAL_PASSES,
+  PASSES_MAX,
   REPLICA_TIMEOUT,
   REPLY_TIMEOUT,
 } from "./defaults.ts";
@@ -50,7 +50,10 @@ export interface LockClientOptions {
    * full lease. Default: 3 000. A stopped process or a lost host at the head of the queue costs the others this long.
    */
   grantWindow?: number | undefined;
-  /** How often the lock is passed on inside this process before it goes to the next one. Default: 16. 0: never. */
+  /**
+   * How often a lock is passed on inside this process before it goes to the next one; 0: never. Given here it counts for
+   * `lock`, `redissonLock` and `spinLock`. Default: 16; 0 for `redissonLock`, because Java would wait longer.
+   */
   localPasses?: number | undefined;
   /**
    * How many replicas must have acknowledged a lock before its caller gets it; with fewer it is given back, and the call
@@ -73,8 +76,18 @@ export interface LockClientOptions {
   scopes?: boolean | undefined;
 }
 
-/** How a spin lock is named in Redis. */
-export interface SpinLockOptions {
+/** How a lock is handed on. */
+export interface PassingOptions {
+  /**
+   * How often this lock is passed on inside this process before it goes to the next one, 0 to 1 000; 0: never. Of two
+   * callers with different numbers, the one that took the lock from Redis and the one that would be next, the smaller
+   * number counts. Default: the client's `localPasses`.
+   */
+  localPasses?: number | undefined;
+}
+
+/** How a spin lock is named in Redis, and handed on. */
+export interface SpinLockOptions extends PassingOptions {
   /** Stands before the name in the key, and in `lock.name`. Default: "". */
   prefix?: string | undefined;
 }
@@ -92,17 +105,30 @@ export interface Request {
   readonly signal: AbortSignal | undefined;
   /** The lease that was asked for by number; null: none. A re-entry extends to it. */
   readonly explicit: number | null;
+  /** How often the lock may have been passed on in this process before this call gets it. Left out: as its kind has it. */
+  readonly passes?: number | undefined;
 }
 
 /** A client's options, checked and complete. */
-export type Settings = Required<{ [K in keyof LockClientOptions]: NonNullable<LockClientOptions[K]> }>;
+export interface Settings
+  extends Required<{
+    [K in Exclude<keyof LockClientOptions, "localPasses">]: NonNullable<LockClientOptions[K]>;
+  }> {
+  /** Null: each kind has a number of its own. */
+  readonly localPasses: number | null;
+}
 
 const LOCK_OPTIONS = ["wait", "lease", "watchdog", "maxHold", "signal"];
 
 export function checkLockOptions(
   what: What,
   options: unknown,
-  defaults: { wait: number; leaseTime: number; longest?: number | undefined },
+  defaults: {
+    wait: number;
+    leaseTime: number;
+    longest?: number | undefined;
+    passes?: number | undefined;
+  },
 ): Request {
   const given = checkObject(what, options, LOCK_OPTIONS);
   const { wait, lease, watchdog, maxHold, signal } = given as LockOptions;
@@ -120,6 +146,7 @@ export function checkLockOptions(
     wait: wait ?? defaults.wait,
     signal,
     explicit: lease ?? null,
+    passes: defaults.passes,
   };
 }
 
@@ -139,7 +166,7 @@ export function checkClientOptions(options: unknown): Settings {
   checkTime(what, "leaseTime", leaseTime, LEASE_MIN, false);
   checkTime(what, "replyTimeout", replyTimeout, LEASE_MIN, false);
   checkTime(what, "grantWindow", grantWindow, LEASE_MIN, true);
-  checkCount(what, "localPasses", localPasses, 1_000);
+  checkCount(what, "localPasses", localPasses, PASSES_MAX);
   checkCount(what, "replicas", replicas, 100);
   checkTime(what, "replicaTimeout", replicaTimeout, LEASE_MIN, false);
   checkConnection(what, connection);
@@ -148,7 +175,7 @@ export function checkClientOptions(options: unknown): Settings {
     leaseTime: leaseTime ?? LEASE_TIME,
     replyTimeout: replyTimeout ?? REPLY_TIMEOUT,
     grantWindow: grantWindow ?? GRANT_WINDOW,
-    localPasses: localPasses ?? LOCAL_PASSES,
+    localPasses: localPasses ?? null,
     replicas: replicas ?? 0,
     replicaTimeout: replicaTimeout ?? REPLICA_TIMEOUT,
     connection: connection ?? "shared",
@@ -163,11 +190,25 @@ export function checkGrace(options: unknown): number {
   return grace ?? GRACE;
 }
 
-export function checkSpinOptions(options: unknown): { readonly prefix: string } {
-  const what = "Cannot create a lock";
-  const { prefix = "" } = checkObject(what, options, ["prefix"]) as SpinLockOptions;
-  if (typeof prefix !== "string") throw refuse(TypeError, what, "prefix", "a string", prefix);
-  return { prefix };
+const CANNOT = "Cannot create a lock";
+
+export function checkPassingOptions(options: unknown): PassingOptions {
+  const given = checkObject(CANNOT, options, ["localPasses"]) as PassingOptions;
+  checkCount(CANNOT, "localPasses", given.localPasses, PASSES_MAX);
+  return given;
+}
+
+export function checkSpinOptions(options: unknown): PassingOptions & { readonly prefix: string } {
+  const given = checkObject(CANNOT, options, ["prefix", "localPasses"]) as SpinLockOptions;
+  const { prefix = "", localPasses } = given;
+  if (typeof prefix !== "string") throw refuse(TypeError, CANNOT, "prefix", "a string", prefix);
+  checkCount(CANNOT, "localPasses", localPasses, PASSES_MAX);
+  return { prefix, localPasses };
+}
+
+/** For kinds without options. `why`: there are none. @throws TypeError when there are any. */
+export function checkNoOptions(method: string, options: unknown, why: string): void {
+  if (options !== undefined) throw new TypeError(`${CANNOT}: ${method} takes a name only; ${why}`);
 }
 
 /** `names`: of the lock, or of several, quoted. `longest`: no longer lease can be had, in ms. */

@@ -160,8 +160,9 @@ describe("redissonLock beside Java", () => {
     expect(await rival.unlock(name)).toBe(1);
   });
 
-  it("passes from caller to caller in memory: one owner with a count of 1, and no message until the end", async () => {
-    const { name, lock } = fresh();
+  it("passes from caller to caller in memory where that is asked for: one owner with a count of 1, and no message until the end", async () => {
+    const { name } = fresh();
+    const lock = party.locks.redissonLock(name, { localPasses: 16 });
     const messages = await listenTo(name);
     const seen: { hash: Record<string, string>; ttl: number }[] = [];
     const look = async () =>

@@ -26,6 +26,8 @@ export class Hold {
   mayLive = 0;
   /** It was released by force: nobody may have it any more. */
   isRevoked = false;
+  /** How often it may be passed on. */
+  mayPass = Number.POSITIVE_INFINITY;
   /** Passes made, and when the lock came here, on the monotonic clock. */
   passes = 0;
   ownedAt = 0;

@@ -8,6 +8,8 @@ export interface Checks {
   readonly leaseTime: number;
   /** No longer lease can be had, in ms. */
   readonly longest?: number | undefined;
+  /** How often the lock may have been passed on in this process before a call gets it. Left out: as its kind has it. */
+  readonly passes?: number | undefined;
 }
 
 /** Of `tryLock(wait, lease)` or `tryLock(options)`. @throws TypeError, RangeError */
@@ -39,6 +41,6 @@ export function bodyRequest<Body>(
   return { body: body as Body, request: check(checks, options, Number.POSITIVE_INFINITY) };
 }
 
-function check({ cannot, leaseTime, longest }: Checks, options: unknown, wait: number): Request {
-  return checkLockOptions(cannot, options, { wait, leaseTime, longest });
+function check({ cannot, leaseTime, longest, passes }: Checks, options: unknown, wait: number): Request {
+  return checkLockOptions(cannot, options, { wait, leaseTime, longest, passes });
 }

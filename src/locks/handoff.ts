@@ -17,10 +17,9 @@ export function handoffLock(
 ): LockKind {
   const scripts = new HandoffScripts(commands, replication);
   const { keys } = commands;
-  const localPasses = isFair ? 0 : passes;
   const entry = (ask: Ask): Entry => ({
     patience: ask.patience,
-    passes: localPasses,
+    passes: ask.passes,
     grantTtl: Math.min(shortest(ask), window),
     channel: ask.channel?.name ?? null,
     counted: ask.channel?.counted ?? false,
@@ -47,7 +46,7 @@ export function handoffLock(
     protocol: "handoff",
     queues: true,
     solitary: isFair,
-    localPasses,
+    localPasses: passes,
     channel: () => null,
     pause: null,
     attempt: (hold, ask) => scripts.acquire(keys.of(hold.name), hold.id, ask, entry(ask)),

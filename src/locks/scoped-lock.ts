@@ -15,14 +15,14 @@ import type { Lock, LockBody } from "./lock.ts";
 /** Every lock kind as the caller sees it: arguments, scopes and handles around the waiting room. */
 export class ScopedLock implements Lock {
   readonly name: string;
-  readonly #kind: LockKind;
+  readonly #member: Member;
   readonly #room: Room;
   readonly #scopes: Scopes;
   readonly #leaseTime: number;
 
-  constructor(name: string, kind: LockKind, room: Room, scopes: Scopes, leaseTime: number) {
-    this.name = name;
-    this.#kind = kind;
+  constructor(member: Member, room: Room, scopes: Scopes, leaseTime: number) {
+    this.name = member.name;
+    this.#member = member;
     this.#room = room;
     this.#scopes = scopes;
     this.#leaseTime = leaseTime;
@@ -145,16 +145,21 @@ export class ScopedLock implements Lock {
   // ---- small parts
 
   get #checks(): Checks {
-    const { longestLease: longest } = this.#kind;
-    return { cannot: () => `Cannot lock ${quote(this.name)}`, leaseTime: this.#leaseTime, longest };
+    const { kind, passes } = this.#member;
+    return {
+      cannot: () => `Cannot lock ${quote(this.name)}`,
+      leaseTime: this.#leaseTime,
+      longest: kind.longestLease,
+      passes,
+    };
   }
 
   get #key(): string {
     return keyOf(this.#kind.protocol, this.name);
   }
 
-  get #member(): Member {
-    return { kind: this.#kind, name: this.name };
+  get #kind(): LockKind {
+    return this.#member.kind;
   }
 
   #timedOut({ wait }: Request, heldBy = holderOf(this.#room, this.#kind, this.name)): never {

@@ -2,6 +2,7 @@ import { BaseClient } from "../base-client.ts";
 import { GRANT_WINDOW } from "../defaults.ts";
 import type { QuorumClient } from "../lock-client.ts";
 import type { Lock } from "../locks/lock.ts";
+import { checkNoOptions } from "../options.ts";
 import { duplicate, type RedisLike } from "../redis-like.ts";
 import type { QuorumSettings } from "./options.ts";
 import { Quorum } from "./quorum.ts";
@@ -28,7 +29,8 @@ export class MastersClient extends BaseClient implements QuorumClient {
     this.#kind = new QuorumKind(quorum, settings, (kind, hold) => this.withdraw(kind, hold));
   }
 
-  lock(name: string): Lock {
+  lock(name: string, options?: unknown): Lock {
+    checkNoOptions("lock of several masters", options, "localPasses is an option of its client");
     return this.lockOf(name, this.#kind);
   }
 }

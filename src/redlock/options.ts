@@ -7,6 +7,7 @@ import {
   LOCAL_PASSES,
   LONGEST_LEASE,
   NODE_TIMEOUT,
+  PASSES_MAX,
   REPLY_TIMEOUT,
   RETRY_DELAY,
 } from "../defaults.ts";
@@ -59,7 +60,7 @@ export function checkQuorumOptions(options: unknown): QuorumSettings {
   const { leaseTime = Math.min(LEASE_TIME, longestLease), replyTimeout = REPLY_TIMEOUT } = given;
   checkTime(what, "leaseTime", leaseTime, LEASE_MIN, false, longestLease);
   checkTime(what, "replyTimeout", replyTimeout, LEASE_MIN, false);
-  checkCount(what, "localPasses", localPasses, 1_000);
+  checkCount(what, "localPasses", localPasses, PASSES_MAX);
   checkConnection(what, connection);
   checkFlag(what, "scopes", given.scopes);
   const { nodeTimeout = NODE_TIMEOUT, retryDelay = RETRY_DELAY } = given;

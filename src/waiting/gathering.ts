@@ -98,9 +98,10 @@ class Gathering {
     );
   }
 
-  async #enter({ kind, name }: Member): Promise<Busy | null> {
+  async #enter({ kind, name, passes }: Member): Promise<Busy | null> {
     this.at = name;
-    const tenure = await this.#room.enter(kind, name, this.#entering(this.#meanwhile), (tenure) => tenure);
+    const entrance = { ...this.#entering(this.#meanwhile), passes };
+    const tenure = await this.#room.enter(kind, name, entrance, (tenure) => tenure);
     if (!tenure) return { busy: name };
     this.taken.push(tenure);
     return null;

@@ -18,6 +18,8 @@ export interface Ask {
   readonly lease: number;
   /** How long a queue entry may stand without a re-check, in ms. */
   readonly patience: number;
+  /** How often the hold may be passed on: for each pass a token is reserved. */
+  readonly passes: number;
   /** Other queued holds of this client whose places are kept alive by the same command. */
   readonly others: readonly string[];
   /** Where grants are heard, or will be by who queues unheard; null while nothing is subscribed. */
@@ -46,7 +48,7 @@ export interface LockKind extends Renewer {
   readonly queues: boolean;
   /** True: every waiter has a place of its own in the queue, so order holds over the whole fleet. */
   readonly solitary: boolean;
-  /** Passes in memory before the lock must go to Redis. */
+  /** Passes in memory before the lock must go to Redis, where a lock has no number of its own. */
   readonly localPasses: number;
   /** The channel to hear before parking; null: the client's own. */
   channel(name: string): string | null;
@@ -93,4 +95,6 @@ export interface AllAtOnce {
 export interface Member {
   readonly kind: LockKind;
   readonly name: string;
+  /** How often it may have been passed on in this process before a caller of this one gets it. Left out: as its kind has it. */
+  readonly passes?: number | undefined;
 }

@@ -65,9 +65,13 @@ export class Place {
     others: readonly string[] = [],
   ): Ask {
     hold.asks(head.terms.lease);
+    // A hold can be asked for by one caller after the other. Its tokens are reserved by the command that wins it, and nobody
+    // knows which that was: what all of them reserve there is for certain.
+    hold.mayPass = Math.min(hold.mayPass, head.passes);
     return {
       mode,
       lease: head.terms.lease,
+      passes: hold.mayPass,
       patience: patience(position),
       others,
       channel: this.kind.queues ? this.room.hearing.told(this.channel, mode === "queue") : null,

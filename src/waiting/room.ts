@@ -31,6 +31,8 @@ export interface Entrance {
   readonly signal: AbortSignal | undefined;
   /** Whose part it is, of a call that wants several locks, and says itself when it gives up. Left out: a call of its own. */
   readonly by?: Caller | undefined;
+  /** How often the lock may have been passed on in this process before this caller gets it. Left out: as its kind has it. */
+  readonly passes?: number | undefined;
   /** Is told how to leave the line, for a call whose scope may get the lock by another call. */
   readonly leaving?: ((leave: () => void) => void) | undefined;
 }
@@ -116,7 +118,7 @@ export class Room implements LineKeeper {
   enter<T>(
     kind: LockKind,
     name: string,
-    { terms, wait, signal, by, leaving }: Entrance,
+    { terms, wait, signal, by, leaving, passes = kind.localPasses }: Entrance,
     take: (tenure: Tenure) => T,
   ): Promise<T | null> {
     return new Promise<T | null>((resolve, reject) => {
@@ -130,7 +132,11 @@ export class Room implements LineKeeper {
       }
       const turn = this.#turn(kind, name);
       const settle = resolve as (value: unknown) => void;
-      const waiter = new Waiter(call, eventKind, terms, wait, turn, { take, resolve: settle, reject });
+      const waiter = new Waiter(call, eventKind, terms, wait, passes, turn, {
+        take,
+        resolve: settle,
+        reject,
+      });
       if (signal) waiter.unlisten = onAbort(signal, () => turn.leave(waiter, signal.reason));
       leaving?.(() => turn.leave(waiter, OVERTAKEN));
       turn.join(waiter);

@@ -209,7 +209,8 @@ export class Turn implements Landlord {
     this.#room.events.tell("release", () => ({ ...told(tenure), held }));
     const next = this.#place.line.first;
     if (!next) return this.#release(tenure, held);
-    const how = handOver(hold, next.terms, this.kind.localPasses, this.#room.window);
+    // Of the caller that took the lock from Redis, and of the one that would be next: the smaller number counts.
+    const how = handOver(hold, next.terms, Math.min(hold.mayPass, next.passes), this.#room.window);
     if (how === "yield") {
       if (this.kind.yield && this.#place.isSubscribed)
         return this.#yield(tenure, held, next, this.kind.yield);

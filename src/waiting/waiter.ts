@@ -28,6 +28,8 @@ export class Waiter extends Alarm implements Caller {
   readonly terms: Terms;
   /** ms that the caller is willing to wait, and when the call began. */
   readonly wait: number;
+  /** How often the lock may have been passed on in this process before this caller gets it. */
+  readonly passes: number;
   readonly since = performance.now();
   /** While its first command is unanswered: when to give up on it. Infinity afterwards. */
   answerBy = Number.POSITIVE_INFINITY;
@@ -44,12 +46,21 @@ export class Waiter extends Alarm implements Caller {
   readonly #reject: Ending["reject"];
   #settled = false;
 
-  constructor(call: number, kind: EventKind, terms: Terms, wait: number, host: Host, ending: Ending) {
+  constructor(
+    call: number,
+    kind: EventKind,
+    terms: Terms,
+    wait: number,
+    passes: number,
+    host: Host,
+    ending: Ending,
+  ) {
     super();
     this.call = call;
     this.kind = kind;
     this.terms = terms;
     this.wait = wait;
+    this.passes = passes;
     this.#host = host;
     this.#take = ending.take;
     this.#resolve = ending.resolve;
