@@ -15,6 +15,9 @@ export const RENEWAL_BATCH = 100;
 /** How long a command may stay unanswered. */
 export const REPLY_TIMEOUT = 5_000;
 
+/** A silent connection of the client's own is replaced after `replyTimeout`, then after twice as long …, up to this. */
+export const SILENCE_MAX = 60_000;
+
 /** The first command of a call with a short wait, or none, gets at least this long. */
 export const FIRST_REPLY = 500;
 

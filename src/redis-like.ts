@@ -71,13 +71,20 @@ export function isConnection(redis: unknown): redis is RedisLike | ClusterLike {
   return typeof evalsha === "function" && typeof duplicate === "function";
 }
 
+/** Connections that `duplicate` made: what happens to them is our business. */
+const own = new WeakSet<object>();
+
+/** Did this package open it to carry commands? Then nobody else uses it. */
+export const isOwn = (redis: object): boolean => own.has(redis);
+
 /** A connection of our own to the same place. */
 export function duplicate<T extends RedisLike | ClusterLike>(redis: T): T {
   const options = { lazyConnect: false, enableOfflineQueue: true };
-  const own = isCluster(redis) ? redis.duplicate([], options) : redis.duplicate(options);
+  const copy = isCluster(redis) ? redis.duplicate([], options) : redis.duplicate(options);
+  own.add(copy);
   // ioredis prints errors that nobody listens to; commands tell about them, with the lock they hit.
-  own.on("error", () => {});
-  return own as RedisLike | ClusterLike as T;
+  copy.on("error", () => {});
+  return copy as RedisLike | ClusterLike as T;
 }
 
 export function isCluster(redis: RedisLike | ClusterLike): redis is ClusterLike {

@@ -1,8 +1,10 @@
+import { slotOf } from "../cluster/slots.ts";
 import { UNANSWERED } from "../defaults.ts";
 import { errorWithoutBits } from "../hold-ids.ts";
 import { Keys } from "../keys.ts";
-import { type ClusterLike, isCluster, type RedisArgument, type RedisLike } from "../redis-like.ts";
+import { type ClusterLike, isCluster, isOwn, type RedisArgument, type RedisLike } from "../redis-like.ts";
 import { sharded } from "./sharded.ts";
+import { Silence } from "./silence.ts";
 import type { Transport } from "./transport.ts";
 import { watch } from "./watch.ts";
 
@@ -31,6 +33,12 @@ interface Sent {
   give(error: Error): void;
 }
 
+/** What a server said its time was, in µs, and when it was read on our monotonic clock. */
+interface ServerTime {
+  readonly micros: number;
+  readonly at: number;
+}
+
 /** How often unanswered commands are looked at. A timer and an error object for every command would cost 14 µs each. */
 const SWEEP = 50;
 
@@ -54,8 +62,11 @@ export class Commands implements Transport {
   #isSweeping = false;
   #over = false;
   #epoch = 0;
-  /** The server's time as last told, by the clock key: in Cluster the servers are several. */
-  readonly #servers = new Map<string, { readonly micros: number; readonly at: number }>();
+  /** The server's time as last told, by its address; the last one of all. In Cluster the servers are several. */
+  readonly #servers = new Map<string, ServerTime>();
+  #latest: ServerTime | undefined;
+  /** Of connections that are ours alone. */
+  readonly #silence: Silence | null;
 
   onReconnect: () => void = () => {};
   onEnd: () => void = () => {};
@@ -65,6 +76,7 @@ export class Commands implements Transport {
     this.#redis = redis;
     this.isCluster = isCluster(redis);
     this.keys = new Keys(redis.options.keyPrefix ?? "", this.isCluster);
+    this.#silence = isOwn(redis) ? new Silence(redis, replyTimeout) : null;
     this.#unwatch = watch(redis, {
       closed: (forgets) => this.#closed(forgets),
       ready: () => this.#ready(),
@@ -108,7 +120,10 @@ export class Commands implements Transport {
       const sent: Sent = { until, since, script, isWritten: this.#redis.status === "ready", give: reject };
       this.#sent.add(sent);
       if (!this.#isSweeping) this.#sweepSoon();
+      const node = this.#silence ? this.#serverOf(keys[0]) : "";
+      this.#silence?.sent(node);
       const answered = (reply: unknown): void => {
+        this.#silence?.heard(node);
         // Given up already: its time is too old to go by.
         if (!this.#sent.delete(sent)) return;
         if (reply === "QUEUED") reject(new Error(QUEUED));
@@ -120,6 +135,7 @@ export class Commands implements Transport {
           }
       };
       const failed = (error: unknown): void => {
+        if (error instanceof Error && error.name === "ReplyError") this.#silence?.heard(node);
         this.#sent.delete(sent);
         reject(errorWithoutBits(error));
       };
@@ -147,7 +163,10 @@ export class Commands implements Transport {
   timed<T extends object>(clock: string, decode: (reply: unknown) => T): (reply: unknown) => T {
     return (reply) => {
       const answer: T & { readonly at?: number } = decode(reply);
-      if (answer.at !== undefined) this.#servers.set(clock, { micros: answer.at, at: performance.now() });
+      if (answer.at !== undefined) {
+        this.#latest = { micros: answer.at, at: performance.now() };
+        this.#servers.set(this.#serverOf(clock), this.#latest);
+      }
       return answer;
     };
   }
@@ -155,11 +174,22 @@ export class Commands implements Transport {
   /**
    * Until when, in the server's time in ms, a command that is sent now may be executed: later its caller has given up.
    * A little early rather than late; 0: no reply has told the server's time yet. `timeout`: when the caller gives up, in ms.
+   *
+   * RACE: a node stands still while this client sends it commands for slots that are new to it, and the process dies. By the
+   * slot's own last reply there would be no time to name, and the node would give the locks to a dead process. All slots of
+   * a node have its clock. A node that has never answered is taken to have the clock of the others: where that is wrong, it
+   * answers "stale" and tells its own.
    */
   notAfter(clock: string, timeout = this.replyTimeout): number {
-    const server = this.#servers.get(clock);
+    const server = this.#servers.get(this.#serverOf(clock)) ?? this.#latest;
     const within = Math.min(timeout, this.replyTimeout);
     return server ? Math.ceil(server.micros / 1_000 + performance.now() - server.at + within) : 0;
+  }
+
+  /** The address of the node that has this key; in Cluster there are several. */
+  #serverOf(key: string | undefined): string {
+    if (!isCluster(this.#redis) || key === undefined) return "";
+    return this.#redis.slots[slotOf(this.keys.prefix + key)]?.[0] ?? "";
   }
 
   /** Tells of the connection no more. Commands that are on their way are still answered. */
@@ -174,6 +204,7 @@ export class Commands implements Transport {
       (sent) => sent.until <= now,
       (sent) => this.#why(sent, now),
     );
+    this.#silence?.look(now);
     if (this.#sent.size > 0) this.#sweepSoon();
   };
 
@@ -200,6 +231,7 @@ export class Commands implements Transport {
 
   #closed(forgets: boolean): void {
     this.#epoch++;
+    this.#silence?.closed();
     // No answer comes any more, and ioredis does not say so. What waits in its offline queue is not lost, and is sent later.
     if (forgets)
       this.#giveUp(
