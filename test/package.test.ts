@@ -47,6 +47,8 @@ describe("the tarball", () => {
     const known =
       /^(dist\/index\.js|dist\/[\w-]+\.d\.ts|docs\/[\w-]+\.md|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/;
     expect(packed.filter((path) => !known.test(path))).toEqual([]);
+    // To be read in the repository, where the programs are.
+    expect(packed).not.toContain("docs/recipes.md");
     // For people who change the library.
     expect(packed).not.toContain("docs/protocol.md");
     expect(packed).not.toContain("docs/developing.md");

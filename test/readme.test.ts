@@ -7,6 +7,7 @@ import { Redis } from "ioredis";
 import ts from "typescript";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type CodeBlock, markdownFiles, readText, splitCode } from "../tools/docs/markdown.ts";
+import { isRecipe } from "../tools/docs/recipes.ts";
 import { testUrl } from "./support/fixture.ts";
 import { noPostgres, Postgres } from "./support/postgres.ts";
 
@@ -36,7 +37,7 @@ interface Example extends CodeBlock {
 
 const examples: Example[] = markdownFiles(root).flatMap((file) =>
   splitCode(readText(root, file))
-    .blocks.filter(({ info }) => /^ts\b/.test(info))
+    .blocks.filter(({ info }) => /^ts\b/.test(info) && !isRecipe(info))
     .map((block) => ({ ...block, name: `${file}:${block.line}` })),
 );
 

@@ -8,6 +8,7 @@ import { checkLanguage } from "./docs/language.ts";
 import { checkLinks } from "./docs/links.ts";
 import { markdownFiles } from "./docs/markdown.ts";
 import { checkOptions } from "./docs/option-checks.ts";
+import { checkRecipes } from "./docs/recipes.ts";
 
 const root = process.argv[2] ?? fileURLToPath(new URL("..", import.meta.url));
 
@@ -26,6 +27,7 @@ const problems = [
   ...checkOptions(root),
   ...checkScripts(root),
   ...checkReadme(root),
+  ...checkRecipes(root),
   ...checkLinks(root),
   ...checkLanguage(root, LANGUAGE_NOT_YET),
 ];

@@ -1,9 +1,10 @@
 // Adds to package-lock.json the optional packages of other platforms that `npm install` left out because the registry in
 // use did not serve them. `npm ci` refuses a lock file without them, although it would not install them here. Run it
-// after every `npm install` that changed the lock file: `npm run lockfile`.
+// after every `npm install` that changed the lock file: `npm run lockfile`, or `npm run lockfile -- test/recipes`.
 import { readFileSync, writeFileSync } from "node:fs";
 
-const file = new URL("../package-lock.json", import.meta.url);
+const [folder = "."] = process.argv.slice(2);
+const file = new URL(`../${folder}/package-lock.json`, import.meta.url);
 const lock = JSON.parse(readFileSync(file, "utf8"));
 
 const SYSTEMS = [
@@ -18,7 +19,7 @@ const SYSTEMS = [
   "sunos",
   "win32",
 ];
-const CPUS = ["ia32", "arm", "arm64", "ppc64", "riscv64", "s390x", "x64"];
+const CPUS = ["ia32", "arm", "arm64", "loong64", "ppc64", "riscv64", "s390x", "x64"];
 
 /** A platform package is named after what it is for: `@biomejs/cli-linux-x64-musl`. */
 function platform(name) {

@@ -1,0 +1,72 @@
+import { once } from "node:events";
+import { createLockClient } from "holdfast";
+import { connect, figure, ms, prove, seconds, sleep, startProcess, word } from "./support.ts";
+
+const redis = connect();
+const leaseTime = Number(process.argv[3]);
+
+/** What only one process may do. Tells this program's parent that it runs. */
+async function work(signal: AbortSignal): Promise<void> {
+  process.send?.("leads");
+  while (!signal.aborted) await sleep(20);
+}
+
+// #region lead
+/** Every process calls this when it starts: one of them works at any time, until it stops, dies or loses the lock. */
+async function lead(stopping: AbortSignal): Promise<void> {
+  const locks = createLockClient(redis, { leaseTime }); // the knob: the others wait for this long when a leader dies
+  const lock = locks.lock("leader:reports");
+  while (!stopping.aborted) {
+    try {
+      await lock.withLock((lease) => work(AbortSignal.any([lease.signal, stopping])), { signal: stopping });
+    } catch (error) {
+      if (stopping.aborted) break; // it waited, and is to stop
+      console.error("not leading", error); // lost the lock, or Redis was away
+      await sleep(1_000, undefined, { signal: stopping }).catch(() => {});
+    }
+  }
+  await locks.close();
+}
+// #endregion
+
+const [, , role] = process.argv;
+if (role === "candidate") {
+  const stopping = new AbortController();
+  process.once("SIGTERM", () => stopping.abort());
+  await lead(stopping.signal);
+  await redis.quit();
+  process.disconnect?.();
+} else {
+  const times: number[] = [];
+  for (const lease of [1_000, 5_000]) {
+    const leader = startProcess(import.meta.url, "candidate", String(lease));
+    prove((await word(leader)) === "leads", "the first candidate leads");
+    const heir = startProcess(import.meta.url, "candidate", String(lease));
+    let isLeading = false;
+    heir.once("message", () => {
+      isLeading = true;
+    });
+    await sleep(lease + 1_500); // longer than a lease: the watchdog renews it
+    prove(!isLeading, "the second one waits as long as the first one lives");
+
+    const killed = performance.now();
+    leader.kill("SIGKILL");
+    await word(heir);
+    const time = performance.now() - killed;
+    prove(time < lease + 2_500, "a dead leader costs at most its lease and a look");
+    figure(`take-over after SIGKILL, leaseTime ${seconds(lease)}`, seconds(time));
+    times.push(time);
+
+    const next = startProcess(import.meta.url, "candidate", String(lease));
+    await sleep(1_000);
+    const stopped = performance.now();
+    heir.kill("SIGTERM");
+    await word(next);
+    figure("take-over after SIGTERM", ms(performance.now() - stopped));
+    prove(performance.now() - stopped < 1_000, "a leader that stops hands over at once");
+    next.kill("SIGTERM");
+    await Promise.all([next, heir].map((child) => child.exitCode ?? once(child, "exit")));
+  }
+  prove((times[1] ?? 0) > (times[0] ?? 0), "a longer lease is a longer take-over");
+  await redis.quit();
+}

@@ -1,0 +1,54 @@
+import { once } from "node:events";
+import { createLockClient, type Lease } from "holdfast";
+import { connect, figure, ms, prove, sleep, startProcess, word } from "./support.ts";
+
+const [, , role, name = "", bodyTakes = "0"] = process.argv;
+const redis = connect();
+
+const stopListening = (): void => {};
+
+if (role === "service") {
+  // #region service
+  const locks = createLockClient(redis);
+
+  process.once("SIGTERM", async () => {
+    stopListening(); // first, take no new requests or jobs
+    await locks.close({ grace: 1_000 }); // waiting callers get ClientClosedError, holders 1 s; the rest is lost, and released
+    await redis.quit();
+    process.disconnect?.(); // nothing keeps the process alive any more
+  });
+  // #endregion
+
+  await locks
+    .lock(name)
+    .withLock(async (lease: Lease) => {
+      process.send?.("holds");
+      await sleep(Number(bodyTakes), undefined, { signal: lease.signal });
+      process.send?.("finished");
+    })
+    .catch((error: Error & { cause?: Error }) =>
+      process.send?.(`${error.name} ${"reason" in error ? error.reason : ""}`),
+    );
+} else {
+  for (const [takes, said] of [
+    [400, "finished"],
+    [60_000, "LockLostError closed"],
+  ] as const) {
+    const lock = createLockClient(redis);
+    const service = startProcess(import.meta.url, "service", `recipe:${process.pid}:${takes}`, String(takes));
+    prove((await word(service)) === "holds", "it holds the lock");
+    const waiting = lock.lock(`recipe:${process.pid}:${takes}`).lock({ wait: 10_000 });
+    await sleep(200);
+    const since = performance.now();
+    service.kill("SIGTERM");
+    const [ended, lease, [code]] = await Promise.all([word(service), waiting, once(service, "exit")]);
+    const time = performance.now() - since;
+    prove(ended === said, `a body of ${takes} ms ends with "${said}", not "${ended}"`);
+    prove(code === 0, "the process ends by itself");
+    figure(`SIGTERM to the end of the process, ${takes} ms of work, 1 s of grace`, ms(time));
+    prove(time < 5_000, "nobody waits for a lease to run out");
+    await lease.unlock();
+    await lock.close();
+  }
+  await redis.quit();
+}

@@ -1,0 +1,115 @@
+// npm run test:recipes: every program of docs/recipes.md, against the package as npm would install it, and a real Redis.
+// Arguments are names of programs; without any all of them run.
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { findRedis } from "../../tools/redis.ts";
+
+const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
+  "web-request": [],
+  "one-of-n": [],
+  "beside-a-queue": [],
+  "cache-stampede": [],
+  shutdown: [],
+  nest: [],
+  metrics: [],
+  traces: [],
+  "unit-test": [],
+  jest: ["node_modules/jest/bin/jest.js", "--config", "programs/jest/jest.config.cjs"],
+  serverless: [],
+  "worker-threads": [],
+  bundlers: [],
+  runtimes: [],
+};
+
+/** Far more than any of them takes on a busy machine: it hangs. */
+const ENDS_WITHIN = 120_000;
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const root = join(here, "../..");
+
+/** Runs a program. Resolves with what it printed, on both streams; rejects with that when it fails. */
+function run(
+  command: string,
+  args: readonly string[],
+  cwd: string,
+  env: Record<string, string> = {},
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, {
+      cwd,
+      env: { ...process.env, ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+      timeout: ENDS_WITHIN,
+      killSignal: "SIGKILL",
+    });
+    const pieces: Buffer[] = [];
+    for (const stream of [child.stdout, child.stderr])
+      stream.on("data", (piece: Buffer) => pieces.push(piece));
+    child.once("error", reject);
+    child.once("close", (code, signal) => {
+      const output = Buffer.concat(pieces).toString();
+      if (code === 0) resolve(output);
+      else reject(new Error(`${command} ${args.join(" ")}: ${code ?? signal}\n${output}`));
+    });
+  });
+}
+
+const QUIET = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent"];
+
+/** Installs what the programs need, unless that is there, and then the package of these sources. */
+async function install(): Promise<void> {
+  const wanted = createHash("sha256")
+    .update(readFileSync(join(here, "package-lock.json")))
+    .digest("hex");
+  const mark = join(here, "node_modules/.installed");
+  if (!existsSync(mark) || readFileSync(mark, "utf8") !== wanted) {
+    await run("npm", ["ci", ...QUIET], here);
+    writeFileSync(mark, wanted);
+  }
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-package-"));
+  try {
+    await run("npm", ["pack", "--silent", "--pack-destination", folder], root);
+    const packed = readdirSync(folder).map((file) => join(folder, file));
+    await run("npm", ["install", "--no-save", "--no-package-lock", ...QUIET, ...packed], here);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Runs the named programs, one after the other. False when one of them has failed. */
+async function runAll(names: readonly string[], url: string): Promise<boolean> {
+  let isFine = true;
+  for (const name of names) {
+    const began = performance.now();
+    const args = PROGRAMS[name]?.length ? PROGRAMS[name] : [`build/${name}.js`];
+    const outcome = await run(process.execPath, args, here, { REDIS_URL: url }).catch(
+      (error: Error) => error,
+    );
+    const isOk = typeof outcome === "string";
+    const time = ((performance.now() - began) / 1_000).toFixed(1).padStart(5);
+    process.stdout.write(
+      `${isOk ? "ok    " : "FAILED"} ${time} s  ${name}\n${isOk ? outcome : outcome.message}`,
+    );
+    isFine &&= isOk;
+  }
+  return isFine;
+}
+
+const asked = process.argv.slice(2);
+const unknown = asked.filter((name) => !(name in PROGRAMS));
+if (unknown.length > 0)
+  throw new Error(`there is no recipe ${unknown.join(", ")}: ${Object.keys(PROGRAMS).join(", ")}`);
+
+await install();
+rmSync(join(here, "build"), { recursive: true, force: true });
+await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", "tsconfig.json"], here);
+const server = await findRedis();
+try {
+  if (!(await runAll(asked.length > 0 ? asked : Object.keys(PROGRAMS), server.url))) process.exitCode = 1;
+} finally {
+  await server.stop();
+}
