@@ -90,11 +90,36 @@ describe.each(["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLo
   },
 );
 
-it("one caller's loss is not the next one's", async () => {
-  const { locks } = await join(2, 300);
+it.for(["lock", "fairLock", "redissonLock", "spinLock"] as const)(
+  "callers that wait while replicas are asked in vain hear it all at once, and not one behind the other: %s",
+  async (kind) => {
+    const { locks } = await join(2, 1_000);
+    const lock = locks[kind](freshName());
+    suspend();
+    const told: number[] = [];
+    const refused = Array.from({ length: 8 }, () =>
+      lock.lock().catch((error: unknown) => {
+        told.push(performance.now());
+        return error;
+      }),
+    );
+    for (const error of await Promise.all(refused))
+      expect(error).toMatchObject({
+        code: "LOCK_NOT_REPLICATED",
+        lockName: lock.name,
+        wanted: 2,
+        acknowledged: 1,
+      });
+    expect(Math.max(...told) - Math.min(...told)).toBeLessThan(700); // one by one it would be seven times 1 000
+  },
+);
+
+it("a caller that comes when replicas are asked already has a try of its own", async () => {
+  const { locks, redis } = await join(2, 1_000);
   const lock = locks.lock(freshName());
   suspend();
   const first = lock.lock().catch((error: unknown) => error);
+  await until(async () => /^blocked_clients:[1-9]/m.test(await redis.info("clients")), { what: "WAIT" });
   const second = lock.lock();
   expect(await first).toBeInstanceOf(NotReplicatedError);
   replicas[0]?.resume();

@@ -21,10 +21,12 @@ export function lossAtRelease(hold: Hold, answer: ReleaseAnswer, isBroken: boole
   return isOwnCopy ? null : new LockLostError(hold.name, isBroken ? "unknown" : answer.is);
 }
 
-/** Why no more tries can make replicas confirm a hold. Null: what was in the way passes. */
-export function refused(name: string, error: unknown): Error | null {
-  if (error instanceof NotReplicatedError) return error;
-  return isRefusal(error) ? new LockUnavailableError(name, "its replicas cannot be waited for", error) : null;
+/** Why no more tries can make replicas confirm a hold, an error for each caller. Null: what was in the way passes. */
+export function refused(name: string, error: unknown): (() => Error) | null {
+  if (error instanceof NotReplicatedError)
+    return () => new NotReplicatedError(name, error.wanted, error.acknowledged);
+  if (!isRefusal(error)) return null;
+  return () => new LockUnavailableError(name, "its replicas cannot be waited for", error);
 }
 
 /** Redis gave the lock, and took so many ms to say so that the lease was over by then. `lease` in ms. */

@@ -198,6 +198,12 @@ export class Room implements LineKeeper {
     for (const turn of [...this.#turns]) turn.search.subscribed();
   }
 
+  /** What a turn has heard counts for every caller of this client that has waited for the same lock since before then. */
+  refuseSince({ kind, name }: Turn, before: number, error: () => Error): void {
+    for (const turn of [...this.#turns])
+      if (turn.kind === kind && turn.name === name) turn.leaveSince(before, error);
+  }
+
   left(turn: Turn): void {
     this.#turns.delete(turn);
     if (turn.kind.solitary && this.#siblings.get(turn.name)?.leave() === 0) this.#siblings.delete(turn.name);

@@ -72,6 +72,11 @@ export class Turn implements Landlord {
     this.search.deserted();
   }
 
+  /** Those that have waited since before then. */
+  leaveSince(before: number, reason: () => unknown): void {
+    for (const waiter of [...this.#place.line]) if (waiter.since < before) this.leave(waiter, reason());
+  }
+
   leaveAll(reason: () => unknown): void {
     this.#place.line.refuseAll(reason);
     if (this.#state.at === "claiming") this.#state.waiter.refuse(reason());
@@ -155,7 +160,10 @@ export class Turn implements Landlord {
       const refusal = this.kind.isConfirmed ? refused(this.name, error) : null;
       if (refusal) {
         health.answered();
-        waiter.refuse(refusal);
+        waiter.refuse(refusal());
+        // For a caller that has waited all the while the answer is the same. Asked one by one, the last of n would hear it
+        // after n times the replicas' timeout.
+        this.#room.refuseSince(this, sent.mono, refusal);
         this.#seek();
         return;
       }
