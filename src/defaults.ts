@@ -12,6 +12,9 @@ export const RENEWAL_LOOKAHEAD = 0.25;
 /** Locks in one renewal call: Redisson's batch. Bounds how long one script keeps the server. */
 export const RENEWAL_BATCH = 100;
 
+/** Locks whose renewals are sent in one turn of the event loop: some ms. Of more than these the rest goes in the next turns. */
+export const RENEWALS_PER_TURN = 200;
+
 /** How long a command may stay unanswered. */
 export const REPLY_TIMEOUT = 5_000;
 

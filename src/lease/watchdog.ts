@@ -1,9 +1,9 @@
 import { Alarms, CallAlarm } from "../alarms.ts";
-import { CLAIM_AFTER, RENEWAL_LOOKAHEAD, RENEWALS_PER_LEASE } from "../defaults.ts";
+import { CLAIM_AFTER, RENEWAL_LOOKAHEAD, RENEWALS_PER_LEASE, RENEWALS_PER_TURN } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import type { Events } from "../events.ts";
 import type { RenewAnswer } from "../scripts/answers.ts";
-import { now } from "./clock.ts";
+import { type Instant, now } from "./clock.ts";
 import type { Renewer } from "./renewer.ts";
 import { type Tenure, told } from "./tenure.ts";
 
@@ -25,6 +25,13 @@ export class Watchdog {
   readonly #watched = new Map<Tenure, Watched>();
   readonly #alarms = new Alarms(false);
   readonly #events: Events;
+  /** Renewals that are due and wait for a turn of the event loop, the most urgent one last. `end`: when the first lease ends. */
+  readonly #unsent: {
+    readonly renewer: Renewer;
+    readonly batch: readonly Watched[];
+    readonly end: number;
+  }[] = [];
+  #sending: NodeJS.Immediate | undefined;
   readonly #alarm = new CallAlarm(() => this.#tick());
 
   constructor(events: Events) {
@@ -63,6 +70,8 @@ export class Watchdog {
 
   close(): void {
     this.#alarms.close();
+    clearImmediate(this.#sending);
+    this.#unsent.length = 0;
   }
 
   #wakeAt(at: number): void {
@@ -82,34 +91,56 @@ export class Watchdog {
       )
         soon.push(watched);
     }
-    if (due.length > 0) this.#renew([...due, ...soon]);
+    if (due.length > 0) this.#renew([...due, ...soon], at);
     let next = Number.POSITIVE_INFINITY;
     for (const { tenure, due: dueAt } of this.#watched.values())
       next = Math.min(next, dueAt, at.mono + tenure.left(at));
     this.#wakeAt(next);
   }
 
-  #renew(list: readonly Watched[]): void {
+  #renew(list: readonly Watched[], at: Instant): void {
     const groups = new Map<Renewer, Watched[]>();
     for (const watched of list) {
+      // Once for each, however long it waits for its turn to be sent.
+      watched.due = Number.POSITIVE_INFINITY;
       const group = groups.get(watched.renewer);
       if (group) group.push(watched);
       else groups.set(watched.renewer, [watched]);
     }
     for (const [renewer, group] of groups) {
-      // All at once: a node that does not answer holds up nobody else's renewal.
-      for (let i = 0; i < group.length; i += renewer.batch)
-        void this.#batch(renewer, group.slice(i, i + renewer.batch));
+      for (let i = 0; i < group.length; i += renewer.batch) {
+        const batch = group.slice(i, i + renewer.batch);
+        this.#unsent.push({ renewer, batch, end: at.mono + shortest(batch, at) });
+      }
     }
+    // What ends soonest goes first: a short lease must not wait behind thousands of long ones.
+    this.#unsent.sort((one, other) => other.end - one.end);
+    // What waits already goes on by itself.
+    if (!this.#sending) this.#send();
   }
+
+  /**
+   * Sends what is due, without waiting for answers: a node that does not answer holds up no other renewal. Not all of it in
+   * one turn of the event loop: with tens of thousands of leases nothing else in this process, and no command of its
+   * callers, would get through meanwhile. Two thirds of a lease are left for it.
+   */
+  readonly #send = (): void => {
+    this.#sending = undefined;
+    let sent = 0;
+    while (sent < RENEWALS_PER_TURN) {
+      const next = this.#unsent.pop();
+      if (!next) return;
+      // Released, lost, or begun anew meanwhile.
+      const batch = next.batch.filter((watched) => this.#watched.get(watched.tenure) === watched);
+      sent += batch.length;
+      if (batch.length > 0) void this.#batch(next.renewer, batch);
+    }
+    if (this.#unsent.length > 0) this.#sending = setImmediate(this.#send);
+  };
 
   async #batch(renewer: Renewer, batch: readonly Watched[]): Promise<void> {
     const sent = now();
-    const shortest = Math.min(...batch.map(({ tenure }) => tenure.left(sent)));
-    for (const watched of batch) {
-      watched.due = Number.POSITIVE_INFINITY;
-      watched.tenure.hold.asks(watched.tenure.terms.lease);
-    }
+    for (const { tenure } of batch) tenure.hold.asks(tenure.terms.lease);
     const holds = batch.map(({ tenure }) => ({
       name: tenure.name,
       id: tenure.hold.id,
@@ -117,7 +148,7 @@ export class Watchdog {
     }));
     let answers: RenewAnswer[];
     try {
-      answers = await renewer.renew(holds, Math.max(shortest / RENEWALS_PER_LEASE, CLAIM_AFTER));
+      answers = await renewer.renew(holds, Math.max(shortest(batch, sent) / RENEWALS_PER_LEASE, CLAIM_AFTER));
     } catch (error) {
       this.#events.report(
         new LockUnavailableError(batch.length === 1 ? (batch[0]?.tenure.name ?? null) : null, RENEWAL, error),
@@ -160,5 +191,9 @@ const RENEWAL = "a renewal failed and is tried again until the lease ends";
 
 /** What is left of a lease when it is time to renew it. */
 const keep = (lease: number): number => lease - lease / RENEWALS_PER_LEASE;
+
+/** ms until the first of them ends. */
+const shortest = (batch: readonly Watched[], at: Instant): number =>
+  Math.min(...batch.map(({ tenure }) => tenure.left(at)));
 
 const period = ({ tenure }: Watched): number => tenure.terms.lease / RENEWALS_PER_LEASE;
