@@ -93,12 +93,3 @@ export function withoutBits(text: string): string {
     (_, client: string, number: string) => `${client}:${Number.parseInt(number, 36)}`,
   );
 }
-
-/** ioredis hangs the command with its arguments on the errors of the server, and people print errors. */
-export function errorWithoutBits(error: unknown): unknown {
-  const { command } = (error ?? {}) as { command?: { args?: unknown } };
-  if (!Array.isArray(command?.args)) return error;
-  const args = command.args.map((one: unknown) => (typeof one === "string" ? withoutBits(one) : one));
-  (error as { command: object }).command = { ...command, args };
-  return error;
-}

@@ -2,6 +2,7 @@
 export type RedisArgument = string | number | Buffer;
 
 type Listener = (first: string, second: string) => void;
+type ErrorListener = (error: unknown) => void;
 
 /** What Holdfast needs of any connection, to a server or to a Cluster. */
 interface Connection {
@@ -10,8 +11,22 @@ interface Connection {
   evalsha(sha: string, numberOfKeys: number, ...args: RedisArgument[]): Promise<unknown>;
   eval(script: string, numberOfKeys: number, ...args: RedisArgument[]): Promise<unknown>;
   on(event: string, listener: Listener): unknown;
+  on(event: "error" | "node error", listener: ErrorListener): unknown;
   off(event: string, listener: Listener): unknown;
+  off(event: "error" | "node error", listener: ErrorListener): unknown;
+  listenerCount(event: string): number;
   disconnect(reconnect?: boolean): void;
+}
+
+/** What says where a connection leads, of all that ioredis is given. */
+export interface Address {
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+  /** Of a socket. */
+  readonly path?: string | undefined;
+  /** Of a Sentinel group. */
+  readonly name?: string | undefined;
+  readonly sentinels?: readonly Address[] | null | undefined;
 }
 
 /**
@@ -19,10 +34,11 @@ interface Connection {
  * ioredis in one tree, or versions 5 and 6, all fit.
  */
 export interface RedisLike extends Connection {
-  readonly options: {
+  readonly options: Address & {
     readonly keyPrefix?: string | undefined;
     readonly autoResendUnfulfilledCommands?: boolean | undefined;
     readonly retryStrategy?: unknown;
+    readonly tls?: unknown;
   };
   duplicate(override?: object): SubscriberLike;
 }
@@ -37,12 +53,7 @@ export interface SubscriberLike extends RedisLike {
 }
 
 /** A connection of a Cluster to one of its nodes. */
-export interface NodeLike extends RedisLike {
-  readonly options: RedisLike["options"] & {
-    readonly host?: string | undefined;
-    readonly port?: number | undefined;
-  };
-}
+export type NodeLike = RedisLike;
 
 /** What Holdfast needs of an ioredis Cluster. */
 export interface ClusterLike extends Connection {
@@ -52,8 +63,10 @@ export interface ClusterLike extends Connection {
   nodes(role?: "all" | "master" | "slave"): NodeLike[];
   refreshSlotsCache(done?: (error?: unknown) => void): void;
   on(event: string, listener: Listener): unknown;
+  on(event: "error" | "node error", listener: ErrorListener): unknown;
   on(event: "+node", listener: (node: NodeLike) => void): unknown;
   off(event: string, listener: Listener): unknown;
+  off(event: "error" | "node error", listener: ErrorListener): unknown;
   off(event: "+node", listener: (node: NodeLike) => void): unknown;
   duplicate(overrideStartupNodes?: never[], overrideOptions?: object): ClusterLike;
 }

@@ -1,6 +1,7 @@
 import { quote } from "../errors.ts";
 import type { Events } from "../events.ts";
 import { checkExtension } from "../options.ts";
+import { thrownAt } from "../stacks.ts";
 import { released, type Tenure } from "./tenure.ts";
 
 /**
@@ -84,7 +85,7 @@ export class LeaseHandle implements Lease {
 
   assertHeld(): void {
     if (this.#unlocking === null && this.#tenure.expire()) return;
-    throw this.#tenure.loss ?? released(this.name);
+    throw thrownAt(this.#tenure.loss ?? released(this.name), this.assertHeld);
   }
 
   remaining(): number {

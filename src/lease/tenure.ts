@@ -3,6 +3,7 @@ import { LockError, LockLostError, LockUnavailableError, type LossReason, quote 
 import type { Caller, EventKind, LockEvent } from "../events.ts";
 import { outside } from "../outside.ts";
 import type { RenewAnswer } from "../scripts/answers.ts";
+import { thrownAt } from "../stacks.ts";
 import { type Instant, now } from "./clock.ts";
 import type { Hold } from "./hold.ts";
 import type { Renewer } from "./renewer.ts";
@@ -170,7 +171,7 @@ export class Tenure implements Caller {
   leave(): Promise<void> {
     this.#users--;
     this.expire();
-    if (this.#loss) return Promise.reject(this.#loss);
+    if (this.#loss) return Promise.reject(thrownAt(this.#loss, this.leave));
     if (this.#users > 0 || this.#state === "ended") return Promise.resolve();
     this.#state = "ended";
     return this.#landlord.vacated(this).catch((error: unknown) => {
@@ -242,7 +243,7 @@ export class Tenure implements Caller {
 
   #settle(answer: RenewAnswer["is"]): void {
     if (answer !== "renewed") this.lose(answer);
-    if (this.#loss) throw this.#loss;
+    if (this.#loss) throw thrownAt(this.#loss, this.#settle);
   }
 }
 

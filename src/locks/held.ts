@@ -5,6 +5,7 @@ import { type Lease, LeaseHandle } from "../lease/lease.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Request } from "../options.ts";
 import { Scope, type Scopes } from "../scope/scope.ts";
+import { thrownAt } from "../stacks.ts";
 import type { LockKind } from "../waiting/kind.ts";
 
 /** By what scopes know a lock: `lock` and `fairLock` of one name are one lock. */
@@ -26,7 +27,7 @@ export function handle(tenure: Tenure, scope: Scope | null, events: Events): Lea
 /** Nothing new may begin under a lock that its scope has lost. */
 export function assertKept(tenure: Tenure): void {
   tenure.expire();
-  if (tenure.loss) throw tenure.loss;
+  if (tenure.loss) throw thrownAt(tenure.loss, assertKept);
 }
 
 /** A longer lease extends what the scope holds; a shorter one never shortens it, and none leaves it as it is. */

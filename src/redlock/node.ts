@@ -73,7 +73,7 @@ export class QuorumNode {
   /** Why nothing is sent to it; null: something is. `isNeeded`: the others are too few without it. */
   absence(name: string, isNeeded: boolean): Error | null {
     if (this.commands.ended) return this.#error("its connection was closed for good (status 'end')");
-    if (this.commands.isAway) return this.#error("its connection is lost");
+    if (this.commands.isAway) return this.trouble();
     if (this.#identity.twin !== null) {
       // What it said would be said twice. The other one may have gone elsewhere, which asking again tells.
       this.#introduce(name).catch(() => {});
@@ -83,6 +83,12 @@ export class QuorumNode {
     // Whatever is sent waits in its socket. One command is enough to hear that it is back.
     this.#introduce(name).catch(() => {});
     return this.#error(`it has answered nothing for ${Math.round(this.#silence)} ms`);
+  }
+
+  /** Its connection is lost. */
+  trouble(): Error {
+    const { whereabouts, lastError } = this.commands;
+    return this.#error(`its connection is lost (${whereabouts})`, lastError);
   }
 
   /** Rejects when there is none that counts; then the hold may be there all the same. */
@@ -221,7 +227,7 @@ export class QuorumNode {
   readonly #closed = (): void => {
     this.#identity.lost();
     this.#askedSince = null;
-    for (const reject of this.#bound) reject(this.#error("its connection was lost"));
+    for (const reject of this.#bound) reject(this.trouble());
     this.#bound.clear();
   };
 

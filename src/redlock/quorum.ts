@@ -45,6 +45,15 @@ export class Quorum implements Transport {
     return this.#isTooMany(({ commands }) => commands.ended);
   }
 
+  mayHaveReached(since: number): boolean {
+    return this.nodes.some(({ commands }) => commands.mayHaveReached(since));
+  }
+
+  trouble(): Error {
+    const absences = this.nodes.map((node) => (node.commands.isAway ? node.trouble() : undefined));
+    return noMajority(this.nodes.length, absences);
+  }
+
   detach(): void {
     for (const node of this.nodes) node.detach();
   }

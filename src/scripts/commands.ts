@@ -1,12 +1,12 @@
 import { slotOf } from "../cluster/slots.ts";
 import { UNANSWERED } from "../defaults.ts";
-import { errorWithoutBits } from "../hold-ids.ts";
 import { Keys } from "../keys.ts";
 import { type ClusterLike, isCluster, isOwn, type RedisArgument, type RedisLike } from "../redis-like.ts";
 import { sharded } from "./sharded.ts";
 import { Silence } from "./silence.ts";
 import type { Transport } from "./transport.ts";
-import { watch } from "./watch.ts";
+import { isAboutConnection, whereabouts, withoutCommand } from "./trouble.ts";
+import { type Watch, watch } from "./watch.ts";
 
 /** A script as tools/embed-lua.mjs makes it. */
 export interface Script {
@@ -22,6 +22,10 @@ export interface Script {
 /** No reply came in time, or none will. The command may have been executed, or may be yet. */
 class NoReplyError extends Error {
   override readonly name = "NoReplyError";
+
+  constructor(message: string, cause: Error | undefined) {
+    super(message, cause && { cause });
+  }
 }
 
 interface Sent {
@@ -55,7 +59,7 @@ export class Commands implements Transport {
   readonly keys: Keys;
   readonly isCluster: boolean;
   readonly #redis: RedisLike | ClusterLike;
-  readonly #unwatch: () => void;
+  readonly #watch: Watch;
   readonly #sent = new Set<Sent>();
   /** One timer for the client's life, set again by `refresh()`: making and unref'ing one costs more than a command. */
   #sweeper: NodeJS.Timeout | undefined;
@@ -77,7 +81,7 @@ export class Commands implements Transport {
     this.isCluster = isCluster(redis);
     this.keys = new Keys(redis.options.keyPrefix ?? "", this.isCluster);
     this.#silence = isOwn(redis) ? new Silence(redis, replyTimeout) : null;
-    this.#unwatch = watch(redis, {
+    this.#watch = watch(redis, {
       closed: (forgets) => this.#closed(forgets),
       ready: () => this.#ready(),
       ended: () => this.#ended(),
@@ -137,7 +141,7 @@ export class Commands implements Transport {
       const failed = (error: unknown): void => {
         if (error instanceof Error && error.name === "ReplyError") this.#silence?.heard(node);
         this.#sent.delete(sent);
-        reject(errorWithoutBits(error));
+        reject(this.#explained(error));
       };
       reply.then(answered, (error: unknown) => {
         const isUnknown = error instanceof Error && error.message.startsWith("NOSCRIPT");
@@ -192,9 +196,41 @@ export class Commands implements Transport {
     return this.#redis.slots[slotOf(this.keys.prefix + key)]?.[0] ?? "";
   }
 
+  mayHaveReached(since: number): boolean {
+    return this.#watch.readyUntil >= since;
+  }
+
+  trouble(): Error {
+    const { status } = this.#redis;
+    if (status !== "ready") return this.#error("no connection to Redis");
+    return this.#error("Redis has not answered", `. ${this.isCluster ? REPEATED : ""}${BLOCKED}`);
+  }
+
+  get whereabouts(): string {
+    return whereabouts(this.#redis, this.#watch.lastError);
+  }
+
+  get lastError(): Error | undefined {
+    const { lastError } = this.#watch;
+    return lastError instanceof Error ? withoutCommand(lastError) : undefined;
+  }
+
+  #error(what: string, then = "", cause: unknown = this.lastError): Error {
+    return new Error(`${what} (${this.whereabouts})${then}`, cause === undefined ? undefined : { cause });
+  }
+
+  /** What a command failed with. ioredis says little where that is the connection's fault. */
+  #explained(error: unknown): unknown {
+    if (!(error instanceof Error)) return error;
+    const known = withoutCommand(error);
+    if (error.name !== "ReplyError") return this.#error(error.message, "", this.lastError ?? known);
+    if (isAboutConnection(known)) known.message = `${known.message} (${whereabouts(this.#redis, null)})`;
+    return known;
+  }
+
   /** Tells of the connection no more. Commands that are on their way are still answered. */
   detach(): void {
-    this.#unwatch();
+    this.#watch.stop();
   }
 
   readonly #sweep = (): void => {
@@ -202,17 +238,17 @@ export class Commands implements Transport {
     this.#isSweeping = false;
     this.#giveUp(
       (sent) => sent.until <= now,
-      (sent) => this.#why(sent, now),
+      (sent) => this.#noReply(sent, now),
     );
     this.#silence?.look(now);
     if (this.#sent.size > 0) this.#sweepSoon();
   };
 
-  #giveUp(isLost: (sent: Sent) => boolean, why: (sent: Sent) => string): void {
+  #giveUp(isLost: (sent: Sent) => boolean, why: (sent: Sent) => Error): void {
     for (const sent of this.#sent) {
       if (!isLost(sent)) continue;
       this.#sent.delete(sent);
-      sent.give(new NoReplyError(why(sent)));
+      sent.give(why(sent));
     }
   }
 
@@ -223,10 +259,11 @@ export class Commands implements Transport {
     else this.#sweeper = setTimeout(() => setImmediate(this.#sweep), SWEEP).unref();
   }
 
-  #why(sent: Sent, now: number): string {
-    const text = `no reply to ${sent.script.name} within ${Math.round(now - sent.since)} ms (connection ${this.#redis.status})`;
-    if (this.#redis.status !== "ready" || now - sent.since < UNANSWERED) return text;
-    return `${text}. ${this.isCluster ? REPEATED : ""}${BLOCKED}`;
+  #noReply(sent: Sent, now: number): Error {
+    const text = `no reply to ${sent.script.name} within ${Math.round(now - sent.since)} ms (${this.whereabouts})`;
+    const cause = this.lastError;
+    if (this.#redis.status !== "ready" || now - sent.since < UNANSWERED) return new NoReplyError(text, cause);
+    return new NoReplyError(`${text}. ${this.isCluster ? REPEATED : ""}${BLOCKED}`, cause);
   }
 
   #closed(forgets: boolean): void {
@@ -236,7 +273,7 @@ export class Commands implements Transport {
     if (forgets)
       this.#giveUp(
         (sent) => sent.isWritten,
-        (sent) => `${sent.script.name} ${FORGOTTEN}`,
+        (sent) => new NoReplyError(`${sent.script.name} ${FORGOTTEN}`, this.lastError),
       );
   }
 

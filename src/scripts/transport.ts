@@ -11,6 +11,10 @@ export interface Transport {
   readonly isAway: boolean;
   /** It is closed for good. */
   readonly ended: boolean;
+  /** May a command that was sent then, on the monotonic clock, have reached Redis? Not while there was no connection. */
+  mayHaveReached(since: number): boolean;
+  /** Why Redis does not answer, as far as that is known: where it should be, the connection's state and last error. */
+  trouble(): Error;
   /** Called when the connection is there again after it was lost. */
   onReconnect: () => void;
   /** Called when the connection is closed for good. */

@@ -12,15 +12,33 @@ interface Watcher {
 
 const links = new WeakMap<RedisLike | ClusterLike, Link>();
 
-/** Tells a watcher of a connection from now on. Returns how to stop. */
-export function watch(connection: RedisLike | ClusterLike, watcher: Watcher): () => void {
+/** What is known of a connection that is watched. */
+export interface Watch {
+  /** Why it could not be used, since it was ready the last time; null: nothing has failed. */
+  readonly lastError: unknown;
+  /** When it was ready the last time, on the monotonic clock: now, if it is; before all times, if it never was. */
+  readonly readyUntil: number;
+  /** Tells the watcher no more. */
+  stop(): void;
+}
+
+/** Tells a watcher of a connection from now on. */
+export function watch(connection: RedisLike | ClusterLike, watcher: Watcher): Watch {
   const link = links.get(connection) ?? new Link(connection);
   links.set(connection, link);
   link.watchers.add(watcher);
-  return () => {
-    if (!link.watchers.delete(watcher) || link.watchers.size > 0) return;
-    link.detach();
-    links.delete(connection);
+  return {
+    get lastError() {
+      return link.lastError;
+    },
+    get readyUntil() {
+      return link.readyUntil;
+    },
+    stop() {
+      if (!link.watchers.delete(watcher) || link.watchers.size > 0) return;
+      link.detach();
+      links.delete(connection);
+    },
   };
 }
 
@@ -30,14 +48,22 @@ export function watch(connection: RedisLike | ClusterLike, watcher: Watcher): ()
  */
 class Link {
   readonly watchers = new Set<Watcher>();
+  lastError: unknown = null;
+  #isReady: boolean;
+  #isRefused = false;
+  #readyUntil = Number.NEGATIVE_INFINITY;
   readonly #connection: RedisLike | ClusterLike;
 
   constructor(connection: RedisLike | ClusterLike) {
     this.#connection = connection;
+    this.#isReady = connection.status === "ready";
     connection.on("close", this.#closed);
     connection.on("ready", this.#ready);
     connection.on("end", this.#ended);
+    connection.on("error", this.#failed);
+    connection.on("connect", this.#connected);
     if (!isCluster(connection)) return;
+    connection.on("node error", this.#nodeFailed);
     connection.on("+node", this.#nodeCame);
     for (const node of connection.nodes()) node.on("close", this.#closed);
   }
@@ -46,17 +72,60 @@ class Link {
     this.#connection.off("close", this.#closed);
     this.#connection.off("ready", this.#ready);
     this.#connection.off("end", this.#ended);
+    this.#connection.off("error", this.#failed);
+    this.#connection.off("connect", this.#connected);
     if (!isCluster(this.#connection)) return;
+    this.#connection.off("node error", this.#nodeFailed);
     this.#connection.off("+node", this.#nodeCame);
     for (const node of this.#connection.nodes()) node.off("close", this.#closed);
   }
 
+  get readyUntil(): number {
+    return this.#connection.status === "ready" ? performance.now() : this.#readyUntil;
+  }
+
+  /**
+   * ioredis prints an error of the connection that nobody listens to. A caller who has no listener must see that as
+   * before: where ours is the only one, it does what ioredis would do. `errorMonitor` is no way out: without a listener
+   * ioredis emits nothing.
+   */
+  readonly #failed = (error: unknown): void => {
+    const isClosing = error instanceof Error && /EPIPE|ECONNRESET/.test(error.message);
+    if (!this.#isRefused || !isClosing) this.lastError = error;
+    if (this.#connection.listenerCount("error") === 1 && error instanceof Error)
+      console.error("[ioredis] Unhandled error event:", error.stack);
+  };
+  /**
+   * A server that wants no connection (`maxclients`, protected mode) says so before it is asked for anything, and closes.
+   * ioredis keeps that to itself, or tells of a broken pipe.
+   */
+  readonly #connected = (): void => {
+    const { stream } = this.#connection as { stream?: Pick<NodeJS.ReadableStream, "once"> };
+    stream?.once("data", (data: Buffer) => {
+      const [refusal] =
+        /^-(DENIED|ERR max number of clients)[^\r\n]*/.exec(data.toString("latin1", 0, 1_000)) ?? [];
+      if (refusal === undefined) return;
+      this.#isRefused = true;
+      this.lastError = new Error(refusal.slice(1));
+    });
+  };
+  readonly #nodeFailed = (error: unknown): void => {
+    this.lastError = error;
+  };
   readonly #closed = (): void => {
+    if (this.#isReady) this.#readyUntil = performance.now();
+    this.#isReady = false;
     const connection = this.#connection;
     const forgets = (isCluster(connection) ? connection.nodes() : [connection]).some(isForgetful);
     for (const watcher of [...this.watchers]) watcher.closed(forgets);
   };
   readonly #ready = (): void => {
+    this.lastError = null;
+    this.#isRefused = false;
+    this.#usable();
+  };
+  readonly #usable = (): void => {
+    this.#isReady = true;
     for (const watcher of [...this.watchers]) watcher.ready();
   };
   readonly #ended = (): void => {
@@ -64,7 +133,7 @@ class Link {
   };
   readonly #nodeCame = (node: NodeLike): void => {
     node.on("close", this.#closed);
-    this.#ready();
+    this.#usable();
   };
 }
 

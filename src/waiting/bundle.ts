@@ -7,6 +7,7 @@ import type { Hold } from "../lease/hold.ts";
 import { type Landlord, Tenure, told } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
 import type { AllAnswer } from "../scripts/answers.ts";
+import { failing } from "../stacks.ts";
 import { lossAtRelease, unconfirmed } from "./ending.ts";
 import type { AllAtOnce, LockKind } from "./kind.ts";
 import type { Entrance, Room } from "./room.ts";
@@ -141,7 +142,9 @@ export class Bundle extends Alarm implements Landlord {
   }
 
   override ring(): void {
-    this.refuse(new LockUnavailableError(null, "Redis did not answer in time"));
+    this.refuse(
+      new LockUnavailableError(null, "Redis did not answer in time", this.#room.commands.trouble()),
+    );
   }
 
   #settle(): Pending | null {
@@ -171,13 +174,13 @@ export class Bundle extends Alarm implements Landlord {
   /** Those that are left in one go are released by one command. */
   vacated(tenure: Tenure): Promise<void> {
     const held = performance.now() - tenure.since.mono;
-    const left = new Promise<void>((resolve, reject) => {
+    const left = new Promise<void>((resolve) => {
       if (this.#leaving.length === 0) {
         // From now on, or `close()` could find nothing to wait for.
         const answered = this.#room.releasing();
         queueMicrotask(() => void this.#release().finally(answered));
       }
-      this.#leaving.push({ tenure, held, resolve, reject });
+      this.#leaving.push({ tenure, held, resolve, reject: (error) => resolve(failing(error)) });
     });
     this.#over(tenure);
     this.#room.events.tell("release", () => ({ ...told(tenure), held }));

@@ -4,6 +4,7 @@ import { LockLostError, LockUnavailableError } from "../errors.ts";
 import type { Caller } from "../events.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
+import { isOurs, thrownAt } from "../stacks.ts";
 import { outran } from "./ending.ts";
 import type { Member } from "./kind.ts";
 import type { Entrance, Room } from "./room.ts";
@@ -48,7 +49,7 @@ export async function gather(
     }
   } catch (error) {
     giveUp(gathering.at ?? members[0]?.name ?? "", error);
-    throw error;
+    throw isOurs(error) ? thrownAt(error, gather) : error;
   }
 }
 

@@ -103,7 +103,7 @@ export class Room implements LineKeeper {
       void this.hearing.subscriptions.recount();
     };
     commands.onEnd = () => {
-      this.#refuseAll(ended);
+      this.#refuseAll((name) => ended(name, commands));
     };
   }
 
@@ -285,7 +285,7 @@ export class Room implements LineKeeper {
   /** @throws when nobody may come in any more, or this caller has gone already. */
   #admit(name: string | null, signal: AbortSignal | undefined): void {
     if (this.#closed) throw new ClientClosedError(name);
-    if (this.commands.ended) throw ended(name);
+    if (this.commands.ended) throw ended(name, this.commands);
     if (signal?.aborted) throw signal.reason;
   }
 
@@ -310,5 +310,9 @@ export class Room implements LineKeeper {
 const atMost = (done: Promise<void>, ms: number): Promise<void> =>
   pTimeout(done, { milliseconds: Math.max(1, ms), fallback: () => {} });
 
-const ended = (name: string | null): LockUnavailableError =>
-  new LockUnavailableError(name, "its Redis connection was closed for good (status 'end')");
+const ended = (name: string | null, commands: Transport): LockUnavailableError =>
+  new LockUnavailableError(
+    name,
+    "its Redis connection was closed for good (status 'end')",
+    commands.trouble(),
+  );

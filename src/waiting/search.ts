@@ -334,7 +334,7 @@ export class Search {
     const { health, room } = this.#place;
     // While the connection is away, more commands would only pile up in it. It is looked again when it comes back.
     if (room.commands.isAway) {
-      health.failed(new Error("the connection to Redis is lost"));
+      health.failed(room.commands.trouble());
       this.#nap.until(performance.now() + backOff(health.failures));
     } else this.lookAgain();
   }

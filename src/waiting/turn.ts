@@ -90,7 +90,10 @@ export class Turn implements Landlord {
       line.refuse(waiter, outran(this.name, waiter.terms.lease, this.#outran.took));
     } else if (waiter.answerBy !== Number.POSITIVE_INFINITY || health.isDoubtful) {
       const what = "Redis did not answer while this call waited";
-      line.refuse(waiter, new LockUnavailableError(this.name, what, health.failure));
+      line.refuse(
+        waiter,
+        new LockUnavailableError(this.name, what, health.failure ?? this.#room.commands.trouble()),
+      );
     } else line.give(waiter, null);
     this.search.deserted();
   }

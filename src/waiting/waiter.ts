@@ -2,6 +2,7 @@ import { Alarm } from "../alarms.ts";
 import type { Caller, EventKind } from "../events.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
+import { failing, isOurs } from "../stacks.ts";
 
 /** Where a waiter stands. */
 interface Host {
@@ -83,7 +84,9 @@ export class Waiter extends Alarm implements Caller {
 
   refuse(error: unknown): void {
     if (!this.#end()) return;
-    this.#reject(error);
+    // The reason of the caller's signal goes to it as it is.
+    if (isOurs(error)) this.#resolve(failing(error));
+    else this.#reject(error);
     this.#host.gaveUp(this, error);
   }
 
