@@ -11,6 +11,8 @@ export interface Wishes {
   /** A factor for every contender's warm-up. */
   readonly warmUp: number;
   readonly java: boolean;
+  /** The figures of the README's table, and nothing else. */
+  readonly table: boolean;
   /** Where CPU profiles go; null: none are made. */
   readonly profile: string | null;
 }
@@ -22,6 +24,7 @@ const HELP = `npm run bench -- [options]
   --rounds <n>         rounds of each contender (3)
   --seed <n>           of all that is random
   --quick              one short round of everything, to see that it works; nothing is saved
+  --table              measures the figures of the README's comparison with other libraries: about ten minutes
   --charts             measures nothing, and draws the charts of the saved results again
   --profile <dir>      writes a CPU profile of every Node worker there
   --no-save            prints, and leaves results and charts as they are
@@ -39,6 +42,7 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
       rounds: { type: "string", default: "3" },
       seed: { type: "string", default: `${Date.now() % 1_000_000}` },
       quick: { type: "boolean", default: false },
+      table: { type: "boolean", default: false },
       charts: { type: "boolean", default: false },
       profile: { type: "string" },
       "no-save": { type: "boolean", default: false },
@@ -63,6 +67,7 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
     save: !values.quick && !values["no-save"],
     warmUp: values.quick ? 0.2 : 1,
     java: !values.quick,
+    table: values.table,
     profile: values.profile ?? null,
   };
 }

@@ -10,6 +10,7 @@ import { Progress } from "./report/progress.ts";
 import { loadScenarios, saveScenario } from "./report/results.ts";
 import { printScenario } from "./report/table.ts";
 import { type Run, runScenario } from "./run.ts";
+import { makeTable } from "./table/make-table.ts";
 
 // From build/benchmarks to the sources.
 const HERE = fileURLToPath(new URL("../../", import.meta.url));
@@ -39,6 +40,8 @@ async function bench(wishes: Wishes, signal: AbortSignal): Promise<boolean> {
       machine: await describeMachine(redis),
       javaTrouble: wishes.java ? buildWorker() : "not asked for",
     };
+    if (wishes.table)
+      return await makeTable(run, { hurry: wishes.warmUp < 1, save: wishes.save ? `${HERE}results` : null });
     let fine = true;
     for (const scenario of wishes.scenarios) {
       const result = await runScenario(scenario, run);

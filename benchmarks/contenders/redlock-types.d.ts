@@ -10,6 +10,8 @@ declare module "redlock" {
       duration: number,
       settings?: { retryCount: number },
     ): Promise<{ release(): Promise<unknown> }>;
+    /** Extends the lock while the body runs. */
+    using<T>(resources: string[], duration: number, body: (signal: AbortSignal) => Promise<T>): Promise<T>;
     quit(): Promise<void>;
   }
   /** No majority said yes. */

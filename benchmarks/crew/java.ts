@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { buildJava, classpathOf, whyNoJava } from "../../tools/maven.ts";
+import type { Program } from "./member.ts";
 import type { Calls, Player } from "./players.ts";
 
 // From build/benchmarks/crew to the sources.
@@ -15,15 +16,17 @@ const QUICK_COMPILER = "-XX:TieredStopAtLevel=1";
 
 /** The real Redisson. */
 export function javaPlayers(): Player[] {
-  const program = {
-    command: "java",
-    args: ["-Xmx512m", QUICK_COMPILER, "-cp", classpathOf(FOLDER), "holdfast.bench.Worker"],
-  };
+  const program = javaProgram("holdfast.bench.Worker");
   const shared = { warmUp: WARM_UP, program, isJava: true, countAtServer };
   return [
     { id: "java-lock", title: "Redisson RLock (Java)", waits: "broadcast", ...shared },
     { id: "java-fair-lock", title: "Redisson RFairLock (Java)", waits: "hand-off", ...shared },
   ];
+}
+
+/** Starts this class of the project. */
+export function javaProgram(main: string, ...args: string[]): Program {
+  return { command: "java", args: ["-Xmx512m", QUICK_COMPILER, "-cp", classpathOf(FOLDER), main, ...args] };
 }
 
 /** Compiles the Java worker, once. Answers why it cannot run; null when it can. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { ScenarioResult } from "../figures/result.ts";
 
 const INDENT = 2;
+const TABLE = "table.json";
 const DIGITS = 4;
 /** A list of numbers as JSON.stringify indents it. Texts cannot match: their line breaks are escaped. */
 const NUMBERS_ON_LINES = /\[\n\s+[-+\d.e,\s]+?\n\s+\]/g;
@@ -21,9 +22,18 @@ export async function saveScenario(dir: string, result: ScenarioResult): Promise
   return path;
 }
 
+/** Writes the figures of the table that stands in the README. */
+export async function saveTable(dir: string, table: object): Promise<void> {
+  await mkdir(dir, { recursive: true });
+  await writeFile(
+    join(dir, TABLE),
+    `${JSON.stringify(table, shorten, INDENT).replace(NUMBERS_ON_LINES, onOneLine)}\n`,
+  );
+}
+
 /** All that {@link saveScenario} has written into `dir`, by name; none when `dir` does not exist. */
 export async function loadScenarios(dir: string): Promise<ScenarioResult[]> {
-  const names = (await namesIn(dir)).filter((name) => name.endsWith(".json")).sort();
+  const names = (await namesIn(dir)).filter((name) => name.endsWith(".json") && name !== TABLE).sort();
   return Promise.all(names.map((name) => loadScenario(join(dir, name))));
 }
 
