@@ -110,6 +110,20 @@ export abstract class BaseClient implements CommonClient {
     return new OrderedLocks(ordered, this.#room, this.#scopes, this.#parts.leaseTime);
   }
 
+  /** Tells of an error that no caller sees. @internal */
+  protected report(error: Error): void {
+    this.#events.report(error);
+  }
+
+  /** A lease of several masters stands on a bare majority of them, or does no more. @internal */
+  protected exposed({ id }: { readonly id: string }, has: number, of: number): void {
+    for (const tenure of this.#room.watchdog.tenures()) {
+      if (tenure.hold.id !== id) continue;
+      const { name, kind, call } = tenure;
+      this.#events.tell("exposed", () => ({ name, kind, call, has, of }));
+    }
+  }
+
   /** Withdraws a hold in the background (R3). @internal */
   protected withdraw(kind: LockKind, hold: Parameters<Room["withdraw"]>[1]): void {
     this.#room.withdraw(kind, hold);

@@ -180,6 +180,18 @@ export const LONGEST_LEASE = 60_000;
  */
 export const COMPLETION_MIN = 10;
 
+/**
+ * A lease of a quorum that nobody renews asks its nodes whether they still have it each time that this part of it is over. A
+ * little more than the watchdog's third: where that renews, nothing further is sent.
+ */
+export const LOOK_PART = 0.4;
+
+/** How long a lease must have stood on a bare majority before that is told: longer than what follows a race, or one late answer. */
+export const EXPOSED_AFTER = 1_000;
+
+/** Votes that took longer than this part of `nodeTimeout` are looked at once more before the caller gets the lease. */
+export const PROMPT_PART = 0.5;
+
 /** Between the first and the last node's word of one release, as waiters hear it. Then it counts, however few have told. */
 export const WAKE_SPREAD = 100;
 

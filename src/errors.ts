@@ -10,6 +10,7 @@ export type LockErrorCode =
   | "LOCK_RELEASED"
   | "LOCK_LEFT_BEHIND"
   | "LOCK_ORDER"
+  | "QUORUM_TWIN"
   | "STALE_TOKEN"
   | "FENCED_WRITE_FAILED"
   | "CLIENT_CLOSED"

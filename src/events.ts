@@ -68,6 +68,12 @@ export interface LockEvents {
   lost: (
     event: LockEvent & { readonly token: number; readonly held: number; readonly error: LockLostError },
   ) => void;
+  /**
+   * Of a lock on several masters: a lease has stood for a second on `has` of `of` nodes, which are no more than a majority.
+   * One more node that fails, and the lease may be lost. Told again, with a larger `has`, when it stands on more; its
+   * `release` or `lost` ends it too.
+   */
+  exposed: (event: LockEvent & { readonly has: number; readonly of: number }) => void;
   /** Something failed that no caller was told of. Unheard, it becomes a process warning, once per code and minute. */
   error: (error: Error) => void;
 }

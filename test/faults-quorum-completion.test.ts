@@ -78,7 +78,7 @@ describe("a lease of a bare majority", () => {
     await until(() => stage.isEverywhere());
     const [firstNow, secondNow, third] = await ends();
     expect([firstNow, secondNow]).toEqual([first, second]);
-    expect(third).toBeLessThanOrEqual(Math.max(first, second) + 5); // a joining takes its time
+    expect(third).toBeLessThanOrEqual(Math.max(first, second) + 150); // a joining takes its time
     expect(third).toBeGreaterThan(Math.min(first, second) - 150);
     await until(() => !lease.held);
     await failure(lease.unlock());
@@ -219,7 +219,7 @@ describe("a lease of a bare majority", () => {
   });
 
   it("does not exist where all nodes voted: nothing is sent", async () => {
-    const near = await stage.join({}, "proxies");
+    const near = await stage.join({ nodeTimeout: 10_000 }, "proxies"); // no vote is slow, on a slow machine too
     await near.locks.lock(stage.name).withLock(() => {});
     await free();
     for (const proxy of stage.proxies) proxy.record();

@@ -6,6 +6,7 @@
 -- RETURNS { "owner", now µs, token, ttl ms }
 --         { "held", now µs, holder's ttl ms (-1: none), holder }
 --         { "stale", now µs }
+--         or an error: the clock of this node is too large for a token, and nothing was done
 -- INVARIANTS  Never shortens a TTL (R2). Every token that this node has answered, with its passes, is at most its clock's,
 --         and the next one is larger. The clock is written first: where that is refused, nothing was done (R5).
 
@@ -30,7 +31,12 @@ if value then
   end
   return { "owner", nowMicros, token, left }
 end
-local token = math.max(tonumber(redis.call("GET", clockKey) or 0) + 1, tonumber(proposal))
+local last = redis.call("GET", clockKey) or "0"
+local token = math.max((tonumber(last) or 0) + 1, tonumber(proposal))
+-- As a µs clock: the year 2255, just below 2^53, from where on numbers are not exact. Nobody has got there by asking for locks.
+if not (token + passes <= 9e15) then
+  return redis.error_reply("ERR the clock of this node is too large: " .. clockKey .. " is " .. last .. ". Delete that key")
+end
 local text = string.format("%.0f", token)
 redis.call("SET", clockKey, string.format("%.0f", token + passes))
 redis.call("SET", lockKey, ARGV[1] .. " " .. text, "PX", lease)

@@ -1,11 +1,12 @@
--- Where the nodes of a majority answered different tokens: stores the largest, before anybody uses it.
+-- The nodes of a majority have voted, with different tokens or one after the other: stores the largest token, before anybody
+-- uses it, and says that this node has kept the hold since its vote.
 --
 -- KEYS  lock, clock
 -- ARGV  1 hold   2 token   3 the last of its passes' tokens
 -- RETURNS { "agreed" | "late" | "gone" | "taken" }
 -- INVARIANTS  Only where the hold owns the lock: a vote for another hold comes after the end of this one, and so after this
 --         write. The clock never goes back. A larger token stays: it is of a vote that came when the others were counted
---         already, perhaps behind somebody else's lease.
+--         already, perhaps behind another client's lease.
 
 local lockKey, clockKey = KEYS[1], KEYS[2]
 local value = redis.call("GET", lockKey)
@@ -18,7 +19,7 @@ if holder ~= ARGV[1] then
 elseif tonumber(voted) > tonumber(ARGV[2]) then
   return { "late" }
 end
-if tonumber(redis.call("GET", clockKey) or 0) < tonumber(ARGV[3]) then
+if (tonumber(redis.call("GET", clockKey) or 0) or 0) < tonumber(ARGV[3]) then
   redis.call("SET", clockKey, ARGV[3])
 end
 redis.call("SET", lockKey, ARGV[1] .. " " .. ARGV[2], "KEEPTTL")

@@ -1,4 +1,4 @@
--- Who holds the lock at one node, for people.
+-- The holder of the lock at one node, for people.
 --
 -- KEYS  lock
 -- ARGV  none

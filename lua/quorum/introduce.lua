@@ -1,4 +1,4 @@
--- A node says who it is, before its first vote on a connection: how long its process has been up, and which process it is.
+-- A node says which server it is, before its first vote on a connection: how long its process has been up, and which process it is.
 --
 -- KEYS  lock, clock; not touched
 -- ARGV  1 release channel; not used

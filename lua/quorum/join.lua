@@ -1,4 +1,4 @@
--- One more node for a quorum lock that a majority has granted already.
+-- One more node for a quorum lock that a majority has granted already: one that did not vote for it, or lost it since then.
 --
 -- KEYS  lock, clock
 -- ARGV  1 hold   2 "<ttl ms> <token> <last> <notAfter>"
@@ -8,8 +8,8 @@
 --         { "held", now µs, holder's ttl ms (-1: none), holder }
 --         { "stale", now µs }
 -- INVARIANTS  Stores the token that was agreed on, and no other. The clock never goes back, and is written first: where that
---         is refused, nothing was done (R5). Never shortens a TTL (R2). The caller never asks a node that had granted the
---         hold: where the key is gone, somebody else may have had it since.
+--         is refused, nothing was done (R5). Never shortens a TTL (R2). Where the key is gone another client may have had
+--         the lock since, so the caller does not count this node before the others have confirmed the hold: see `Footing`.
 
 local lockKey, clockKey = KEYS[1], KEYS[2]
 local ttl, token, last, notAfter = string.match(ARGV[2], "^(%d+) (%d+) (%d+) (%d+)$")
@@ -25,10 +25,10 @@ if value then
   if holder ~= ARGV[1] then
     return { "held", nowMicros, left, holder or "" }
   end
-  -- Its vote was cast here, and nobody heard of it.
+  -- Its vote was cast here, or it has joined here, and the answer was lost.
   ttl = math.max(left, tonumber(ttl))
 end
-if tonumber(redis.call("GET", clockKey) or 0) < tonumber(last) then
+if (tonumber(redis.call("GET", clockKey) or 0) or 0) < tonumber(last) then
   redis.call("SET", clockKey, last)
 end
 redis.call("SET", lockKey, ARGV[1] .. " " .. token, "PX", ttl)

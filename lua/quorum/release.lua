@@ -19,7 +19,7 @@ if value then
 end
 local last = redis.call("GET", clockKey) or "0"
 -- This node may have missed the acquisition: its next token must be larger all the same.
-if tonumber(last) < tonumber(ARGV[3]) then
+if (tonumber(last) or 0) < tonumber(ARGV[3]) then
   redis.pcall("SET", clockKey, ARGV[3])
 end
 if ARGV[2] ~= "" and answer ~= "taken" then

@@ -1,6 +1,8 @@
-import { CLOCK_DRIFT, CLOCK_GRAIN, COMPLETION_MIN, RETRY_MAX } from "../defaults.ts";
+import { CLOCK_DRIFT, CLOCK_GRAIN, COMPLETION_MIN, LOOK_PART, RETRY_MAX } from "../defaults.ts";
 import type { RenewAnswer } from "../scripts/answers.ts";
 import type { Vote } from "../scripts/quorum.ts";
+import type { Exposure } from "./exposure.ts";
+import type { Footing, Learn } from "./footing.ts";
 import type { QuorumNode } from "./node.ts";
 
 /** What is done for a lease, and when it ends. Times in ms. */
@@ -11,114 +13,122 @@ interface Errands {
   join(node: QuorumNode, ttl: number): Promise<Vote>;
   /** Takes the hold back at this node. */
   leave(node: QuorumNode): void;
-  /** Asks the nodes whether a majority of those that count still has the hold. */
+  /** Renews the hold at all nodes, for so long. */
   confirm(ttl: number): Promise<RenewAnswer>;
-  /** There is nothing left to do: every node counts, or the lease is over. */
+  /** There is nothing left to do: the lease is over. */
   done(): void;
 }
 
 /**
- * Brings a lease to the nodes that did not vote for it. The loser of a race gives its votes back, a node that was down
- * comes back: without this the lease would stand on a bare majority to its end, and one fault would be one too many.
+ * Keeps a lease whole: brings it to the nodes that have not got it. Some did not vote for it, because another client's vote
+ * stood there or because they were down; some lost it since then. Without this the lease would stand on a bare majority to
+ * its end, and one fault would be one too many. Which node counts when: see `Footing`.
  *
- * | a node | counts as one that has the hold | leaves it by |
+ * | state | what is sent | leaves it by |
  * |---|---|---|
- * | voted yes | yes; where it lost the key it is never asked to take it again | – |
- * | missing: it voted no, or was not heard | no | took the hold → a guest |
- * | a guest: took it after the others, or behind somebody else | no | a majority of those that count was seen to have the hold since → as one that voted |
- *
- * RACE: A has the lock by nodes 1 and 2. Node 2 forgets it; B gets nodes 2 and 3, and leaves again. Now node 3 takes A's
- * hold. If it counted, A would have a majority once more, and never learn that B had come in between. So it counts only
- * when the others were seen whole behind that: B's majority would have had one of them, which has not let go of A's hold.
- *
- * It costs nothing when all have voted yes. Else a command to each node that is missing, after 10, 20, 40 … 2 000 ms, and
- * one to each node where one has joined.
+ * | voting | nothing: a node whose vote is out is not asked again before that is heard, or given up | the last vote |
+ * | whole: all nodes count | nothing, where renewals come by themselves; else a renewal when 2/5 of the lease are over | a renewal finds a node that lost the key → broken |
+ * | broken | after 10, 20, 40 … 2 000 ms a joining to each missing node, then a renewal where there are guests | all nodes count → whole |
+ * | over | nothing | – |
  */
 export class Completion {
+  readonly footing: Footing;
+  readonly #exposure: Exposure;
   readonly #errands: Errands;
-  readonly #missing = new Set<QuorumNode>();
-  readonly #guests = new Set<QuorumNode>();
-  readonly #heard = new Map<QuorumNode, Promise<void>>();
   #timer: NodeJS.Timeout | undefined;
   #tries = 0;
   #isOver = false;
+  #isTrying = false;
+  /** The most that was ever left of the lease, and when all nodes were last asked, on the monotonic clock. */
+  #span = 0;
+  #askedAt = performance.now();
 
-  /** `votes`: of the nodes, in their order. `token`: that of the lease. */
-  constructor(
-    nodes: readonly QuorumNode[],
-    votes: readonly Promise<Vote>[],
-    token: number,
-    errands: Errands,
-  ) {
+  constructor(footing: Footing, exposure: Exposure, errands: Errands) {
+    this.footing = footing;
+    this.#exposure = exposure;
     this.#errands = errands;
-    for (const [i, node] of nodes.entries()) this.#heard.set(node, this.#hear(node, votes[i], token));
-    // A node whose vote is still out is not asked again before that is heard, or given up.
-    void Promise.all(this.#heard.values()).then(() => this.#goOn());
+    footing.onLack = () => this.#broke();
+    void footing.settled().then(() => {
+      this.#changed();
+      this.#goOn();
+    });
   }
 
-  async #hear(node: QuorumNode, asked: Promise<Vote> | undefined, token: number): Promise<void> {
-    const vote = await asked?.catch(() => null);
-    if (vote?.is !== "owner") this.#missing.add(node);
-    // RACE: the same with a vote that is executed late, behind B's lease. Its token is behind B's, too: larger than ours.
-    else if (vote.token > token) this.#guests.add(node);
+  /** A renewal is sent to all nodes now: what each node's answer changes, when it is confirmed. */
+  asking(): Learn {
+    this.#askedAt = performance.now();
+    return this.footing.asking();
   }
 
-  /** Is what this node says about the hold the word of one that voted for it? A vote that is still out may be a yes. */
-  counts(node: QuorumNode): boolean {
-    return !this.#missing.has(node) && !this.#guests.has(node);
-  }
-
-  /**
-   * To be waited for before a node's word that it has, or had, the hold is judged.
-   *
-   * RACE: its late vote and that word come in one packet. The vote is the first to be read, and not the first to get here.
-   */
-  async heard(node: QuorumNode): Promise<void> {
-    await this.#heard.get(node);
+  /** A renewal was confirmed, and every node has answered it or will not. */
+  asked(silent: readonly QuorumNode[]): void {
+    for (const node of silent) this.footing.silent(node);
+    this.#changed();
   }
 
   /** RACE: the lease ends. From now on nothing is sent that could bring the hold to a node behind its release. */
   end(): void {
     this.#isOver = true;
     clearTimeout(this.#timer);
+    this.#exposure.end();
+  }
+
+  #changed(): void {
+    if (!this.#isOver) this.#exposure.update(this.footing.has);
+  }
+
+  get #isWhole(): boolean {
+    return this.footing.missing.length + this.footing.guests.length === 0;
+  }
+
+  #broke(): void {
+    // While a try is under way the next one follows by itself, after twice as long: a node that loses every key at once is
+    // not asked for ever at the same pace.
+    if (this.#isTrying) return;
+    if (this.footing.missing.length + this.footing.guests.length === 1) this.#tries = 0; // it was whole
+    clearTimeout(this.#timer);
+    this.#goOn();
   }
 
   #goOn(): void {
     if (this.#isOver) return;
-    if (this.#missing.size + this.#guests.size === 0) this.#errands.done();
-    else {
-      const delay = Math.min(RETRY_MAX, COMPLETION_MIN * 2 ** Math.min(this.#tries++, 10));
-      this.#timer = setTimeout(() => void this.#try(), delay).unref();
-    }
+    const isWhole = this.#isWhole;
+    if (isWhole) this.#tries = 0;
+    const delay = isWhole
+      ? Math.max(this.#untilLook(), COMPLETION_MIN)
+      : Math.min(RETRY_MAX, COMPLETION_MIN * 2 ** Math.min(this.#tries++, 10));
+    this.#timer = setTimeout(() => void this.#try(), delay).unref();
+  }
+
+  /** ms until the nodes must be asked whether they still have the hold; 0 or less: now. */
+  #untilLook(): number {
+    this.#span = Math.max(this.#span, this.#errands.left());
+    return this.#askedAt + this.#span * LOOK_PART - performance.now();
   }
 
   async #try(): Promise<void> {
     const left = this.#errands.left();
-    if (left <= 0) return this.#errands.done();
-    await Promise.all([...this.#missing].map((node) => this.#join(node, ttlFor(left))));
-    if (this.#isOver) return;
-    if (this.#guests.size === 0 || (await this.#confirm())) this.#goOn();
-    // The lease is lost. Its guests would hold up who comes next, and never count for it.
-    else for (const node of this.#guests) this.#errands.leave(node);
-  }
-
-  #join(node: QuorumNode, ttl: number): Promise<void> {
-    const joined = this.#errands.join(node, ttl).then(
-      ({ is }) => {
-        if (is === "owner" && this.#missing.delete(node)) this.#guests.add(node);
-      },
-      () => {},
+    if (left <= 0) {
+      this.end();
+      return this.#errands.done();
+    }
+    this.#isTrying = true;
+    const joins = this.footing.missing.map((node) =>
+      this.footing.joining(node, this.#errands.join(node, ttlFor(left))),
     );
-    this.#heard.set(node, joined);
-    return joined;
+    await Promise.all(joins);
+    const isLost = !this.#isOver && !(await this.#confirm());
+    this.#isTrying = false;
+    if (!isLost) return this.#goOn();
+    // Its guests would hold up the next holder, and never count for this one.
+    for (const node of this.footing.guests) this.#errands.leave(node);
   }
 
   /** False: the lease is lost, whatever its guests have. Where too few answer, it is asked again. */
   async #confirm(): Promise<boolean> {
-    const guests = [...this.#guests];
+    if (this.footing.guests.length === 0 && !(this.#isWhole && this.#untilLook() <= 0)) return true;
     // Also where a renewal has overtaken the joining: then the guests get what is left now.
     const answer = await this.#errands.confirm(ttlFor(this.#errands.left())).catch(() => null);
-    if (answer?.is === "renewed") for (const node of guests) this.#guests.delete(node);
     return answer === null || answer.is === "renewed";
   }
 }

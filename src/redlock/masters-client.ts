@@ -1,5 +1,6 @@
 import { BaseClient } from "../base-client.ts";
 import { GRANT_WINDOW } from "../defaults.ts";
+import { LockError } from "../errors.ts";
 import type { QuorumClient } from "../lock-client.ts";
 import type { Lock } from "../locks/lock.ts";
 import { checkNoOptions } from "../options.ts";
@@ -26,7 +27,11 @@ export class MastersClient extends BaseClient implements QuorumClient {
         if (connections !== given) for (const redis of connections) redis.disconnect();
       },
     });
-    this.#kind = new QuorumKind(quorum, settings, (kind, hold) => this.withdraw(kind, hold));
+    quorum.onTwin = (node, other) => this.report(oneServer(node, other));
+    this.#kind = new QuorumKind(quorum, settings, {
+      withdraw: (kind, hold) => this.withdraw(kind, hold),
+      exposed: (hold, has, of) => this.exposed(hold, has, of),
+    });
   }
 
   lock(name: string, options?: unknown): Lock {
@@ -34,3 +39,11 @@ export class MastersClient extends BaseClient implements QuorumClient {
     return this.lockOf(name, this.#kind);
   }
 }
+
+const oneServer = (node: number, other: number): LockError =>
+  new LockError(
+    "QUORUM_TWIN",
+    null,
+    `Nodes ${other} and ${node} of this quorum are one server, which has one vote: with that server down there may be no majority. ` +
+      "Give createLockClient() a connection to a server of its own for each node.",
+  );

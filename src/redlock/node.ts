@@ -44,6 +44,8 @@ export class QuorumNode {
 
   /** The connection is there again. */
   onReconnect: () => void = () => {};
+  /** It has said on this connection that it is the same server as the node with this number. */
+  onTwin: (other: number) => void = () => {};
 
   constructor(number: number, redis: RedisLike, settings: NodeSettings, registry: Registry) {
     this.number = number;
@@ -166,8 +168,12 @@ export class QuorumNode {
     const { uptime, runId } = await this.#onThisConnection(
       this.#scripts.introduce(name, this.redis.status === "ready" ? nodeTimeout : replyTimeout),
     );
+    const before = this.#identity.twin;
     this.#identity.introduced(runId, uptime);
-    if (this.#identity.twin !== null) throw this.#isTwin();
+    const { twin } = this.#identity;
+    if (twin === null) return;
+    if (before === null) this.onTwin(twin);
+    throw this.#isTwin();
   }
 
   /** Why it does not vote although it answers; null: it votes, or has not said yet which process it is. */

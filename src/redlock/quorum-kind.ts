@@ -1,23 +1,33 @@
+import { PROMPT_PART } from "../defaults.ts";
 import { withoutBits } from "../hold-ids.ts";
+import { now } from "../lease/clock.ts";
 import type { Hold } from "../lease/hold.ts";
 import { Validity } from "../lease/validity.ts";
 import type { AttemptAnswer, ReleaseAnswer, RenewAnswer } from "../scripts/answers.ts";
 import type { Vote } from "../scripts/quorum.ts";
 import type { Ask, LockKind } from "../waiting/kind.ts";
 import { Completion } from "./completion.ts";
+import { Exposure } from "./exposure.ts";
+import { Footing } from "./footing.ts";
 import { findHolder } from "./holders.ts";
 import type { QuorumNode } from "./node.ts";
 import type { QuorumSettings } from "./options.ts";
 import type { Quorum } from "./quorum.ts";
+import { renewEverywhere } from "./renewal.ts";
 import { TokenClock } from "./token-clock.ts";
 import { Traces } from "./traces.ts";
 import { type Granted, verdict } from "./verdict.ts";
 
-/** Takes a hold back behind, again and again until every node has answered. */
-type Withdraw = (hold: Hold) => void;
+/** What the kind asks its client for. */
+interface Company {
+  /** Takes a hold back behind, again and again until every node has answered. */
+  withdraw(kind: LockKind, hold: Hold): void;
+  /** A lease stands on a bare majority, on so many of so many nodes; or does no more. */
+  exposed(hold: Hold, has: number, of: number): void;
+}
 
 /**
- * Redlock: a lock is held by whom a majority of independent masters has written down.
+ * Redlock: the holder of a lock is the hold that a majority of independent masters has written down.
  * https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/
  *
  * **Tokens grow.** Before a caller gets a lease with token T, a majority of nodes has stored T with its passes, each of
@@ -28,6 +38,12 @@ type Withdraw = (hold: Hold) => void;
  * where Z's came too late to be counted, and is larger, `agree` is refused there.
  * Nodes that take a lease later (`Completion`) are no votes, and are in neither majority.
  * Where Z forgot everything in between it was young, and did not vote; later the clocks of the clients decide.
+ *
+ * **Votes are one majority at one moment.** Nodes vote one after the other, and votes that came quickly count as
+ * simultaneous. RACE: B's vote stands at node 1, its commands to the others are slow, and A has nodes 2 and 3. Node 1
+ * forgets B's vote, and A's lease comes to stand there too: A has all three. Then node 2 forgets A's hold, and B's second
+ * vote is executed. B would count two votes, though never two nodes had its hold at a time, and A holds the lock by nodes 1
+ * and 3. So votes that took long are looked at once more, by `agree`: those nodes have kept the hold since they voted.
  */
 export class QuorumKind implements LockKind {
   readonly label = "quorumLock";
@@ -46,19 +62,19 @@ export class QuorumKind implements LockKind {
   readonly #quorum: Quorum;
   readonly #retryDelay: number;
   readonly #nodeTimeout: number;
-  readonly #withdraw: Withdraw;
+  readonly #company: Company;
   readonly #clock = new TokenClock();
   readonly #traces = new WeakMap<object, Traces>();
-  /** By the hold's id: of leases that do not stand on every node yet. */
+  /** By the hold's id: of every lease. */
   readonly #completions = new Map<string, Completion>();
 
-  constructor(quorum: Quorum, settings: QuorumSettings, withdraw: (kind: LockKind, hold: Hold) => void) {
+  constructor(quorum: Quorum, settings: QuorumSettings, company: Company) {
     this.localPasses = settings.localPasses;
     this.longestLease = settings.longestLease;
     this.#quorum = quorum;
     this.#retryDelay = settings.retryDelay;
     this.#nodeTimeout = settings.nodeTimeout;
-    this.#withdraw = (hold) => withdraw(this, hold);
+    this.#company = company;
   }
 
   channel(name: string): string {
@@ -68,13 +84,14 @@ export class QuorumKind implements LockKind {
   async attempt(hold: Hold, { lease }: Ask): Promise<AttemptAnswer> {
     const wish = { lease, passes: this.localPasses, token: this.#clock.propose(this.localPasses) };
     const traces = new Traces();
+    const voters = new Set<QuorumNode>();
     this.#traces.set(hold, traces);
     const votes = this.#quorum.ask(
       hold.name,
       (node) => {
         const { youth } = node;
         if (youth) return Promise.reject(youth);
-        return traces.voting(node, this.#vote(node, hold, wish), ({ is }) => is === "held");
+        return traces.voting(node, this.#vote(node, hold, wish, voters), ({ is }) => is === "held");
       },
       ({ youth }) => youth === null,
     );
@@ -84,40 +101,63 @@ export class QuorumKind implements LockKind {
     if (decision.is === "held") {
       // Minority votes go back at once, and those that come late. The waiting engine knows nothing of them.
       // Waiters that a minority's votes refuse come back by themselves. RACE: votes were given up here, and the nodes that
-      // hung have executed them: to a waiter they look like somebody's lock, and he sleeps for all of its time.
+      // hung have executed them: to a waiter they look like somebody's lock, so that it sleeps for all of that lease.
       traces.wakes = this.#quorum.isMajority(traces.size);
-      if (traces.size > 0) this.#withdraw(hold);
+      if (traces.size > 0) this.#company.withdraw(this, hold);
       return { ...decision, at: 0, position: null };
     }
-    const token = await this.#agree(hold, decision.granted, traces);
+    // RACE: a vote that comes from now on may come behind the end of another one.
+    const counted = new Set(voters);
+    const token = await this.#agree(hold, decision.granted, traces, counted);
     const validity = new Validity(hold.sent);
     validity.renewed(hold.sent, lease);
     if (validity.left() <= 0) throw new Error("the votes took longer than the lease");
-    this.#complete(hold, token, votes, traces);
+    // A late vote's token is behind those of whatever came in between, so larger than ours; or it took long.
+    const isLate = (node: QuorumNode, vote: Granted): boolean =>
+      vote.token > token || !(counted.has(node) || this.#isPrompt(hold));
+    this.#complete(hold, token, new Footing(this.#quorum.nodes, votes, isLate), traces);
     // `at` is the same always: no node's time is compared with another's, and the deadline counts from the sending.
     return { is: "owner", at: 0, token, ttl: lease, already: false };
   }
 
-  async #vote(node: QuorumNode, { name, id }: Hold, wish: Parameters<QuorumNode["vote"]>[2]): Promise<Vote> {
+  /** `voters`: where a node is written down that said yes. */
+  async #vote(
+    node: QuorumNode,
+    { name, id }: Hold,
+    wish: Parameters<QuorumNode["vote"]>[2],
+    voters: Set<QuorumNode>,
+  ): Promise<Vote> {
     const vote = await node.vote(name, id, wish);
+    if (vote.is === "owner") voters.add(node);
     // Also of a node that was not needed: the next proposal is larger than what it has, and its vote as good as the others'.
     if (vote.is === "owner") this.#clock.saw(vote.token, this.localPasses);
     return vote;
   }
 
-  /** The token of a majority that has voted: see above. */
-  async #agree(hold: Hold, granted: readonly Granted[], traces: Traces): Promise<number> {
+  /** The votes came so quickly that they count as one moment. */
+  #isPrompt({ sent }: Hold): boolean {
+    const { mono, wall } = now();
+    return Math.max(mono - sent.mono, wall - sent.wall) <= this.#nodeTimeout * PROMPT_PART;
+  }
+
+  /** The token of a majority that has voted: see above. `counted`: the nodes of these votes. */
+  async #agree(
+    hold: Hold,
+    granted: readonly Granted[],
+    traces: Traces,
+    counted: ReadonlySet<QuorumNode>,
+  ): Promise<number> {
     const tokens = granted.map(({ token }) => token);
     const token = Math.max(...tokens);
-    if (!Number.isSafeInteger(token + this.localPasses)) throw new Error(`the token ${token} is too large`);
-    if (tokens.every((one) => one === token)) return token;
-    const answers = this.#quorum.ask(hold.name, (node) =>
-      traces.follow(
+    if (tokens.every((one) => one === token) && this.#isPrompt(hold)) return token;
+    const answers = this.#quorum.ask(hold.name, async (node) => {
+      const word = await traces.follow(
         node,
         node.agree(hold.name, hold.id, token, this.localPasses),
         (word) => word === "gone" || word === "taken",
-      ),
-    );
+      );
+      return counted.has(node) ? word : "late";
+    });
     await this.#quorum.count(answers, ({ answers, pending }) => {
       const agreed = answers.filter((word) => word === "agreed").length;
       if (this.#quorum.isMajority(agreed)) return true;
@@ -128,11 +168,13 @@ export class QuorumKind implements LockKind {
     return token;
   }
 
-  /** Has the nodes take it too that did not vote for it, until the lease ends. */
-  #complete(hold: Hold, token: number, votes: readonly Promise<Vote>[], traces: Traces): void {
+  /** Has the nodes take it too that did not vote for it, and those that lose it, until the lease ends. */
+  #complete(hold: Hold, token: number, footing: Footing, traces: Traces): void {
     const { id, name } = hold;
     const last = token + this.localPasses;
-    const completion = new Completion(this.#quorum.nodes, votes, token, {
+    const { nodes, majority } = this.#quorum;
+    const exposure = new Exposure(majority, (has) => this.#company.exposed(hold, has, nodes.length));
+    const completion = new Completion(footing, exposure, {
       left: () => hold.validity.left(),
       join: (node, ttl) => {
         const absence = node.absence(name, false) ?? node.youth;
@@ -172,12 +214,13 @@ export class QuorumKind implements LockKind {
     const traces = this.#traces.get(hold) ?? new Traces();
     const last = hold.token + this.localPasses;
     const completion = this.#stop(hold.id);
-    const counts = (node: QuorumNode): boolean => completion?.counts(node) ?? true;
+    const footing = completion?.footing;
+    const counts = (node: QuorumNode): boolean => footing?.counts(node) ?? true;
     const answers = this.#quorum.ask(
       hold.name,
       async (node): Promise<ReleaseAnswer> => {
         const answer = await traces.follow(node, node.release(hold.name, hold.id, true, last), () => true);
-        if (answer.is === "released") await completion?.heard(node);
+        if (answer.is === "released") await footing?.heard(node);
         return counts(node) || answer.is !== "released" ? answer : { ...answer, is: "gone" };
       },
       counts,
@@ -189,7 +232,7 @@ export class QuorumKind implements LockKind {
       return { is: answers.some(({ is }) => is === "taken") ? "taken" : "gone", clock: 0 };
     });
     // The others have not answered yet, or cannot: it is taken back there when they do.
-    if (traces.size > 0) this.#withdraw(hold);
+    if (traces.size > 0) this.#company.withdraw(this, hold);
     return answer;
   }
 
@@ -200,27 +243,8 @@ export class QuorumKind implements LockKind {
     return Promise.all(holds.map((hold) => this.claim(hold, hold.ttl, timeout)));
   }
 
-  /** A node that lost the key is not asked to take it again: who has lost a majority must learn of it. */
   claim(hold: { name: string; id: string }, ttl: number, timeout: number): Promise<RenewAnswer> {
-    const { name, id } = hold;
-    const completion = this.#completions.get(id);
-    const counts = (node: QuorumNode): boolean => completion?.counts(node) ?? true;
-    const answers = this.#quorum.ask(
-      name,
-      async (node): Promise<RenewAnswer> => {
-        const answer = await node.renew(name, id, ttl, timeout);
-        if (answer.is === "renewed") await completion?.heard(node);
-        return counts(node) || answer.is !== "renewed" ? answer : { is: "gone", ttl: 0 };
-      },
-      counts,
-    );
-    return this.#quorum.count<RenewAnswer, RenewAnswer>(answers, ({ answers }) => {
-      const ttls = answers.filter(({ is }) => is === "renewed").map((answer) => answer.ttl);
-      if (this.#quorum.isMajority(ttls.length)) return { is: "renewed", ttl: Math.min(...ttls) };
-      // Gone is only said when so many nodes have said so; who does not answer may still have it.
-      if (this.#quorum.isMajority(ttls.length + this.#quorum.unheard(answers))) return undefined;
-      return { is: answers.some(({ is }) => is === "taken") ? "taken" : "gone", ttl: 0 };
-    });
+    return renewEverywhere(this.#quorum, hold, ttl, timeout, this.#completions.get(hold.id));
   }
 
   async inspect(name: string) {
@@ -233,7 +257,7 @@ export class QuorumKind implements LockKind {
     };
   }
 
-  /** Only of him who holds it: taking votes from those who are just asking could give one node to two of them. */
+  /** Only the holder's: if votes were taken from clients that are just asking, one node could be counted by two of them. */
   async forceRelease(name: string): Promise<boolean> {
     const found = await findHolder(this.#quorum, name);
     if (!found) return false;
@@ -243,7 +267,7 @@ export class QuorumKind implements LockKind {
     return this.#quorum.count(answers, ({ answers }) => {
       const released = answers.filter(({ is }) => is === "released").length;
       if (this.#quorum.isMajority(released)) return true;
-      // Who does not answer may still have it.
+      // A node that does not answer may still have it.
       return this.#quorum.isMajority(released + this.#quorum.unheard(answers)) ? undefined : false;
     });
   }

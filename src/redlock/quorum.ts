@@ -19,6 +19,8 @@ export class Quorum implements Transport {
   readonly keys = new Keys("", false);
   onReconnect: () => void = () => {};
   onEnd: () => void = () => {};
+  /** Two nodes, by their numbers, have said that they are the same server. */
+  onTwin: (node: number, other: number) => void = () => {};
 
   constructor(connections: readonly RedisLike[], settings: ConstructorParameters<typeof QuorumNode>[2]) {
     const registry: Registry = new Map();
@@ -27,6 +29,7 @@ export class Quorum implements Transport {
     this.replyTimeout = settings.replyTimeout;
     for (const node of this.nodes) {
       node.onReconnect = () => this.onReconnect();
+      node.onTwin = (other) => this.onTwin(node.number, other);
       node.commands.onEnd = () => {
         if (this.ended) this.onEnd();
       };
@@ -75,8 +78,8 @@ export class Quorum implements Transport {
   }
 
   /**
-   * Resolves with the first decision: when it is made, nobody waits for those who have not answered. Rejects when there
-   * can be none.
+   * Resolves with the first decision: when it is made, the nodes that have not answered are not waited for. Rejects when
+   * there can be none.
    */
   count<A, D>(asked: readonly Promise<A>[], decide: (tally: Tally<A>) => D | undefined): Promise<D> {
     return new Promise((resolve, reject) => {
@@ -89,7 +92,7 @@ export class Quorum implements Transport {
           const decision = decide({ answers, pending });
           if (decision !== undefined) resolve(decision);
           else if (pending === 0 || this.isMinority(answers.length + pending))
-            // After the next turn of the event loop: who tries again at once must not keep ioredis from connecting.
+            // After the next turn of the event loop: a caller that tries again at once must not keep ioredis from connecting.
             setImmediate(() => reject(noMajority(asked.length, errors)));
         } catch (error) {
           reject(error);

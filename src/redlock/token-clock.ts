@@ -6,7 +6,7 @@
 export class TokenClock {
   /** The largest token that was seen or proposed, its passes included. */
   #last = 0;
-  /** So many µs a clock is ahead of ours, that somebody's tokens follow. */
+  /** So many µs a clock is ahead of ours, by which another client makes its tokens. */
   #ahead = 0;
 
   propose(passes: number): number {
@@ -16,11 +16,14 @@ export class TokenClock {
   }
 
   saw(token: number, passes: number): void {
-    // What is too large to be a token is no clock to follow: the votes that it stands in are refused.
-    if (token <= this.#last || !Number.isSafeInteger(token + passes)) return;
+    // Too large to be a token, so no clock to follow: nodes refuse what is larger, see acquire.lua.
+    if (token <= this.#last || !(token + passes <= TOKEN_MAX)) return;
     this.#last = token + passes;
     this.#ahead = Math.max(this.#ahead, token - micros());
   }
 }
+
+/** The year 2255 as a µs clock; the same number stands in acquire.lua. */
+const TOKEN_MAX = 9e15;
 
 const micros = (): number => Date.now() * 1_000;
