@@ -1,4 +1,5 @@
 import { TIMER_MAX } from "./defaults.ts";
+import { outside } from "./outside.ts";
 
 /** A time at which something must be done. Belongs to one place that sets and clears it. */
 export abstract class Alarm {
@@ -67,7 +68,7 @@ export class Alarms {
     this.#disarm();
     this.#armed = at;
     const delay = Math.min(Math.max(1, Math.ceil(at - performance.now())), TIMER_MAX);
-    this.#timer = setTimeout(this.#isPatient ? this.#read : this.#fire, delay).unref();
+    this.#timer = outside(() => setTimeout(this.#isPatient ? this.#read : this.#fire, delay).unref());
   }
 
   #disarm(): void {

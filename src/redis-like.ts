@@ -1,3 +1,5 @@
+import { outside } from "./outside.ts";
+
 /** What a command carries. */
 export type RedisArgument = string | number | Buffer;
 
@@ -93,7 +95,7 @@ export const isOwn = (redis: object): boolean => own.has(redis);
 /** A connection of our own to the same place. */
 export function duplicate<T extends RedisLike | ClusterLike>(redis: T): T {
   const options = { lazyConnect: false, enableOfflineQueue: true };
-  const copy = isCluster(redis) ? redis.duplicate([], options) : redis.duplicate(options);
+  const copy = outside(() => (isCluster(redis) ? redis.duplicate([], options) : redis.duplicate(options)));
   own.add(copy);
   // ioredis prints errors that nobody listens to; commands tell about them, with the lock they hit.
   copy.on("error", () => {});

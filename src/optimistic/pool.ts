@@ -2,6 +2,7 @@ import { ownerOf } from "../cluster/nodes.ts";
 import { slotOf } from "../cluster/slots.ts";
 import { CONNECTION_IDLE, REPLY_TIMEOUT, RETRY_MAX, RETRY_MIN, TRANSACTIONS_AT_ONCE } from "../defaults.ts";
 import { quote } from "../errors.ts";
+import { outside } from "../outside.ts";
 import { between } from "../random.ts";
 import { type ClusterLike, isCluster, type RedisLike } from "../redis-like.ts";
 import { Turnstile } from "../scope/turnstile.ts";
@@ -119,7 +120,7 @@ export class Pools {
         commandTimeout: commandTimeout ?? REPLY_TIMEOUT,
         ...(slot === null && { db }),
       };
-      const connect = (): ConnectionLike => owner.node.duplicate(overrides) as ConnectionLike;
+      const connect = (): ConnectionLike => outside(() => owner.node.duplicate(overrides) as ConnectionLike);
       pool = new Pool(connect, () => this.#isOver);
       this.#pools.set(name, pool);
     }
@@ -176,7 +177,10 @@ class Pool {
         this.#idle.delete(session);
         session.connection.disconnect();
       };
-      this.#idle.set(session, setTimeout(close, CONNECTION_IDLE).unref());
+      this.#idle.set(
+        session,
+        outside(() => setTimeout(close, CONNECTION_IDLE).unref()),
+      );
     }
     this.turnstile.leave();
   }

@@ -1,5 +1,6 @@
 import pTimeout from "p-timeout";
 import { orAbort } from "../abort.ts";
+import { outside } from "../outside.ts";
 import { type SubscriberLike, unref } from "../redis-like.ts";
 
 /** A command as ioredis hands it to `sendCommand`. */
@@ -73,7 +74,8 @@ export class Session {
   ): Promise<Session> {
     const session = new Session(connection);
     try {
-      await pTimeout(orAbort(signal, connection.connect()), {
+      const connected = outside(() => connection.connect());
+      await pTimeout(orAbort(signal, connected), {
         milliseconds: timeout,
         message: `no connection within ${Math.round(timeout)} ms`,
       });

@@ -1,6 +1,7 @@
 import { slotOf } from "../cluster/slots.ts";
 import { UNANSWERED } from "../defaults.ts";
 import { Keys } from "../keys.ts";
+import { outside } from "../outside.ts";
 import { type ClusterLike, isCluster, isOwn, type RedisArgument, type RedisLike } from "../redis-like.ts";
 import { sharded } from "./sharded.ts";
 import { Silence } from "./silence.ts";
@@ -254,9 +255,12 @@ export class Commands implements Transport {
 
   #sweepSoon(): void {
     this.#isSweeping = true;
-    if (this.#sweeper) this.#sweeper.refresh();
-    // Behind the replies that came while this process stood still: they are not late, we are.
-    else this.#sweeper = setTimeout(() => setImmediate(this.#sweep), SWEEP).unref();
+    // Set again it takes the context of this call, as it did when it was made.
+    outside(() => {
+      if (this.#sweeper) this.#sweeper.refresh();
+      // Behind the replies that came while this process stood still: they are not late, we are.
+      else this.#sweeper = setTimeout(() => setImmediate(this.#sweep), SWEEP).unref();
+    });
   }
 
   #noReply(sent: Sent, now: number): Error {

@@ -2,6 +2,7 @@ import pTimeout from "p-timeout";
 import { ownerOf } from "../cluster/nodes.ts";
 import { slotOf } from "../cluster/slots.ts";
 import { NotReplicatedError } from "../errors.ts";
+import { outside } from "../outside.ts";
 import { type ClusterLike, isCluster, type RedisLike, type SubscriberLike, unref } from "../redis-like.ts";
 import { decodeRenewal, type RenewAnswer } from "./answers.ts";
 import { Commands, type Script } from "./commands.ts";
@@ -74,7 +75,8 @@ export class Replication {
     if (!owner) throw new Error("no node is known for the slot of the lock");
     let link = this.#links.get(owner.address);
     if (!link || link.ended) {
-      const connection = owner.node.duplicate({ ...OVERRIDES, keyPrefix: this.#keyPrefix });
+      const options = { ...OVERRIDES, keyPrefix: this.#keyPrefix };
+      const connection = outside(() => owner.node.duplicate(options));
       link = new Link(connection, this.#wanted, this.#timeout, this.#replyTimeout, (job) => this.#add(job));
       this.#links.set(owner.address, link);
     }

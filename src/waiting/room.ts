@@ -10,6 +10,7 @@ import { Hold } from "../lease/hold.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
 import { Watchdog } from "../lease/watchdog.ts";
+import { outside } from "../outside.ts";
 import { OVERTAKEN } from "../scope/overtaken.ts";
 import type { Transport } from "../scripts/transport.ts";
 import { Bundle, type InTheWay } from "./bundle.ts";
@@ -234,7 +235,7 @@ export class Room implements LineKeeper {
     this.#waiting += change;
     // Waiting callers keep the process alive, and nothing else of this client does.
     if (this.#waiting === change) {
-      this.#keepAlive ??= setInterval(() => {}, TIMER_MAX);
+      this.#keepAlive ??= outside(() => setInterval(() => {}, TIMER_MAX));
       this.#keepAlive.ref();
     } else if (this.#waiting === 0) this.#keepAlive?.unref();
   }

@@ -1,6 +1,7 @@
 import { ownerOf } from "../cluster/nodes.ts";
 import { slotOf } from "../cluster/slots.ts";
 import { REROUTE_MAX, REROUTE_MIN } from "../defaults.ts";
+import { outside } from "../outside.ts";
 import type { ClusterLike } from "../redis-like.ts";
 import { isRefusal } from "../scripts/answers.ts";
 import type { Commands } from "../scripts/commands.ts";
@@ -142,10 +143,11 @@ export class ShardedSubscriber implements Subscriptions {
   #reroute(): void {
     if (this.#timer || this.#closed) return;
     const delay = Math.min(REROUTE_MAX, REROUTE_MIN * 2 ** this.#failures++);
-    this.#timer = setTimeout(() => {
+    const look = (): void => {
       this.#timer = null;
       this.#look();
-    }, delay).unref();
+    };
+    this.#timer = outside(() => setTimeout(look, delay).unref());
   }
 
   /**

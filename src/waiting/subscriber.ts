@@ -1,5 +1,6 @@
 import pTimeout, { TimeoutError } from "p-timeout";
 import { SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
+import { outside } from "../outside.ts";
 import { newNonce } from "../random.ts";
 import { type RedisLike, type SubscriberLike, unref } from "../redis-like.ts";
 import type { Commands } from "../scripts/commands.ts";
@@ -135,7 +136,7 @@ export class Subscriber implements Subscriptions {
     // ioredis asks for a delay when the connection is lost; null: it stays closed until somebody waits again.
     const retryStrategy = (times: number): number | null =>
       this.#source.isWanted() ? Math.min(times * 50, 2_000) : null;
-    const connection = this.#source.redis.duplicate({ ...OVERRIDES, retryStrategy });
+    const connection = outside(() => this.#source.redis.duplicate({ ...OVERRIDES, retryStrategy }));
     this.#connection = connection;
     // ioredis 5 tells of a slot that went away only by being confused.
     connection.on("error", (error) => {
