@@ -60,7 +60,7 @@ class ServerClient extends BaseClient implements LockClient {
       // Its users share the lock with Java, whose turn every pass puts off: of one busy lock Java had 1.9 % of the holds with
       // passes, and 46 % without.
       redisson: redissonLock(commands, replication, false, localPasses ?? 0),
-      // Every holder needs a token of his own, and only Redis has the next one.
+      // Every holder needs a token of its own, and only Redis has the next one.
       redissonFenced: redissonLock(commands, replication, true, 0),
       spin: spinLock(commands, replication, localPasses ?? LOCAL_PASSES),
     };
@@ -116,8 +116,8 @@ class ServerClient extends BaseClient implements LockClient {
 }
 
 /**
- * Creates a lock client on at least three masters that know nothing of each other: Redlock. A lock is held by whom a
- * majority of them has granted it. An even number is allowed, and tolerates no more failures than one less.
+ * Creates a lock client on at least three masters that know nothing of each other: Redlock. A lock is held by the
+ * client that a majority of them has granted it to. An even number is allowed, and tolerates no more failures than one less.
  *
  * @throws TypeError or RangeError for bad arguments: fewer than three, one of them twice, a Cluster, a Sentinel group.
  * @example

@@ -13,14 +13,7 @@ import { checkRecipes } from "./docs/recipes.ts";
 const root = process.argv[2] ?? fileURLToPath(new URL("..", import.meta.url));
 
 /** Their texts are being rewritten. */
-const LANGUAGE_NOT_YET = [
-  "docs/quorum.md",
-  "lua/quorum/",
-  "src/client.ts",
-  "src/locks/",
-  "src/redlock/",
-  "src/scope/",
-];
+const LANGUAGE_NOT_YET = ["docs/quorum.md", "src/redlock/completion.ts", "src/redlock/quorum-kind.ts"];
 
 const problems = [
   ...checkErrors(root),

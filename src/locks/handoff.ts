@@ -69,6 +69,9 @@ export function handoffLock(
   };
 }
 
-/** RACE 12: who hears nothing finds his grant when he looks again, and it must live until then, however short his lease. */
+/**
+ * RACE 12: a waiter that hears nothing finds its grant when it looks again. The grant must live until then, however short
+ * the waiter's lease.
+ */
 const shortest = ({ channel, lease }: Ask): number =>
   channel?.isHeard === false ? Math.max(lease, GRANT_WINDOW) : lease;

@@ -13,7 +13,7 @@ export function keyOf(protocol: LockKind["protocol"], name: string): string {
   return `${protocol} ${name}`;
 }
 
-/** For who has entered it; the scope unlocks it at its end, if nobody has by then. */
+/** The lease of a caller that has entered the tenure. The scope unlocks it at its end, if nobody has by then. */
 export function handle(tenure: Tenure, scope: Scope | null, events: Events): Lease {
   if (!scope) return new LeaseHandle(tenure, events, null);
   const lease: Lease = new LeaseHandle(tenure, events, () => {

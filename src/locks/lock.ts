@@ -57,12 +57,12 @@ export interface Lock {
   /** Does anybody hold it? One command. @throws LockUnavailableError */
   isLocked(): Promise<boolean>;
 
-  /** Who holds it, until when, with which token, and who waits, in order. One command. @throws LockUnavailableError */
+  /** The holder, until when and with which token, and the waiters, in order. One command. @throws LockUnavailableError */
   inspect(): Promise<Inspection>;
 
   /**
-   * For people: takes the lock away from whoever holds it and hands it to the next waiter. The holder's signal aborts
-   * (reason "revoked") if he is subscribed; else he learns of it at his next renewal or unlock.
+   * For people: takes the lock away from its holder and hands it to the next waiter. The holder's signal aborts
+   * (reason "revoked") if it is subscribed; else the holder learns of it at its next renewal or unlock.
    *
    * @returns whether anybody held it.
    * @throws LockUnavailableError

@@ -166,8 +166,8 @@ export class OrderedLocks implements MultiLock {
     for (const { tenure } of held(seats)) assertKept(tenure);
     const missing = seats.find(({ holding }) => !holding);
     if (!missing || wait === 0) return seats;
-    // RACE 11: whoever holds the earlier one may wait for the later one, with this scope in his way: each for the other,
-    // for ever. Also a lock that is none of these, when a multi-lock around this one has taken it.
+    // RACE 11: the holder of the earlier one may wait for the later one, which this scope holds: each would wait for the
+    // other, for ever. Also a lock that is none of these, when a multi-lock around this one has taken it.
     const member = held(seats).findLast(({ key }) => key > missing.key);
     const last = member ?? this.#scopes.behind(missing.key);
     if (last) throw outOfOrder(missing.member.name, last.tenure.name);

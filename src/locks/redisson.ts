@@ -25,7 +25,7 @@ export function redissonLock(
   return {
     label: isFenced ? "redissonFencedLock" : "redissonLock",
     eventKind: isFenced ? "redissonFenced" : "redisson",
-    // Both have the same key. A scope that holds the plain lock has no token to give to who enters the fenced one.
+    // Both have the same key. A scope that holds the plain lock has no token to give to a caller that enters the fenced one.
     protocol: isFenced ? "redisson-fenced" : "redisson",
     queues: false,
     solitary: false,

@@ -11,7 +11,7 @@ import type { LockKind } from "../waiting/kind.ts";
  * bsm/redislock, redlock on one node or redis-semaphore, and for comparison.
  *
  * It has no fencing tokens. An INCR in the script would count only the holders that come through this library: after one
- * of another library, a token would be told that says nothing about who wrote last.
+ * of another library, a token would be told that says nothing about the last writer.
  */
 export function spinLock(commands: Commands, replication: Replication | null, passes: number): LockKind {
   const scripts = new SpinScripts(commands, replication);

@@ -6,7 +6,7 @@ interface Held {
   readonly ttl: number;
 }
 
-/** Who is written down at so many nodes; null: nobody. */
+/** The holder that so many nodes have recorded; null: none. */
 export function majorityHolder(held: readonly Held[], majority: number): string | null {
   const counts = new Map<string, number>();
   for (const { holder } of held) counts.set(holder, (counts.get(holder) ?? 0) + 1);
@@ -24,8 +24,8 @@ export function firstFree(held: readonly Held[], free: number, majority: number)
 }
 
 /**
- * Whom a majority has written down, and for how long a majority will; null: nobody. Rejects when that cannot be known:
- * somebody and those who do not answer may be a majority.
+ * The holder that a majority has recorded, and for how long a majority will have it; null: none. Rejects when that cannot
+ * be known: one holder and the nodes that do not answer may be a majority.
  */
 export function findHolder(
   quorum: Quorum,
@@ -39,9 +39,9 @@ export function findHolder(
     );
     const holder = majorityHolder(held, majority);
     if (holder !== null) {
-      const his = held.filter((one) => one.holder === holder);
-      const ttls = his.map(({ ttl }) => ttl).sort((a, b) => b - a);
-      return { holder, token: Math.max(...his.map(({ token }) => token)), ttl: ttls[majority - 1] ?? 0 };
+      const same = held.filter((one) => one.holder === holder);
+      const ttls = same.map(({ ttl }) => ttl).sort((a, b) => b - a);
+      return { holder, token: Math.max(...same.map(({ token }) => token)), ttl: ttls[majority - 1] ?? 0 };
     }
     if (!quorum.isMajority(answers.length)) return undefined;
     return majorityHolder(held, majority - quorum.unheard(answers)) === null ? null : undefined;

@@ -1,4 +1,4 @@
-/** Who answers where, over all nodes of a quorum: two connections to one server would be two votes of one. By run id. */
+/** Which server answers at which node of a quorum: two connections to one server would be two votes of one. By run id. */
 export type Registry = Map<string, Identity>;
 
 /** The process that answers on the present connection. It has been this node since `upSince` at the latest, on our monotonic clock. */
@@ -66,8 +66,8 @@ export class Identity {
     // Two nodes may change their addresses: a process is that of the node which it answers as now.
     this.#twin = known && known !== this && known.#process ? known.#node : null;
     if (this.#twin !== null) return;
-    // RACE: it was this node, then another one, and comes back. Who says that it is still that other one is its twin: so it
-    // must be written down here again. And what was voted on here meanwhile it may never have heard of: it is new.
+    // RACE: it was this node, then another one, and comes back. A node that says that it is still that other one is its twin:
+    // so it must be recorded here again. And what was voted on here meanwhile it may never have heard of: it is new.
     if (known === this) {
       // What its clock has done meanwhile changes nothing.
       this.#process = this.#last;

@@ -7,8 +7,8 @@ import type { Quorum } from "./quorum.ts";
 /**
  * The release channels of a quorum: a subscriber connection to each node.
  *
- * A release that frees a majority runs, and is published, at a majority of nodes. So whoever hears all nodes but a
- * minority hears every release at one node at least: then it is ready, and a node that hangs holds nobody up.
+ * A release that frees a majority runs, and is published, at a majority of nodes. So a client that hears all nodes
+ * but a minority hears every release at one node at least: then it is ready, and a node that hangs holds nobody up.
  *
  * A release comes once from each node. A try after the first word would often find the lock held at the others, so a
  * waiter is woken when a majority may be free: the nodes that have told, and those that it does not hear. A node may hang

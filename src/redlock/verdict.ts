@@ -29,6 +29,6 @@ export function verdict(
     return { is: "held", ttl: firstFree(held, free, majority), isSplit: false, holder };
   // Somebody may hold it by a node that was not heard.
   const isSplit = majorityHolder(held, majority - quorum.unheard(answers)) === null;
-  // Each comes back after a time of his own, so that one of them comes back alone.
+  // Each caller comes back after a time of its own, so that one of them comes back alone.
   return { is: "held", ttl: between(0, retryDelay), isSplit, holder };
 }
