@@ -46,8 +46,10 @@ export interface CommonClient {
 
   /**
    * Ends the client. From now on new acquisitions, and callers that wait, are rejected with ClientClosedError. Holders get
-   * `grace` ms (default 5 000) to unlock; then their leases are lost (reason "closed") and released. It closes only
-   * connections that this client opened: quit your own afterwards.
+   * `grace` ms (default 5 000) to unlock; then their leases are lost (reason "closed") and released, and an `error` event
+   * `LOCK_LEFT_BEHIND` names them (not with `grace: 0`). It takes no longer than what is held or unanswered: without a
+   * connection and without a lease it ends at once. Redis gets min(`grace`, `replyTimeout`) to answer, once for everything.
+   * It closes only connections that this client opened: quit your own afterwards.
    *
    * @throws TypeError or RangeError for bad options.
    */

@@ -189,7 +189,10 @@ describe("close()", () => {
     const { locks, isAlone } = await join();
     const lease = await locks[kind](name).lock();
     const { signal } = lease;
+    const codes: unknown[] = [];
+    locks.on("error", (error) => void codes.push("code" in error && error.code));
     await locks.close({ grace: 50 });
+    expect(codes).toEqual(["LOCK_LEFT_BEHIND"]);
     expect(lease.held).toBe(false);
     expect(signal.reason).toMatchObject({ code: "LOCK_LOST", reason: "closed" });
     expect(await outcome(lease.unlock())).toMatchObject({ reason: "closed" });

@@ -113,19 +113,22 @@ class Link {
     this.lastError = error;
   };
   readonly #closed = (): void => {
-    if (this.#isReady) this.#readyUntil = performance.now();
-    this.#isReady = false;
     const connection = this.#connection;
+    // Of a Cluster it may be one node only.
+    if (this.#isReady && connection.status !== "ready") {
+      this.#readyUntil = performance.now();
+      this.#isReady = false;
+    }
     const forgets = (isCluster(connection) ? connection.nodes() : [connection]).some(isForgetful);
     for (const watcher of [...this.watchers]) watcher.closed(forgets);
   };
   readonly #ready = (): void => {
     this.lastError = null;
     this.#isRefused = false;
+    this.#isReady = true;
     this.#usable();
   };
   readonly #usable = (): void => {
-    this.#isReady = true;
     for (const watcher of [...this.watchers]) watcher.ready();
   };
   readonly #ended = (): void => {

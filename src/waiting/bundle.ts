@@ -65,6 +65,11 @@ export class Bundle extends Alarm implements Landlord {
     for (const hold of this.#holds) room.mailbox.expect(hold, this);
   }
 
+  /** Is a lock held, or may Redis have something of it that it has not answered about? */
+  get isUnderWay(): boolean {
+    return this.#tenures.size > 0 || this.#room.commands.mayHaveReached(this.#since);
+  }
+
   /** Resolves with a tenure for each lock, or with what is in the way. */
   ask({ terms, wait, signal, by }: Entrance & { by: Caller }): Promise<readonly Tenure[] | InTheWay> {
     return new Promise((resolve, reject) => {

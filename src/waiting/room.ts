@@ -1,8 +1,8 @@
 import pTimeout from "p-timeout";
 import { onAbort } from "../abort.ts";
 import { Alarms } from "../alarms.ts";
-import { TIMER_MAX } from "../defaults.ts";
-import { ClientClosedError, LockUnavailableError } from "../errors.ts";
+import { TIMER_MAX, UNANSWERED } from "../defaults.ts";
+import { ClientClosedError, LockError, LockUnavailableError, quote } from "../errors.ts";
 import type { Caller, Events } from "../events.ts";
 import { HoldIds } from "../hold-ids.ts";
 import { now } from "../lease/clock.ts";
@@ -161,15 +161,29 @@ export class Room implements LineKeeper {
   async close(grace: number): Promise<void> {
     this.#closed = true;
     this.#refuseAll((name) => new ClientClosedError(name));
+    const patience = Math.min(grace, this.replyTimeout);
+    const answerBy = performance.now() + patience;
     // Every turn, and every bundle, ends: with its holder's unlock, or with the answer to the command that is on its way.
-    await atMost(this.#emptied(), this.watchdog.size > 0 ? grace : Math.min(grace, this.replyTimeout));
-    for (const tenure of [...this.watchdog.tenures()]) tenure.lose("closed");
-    await atMost(this.#withdrawals.idle(), Math.min(grace, this.replyTimeout));
+    await atMost(this.#emptied(), this.watchdog.size > 0 ? grace : patience);
+    const isTaken = this.#takeLeases(grace);
+    // One time for all answers: a Redis that did not answer while holders were waited for will not answer now. What is
+    // taken only now gets the time of a first command; it is written all the same.
+    const least = isTaken ? Math.min(grace, UNANSWERED) : 0;
+    await atMost(this.#withdrawals.end(), Math.max(least, answerBy - performance.now()));
     this.hearing.subscriptions.close();
     this.commands.detach();
     this.alarms.close();
     this.watchdog.close();
     clearInterval(this.#keepAlive);
+  }
+
+  /** Takes what is still held, and names it. With no grace that was what the caller wanted. */
+  #takeLeases(grace: number): boolean {
+    const tenures = [...this.watchdog.tenures()];
+    if (tenures.length === 0) return false;
+    if (grace > 0) this.events.report(leftBehind(tenures));
+    for (const tenure of tenures) tenure.lose("closed");
+    return true;
   }
 
   /** One more call, for its events. */
@@ -303,13 +317,29 @@ export class Room implements LineKeeper {
   }
 
   #tellEmpty(): void {
-    if (this.#turns.size === 0 && this.#bundles.size === 0) this.#whenEmpty?.();
+    if (!this.#whenEmpty) return;
+    for (const turn of this.#turns) if (turn.isUnderWay) return;
+    for (const bundle of this.#bundles) if (bundle.isUnderWay) return;
+    this.#whenEmpty();
   }
 }
 
 /** Waits for something, but no longer than this; p-timeout wants a positive number. */
 const atMost = (done: Promise<void>, ms: number): Promise<void> =>
   pTimeout(done, { milliseconds: Math.max(1, ms), fallback: () => {} });
+
+function leftBehind(tenures: readonly Tenure[]): LockError {
+  const at = performance.now();
+  const [first] = tenures;
+  const held = tenures
+    .slice(0, 10)
+    .map(({ name, since }) => `${quote(name)} (for ${Math.round(at - since.mono)} ms)`)
+    .join(", ");
+  const more = tenures.length > 10 ? ` and ${tenures.length - 10} more` : "";
+  const name = tenures.length === 1 && first ? first.name : null;
+  const text = `The lock client was closed while these locks were still held, and released them: ${held}${more}. Unlock them before close(), or give their holders a longer grace.`;
+  return new LockError("LOCK_LEFT_BEHIND", name, text);
+}
 
 const ended = (name: string | null, commands: Transport): LockUnavailableError =>
   new LockUnavailableError(

@@ -46,6 +46,13 @@ export class Turn implements Landlord {
     this.search = new Search(this.#place, this);
   }
 
+  /** Is the lock held, or may Redis have something of this turn that it has not answered about? */
+  get isUnderWay(): boolean {
+    if (this.#state.at === "holding") return true;
+    const hold = "hold" in this.#state ? this.#state.hold : this.search.hold;
+    return hold !== null && this.#room.commands.mayHaveReached(hold.sent.mono);
+  }
+
   join(waiter: Waiter): void {
     const { at } = this.#state;
     // RACE 14: it was held when it was asked for, a while ago. Who would hardly wait is told what is true now; and so is

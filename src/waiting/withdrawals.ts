@@ -1,7 +1,15 @@
 import { type Alarms, CallAlarm } from "../alarms.ts";
+import type { Instant } from "../lease/clock.ts";
 import type { Transport } from "../scripts/transport.ts";
 import type { LockKind } from "./kind.ts";
 import { backOff } from "./rules.ts";
+
+interface Pending {
+  /** Redis may have heard of it since then, on the monotonic clock. */
+  readonly since: number;
+  /** Rings when it is tried again; null while a try is under way. */
+  retry: CallAlarm | null;
+}
 
 /**
  * R3: what became of a hold is unknown (its command was rejected, timed out, or its caller has gone), or a grant came
@@ -11,8 +19,9 @@ import { backOff } from "./rules.ts";
 export class Withdrawals {
   readonly #commands: Transport;
   readonly #alarms: Alarms;
-  #pending = 0;
-  #whenIdle: (() => void)[] = [];
+  readonly #pending = new Set<Pending>();
+  #isEnding = false;
+  #whenDone: (() => void) | null = null;
 
   constructor(commands: Transport, alarms: Alarms) {
     this.#commands = commands;
@@ -20,16 +29,26 @@ export class Withdrawals {
   }
 
   /** `lease`: ms that the hold may live after its command is executed, which may be a reply timeout from now. */
-  add(kind: LockKind, hold: { readonly id: string; readonly name: string }, lease: number): void {
+  add(
+    kind: LockKind,
+    hold: { readonly id: string; readonly name: string; readonly sent?: Instant },
+    lease: number,
+  ): void {
     const until = performance.now() + this.#commands.replyTimeout + lease;
     let failures = 0;
-    const done = this.begin();
+    const pending: Pending = { since: hold.sent?.mono ?? Number.NEGATIVE_INFINITY, retry: null };
+    this.#pending.add(pending);
+    const done = (): void => this.#done(pending);
     const later = (): void => {
       const at = performance.now() + backOff(failures++);
-      if (this.#commands.ended || at > until) done();
-      else this.#alarms.set(new CallAlarm(attempt), at);
+      if (this.#commands.ended || this.#isEnding || at > until) done();
+      else {
+        pending.retry = new CallAlarm(attempt);
+        this.#alarms.set(pending.retry, at);
+      }
     };
     const attempt = (): void => {
+      pending.retry = null;
       // While the connection is away, tries would only pile up in it.
       if (failures > 0 && this.#commands.isAway) later();
       else kind.withdraw(hold).then(done, later);
@@ -37,18 +56,39 @@ export class Withdrawals {
     attempt();
   }
 
-  /** Something is under way that `idle()` waits for. Returns how to end it. */
+  /** Something is under way that `end()` waits for. Returns how to end it. */
   begin(): () => void {
-    this.#pending++;
-    return () => {
-      this.#pending--;
-      if (this.#pending === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
-    };
+    const pending: Pending = { since: Number.NEGATIVE_INFINITY, retry: null };
+    this.#pending.add(pending);
+    return () => this.#done(pending);
   }
 
-  /** Resolves when nothing is left to withdraw or to release. */
-  idle(): Promise<void> {
-    if (this.#pending === 0) return Promise.resolve();
-    return new Promise((resolve) => this.#whenIdle.push(resolve));
+  /**
+   * What failed is tried once more now, and nothing is tried again. Resolves when Redis has answered about all that it may
+   * have. A hold whose command was never sent, for want of a connection, is waited for by nobody: its withdrawal stands
+   * behind that command in ioredis's queue.
+   */
+  end(): Promise<void> {
+    this.#isEnding = true;
+    for (const { retry } of [...this.#pending]) {
+      if (!retry) continue;
+      this.#alarms.clear(retry);
+      retry.ring();
+    }
+    return new Promise((resolve) => {
+      this.#whenDone = resolve;
+      this.#look();
+    });
+  }
+
+  #done(pending: Pending): void {
+    this.#pending.delete(pending);
+    this.#look();
+  }
+
+  #look(): void {
+    if (!this.#whenDone) return;
+    for (const { since } of this.#pending) if (this.#commands.mayHaveReached(since)) return;
+    this.#whenDone();
   }
 }
