@@ -15,6 +15,12 @@ export const RENEWAL_BATCH = 100;
 /** Locks whose renewals are sent in one turn of the event loop: some ms. Of more than these the rest goes in the next turns. */
 export const RENEWALS_PER_TURN = 200;
 
+/**
+ * A caller that has waited for so many of its leases, all the while for one holder in its own process, is warned of a
+ * deadlock. Callers that hold for longer than a lease each are no deadlock.
+ */
+export const SELF_WAIT_LEASES = 2;
+
 /** How long a command may stay unanswered. */
 export const REPLY_TIMEOUT = 5_000;
 

@@ -51,10 +51,15 @@ export interface LockEvents {
   acquire: (event: LockEvent & { readonly token: number; readonly waited: number }) => void;
   /**
    * A caller has to wait: once for each call, and of a multi-lock once for each lock that is in its way. Told again, with
-   * `holder` "this client", when it has waited longer than its lease time for a lock that this very client holds: nearly
-   * always a deadlock with itself.
+   * `holder` "this client" or "this process", when one hold of this client, or of another client of this process, has kept
+   * it waiting for two of its leases: mostly a deadlock with itself.
    */
-  wait: (event: LockEvent & { readonly holder: "this client" | "unknown"; readonly waited: number }) => void;
+  wait: (
+    event: LockEvent & {
+      readonly holder: "this client" | "this process" | "unknown";
+      readonly waited: number;
+    },
+  ) => void;
   /** A call ended without the lock, after `waited` ms; of a multi-lock once, with the name of the lock that was the cause. */
   giveup: (event: LockEvent & { readonly waited: number; readonly why: GiveUpReason }) => void;
   /** A caller gave the lock back after `held` ms. */

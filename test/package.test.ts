@@ -259,7 +259,7 @@ locks.on("acquire", ({ name, token, waited }) => {
 });
 locks.once("release", (event) => void told.add(event.held >= 0 ? "release" : "nothing"));
 locks.on("wait", ({ holder }) => {
-  const known: "this client" | "unknown" = holder;
+  const known: "this client" | "this process" | "unknown" = holder;
   return known;
 });
 locks.on("giveup", ({ name, kind, call, waited, why }) => {

@@ -19,6 +19,7 @@ import type { AllAtOnce, LockKind } from "./kind.ts";
 import type { LineKeeper } from "./line.ts";
 import { Mailbox } from "./mailbox.ts";
 import { LONGEST_PATIENCE } from "./rules.ts";
+import { enlist } from "./self-wait.ts";
 import { Siblings } from "./siblings.ts";
 import type { Audience, Subscriptions } from "./subscriptions.ts";
 import { Turn } from "./turn.ts";
@@ -63,6 +64,7 @@ export class Room implements LineKeeper {
   #calls = 0;
   #waiting = 0;
   #keepAlive: NodeJS.Timeout | undefined;
+  readonly #delist = enlist(this);
   #closed = false;
   #whenEmpty: (() => void) | null = null;
 
@@ -174,6 +176,7 @@ export class Room implements LineKeeper {
     this.commands.detach();
     this.alarms.close();
     this.watchdog.close();
+    this.#delist();
     clearInterval(this.#keepAlive);
   }
 
@@ -211,6 +214,12 @@ export class Room implements LineKeeper {
   /** A channel is acknowledged, or must do without. All begin in the order in which they came, whoever is told first. */
   subscribed(): void {
     for (const turn of [...this.#turns]) turn.search.subscribed();
+  }
+
+  /** All callers of this client that wait for a lock. */
+  *callers(kind: LockKind, name: string): Iterable<Waiter> {
+    for (const turn of this.#turns)
+      if (turn.kind.protocol === kind.protocol && turn.name === name) yield* turn.callers;
   }
 
   /** What a turn has heard counts for every caller of this client that has waited for the same lock since before then. */

@@ -6,7 +6,7 @@ import { type AttemptAnswer, isRefusal } from "../scripts/answers.ts";
 import { Nap } from "./nap.ts";
 import type { Place } from "./place.ts";
 import { backOff, lastTry, nextTry, rest, sleep } from "./rules.ts";
-import { warnSelfWait } from "./self-wait.ts";
+import { watchSelfWait } from "./self-wait.ts";
 import { type Asking, assertMove, SEARCH_MOVES, type SearchState } from "./states.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -180,6 +180,7 @@ export class Search {
     // Who comes while this process is queued would be told the same.
     line.tellBusy(position === null ? hold.sent.mono : undefined);
     const head = line.first;
+    if (head) watchSelfWait(this.#place, head);
     if (position !== null && head) {
       this.#park(hold, ttl, position, false);
       return;
@@ -357,7 +358,7 @@ export class Search {
     const { hold } = state;
     state.isChecking = true;
     this.#made?.interrupt();
-    warnSelfWait(this.#place, head);
+    watchSelfWait(this.#place, head);
     const sent = now();
     health.sending();
     kind.attempt(hold, this.#place.ask(hold, "again", head, state.position, others)).then(

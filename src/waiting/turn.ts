@@ -11,7 +11,7 @@ import { Place } from "./place.ts";
 import type { Room } from "./room.ts";
 import { handOver, isEnough, isTooMuch, lastTry } from "./rules.ts";
 import { Search } from "./search.ts";
-import { warnSelfWait } from "./self-wait.ts";
+import { selfWaitAt, selfWaiter, warnSelfWait } from "./self-wait.ts";
 import { assertMove, TURN_MOVES, type TurnState } from "./states.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -32,7 +32,7 @@ export class Turn implements Landlord {
   readonly search: Search;
   readonly #room: Room;
   readonly #place: Place;
-  /** Rings when somebody has waited for his own client for longer than a lease. Hardly any turn needs it. */
+  /** Rings when a caller has waited for its own client for longer than some leases. Hardly any turn needs it. */
   #alarm: CallAlarm | null = null;
   /** The last caller whose lease was over before it could be given, and the ms that Redis took to answer. */
   #outran: { readonly waiter: Waiter; readonly took: number } | null = null;
@@ -70,7 +70,10 @@ export class Turn implements Landlord {
     // RACE 14 too, but with everybody else: a try right behind our release would keep other processes off for as long as
     // callers come here. Its message may be lost.
     else if (this.search.isFreed) this.search.lookBefore(performance.now() + WAKE_SPREAD);
-    else if (at === "holding") this.#prepareToWait();
+    else if (at === "holding") {
+      this.#place.listenAhead();
+      this.#watchSelfWait(waiter);
+    }
   }
 
   /** Its signal aborted, or its client closes: it gets its answer at once. */
@@ -215,7 +218,7 @@ export class Turn implements Landlord {
     this.#room.watchdog.watch(tenure, this.kind);
     line.give(waiter, tenure);
     line.tellBusy();
-    if (line.first) this.#prepareToWait();
+    if (line.first) this.#place.listenAhead();
     const waited = performance.now() - waiter.since;
     this.#room.events.tell("acquire", () => ({ ...told(tenure), waited }));
   }
@@ -354,20 +357,23 @@ export class Turn implements Landlord {
     this.#room.left(this);
   }
 
-  /** Somebody waits for a lock that this process holds: be ready to queue when it is let go. */
-  #prepareToWait(): void {
-    const head = this.#place.line.first;
-    this.#place.listenAhead();
-    if (!head || head.warned || this.#state.at !== "holding") return;
-    this.#alarm ??= new CallAlarm(() => this.#warnHead());
-    if (this.#alarm.index >= 0) return;
-    const since = Math.max(head.since, this.#state.tenure.since.mono);
-    this.#room.alarms.set(this.#alarm, since + head.terms.lease);
+  /** This caller waits for a lock that this process holds. */
+  #watchSelfWait(waiter: Waiter): void {
+    this.#alarm ??= new CallAlarm(() => this.#selfWaits());
+    if (this.#alarm.index < 0 && !waiter.isWarned) this.#room.alarms.set(this.#alarm, selfWaitAt(waiter));
   }
 
-  /** The head may be another one than when the alarm was set: then it is set again, for him. */
-  #warnHead(): void {
-    if (this.#place.line.first) warnSelfWait(this.#place, this.#place.line.first);
-    this.#prepareToWait();
+  /** The first such caller may be another one than when the alarm was set: then it is set again, for that one. */
+  #selfWaits(): void {
+    if (this.#state.at !== "holding") return;
+    const waiter = selfWaiter(this.#place.line, this.#state.tenure);
+    if (!waiter || waiter.isWarned) return;
+    if (performance.now() < selfWaitAt(waiter)) this.#watchSelfWait(waiter);
+    else warnSelfWait(this.#place, waiter, "this client");
+  }
+
+  /** Those that wait here, in order. */
+  get callers(): Iterable<Waiter> {
+    return this.#place.line;
   }
 }

@@ -35,7 +35,7 @@ export class Waiter extends Alarm implements Caller {
   /** While its first command is unanswered: when to give up on it. Infinity afterwards. */
   answerBy = Number.POSITIVE_INFINITY;
   /** The warning about waiting for one's own client was given. */
-  warned = false;
+  isWarned = false;
   /** Takes the abort listener off. */
   unlisten: (() => void) | null = null;
   next: Waiter | null = null;
