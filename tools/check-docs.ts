@@ -7,6 +7,7 @@ import { checkErrors, checkReadme, checkScripts } from "./docs/code-checks.ts";
 import { checkLanguage } from "./docs/language.ts";
 import { checkLinks } from "./docs/links.ts";
 import { markdownFiles } from "./docs/markdown.ts";
+import { checkMeasured } from "./docs/measured.ts";
 import { checkOptions } from "./docs/option-checks.ts";
 import { checkRecipes } from "./docs/recipes.ts";
 
@@ -20,6 +21,7 @@ const problems = [
   ...checkOptions(root),
   ...checkScripts(root),
   ...checkReadme(root),
+  ...checkMeasured(root),
   ...checkRecipes(root),
   ...checkLinks(root),
   ...checkLanguage(root, LANGUAGE_NOT_YET),

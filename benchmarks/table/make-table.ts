@@ -1,12 +1,12 @@
 import { print } from "../../demo/terminal.ts";
 import type { LoadFigures, ScenarioResult } from "../figures/result.ts";
-import { median } from "../figures/statistics.ts";
 import { loadOf } from "../report/entries.ts";
-import { inMs, NONE, short } from "../report/numbers.ts";
+import { short } from "../report/numbers.ts";
 import { saveTable } from "../report/results.ts";
 import { type Run, runScenario } from "../run.ts";
 import { scenarios } from "../scenarios/all.ts";
-import { type Library, PATIENCE, timesToError, timeToLoss } from "./trials.ts";
+import { type Figure, line, row } from "./lines.ts";
+import { type Library, timesToError, timeToLoss } from "./trials.ts";
 
 const TITLES: Readonly<Record<Library, string>> = {
   lock: "Holdfast `lock`",
@@ -14,17 +14,6 @@ const TITLES: Readonly<Record<Library, string>> = {
   "redis-semaphore": "redis-semaphore",
   "java-lock": "Redisson `RLock` (Java)",
 };
-
-/** A figure of one library, by round; "never": it has no such signal. */
-type Figure = readonly (number | null)[] | "never";
-
-interface Row {
-  readonly about: string;
-  readonly figures: readonly Figure[];
-  readonly text: (value: number) => string;
-  /** How many times the first library's figure it is stands beside it. */
-  readonly isCompared: boolean;
-}
 
 /**
  * The figures of the README's comparison: scenarios of the benchmarks with these libraries alone, and what a holder and a
@@ -69,52 +58,41 @@ export async function makeTable(
   };
   const each = (value: (library: Library, i: number) => Figure): Figure[] => libraries.map(value);
   const pair = ({ perSecond }: LoadFigures): number => 1_000_000 / perSecond;
-  const ms = { text: inMs, isCompared: true };
-  const rows: Row[] = [
-    {
-      about: "hand-off: unlock to the next holder, in another process",
-      figures: each((id) => of(wakeUp, id, ({ handoffMedian }) => handoffMedian)),
-      ...ms,
-    },
-    {
-      about: "turns of 16 callers of one lock (Jain's index; 1: all had the same)",
-      figures: each((id) => of(hot, id, ({ jain }) => jain)),
-      text: (jain) => jain.toFixed(2),
-      isCompared: false,
-    },
-    {
-      about: "longest wait of these callers",
-      figures: each((id) => of(hot, id, ({ waitMax }) => waitMax)),
-      ...ms,
-    },
-    {
-      about: "loss told after the event loop was blocked for longer than the lease",
-      figures: each((id) => losses.get(id) ?? "never"),
-      ...ms,
-      isCompared: false,
-    },
-    {
-      about: "error of `lock()` when Redis is gone",
-      figures: each((_, i) => errors.gone.map((of) => of[i] ?? null)),
-      ...ms,
-    },
-    {
-      about: "error of `lock()` when Redis hangs",
-      figures: each((_, i) => errors.hangs.map((of) => of[i] ?? null)),
-      ...ms,
-    },
-    {
-      about: "lock and unlock, nobody else",
-      figures: each((id) => of(free, id, pair)),
-      text: (us) => `${short(us)} µs`,
-      isCompared: true,
-    },
+  const rows = [
+    row(
+      "handOff",
+      each((id) => of(wakeUp, id, ({ handoffMedian }) => handoffMedian)),
+    ),
+    row(
+      "turns",
+      each((id) => of(hot, id, ({ jain }) => jain)),
+    ),
+    row(
+      "longestWait",
+      each((id) => of(hot, id, ({ waitMax }) => waitMax)),
+    ),
+    row(
+      "loss",
+      each((id) => losses.get(id) ?? "never"),
+    ),
+    row(
+      "gone",
+      each((_, i) => errors.gone.map((of) => of[i] ?? null)),
+    ),
+    row(
+      "hangs",
+      each((_, i) => errors.hangs.map((of) => of[i] ?? null)),
+    ),
+    row(
+      "pair",
+      each((id) => of(free, id, pair)),
+    ),
   ];
   const [floor] = free.entries.filter(({ id }) => id === "floor-pair");
   const figures = floor && loadOf(floor);
   print(`| measured | ${libraries.map((library) => TITLES[library]).join(" | ")} |`);
   print(`|---|${libraries.map(() => "---|").join("")}`);
-  for (const row of rows) print(`| ${[row.about, ...cells(row)].join(" | ")} |`);
+  for (const one of rows) print(line(one));
   print();
   print(`Medians of ${run.rounds} rounds. In brackets: how many times Holdfast's figure it is.`);
   if (figures) print(`Two scripts that do nothing, on the same connection: ${short(pair(figures))} µs.`);
@@ -125,26 +103,9 @@ export async function makeTable(
       seed: run.seed,
       machine: run.machine,
       libraries: libraries.map((library) => TITLES[library]),
-      rows: rows.map(({ about, figures }) => ({ about, figures })),
+      rows,
     });
   return [wakeUp, hot, free].every(({ entries }) =>
     entries.every(({ id, trouble }) => id !== "lock" || trouble.length === 0),
   );
-}
-
-function cells({ figures, text, isCompared }: Row): string[] {
-  const values = figures.map((figure) => (figure === "never" ? figure : middle(figure)));
-  const [ours] = values;
-  return values.map((value, i) => {
-    if (value === "never") return "never";
-    if (value === null) return NONE;
-    if (value === Number.POSITIVE_INFINITY) return `none within ${PATIENCE / 1_000} s`;
-    const isBeside = isCompared && i > 0 && typeof ours === "number" && Number.isFinite(ours) && ours > 0;
-    return isBeside ? `${text(value)} (${short(value / ours)} ×)` : text(value);
-  });
-}
-
-/** A null was not answered in time, and counts as longer than all others. Null: there was no round. */
-function middle(rounds: readonly (number | null)[]): number | null {
-  return rounds.length === 0 ? null : median(rounds.map((value) => value ?? Number.POSITIVE_INFINITY));
 }

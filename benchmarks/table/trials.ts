@@ -4,12 +4,11 @@ import { fileURLToPath } from "node:url";
 import { launchServer } from "../../tools/redis.ts";
 import { javaProgram } from "../crew/java.ts";
 import type { Program } from "../crew/member.ts";
+import { PATIENCE } from "./lines.ts";
 
 const TRIAL = fileURLToPath(new URL("./trial.js", import.meta.url));
 /** A JVM on a busy machine. */
 const START_WITHIN = 60_000;
-/** ms after which the answer is "not within that time". */
-export const PATIENCE = 30_000;
 
 /** What takes part: the same ids as in the scenarios. */
 export type Library = "lock" | "redlock" | "redis-semaphore" | "java-lock";

@@ -1,11 +1,13 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
 import { checkReadme } from "../tools/docs/code-checks.ts";
 import { checkLinks } from "../tools/docs/links.ts";
+import { checkMeasured } from "../tools/docs/measured.ts";
 import { checkOptions } from "../tools/docs/option-checks.ts";
+import { checkRecipes } from "../tools/docs/recipes.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folders: string[] = [];
@@ -89,5 +91,34 @@ describe("the check of the docs", () => {
     expect(checkReadme(changed("README.md", (text) => text + "more\n".repeat(200)))[0]).toMatch(
       /^README\.md: has \d+ lines, more than 200$/,
     );
+  });
+
+  it("finds a figure of the comparison that was measured otherwise", () => {
+    const row = "| lock and unlock, nobody else | 150 µs | 180 µs (1.2 ×) | never |";
+    const folder = changed("README.md", (text) => `${text}${row}\n`);
+    const measure = (ours: number): string[] => {
+      const rows = [{ about: "lock and unlock, nobody else", figures: [[ours, 150, 160], [180], "never"] }];
+      mkdirSync(join(folder, "benchmarks/results"), { recursive: true });
+      writeFileSync(join(folder, "benchmarks/results/table.json"), JSON.stringify({ rows }));
+      return checkMeasured(folder);
+    };
+    expect(measure(140)).toEqual([]);
+    expect(measure(170)).toHaveLength(1);
+  });
+
+  it("finds a recipe that differs from its program, and one that is not shown", () => {
+    const folder = changed("docs/recipes.md", (text) =>
+      text.replace("await locks.close({ grace: 1_000 })", "await locks.close()"),
+    );
+    mkdirSync(join(folder, "test"));
+    symlinkSync(join(root, "test/recipes"), join(folder, "test/recipes"));
+    expect(checkRecipes(folder).map((problem) => problem.replace(/:\d+:/, ":"))).toEqual([
+      "docs/recipes.md: differs from test/recipes/programs/shutdown.ts: npm run embed:recipes",
+    ]);
+    const page = join(folder, "docs/recipes.md");
+    writeFileSync(page, readFileSync(page, "utf8").replace(/^```ts recipe=shutdown.*?^```$/ms, ""));
+    expect(checkRecipes(folder)).toEqual([
+      "docs/recipes.md: does not show shutdown.ts#service of test/recipes/programs",
+    ]);
   });
 });
