@@ -210,6 +210,7 @@ export const WAKE_REST = 50;
 /** Bounds of the numbers that callers give. */
 export const LEASE_MIN = 10;
 export const NAME_BYTES_MAX = 512;
+export const LABEL_BYTES_MAX = 64;
 
 /** A lease below this, in ms, was mostly meant to be one in seconds. */
 export const SHORT_LEASE = 100;

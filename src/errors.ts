@@ -85,19 +85,29 @@ const CURES: Record<LockTimeoutError["heldBy"], string> = {
 export class LockLostError extends LockError {
   override readonly name = "LockLostError";
   readonly reason: LossReason;
+  /** Reason "revoked": the `label` of the caller of `forceUnlock`; null when it gave none. Null for every other reason. */
+  readonly by: string | null;
 
   readonly #how: string;
 
   /** `how`: what is known of it, where that is more than the reason. */
-  constructor(lockName: string, reason: LossReason, cause?: unknown, how = LOSSES[reason]) {
-    super("LOCK_LOST", lockName, `Lock ${quote(lockName)} was lost: ${how}`, cause);
+  constructor(
+    lockName: string,
+    reason: LossReason,
+    cause?: unknown,
+    how = LOSSES[reason],
+    by: string | null = null,
+  ) {
+    const culprit = by === null ? "" : ` By ${quote(by)}.`;
+    super("LOCK_LOST", lockName, `Lock ${quote(lockName)} was lost: ${how}${culprit}`, cause);
     this.reason = reason;
     this.#how = how;
+    this.by = by;
   }
 
   /** The same loss, with the error of the work that it has stopped. @internal */
   causedBy(error: unknown): LockLostError {
-    return new LockLostError(this.lockName ?? "", this.reason, error, this.#how);
+    return new LockLostError(this.lockName ?? "", this.reason, error, this.#how, this.by);
   }
 }
 
@@ -240,7 +250,7 @@ const LOSSES: Record<LossReason, string> = {
   expired: "its lease ran out on this process's clock before it was renewed or released.",
   taken: "somebody else holds it, so its lease had run out in Redis, or it was taken away by forceUnlock().",
   gone: "its key is not in Redis any more: it ran out, was evicted, deleted, or lost with a server, or was taken away by forceUnlock().",
-  revoked: "somebody released it by force.",
+  revoked: "it was released by force, by forceUnlock().",
   closed: "this client was closed while it was held.",
   unknown:
     "the connection broke while it was released, and Redis cannot tell whether it was held until then.",

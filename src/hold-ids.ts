@@ -1,4 +1,5 @@
 import { drawBits } from "./random.ts";
+import type { HoldId } from "./scripts/answers.ts";
 
 /** Digits of the number and of the 64 random bits, in base 36: fixed, so that scripts and people can cut an id by place. */
 const NUMBER = 8;
@@ -92,4 +93,11 @@ export function withoutBits(text: string): string {
     OWN_ID,
     (_, client: string, number: string) => `${client}:${Number.parseInt(number, 36)}`,
   );
+}
+
+/** The parts of what `withoutBits` shows; null: another library's, such as Redisson's `<uuid>:<number>`. */
+export function partsOf(holder: string): HoldId | null {
+  const [, client, host, pid, number] = /^(([\w.-]*):(\d+):[0-9a-f]{16}):(\d+)$/.exec(holder) ?? [];
+  if (client === undefined || host === undefined) return null;
+  return { host, pid: Number(pid), client, number: Number(number) };
 }

@@ -28,6 +28,7 @@ export type { OptimisticOptions } from "./optimistic/options.ts";
 export type { Transaction } from "./optimistic/transaction.ts";
 export type {
   CloseOptions,
+  ForceUnlockOptions,
   LockClientOptions,
   LockOptions,
   PassingOptions,
@@ -35,4 +36,4 @@ export type {
 } from "./options.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis-like.ts";
 export type { QuorumClientOptions } from "./redlock/options.ts";
-export type { Inspection } from "./scripts/answers.ts";
+export type { HoldId, Inspected, Inspection } from "./scripts/answers.ts";

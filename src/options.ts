@@ -5,12 +5,14 @@ import {
   checkObject,
   checkSignal,
   checkTime,
+  checkWellFormed,
   refuse,
   type What,
 } from "./checks.ts";
 import {
   GRACE,
   GRANT_WINDOW,
+  LABEL_BYTES_MAX,
   LEASE_MIN,
   LEASE_TIME,
   PASSES_MAX,
@@ -96,6 +98,12 @@ export interface SpinLockOptions extends PassingOptions {
 export interface CloseOptions {
   /** How long holders may finish before their leases are taken, in ms. Default: 5 000. */
   grace?: number | undefined;
+}
+
+/** How `forceUnlock` takes a lock away. */
+export interface ForceUnlockOptions {
+  /** Tells the holder of a `lock` or `fairLock` by whose hand it lost it: 1 to 64 bytes of UTF-8. Default: it is not told. */
+  label?: string | undefined;
 }
 
 /** A call's options, checked and complete. */
@@ -216,4 +224,15 @@ export function checkExtension(names: string, ms: unknown, longest?: number): vo
   const what = `Cannot extend the lease of ${names}`;
   if (ms === undefined) throw refuse(TypeError, what, "ms", "a whole number of milliseconds", ms);
   checkTime(what, "ms", ms, LEASE_MIN, false, longest);
+}
+
+export function checkForceUnlock(what: What, options: unknown): string | null {
+  const { label } = checkObject(what, options, ["label"]) as ForceUnlockOptions;
+  if (label === undefined) return null;
+  const wanted = `a string of 1 to ${LABEL_BYTES_MAX} bytes of UTF-8`;
+  if (typeof label !== "string") throw refuse(TypeError, what, "label", wanted, label);
+  checkWellFormed(what, "label", label);
+  const bytes = Buffer.byteLength(label);
+  if (bytes < 1 || bytes > LABEL_BYTES_MAX) throw refuse(RangeError, what, "label", wanted, label);
+  return label;
 }

@@ -129,11 +129,12 @@ export class Tenure implements Caller {
     return this.#state === "held";
   }
 
-  lose(reason: LossReason): void {
+  /** `by`: the label of the caller that took it away. */
+  lose(reason: LossReason, by: string | null = null): void {
     if (this.#state !== "held") return;
     this.#state = "lost";
     const how = reason === "expired" ? this.#expiry() : undefined;
-    this.#loss = new LockLostError(this.name, reason, undefined, how);
+    this.#loss = new LockLostError(this.name, reason, undefined, how, by);
     // The lock's waiters come first: a listener of the signal may run for long.
     this.#landlord.lost(this, this.#loss);
     this.#abort();

@@ -65,7 +65,7 @@ export function handoffLock(
     all: replication ? undefined : all,
     recount: null,
     inspect: (name) => scripts.inspect(keys.of(name)),
-    forceRelease: (name) => scripts.forceRelease(keys.of(name)),
+    forceRelease: (name, label) => scripts.forceRelease(keys.of(name), label),
   };
 }
 

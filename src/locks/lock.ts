@@ -1,5 +1,5 @@
 import type { Lease } from "../lease/lease.ts";
-import type { LockOptions } from "../options.ts";
+import type { ForceUnlockOptions, LockOptions } from "../options.ts";
 import type { Inspection } from "../scripts/answers.ts";
 
 /** The body of a `withLock`. */
@@ -57,15 +57,24 @@ export interface Lock {
   /** Does anybody hold it? One command. @throws LockUnavailableError */
   isLocked(): Promise<boolean>;
 
-  /** The holder, until when and with which token, and the waiters, in order. One command. @throws LockUnavailableError */
+  /**
+   * The holder, until when and with which token; of `lock` and `fairLock` the waiting clients in the order of their places
+   * (a client of `lock` has one place for all its callers); and how many callers of this client wait. One command.
+   *
+   * @throws LockUnavailableError
+   */
   inspect(): Promise<Inspection>;
 
   /**
    * For people: takes the lock away from its holder and hands it to the next waiter. The holder's signal aborts
    * (reason "revoked") if it is subscribed; else the holder learns of it at its next renewal or unlock.
    *
+   * @param options.label 1 to 64 bytes of UTF-8, for the holder: `LockLostError.by`, and in its message. Only `lock` and
+   *   `fairLock` have a message that carries it; for other kinds it is checked, and nobody is told.
    * @returns whether anybody held it.
-   * @throws LockUnavailableError
+   * @throws TypeError or RangeError for a bad label; LockUnavailableError.
+   * @example
+   * await locks.lock("order:42").forceUnlock({ label: "alice, ticket 4711" });
    */
-  forceUnlock(): Promise<boolean>;
+  forceUnlock(options?: ForceUnlockOptions): Promise<boolean>;
 }

@@ -1,7 +1,8 @@
 import { LockTimeoutError, LockUnavailableError, quote } from "../errors.ts";
+import { partsOf } from "../hold-ids.ts";
 import { type Lease, LeaseHandle } from "../lease/lease.ts";
 import type { Tenure } from "../lease/tenure.ts";
-import type { Request } from "../options.ts";
+import { checkForceUnlock, type ForceUnlockOptions, type Request } from "../options.ts";
 import type { Holding, Scope, Scopes } from "../scope/scope.ts";
 import type { Inspection } from "../scripts/answers.ts";
 import type { LockKind, Member } from "../waiting/kind.ts";
@@ -81,11 +82,16 @@ export class ScopedLock implements Lock {
   }
 
   inspect(): Promise<Inspection> {
-    return this.#ask(() => this.#kind.inspect(this.name), "it could not be inspected");
+    return this.#ask(async () => {
+      const inspected = await this.#kind.inspect(this.name);
+      const owner = inspected.holder === null ? null : partsOf(inspected.holder);
+      return { ...inspected, owner, here: this.#room.waitersAt(this.#kind, this.name) };
+    }, "it could not be inspected");
   }
 
-  forceUnlock(): Promise<boolean> {
-    return this.#ask(() => this.#kind.forceRelease(this.name), "it could not be released by force");
+  async forceUnlock(options?: ForceUnlockOptions): Promise<boolean> {
+    const label = checkForceUnlock(() => `Cannot unlock ${quote(this.name)} by force`, options);
+    return this.#ask(() => this.#kind.forceRelease(this.name, label), "it could not be released by force");
   }
 
   unlock(): never {

@@ -54,8 +54,27 @@ export interface RenewAnswer {
   readonly read?: { readonly mono: number; readonly wall: number };
 }
 
-/** The holder of a lock and its waiters. `remaining` is null when the lock is free, Infinity when it has no TTL. */
-export interface Inspection {
+/** A hold's id in its parts. */
+export interface HoldId {
+  /** The name of the holder's host: in Kubernetes that of its pod, where every `pid` is 1. */
+  readonly host: string;
+  readonly pid: number;
+  /** The `id` of the holder's lock client. */
+  readonly client: string;
+  /** The number of the hold, of its client. */
+  readonly number: number;
+}
+
+/** What `inspect()` shows. `remaining` is null when the lock is free, Infinity when it has no TTL. */
+export interface Inspection extends Inspected {
+  /** `holder` in its parts; null when the lock is free, or held by another library. */
+  readonly owner: HoldId | null;
+  /** The callers of this client that wait for the lock now, and for how many ms the first of them has; null: none waits. */
+  readonly here: { readonly waiting: number; readonly longest: number | null };
+}
+
+/** What Redis tells about a lock. */
+export interface Inspected {
   /** `<client id>:<number of the hold>`; what another library has written, as it is. Null: the lock is free. */
   readonly holder: string | null;
   /** The holder's fencing token, 0 when free or when the lock kind has none. */
@@ -126,7 +145,7 @@ export function decodeRecount(reply: unknown): RenewAnswer["is"] {
   return oneOf(reply, "renewed", "gone", "taken");
 }
 
-export function decodeInspection(reply: unknown): Inspection {
+export function decodeInspection(reply: unknown): Inspected {
   const [holder, token, remaining, ...waiters] = fields(reply);
   const free = holder === "";
   return {

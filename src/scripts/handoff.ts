@@ -9,7 +9,7 @@ import {
   decodeRelease,
   decodeReleases,
   decodeYield,
-  type Inspection,
+  type Inspected,
   type ReleaseAnswer,
   undecoded,
   type YieldAnswer,
@@ -17,6 +17,7 @@ import {
 import type { Commands } from "./commands.ts";
 import { HoldScripts } from "./hold-scripts.ts";
 import { handoffLua as lua } from "./lua.generated.ts";
+import { encodeLabel } from "./messages.ts";
 import type { Replication } from "./replication.ts";
 
 /** What acquire and yield say about a queue entry. */
@@ -107,12 +108,12 @@ export class HandoffScripts extends HoldScripts {
     return this.commands.run(lua.leave, all(keys), [hold], undecoded);
   }
 
-  inspect(keys: LockKeys): Promise<Inspection> {
+  inspect(keys: LockKeys): Promise<Inspected> {
     return this.commands.run(lua.inspect, all(keys), [], decodeInspection);
   }
 
-  forceRelease(keys: LockKeys): Promise<boolean> {
-    return this.commands.run(lua.forceRelease, all(keys), [], decodeForced);
+  forceRelease(keys: LockKeys, label: string | null): Promise<boolean> {
+    return this.commands.run(lua.forceRelease, all(keys), [encodeLabel(label)], decodeForced);
   }
 
   /** Where the rights of the connection's user were not looked at yet: a channel such as it must publish to. */

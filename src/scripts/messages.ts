@@ -1,6 +1,8 @@
 // What arrives on a client's own channel. Words are separated by single spaces; a lock's key comes last, because names
 // may contain spaces.
 
+import { LABEL_BYTES_MAX } from "../defaults.ts";
+
 export type Message =
   | {
       readonly is: "grant";
@@ -12,14 +14,44 @@ export type Message =
       /** The lock's full key, prefix included. */
       readonly key: string;
     }
-  | { readonly is: "revoked"; readonly hold: string; readonly key: string };
+  | {
+      readonly is: "revoked";
+      readonly hold: string;
+      readonly key: string;
+      /** The label that `forceUnlock` was given; null: none. */
+      readonly by: string | null;
+    };
 
 /** Null: not a message of this protocol; it is ignored. */
 export function decodeMessage(text: string): Message | null {
   if (text.startsWith("grant ")) return decodeGrant(text);
-  const [word, first, ...rest] = text.split(" ");
-  if (word === "revoked" && first !== undefined) return { is: "revoked", hold: first, key: rest.join(" ") };
+  if (text.startsWith("revoked ")) return decodeRevoked(text);
   return null;
+}
+
+/** `revoked <hold> <lock key> [label]`. A lock's key ends with the only closing brace behind the prefix; a label has none. */
+function decodeRevoked(text: string): Message {
+  const hold = text.indexOf(" ") + 1;
+  const key = text.indexOf(" ", hold) + 1;
+  const end = text.lastIndexOf("}") + 1;
+  const label = text.slice(end + 1);
+  return {
+    is: "revoked",
+    hold: text.slice(hold, key - 1),
+    key: text.slice(key, end),
+    by: decodeLabel(label),
+  };
+}
+
+/** A label as one word: without spaces, and without braces. */
+export const encodeLabel = (label: string | null): string => encodeURIComponent(label ?? "");
+
+function decodeLabel(word: string): string | null {
+  try {
+    return word === "" ? null : decodeURIComponent(word).slice(0, LABEL_BYTES_MAX);
+  } catch {
+    return null;
+  }
 }
 
 /**

@@ -6,7 +6,7 @@ import {
   decodeInspection,
   decodeRecount,
   decodeRelease,
-  type Inspection,
+  type Inspected,
   type ReleaseAnswer,
   type RenewAnswer,
   undecoded,
@@ -53,7 +53,7 @@ export class RedissonScripts extends HoldScripts {
     return this.commands.run(lua.recount, [name], [owner, count], decodeRecount);
   }
 
-  inspect(name: string): Promise<Inspection> {
+  inspect(name: string): Promise<Inspected> {
     return this.commands.run(lua.inspect, this.#counted(name), [], decodeInspection);
   }
 

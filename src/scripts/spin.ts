@@ -4,7 +4,7 @@ import {
   decodeForced,
   decodeInspection,
   decodeRelease,
-  type Inspection,
+  type Inspected,
   type ReleaseAnswer,
 } from "./answers.ts";
 import type { Commands } from "./commands.ts";
@@ -29,7 +29,7 @@ export class SpinScripts extends HoldScripts {
     return this.commands.run(lua.release, [name], [owner], decodeRelease);
   }
 
-  inspect(name: string): Promise<Inspection> {
+  inspect(name: string): Promise<Inspected> {
     return this.commands.run(lua.inspect, [name], [], decodeInspection);
   }
 

@@ -169,9 +169,9 @@ export class Bundle extends Alarm implements Landlord {
     return true;
   }
 
-  revoked(id: string): void {
+  revoked(id: string, by: string | null): void {
     for (const hold of this.#holds) if (hold.id === id) hold.isRevoked = true;
-    for (const tenure of this.#tenures) if (tenure.hold.id === id) tenure.lose("revoked");
+    for (const tenure of this.#tenures) if (tenure.hold.id === id) tenure.lose("revoked", by);
   }
 
   // ---- the tenures

@@ -4,7 +4,7 @@ import type { Renewer } from "../lease/renewer.ts";
 import type {
   AllAnswer,
   AttemptAnswer,
-  Inspection,
+  Inspected,
   ReleaseAnswer,
   RenewAnswer,
   YieldAnswer,
@@ -78,8 +78,9 @@ export interface LockKind extends Renewer {
   readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
   /** Several locks by one command. Left out: the kind cannot. */
   readonly all?: AllAtOnce | undefined;
-  inspect(name: string): Promise<Inspection>;
-  forceRelease(name: string): Promise<boolean>;
+  inspect(name: string): Promise<Inspected>;
+  /** `label`: for the holder, where the protocol has a message for it. */
+  forceRelease(name: string, label: string | null): Promise<boolean>;
 }
 
 /** How a kind takes several locks, or none of them, and gives them back. Each method but `place` is one command. */

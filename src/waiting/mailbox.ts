@@ -5,7 +5,8 @@ import { decodeMessage } from "../scripts/messages.ts";
 export interface Expecting {
   /** False: the hold is not wanted any more, so it must be left (R3). */
   granted(id: string, grant: Grant): boolean;
-  revoked(id: string): void;
+  /** `by`: the label of the caller that took it away; null: not told. */
+  revoked(id: string, by: string | null): void;
 }
 
 /**
@@ -48,7 +49,7 @@ export class Mailbox {
     const message = decodeMessage(text);
     if (!message) return;
     const expected = this.#expected.get(message.hold);
-    if (message.is === "revoked") expected?.revoked(message.hold);
+    if (message.is === "revoked") expected?.revoked(message.hold, message.by);
     else if (!expected?.granted(message.hold, message) && this.#isMade(message.hold))
       this.#unclaimed(message.hold, message.key, message.ttl);
   };

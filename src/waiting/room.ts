@@ -189,6 +189,20 @@ export class Room implements LineKeeper {
     return true;
   }
 
+  /** The callers of this client that wait for a lock, and for how many ms the first of them has. */
+  waitersAt({ protocol }: LockKind, name: string): { waiting: number; longest: number | null } {
+    let waiting = 0;
+    let first = Number.POSITIVE_INFINITY;
+    for (const turn of this.#turns) {
+      if (turn.name !== name || turn.kind.protocol !== protocol) continue;
+      for (const { since } of turn.waiters) {
+        waiting++;
+        first = Math.min(first, since);
+      }
+    }
+    return { waiting, longest: waiting === 0 ? null : performance.now() - first };
+  }
+
   /** One more call, for its events. */
   newCaller(kind: Caller["kind"]): Caller {
     return { call: ++this.#calls, kind };

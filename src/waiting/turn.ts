@@ -53,6 +53,11 @@ export class Turn implements Landlord {
     return hold !== null && this.#room.commands.mayHaveReached(hold.sent.mono);
   }
 
+  /** Its callers in this process, the first one first. */
+  get waiters(): Iterable<Waiter> {
+    return this.#place.line;
+  }
+
   join(waiter: Waiter): void {
     const { at } = this.#state;
     // RACE 14: it was held when it was asked for, a while ago. Who would hardly wait is told what is true now; and so is
@@ -122,11 +127,11 @@ export class Turn implements Landlord {
   }
 
   /** Somebody took it away by force; perhaps before the answer that gave it was read. */
-  revoked(id: string): void {
+  revoked(id: string, by: string | null): void {
     const hold = "hold" in this.#state ? this.#state.hold : this.search.hold;
     if (hold?.id !== id) return;
     hold.isRevoked = true;
-    if (this.#state.at === "holding") this.#state.tenure.lose("revoked");
+    if (this.#state.at === "holding") this.#state.tenure.lose("revoked", by);
   }
 
   /** To the first caller, as it is or after a claim. */

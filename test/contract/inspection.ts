@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { withoutBits } from "../../src/hold-ids.ts";
 import { awake } from "../support/awake.ts";
+import { until } from "../support/until.ts";
 import { failure, lossOf } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
@@ -9,7 +10,14 @@ export function inspection(subject: Subject): void {
   describe("inspection", () => {
     it("shows a free lock", async () => {
       const { mine } = subject.pair();
-      expect(await mine.inspect()).toEqual({ holder: null, token: 0, remaining: null, waiters: [] });
+      expect(await mine.inspect()).toEqual({
+        holder: null,
+        owner: null,
+        token: 0,
+        remaining: null,
+        waiters: [],
+        here: { waiting: 0, longest: null },
+      });
       expect([await mine.isLocked(), await mine.forceUnlock()]).toEqual([false, false]);
     });
 
@@ -22,7 +30,13 @@ export function inspection(subject: Subject): void {
       expect(shown.remaining).toBeLessThanOrEqual(20_001); // Redis rounds
       if (subject.isRedissons)
         expect((await subject.first.redis.hkeys(name)).map(withoutBits)).toEqual([shown.holder]);
-      else expect(shown.holder).toContain(subject.first.locks.id);
+      else {
+        const { id } = subject.first.locks;
+        const [host, pid] = id.split(":");
+        const { owner, holder } = shown;
+        expect(owner).toEqual({ host, pid: Number(pid), client: id, number: expect.any(Number) });
+        expect(holder).toBe(`${id}:${owner?.number}`);
+      }
       expect(await theirs.isLocked()).toBe(true);
       await lease.unlock();
       expect(await theirs.isLocked()).toBe(false);
@@ -46,6 +60,29 @@ export function inspection(subject: Subject): void {
       expect(served).toEqual(ids);
     });
 
+    it("shows the callers of this client that wait", async () => {
+      const { locks } = await subject.join();
+      const { name, theirs } = subject.pair();
+      const lock = locks[subject.kind](name);
+      const lease = await lock.lock();
+      const waiters = [lock.lock(), lock.lock()];
+      await until(async () => ((await lock.inspect()).here.longest ?? 0) > 20);
+      expect((await lock.inspect()).here).toEqual({ waiting: 2, longest: expect.any(Number) });
+      expect((await theirs.inspect()).here).toEqual({ waiting: 0, longest: null });
+      await lease.unlock();
+      for (const waiter of waiters) await (await waiter).unlock();
+      expect((await lock.inspect()).here).toEqual({ waiting: 0, longest: null });
+    });
+
+    it("forceUnlock takes a label of 1 to 64 bytes, and nothing else", async () => {
+      const { mine } = subject.pair();
+      for (const label of ["", "x".repeat(65), "é".repeat(33), "\ud800"])
+        expect(await failure(mine.forceUnlock({ label }))).toBeInstanceOf(RangeError);
+      for (const options of [{ label: 5 }, { name: "x" }, "x"])
+        expect(await failure(mine.forceUnlock(options as object))).toBeInstanceOf(TypeError);
+      expect(await mine.forceUnlock({ label: "x".repeat(64) })).toBe(false);
+    });
+
     it("forceUnlock frees the lock, and the holder learns of it at its next renewal", async () => {
       const party = await subject.join({ leaseTime: 3_000 });
       const { name, theirs } = subject.pair();
@@ -67,8 +104,11 @@ export function inspection(subject: Subject): void {
       await first.unlock();
       const lease = await waiter;
       const { signal } = lease;
-      expect(await theirs.forceUnlock()).toBe(true);
+      const label = "alice {ops} 100%, ticket 4711 é";
+      expect(await theirs.forceUnlock({ label })).toBe(true);
       expect(await lossOf(signal)).toBe(subject.queues ? "revoked" : "gone");
+      expect(signal.reason).toMatchObject({ by: subject.queues ? label : null });
+      if (subject.queues) expect(String(signal.reason)).toContain(`By '${label}'.`);
       expect(lease.held).toBe(false);
       expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
       await (await theirs.lock({ wait: 10_000 })).unlock();
