@@ -23,6 +23,7 @@ export default defineConfig({
     ],
     // Nothing is tried again: a test that fails on a machine that stands still for a second is wrong.
     globalSetup: ["test/support/redis-for-tests.ts"],
+    setupFiles: ["test/support/warnings.ts"],
     // Long: a busy machine takes seconds to start a process. What must be over sooner has a limit of its own.
     testTimeout: 60_000,
     hookTimeout: 120_000,

@@ -70,10 +70,13 @@ describe("commands sent", () => {
   it("a hundred callers of a fair lock who come at once, before anything is subscribed: two each", async () => {
     const { locks, redis } = await parties.join({ url });
     const count = await countCommands(redis);
+    const start = performance.now();
     const lock = locks.fairLock(freshName());
     await Promise.all(Array.from({ length: 100 }, () => lock.withLock(() => {})));
-    // And the first one's try, the self-test of the new subscription, scripts that the server did not know.
-    expect(await count.scripts()).toBeLessThanOrEqual(2.2 * 100);
+    // And the first one's try, the self-test of the new subscription, scripts that the server did not know; and re-checks,
+    // where a wait is longer than their period.
+    const rechecks = 100 * Math.floor((performance.now() - start) / 1_125);
+    expect(await count.scripts()).toBeLessThanOrEqual(2.2 * 100 + rechecks);
   });
 
   it("an explicit lease that outlives the grant window: one more, for the claim", async () => {
@@ -87,7 +90,7 @@ describe("commands sent", () => {
     await until(async () => (await redis.zcard(`holdfast:{${name}}:queue`)) === 8);
     await held.unlock();
     for (const lease of await Promise.all(waiting.map((one) => one.then(unlocked))))
-      expect(lease).toBeGreaterThan(29_000);
+      expect(lease).toBeGreaterThan(20_000);
     // 8 acquires, 1 release of the blocker, then a claim and a release for each.
     expect(await count.waiting()).toBe(8 + 1 + 16);
   });
@@ -105,7 +108,7 @@ describe("commands sent", () => {
     expect(await count.waiting()).toBeLessThanOrEqual(4 * (3 + 1));
     expect(await count.waiting()).toBeGreaterThanOrEqual(4 * 2);
     await held.unlock();
-  }, 15_000);
+  });
 
   it("a thousand waiters of one process: one command for four acquisitions", async () => {
     const { locks, redis } = first(await warm(1));
@@ -131,7 +134,7 @@ describe("commands sent", () => {
   });
 
   it("renewing a thousand leases: a dozen commands a period", async () => {
-    const { locks, redis } = await parties.join({ url, client: { leaseTime: 3_000 } });
+    const { locks, redis } = await parties.join({ url, client: { leaseTime: 6_000 } });
     const leases: Lease[] = [];
     // Taken over a stretch of time, as in life: renewals must be brought together.
     for (let i = 0; i < 10; i++) {
@@ -140,7 +143,7 @@ describe("commands sent", () => {
     let renewals = 0;
     locks.on("renew", () => renewals++);
     const count = await countCommands(redis);
-    await until(() => renewals >= 3_000, { what: "three renewals of every lease", timeout: 15_000 });
+    await until(() => renewals >= 2_000, { what: "two renewals of every lease" });
     const periods = renewals / 1_000;
     expect((await count.waiting()) / periods).toBeLessThanOrEqual(12);
     expect(leases.every((lease) => lease.held)).toBe(true);

@@ -48,7 +48,7 @@ beforeAll(async () => {
   } finally {
     await rm(dir, { recursive: true, force: true });
   }
-}, 60_000);
+}, 180_000);
 
 /** The test files that describe a lock: collecting all of them takes three times as long. */
 async function files(): Promise<string[]> {

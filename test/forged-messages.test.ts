@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { channelOf } from "./contract/java.ts";
 import { clientOf, Forger, grant, guesses } from "./support/forger.ts";
 import { turnsUntilHeard } from "./support/heard.ts";
-import { Stage, timed } from "./support/stage.ts";
+import { Stage, timed, timedAwake } from "./support/stage.ts";
 import { until } from "./support/until.ts";
 import { warm } from "./support/warm.ts";
 
@@ -42,7 +42,7 @@ describe("a forged grant", () => {
     await lock.lookedAt(); // a re-check of the waiter, which has read all of it by then
     isReleased = true;
     await held.unlock();
-    const [lease, waited] = await timed(waiting);
+    const [lease, waited] = await timedAwake(waiting);
     expect([await order, lease.token]).toEqual([true, await tokenOf()]);
     expect(waited).toBeLessThan(350); // by message: nothing was delayed
     await lease.unlock();
@@ -143,7 +143,7 @@ describe("a forged wake-up of redissonLock", () => {
     expect(tries).toBeGreaterThan(0);
     expect(tries).toBeLessThan(ms / 50 + 3);
     const flood = forger.flood(channel, 500);
-    const [lease, waited] = await timed(held.unlock().then(() => waiting));
+    const [lease, waited] = await timedAwake(held.unlock().then(() => waiting));
     await annotate(`had after ${waited} ms`);
     expect(waited).toBeLessThan(350);
     await lease.unlock();

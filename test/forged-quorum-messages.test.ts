@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { Forger } from "./support/forger.ts";
 import { QuorumStage, runsQuorum } from "./support/quorum-stage.ts";
-import { timed } from "./support/stage.ts";
+import { timed, timedAwake } from "./support/stage.ts";
 import { until } from "./support/until.ts";
 
 // The release channels of quorum locks are public: what is said there by a user that may only publish leads to a try.
@@ -25,7 +25,7 @@ it("forged wake-ups from every node cost one try in 50 ms at the most, and 50 ms
   expect(tries).toBeGreaterThan(0);
   expect(tries).toBeLessThan(ms / 50 + 3);
   const noise = flood(500);
-  const [lease, waited] = await timed(held.unlock().then(() => waiting));
+  const [lease, waited] = await timedAwake(held.unlock().then(() => waiting));
   await annotate(`had after ${waited} ms`);
   expect(waited).toBeLessThan(1_000);
   await lease.unlock();

@@ -28,7 +28,7 @@ afterAll(async () => {
 
 describe("a process", { timeout: 30_000 }, () => {
   /** Far beyond the time that a process needs to start, and far below every lease. */
-  const SOON = 15_000;
+  const SOON = 30_000;
 
   const PRELUDE = `
     import { getEventListeners, once } from "node:events";

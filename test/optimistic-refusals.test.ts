@@ -246,7 +246,7 @@ describe("misuse", () => {
     await other.set(key, 1);
     expect(await optimistic(redis, [key], sell(key))).toBe("sold");
     // Replies that go to the wrong commands leave some without any, for 5 s.
-    expect(performance.now() - start).toBeLessThan(1_600);
+    expect(performance.now() - start).toBeLessThan(4_500);
   });
 
   it("bad input is refused before anything is sent", async () => {

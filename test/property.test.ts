@@ -11,9 +11,13 @@ import { until } from "./support/until.ts";
 // because all three share this process and its clock: at the moment of a grant no other lease may say that it is held,
 // and its token must be the greatest so far.
 
-const LEASE = 200;
+/** Longer than a busy machine stands still: what the watchdog renews is not to run out. */
+const LEASE = 2_000;
+/** One that runs out. */
+const SHORT = 300;
 const RUNS = 300;
-const LANES = 6;
+/** Sequences that are played at the same time: most of their time they wait. */
+const LANES = 30;
 const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 type Kind = "lock" | "fairLock";
@@ -63,7 +67,7 @@ class Player {
     const proxy = await TcpProxy.start(server);
     const party = await parties.join({
       url: proxy.url,
-      client: { leaseTime: LEASE, grantWindow: 150, localPasses: 2 },
+      client: { leaseTime: LEASE, grantWindow: 500, localPasses: 2 },
     });
     party.locks.on("error", () => {}); // renewals of a killed client
     return new Player(party, proxy);
@@ -111,7 +115,10 @@ async function play(kind: Kind, sequence: readonly Step[]): Promise<void> {
         granted(player, one);
       })
       .catch((error: unknown) => {
-        if (!controller.signal.aborted && !player.isDead) faults.push(`lock() failed: ${String(error)}`);
+        // A short lease may be over before Redis has answered; when that comes twice, the call is refused.
+        const isOver = lease !== undefined && (error as { code?: string }).code === "LOCK_UNAVAILABLE";
+        if (!controller.signal.aborted && !player.isDead && !isOver)
+          faults.push(`lock() failed: ${String(error)}`);
       })
       .finally(() => player.waiting.delete(work));
     player.waiting.set(work, controller);
@@ -145,7 +152,7 @@ async function play(kind: Kind, sequence: readonly Step[]): Promise<void> {
     const player = players[client];
     if (!player || player.isDead) continue;
     if (act === "acquire") acquire(player);
-    else if (act === "short") acquire(player, 60);
+    else if (act === "short") acquire(player, SHORT);
     else if (act === "unlock") await unlock(player);
     else if (act === "abort") for (const controller of player.waiting.values()) controller.abort();
     else if (act === "kill") player.kill();
@@ -160,18 +167,17 @@ async function play(kind: Kind, sequence: readonly Step[]): Promise<void> {
       for (const player of living) while (player.leases.size > 0) await unlock(player);
       return living.every((player) => player.waiting.size === 0);
     },
-    { what: "every waiter to end", timeout: 8_000 },
+    { what: "every waiter to end", timeout: 60_000 },
   );
   await Promise.all(players.map((player) => player.leave()));
   expect(faults).toEqual([]);
 }
 
-describe(`random sequences (seed ${seed})`, () => {
+describe(`random sequences (TEST_SEED=${seed})`, () => {
   it.each(["lock", "fairLock"] as const)(
     "%s: one holder at a time, growing tokens, nobody forgotten",
     async (kind) => {
       const unhandled = trackUnhandled({ ignore: ["LOCK_SELF_WAIT"] });
-      console.log(`property test: TEST_SEED=${seed}`);
       const lanes = Array.from({ length: LANES }, (_, lane) =>
         fc.assert(
           fc.asyncProperty(steps, (sequence) => play(kind, sequence)),
@@ -184,6 +190,6 @@ describe(`random sequences (seed ${seed})`, () => {
       await unhandled.assertNone();
       unhandled.stop();
     },
-    120_000,
+    300_000,
   );
 });

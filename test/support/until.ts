@@ -5,7 +5,7 @@ import pTimeout from "p-timeout";
 export type Truthy<T> = Exclude<T, false | 0 | 0n | "" | null | undefined>;
 
 export interface UntilOptions {
-  /** Milliseconds; default 10 000. */
+  /** Milliseconds; default 30 000: what comes at once on a quiet machine may take seconds on a busy one. */
   timeout?: number;
   /** What is awaited, for the error message; default: the condition's source. */
   what?: string;
@@ -19,7 +19,7 @@ export interface UntilOptions {
  */
 export async function until<T>(
   condition: () => T | Promise<T>,
-  { timeout = 10_000, what = sourceOf(condition) }: UntilOptions = {},
+  { timeout = 30_000, what = sourceOf(condition) }: UntilOptions = {},
 ): Promise<Truthy<T>> {
   // Made here, not when the time is over: its stack then names the line that waited.
   const tooLate = new Error(`Waited ${timeout} ms in vain for ${what}`);
