@@ -17,7 +17,7 @@ const LEASE = 2_000;
 const SHORT = 300;
 const RUNS = 300;
 /** Sequences that are played at the same time: most of their time they wait. */
-const LANES = 30;
+const LANES = 60;
 const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 type Kind = "lock" | "fairLock";
