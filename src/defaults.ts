@@ -96,6 +96,17 @@ export const PATIENCE_MIN = 4_500;
 export const RETRY_MIN = 50;
 export const RETRY_MAX = 2_000;
 
+/**
+ * A caller whose lease is over before it can have it is tried again for at least this long; then it is refused when even the
+ * fastest answer took more than this part of the lease, and after so many tries in any case.
+ */
+export const OUTRUN_PATIENCE = 1_000;
+export const OUTRUN_SHARE = 0.4;
+export const OUTRUN_TRIES = 10;
+
+/** The same for several locks, whose lease begins when all are held: so many tries in a row. */
+export const OUTRUN_GATHERINGS = 3;
+
 /** Between the tries of a spin lock: 1, 2, 4 … 128 ms, as Redisson's spin lock; each is cut by up to this part, at random. */
 export const SPIN_MIN = 1;
 export const SPIN_MAX = 128;

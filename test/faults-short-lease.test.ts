@@ -2,8 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { Stage, timed } from "./support/stage.ts";
 
-// A lease that is over before Redis has answered cannot be given. Once that can happen to any caller; twice the caller is
-// told so, and the lock is not taken from the others for nothing.
+// A lease that is over before Redis has answered cannot be given. For a moment that can happen to any caller; when it
+// goes on the caller is told so, and the lock is not taken from the others for nothing.
 
 const KINDS = ["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLock"] as const;
 const stage = new Stage();
@@ -32,7 +32,7 @@ describe("a lease that is shorter than two answers of Redis", () => {
       proxy.record();
       expect(await failure(near.locks[kind](lock.name).lock({ lease }))).toMatchObject(tooShort(lease));
       await delay(500);
-      expect(sent()).toBeLessThanOrEqual(12); // two tries, a claim and a withdrawal for each; some were sent whole
+      expect(sent()).toBeLessThanOrEqual(24); // some tries, a claim and a withdrawal for each; some were sent whole
       proxy.delay(0);
       await (await far.locks[kind](lock.name).lock({ wait: 5_000 })).unlock();
     },
@@ -55,7 +55,7 @@ describe("a lease that is shorter than two answers of Redis", () => {
     const long = near.locks.lock(lock.name).lock({ lease: 5_000 });
     const [errors, took] = await timed(Promise.all(short));
     for (const error of errors) expect(error).toMatchObject(tooShort(60));
-    expect(took).toBeLessThan(3_000); // one by one it would be two tries and a pause each
+    expect(took).toBeLessThan(10_000); // one by one it would be a second and more for each
     await (await long).unlock();
   });
 
@@ -70,7 +70,7 @@ describe("a lease that is shorter than two answers of Redis", () => {
       message: expect.stringContaining("lease of 120 ms"),
     });
     await delay(500);
-    expect(sent()).toBeLessThanOrEqual(20);
+    expect(sent()).toBeLessThanOrEqual(30);
   });
 
   it("a slow moment alone costs nothing: the next try has the lock", async () => {

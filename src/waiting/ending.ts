@@ -1,4 +1,3 @@
-import { SHORT_LEASE } from "../defaults.ts";
 import { LockLostError, LockUnavailableError, NotReplicatedError } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
 import { isRefusal, type ReleaseAnswer } from "../scripts/answers.ts";
@@ -27,15 +26,6 @@ export function refused(name: string, error: unknown): (() => Error) | null {
     return () => new NotReplicatedError(name, error.wanted, error.acknowledged);
   if (!isRefusal(error)) return null;
   return () => new LockUnavailableError(name, "its replicas cannot be waited for", error);
-}
-
-/** Redis gave the lock, and took so many ms to say so that the lease was over by then. `lease` in ms. */
-export function outran(name: string, lease: number, took: number): LockUnavailableError {
-  const hint = lease < SHORT_LEASE ? ". A lease is in milliseconds" : "";
-  return new LockUnavailableError(
-    name,
-    `its lease of ${lease} ms was over before the caller could have it: Redis took ${Math.ceil(took)} ms to answer${hint}`,
-  );
 }
 
 /** Redis did not confirm; the hold is withdrawn in the background. */

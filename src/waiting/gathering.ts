@@ -1,12 +1,12 @@
 import { orAbort } from "../abort.ts";
-import { CLAIM_AFTER, FIRST_REPLY, GATHERING_LEASE } from "../defaults.ts";
+import { CLAIM_AFTER, FIRST_REPLY, GATHERING_LEASE, OUTRUN_GATHERINGS } from "../defaults.ts";
 import { LockLostError, LockUnavailableError } from "../errors.ts";
 import type { Caller } from "../events.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Terms } from "../lease/terms.ts";
 import { isOurs, thrownAt } from "../stacks.ts";
-import { outran } from "./ending.ts";
 import type { Member } from "./kind.ts";
+import { outran } from "./outrun.ts";
 import type { Entrance, Room } from "./room.ts";
 import { isEnough } from "./rules.ts";
 
@@ -63,8 +63,8 @@ class Gathering {
   readonly #until: number;
   /** Of what is held while others are waited for. */
   readonly #meanwhile: Terms;
-  /** The last lease was over before it could begin, because its extension took longer. */
-  #wasOutrun = false;
+  /** How many times in a row the lease was over before it could begin, because its extension took longer. */
+  #outruns = 0;
 
   constructor(room: Room, entrance: Entrance & { by: Caller }) {
     this.#room = room;
@@ -138,11 +138,11 @@ class Gathering {
     if (loss) {
       const isOutrun = wereHeld && loss.reason === "expired";
       const isOver = performance.now() >= this.#until;
-      // Once that can happen; twice the lease is shorter than Redis takes, and more tries would end the same.
-      if (isOutrun && (isOver || this.#wasOutrun))
+      this.#outruns = isOutrun ? this.#outruns + 1 : 0;
+      // Now and then that can happen. When it goes on, the lease is shorter than Redis takes, and more tries would end the same.
+      if (isOutrun && (isOver || this.#outruns >= OUTRUN_GATHERINGS))
         throw outran(loss.lockName ?? "", terms.lease, performance.now() - at);
       if (isOver) throw new LockUnavailableError(loss.lockName, "it was lost before all were held", loss);
-      this.#wasOutrun = isOutrun;
       return false;
     }
     for (const [i, tenure] of this.taken.entries()) {

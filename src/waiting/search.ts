@@ -258,10 +258,10 @@ export class Search {
   }
 
   /** Something failed: asks again after a pause, for whoever still waits. */
-  retry(): void {
+  retry(failures = this.#place.health.failures): void {
     if (!this.#place.line.first) return void this.#stop();
     this.#to({ at: "retrying" });
-    this.#nap.until(performance.now() + backOff(this.#place.health.failures));
+    this.#nap.until(performance.now() + backOff(failures));
   }
 
   /** Waits for a wake-up, which our own release has just sent. */

@@ -5,8 +5,9 @@ import { now } from "../lease/clock.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import { type Landlord, Tenure, told } from "../lease/tenure.ts";
 import type { YieldAnswer } from "../scripts/answers.ts";
-import { lossAtRelease, outran, refused, unconfirmed } from "./ending.ts";
+import { lossAtRelease, refused, unconfirmed } from "./ending.ts";
 import type { LockKind } from "./kind.ts";
+import { Outrun } from "./outrun.ts";
 import { Place } from "./place.ts";
 import type { Room } from "./room.ts";
 import { handOver, isEnough, isTooMuch, lastTry } from "./rules.ts";
@@ -34,8 +35,8 @@ export class Turn implements Landlord {
   readonly #place: Place;
   /** Rings when a caller has waited for its own client for longer than some leases. Hardly any turn needs it. */
   #alarm: CallAlarm | null = null;
-  /** The last caller whose lease was over before it could be given, and the ms that Redis took to answer. */
-  #outran: { readonly waiter: Waiter; readonly took: number } | null = null;
+  /** The last caller whose lease was over before it could be given. */
+  #outran: Outrun | null = null;
   #state: TurnState = { at: "idle" };
 
   constructor(kind: LockKind, name: string, room: Room) {
@@ -102,7 +103,7 @@ export class Turn implements Landlord {
   late(waiter: Waiter): void {
     const { line, health } = this.#place;
     if (this.#outran?.waiter === waiter) {
-      line.refuse(waiter, outran(this.name, waiter.terms.lease, this.#outran.took));
+      line.refuse(waiter, this.#outran.refusal(this.name));
     } else if (waiter.answerBy !== Number.POSITIVE_INFINITY || health.isDoubtful) {
       const what = "Redis did not answer while this call waited";
       line.refuse(
@@ -192,22 +193,19 @@ export class Turn implements Landlord {
     }
   }
 
-  /**
-   * The lock was given, and its time was over when the answer came. That can happen to any caller once, and is tried again
-   * after a pause. Twice it means that Redis is slower than the lease: to go on would take the lock from the others for
-   * nothing, for ever. Every caller that waits here with such a lease would fare the same.
-   */
+  /** The lock was given, and the lease of this caller was over when the answer came: tried again after a pause, for a while. */
   #outrun(waiter: Waiter, took: number): void {
     const { line, health } = this.#place;
-    const { lease } = waiter.terms;
-    const isAgain = this.#outran?.waiter === waiter;
-    this.#outran = { waiter, took };
+    if (this.#outran?.waiter !== waiter) this.#outran = new Outrun(waiter);
+    const outran = this.#outran;
     this.#to({ at: "searching" });
-    if (isAgain)
+    // Every caller that waits here with such a lease would fare the same.
+    if (outran.add(took))
       for (const other of [...line])
-        if (other.terms.lease <= lease) line.refuse(other, outran(this.name, other.terms.lease, took));
-    health.failed(outran(this.name, lease, took));
-    this.search.retry();
+        if (other.terms.lease <= waiter.terms.lease)
+          line.refuse(other, outran.refusal(this.name, other.terms.lease));
+    health.failed(outran.refusal(this.name));
+    this.search.retry(outran.tries);
   }
 
   /** The claim brought nothing: first in line again. If his time is over, his alarm rings at once. */
