@@ -8,8 +8,10 @@ import ts from "typescript";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type CodeBlock, markdownFiles, readText, splitCode } from "../tools/docs/markdown.ts";
 import { isRecipe } from "../tools/docs/recipes.ts";
+import type { LocalServer } from "../tools/redis.ts";
 import { testUrl } from "./support/fixture.ts";
 import { noPostgres, Postgres } from "./support/postgres.ts";
+import { launchAll } from "./support/topologies/launch-all.ts";
 
 /** What the examples take from the reader's own program. Stands before each of them, as one line. */
 const PRELUDE = `
@@ -45,6 +47,11 @@ const examples: Example[] = markdownFiles(root).flatMap((file) =>
 const isForPostgres = ({ info }: Example): boolean => info.split(" ").includes("postgres");
 const skipped = (example: Example): boolean => isForPostgres(example) && noPostgres !== "";
 
+/** Those of several masters get three servers, which are too young to vote by themselves. */
+const isForMasters = ({ info }: Example): boolean => info.split(" ").includes("masters");
+const HOSTS = ["redis-a", "redis-b", "redis-c"];
+
+let masters: LocalServer[] = [];
 let folder: string;
 let postgres: Postgres | undefined;
 
@@ -53,6 +60,7 @@ beforeAll(async () => {
   const cache = join(root, "node_modules/.cache");
   mkdirSync(cache, { recursive: true });
   folder = mkdtempSync(join(cache, "holdfast-readme-"));
+  if (examples.some(isForMasters)) masters = await launchAll(HOSTS.length, {});
   if (noPostgres !== "") return;
   postgres = await Postgres.launch();
   const client = await postgres.connect();
@@ -64,6 +72,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await postgres?.stop();
+  await Promise.all(masters.map((server) => server.stop()));
   rmSync(folder, { recursive: true, force: true });
   const redis = new Redis(testUrl());
   for await (const keys of redis.scanStream({ match: `*${keyPrefix}*` })) {
@@ -83,6 +92,11 @@ function write(example: Example): string {
   const code = example.code
     .replaceAll(/from "holdfast"/g, `from ${JSON.stringify(join(root, "src/index.ts"))}`)
     .replaceAll(fenced, `${fenced}${keyPrefix}`)
+    .replaceAll(
+      "new Redis({ host })",
+      `new Redis([${masters.map(({ port }) => port).join()}][${JSON.stringify(HOSTS)}.indexOf(host)] ?? 0)`,
+    )
+    .replaceAll("createLockClient(masters)", "createLockClient(masters, { restartDelay: 0 })")
     .replaceAll("new Redis()", `new Redis(${JSON.stringify(testUrl())}, ${JSON.stringify(options)})`);
   const path = join(folder, `${example.name.replaceAll(/\W/g, "-")}.mts`);
   writeFileSync(path, `${PRELUDE}\n${code}\n${isUnclosed(example) ? CLOSING : ""}\n`);
