@@ -6,10 +6,13 @@ const [, , role, name = "", bodyTakes = "0"] = process.argv;
 const redis = connect();
 
 const stopListening = (): void => {};
+const logged: string[] = [];
+const log = (error: Error): void => void logged.push(error.message);
 
 if (role === "service") {
   // #region service
   const locks = createLockClient(redis);
+  locks.on("error", (error) => log(error)); // among others: the names of locks that close() had to take
 
   process.once("SIGTERM", async () => {
     stopListening(); // first, take no new requests or jobs
@@ -19,6 +22,10 @@ if (role === "service") {
   });
   // #endregion
 
+  process.once("exit", () => {
+    const isTaken = Number(bodyTakes) > 1_000;
+    if (isTaken !== logged.some((line) => line.includes(name))) process.exitCode = 2; // close() names what it had to take
+  });
   await locks
     .lock(name)
     .withLock(async (lease: Lease) => {
