@@ -106,6 +106,91 @@ local function keep(hold, patience, entry, channel)
   describe(hold, patience, entry)
 end
 
+-- How many dead entries are taken off one by one; then they are looked at in blocks, of so many at first and at the most.
+local DEAD_IN_A_ROW, BLOCK, LONGEST_BLOCK = 4, 64, 1024
+
+-- Channels that were asked about: true when nobody is subscribed. They do not change while a script runs, and a crowd of one
+-- process has one channel.
+local isDeaf, asked = {}, 0
+
+local function ask(channels)
+  -- Of a crowd of many clients nothing is remembered: the memory would cost more than it saves.
+  asked = asked + #channels
+  if asked > LONGEST_BLOCK then
+    isDeaf, asked = {}, 0
+  end
+  -- An error proves nothing.
+  local counts = redis.pcall("PUBSUB", "NUMSUB", unpack(channels))
+  for i, channel in ipairs(channels) do
+    isDeaf[channel] = counts[2 * i] == 0
+  end
+end
+
+-- What a waiter wants: its channel, its deadline, grant TTL and passes, and whether the subscribers of the channel tell if it
+-- lives. Nothing when its time is over, or when it cannot be read.
+local function wish(entry)
+  local deadline, ttl, passes, counts, channel = string.match(entry or "", "^(%d+) (%d+) (%d+) ([01]) (.+)$")
+  if deadline and tonumber(deadline) >= nowMs then
+    return channel, deadline, ttl, passes, counts == "1"
+  end
+end
+
+-- The client that a hold is of: what stands before its number and its random bits.
+local function clientOf(hold)
+  return string.byte(hold, -22) == 58 and string.sub(hold, 1, -23) or hold
+end
+
+-- How many of these holds, from the first on, are dead; none behind `me` is. A client that is not subscribed has no live
+-- entry: that of one of its holds is read, and its channel asked about.
+local function countDead(holds, me)
+  local clients, channels, isDead, unknown = {}, {}, {}, {}
+  for i, hold in ipairs(holds) do
+    local client = clientOf(hold)
+    clients[i] = client
+    if isDead[client] == nil then
+      local channel, _, _, _, counts = wish(call("HGET", waitersKey, hold))
+      if not channel then
+        channels[i] = ""
+      elseif counts then
+        channels[i] = channel
+        isDead[client] = false
+        if isDeaf[channel] == nil then
+          table.insert(unknown, channel)
+        end
+      end
+    end
+  end
+  if #unknown > 0 then
+    ask(unknown)
+  end
+  for i, hold in ipairs(holds) do
+    local channel, client = channels[i], clients[i]
+    if channel and isDeaf[channel] then
+      isDead[client] = true
+    end
+    if hold == me or not (channel == "" or isDead[client] or not wish(call("HGET", waitersKey, hold))) then
+      return i - 1
+    end
+  end
+  return #holds
+end
+
+-- Takes dead entries off the head of the queue, in blocks. There is no bound on them: a live one behind them would wait for
+-- somebody's next look.
+local function clearDead(me)
+  local length = BLOCK
+  repeat
+    local holds = call("ZRANGE", queueKey, 0, length - 1)
+    local dead = countDead(holds, me)
+    if dead > 0 then
+      call("ZREM", queueKey, unpack(holds, 1, dead))
+      call("HDEL", waitersKey, unpack(holds, 1, dead))
+    end
+    local isEnd = dead < length
+    length = math.min(4 * length, LONGEST_BLOCK)
+  until isEnd
+end
+
 -- Gives the lock to the first live waiter and tells him. Returns his hold and TTL; `me` when that is the caller's own
 -- hold (nothing is written for it); nothing when nobody waits (the lock is then as it was: the caller deletes or
 -- overwrites it).
@@ -120,6 +205,7 @@ end
 -- need some, and no more once the script has written: a release hands over also when Redis is full. PUBLISH comes
 -- after all writes that its message speaks of, and cannot fail the script: nobody is told of a grant that did not happen.
 local function grantNext(since, me)
+  local dead = 0
   while true do
     local popped = call("ZPOPMIN", queueKey)
     local hold, ticket = popped[1], popped[2]
@@ -131,9 +217,11 @@ local function grantNext(since, me)
     if hold == me then
       return me
     end
-    local deadline, ttl, passes, counts, channel = string.match(entry or "", "^(%d+) (%d+) (%d+) ([01]) (.+)$")
-    if deadline and tonumber(deadline) >= nowMs
-        and (counts == "0" or redis.pcall("PUBSUB", "NUMSUB", channel)[2] ~= 0) then
+    local channel, deadline, ttl, passes, counts = wish(entry)
+    if channel and counts and isDeaf[channel] == nil then
+      ask({ channel })
+    end
+    if channel and not (counts and isDeaf[channel]) then
       local token = own(hold, channel, ttl, passes, since)
       if not token then
         call("ZADD", queueKey, ticket, hold)
@@ -142,6 +230,10 @@ local function grantNext(since, me)
       end
       redis.pcall("PUBLISH", channel, table.concat({ "grant", token, integer(nowMicros), ttl, hold, lockKey }, " "))
       return hold, tonumber(ttl)
+    end
+    dead = dead + 1
+    if dead % DEAD_IN_A_ROW == 0 then
+      clearDead(me)
     end
   end
 end
