@@ -1,6 +1,7 @@
 import type { Alarms } from "../alarms.ts";
 import { FIRST_REPLY } from "../defaults.ts";
 import type { Tenure } from "../lease/tenure.ts";
+import { lastTry, lastTryOf } from "./rules.ts";
 import { type Waiter, WaiterList } from "./waiter.ts";
 
 /** What a line tells the room that it stands in. */
@@ -19,7 +20,10 @@ export class Line {
   readonly #name: string;
   readonly #keeper: LineKeeper;
   readonly #list = new WaiterList();
-  #unanswered = 0;
+  /** Those without an answer yet, in order: of ten thousand parked callers none, beside a tryLock() one. */
+  readonly #unanswered = new Set<Waiter>();
+  /** The earliest time that `lastTry()` has found and that is still to come; null: it has to look. */
+  #lastTry: number | null = null;
 
   constructor(name: string, keeper: LineKeeper) {
     this.#name = name;
@@ -42,9 +46,10 @@ export class Line {
   /** `asks`: the lock is being asked for, so this call shares a first command, which must be answered. */
   add(waiter: Waiter, asks: boolean): void {
     this.#list.push(waiter);
+    this.#joined(waiter);
     this.#keeper.count(1);
     if (asks) {
-      this.#unanswered++;
+      this.#unanswered.add(waiter);
       this.#mustHear(waiter, waiter.since);
     } else {
       this.#keeper.alarms.set(waiter, waiter.deadline);
@@ -55,8 +60,7 @@ export class Line {
   /** Another try is made now for those without an answer: theirs is this one, and gets its time. */
   asksAgain(): void {
     const at = performance.now();
-    for (const waiter of this.#list)
-      if (waiter.answerBy !== Number.POSITIVE_INFINITY) this.#mustHear(waiter, at);
+    for (const waiter of this.#unanswered) this.#mustHear(waiter, at);
   }
 
   #mustHear(waiter: Waiter, since: number): void {
@@ -67,6 +71,7 @@ export class Line {
   /** First again: its turn was taken away from it. */
   putBack(waiter: Waiter): void {
     this.#list.unshift(waiter);
+    this.#joined(waiter);
     this.#keeper.count(1);
     this.#keeper.alarms.set(waiter, waiter.deadline);
   }
@@ -74,11 +79,24 @@ export class Line {
   remove(waiter: Waiter): void {
     if (!waiter.listed) return;
     this.#list.remove(waiter);
+    if (lastTryOf(waiter) === this.#lastTry) this.#lastTry = null;
     this.#keeper.count(-1);
     this.#keeper.alarms.clear(waiter);
-    if (waiter.answerBy === Number.POSITIVE_INFINITY) return;
-    waiter.answerBy = Number.POSITIVE_INFINITY;
-    this.#unanswered--;
+    if (this.#unanswered.delete(waiter)) waiter.answerBy = Number.POSITIVE_INFINITY;
+  }
+
+  #joined(waiter: Waiter): void {
+    if (this.#lastTry !== null && lastTryOf(waiter) > performance.now())
+      this.#lastTry = Math.min(this.#lastTry, lastTryOf(waiter));
+  }
+
+  /**
+   * When to try at the latest, where no message comes: so that the last try of each caller comes before its time is up, and
+   * not behind it. Callers that would not wait come and go beside a crowd, and change nothing about that.
+   */
+  get lastTry(): number {
+    if (this.#lastTry === null || this.#lastTry <= performance.now()) this.#lastTry = lastTry(this.#list);
+    return this.#lastTry;
   }
 
   give(waiter: Waiter, tenure: Tenure | null): void {
@@ -93,14 +111,13 @@ export class Line {
 
   /** Is there somebody without an answer yet whose time to wait is over by then? */
   isHasty(by: number): boolean {
-    for (const { answerBy, deadline } of this.#unanswered > 0 ? this.#list : [])
-      if (answerBy !== Number.POSITIVE_INFINITY && deadline <= by) return true;
+    for (const { deadline } of this.#unanswered) if (deadline <= by) return true;
     return false;
   }
 
   /** Does somebody have no answer yet? */
   get isUnanswered(): boolean {
-    return this.#unanswered > 0;
+    return this.#unanswered.size > 0;
   }
 
   /**
@@ -110,18 +127,18 @@ export class Line {
   tellBusy(asked = Number.POSITIVE_INFINITY): void {
     const at = performance.now();
     const isTold = (waiter: Waiter): boolean =>
-      waiter.answerBy !== Number.POSITIVE_INFINITY && (waiter.since <= asked || at < waiter.deadline);
+      this.#unanswered.has(waiter) && (waiter.since <= asked || at < waiter.deadline);
     // A listener may call or abort while it is told: in rounds, over copies of the list.
-    while (this.#unanswered > 0) {
-      const round = [...this.#list].filter(isTold);
+    while (this.#unanswered.size > 0) {
+      const round = [...this.#unanswered].filter(isTold);
       if (round.length === 0) return;
-      for (const waiter of round) if (waiter.listed && isTold(waiter)) this.#tell(waiter, at);
+      for (const waiter of round) if (isTold(waiter)) this.#tell(waiter, at);
     }
   }
 
   #tell(waiter: Waiter, at: number): void {
     waiter.answerBy = Number.POSITIVE_INFINITY;
-    this.#unanswered--;
+    this.#unanswered.delete(waiter);
     if (at >= waiter.deadline) this.give(waiter, null);
     else {
       this.#keeper.alarms.set(waiter, waiter.deadline);
@@ -131,8 +148,6 @@ export class Line {
 
   /** Refuses everybody, or only those whose first command is unanswered. */
   refuseAll(error: () => unknown, which: "all" | "unanswered" = "all"): void {
-    for (const waiter of this.#list) {
-      if (which === "all" || waiter.answerBy !== Number.POSITIVE_INFINITY) this.refuse(waiter, error());
-    }
+    for (const waiter of which === "all" ? this.#list : this.#unanswered) this.refuse(waiter, error());
   }
 }

@@ -51,12 +51,15 @@ export function sleep(ttl: number, position: number | null, asked: boolean): num
   return period(asked ? position : UNKNOWN_POSITION) * spread;
 }
 
-/** When to try at the latest: so that the last try of each caller comes before his time is up, and not behind it. */
+/** When a caller must be tried for at the latest, to have its answer in time. */
+export const lastTryOf = ({ deadline }: { readonly deadline: number }): number => deadline - SPIN_LAST_TRY;
+
+/** The soonest of these times that is still to come. */
 export function lastTry(callers: Iterable<{ readonly deadline: number }>): number {
   const now = performance.now();
   let soonest = Number.POSITIVE_INFINITY;
-  for (const { deadline } of callers) {
-    const at = deadline - SPIN_LAST_TRY;
+  for (const caller of callers) {
+    const at = lastTryOf(caller);
     if (at > now) soonest = Math.min(soonest, at);
   }
   return soonest;

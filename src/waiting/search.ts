@@ -5,7 +5,7 @@ import type { Grant, Hold } from "../lease/hold.ts";
 import { type AttemptAnswer, isRefusal } from "../scripts/answers.ts";
 import { Nap } from "./nap.ts";
 import type { Place } from "./place.ts";
-import { backOff, lastTry, nextTry, rest, sleep } from "./rules.ts";
+import { backOff, nextTry, rest, sleep } from "./rules.ts";
 import { watchSelfWait } from "./self-wait.ts";
 import { type Asking, assertMove, SEARCH_MOVES, type SearchState } from "./states.ts";
 import type { Waiter } from "./waiter.ts";
@@ -284,7 +284,7 @@ export class Search {
   /** Tries again after so many ms, because no message will come. */
   #pause(delay: number): void {
     this.#to({ at: "parked", hold: null, isFreed: false, isChecking: false, position: null });
-    this.#sleep(Math.min(delay, lastTry(this.#place.line) - performance.now()));
+    this.#sleep(Math.min(delay, this.#place.line.lastTry - performance.now()));
   }
 
   /**
