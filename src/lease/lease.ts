@@ -2,6 +2,7 @@ import { quote } from "../errors.ts";
 import type { Events } from "../events.ts";
 import { checkExtension } from "../options.ts";
 import { thrownAt } from "../stacks.ts";
+import { unwatchHandle } from "./forgotten.ts";
 import { released, type Tenure } from "./tenure.ts";
 
 /**
@@ -65,6 +66,7 @@ export class LeaseHandle implements Lease {
     this.#tenure = tenure;
     this.#events = events;
     this.#leave = leave;
+    tenure.given(this);
   }
 
   get name(): string {
@@ -100,6 +102,7 @@ export class LeaseHandle implements Lease {
 
   unlock(): Promise<void> {
     if (this.#unlocking) return this.#unlocking.catch(() => {});
+    if (this.#tenure.isHandleWatched) unwatchHandle(this);
     this.#unlocking = this.#leave ? this.#leave() : this.#tenure.exit();
     // A promise of the caller's own: that a second call ignores a failure must not hide it from who has called first.
     return this.#unlocking.then();

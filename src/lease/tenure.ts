@@ -48,6 +48,8 @@ export class Tenure implements Caller {
   #state: "held" | "ended" | "lost" = "held";
   #loss: LockLostError | null = null;
   #controller: AbortController | undefined;
+  /** The first handle on it, until it is watched: see `watchHandle`. Null: it is. Undefined: there is none yet. */
+  #handle: object | null | undefined;
 
   /** `caller`: the call that acquired it. */
   constructor(hold: Hold, terms: Terms, landlord: Landlord, { call, kind }: Caller) {
@@ -71,6 +73,22 @@ export class Tenure implements Caller {
     this.#since = now();
     this.#end = this.#endOf(terms);
     this.#longest = terms.lease;
+  }
+
+  /** A handle was made. Only the first one counts: the others are of users that may end before it does. */
+  given(handle: object): void {
+    if (this.#handle === undefined) this.#handle = handle;
+  }
+
+  /** The first handle, once. From then on it is not held on to, so it can be collected. */
+  takeHandle(): object | null {
+    const handle = this.#handle ?? null;
+    if (handle) this.#handle = null;
+    return handle;
+  }
+
+  get isHandleWatched(): boolean {
+    return this.#handle === null;
   }
 
   get terms(): Terms {
@@ -133,6 +151,7 @@ export class Tenure implements Caller {
   lose(reason: LossReason, by: string | null = null): void {
     if (this.#state !== "held") return;
     this.#state = "lost";
+    this.#handle = null;
     const how = reason === "expired" ? this.#expiry() : undefined;
     this.#loss = new LockLostError(this.name, reason, undefined, how, by);
     // The lock's waiters come first: a listener of the signal may run for long.

@@ -4,6 +4,7 @@ import { LockUnavailableError } from "../errors.ts";
 import type { Events } from "../events.ts";
 import type { RenewAnswer } from "../scripts/answers.ts";
 import { type Instant, now } from "./clock.ts";
+import { watchHandle } from "./forgotten.ts";
 import type { Renewer } from "./renewer.ts";
 import { type Tenure, told } from "./tenure.ts";
 
@@ -173,6 +174,8 @@ export class Watchdog {
       return;
     }
     tenure.hold.renewed(sent, answer);
+    const handle = tenure.takeHandle();
+    if (handle) watchHandle(handle, tenure, this.#events);
     watched.due = sent.mono + period(watched);
     this.#wakeAt(watched.due);
     this.#events.tell("renew", () => ({ ...told(tenure), remaining: tenure.left() }));

@@ -26,6 +26,8 @@ export class Scope {
   readonly #held = new Map<string, Holding>();
   #crowded = 8;
   readonly #leases = new Set<Lease>();
+  /** How many more leases may come before those that are over are looked for. */
+  #untilLook = 8;
   /** Calls inside this scope that want a lock which it does not hold, by key. Made by the first of them. */
   #wanted: Map<string, Set<Told>> | null = null;
   #hasEnded = false;
@@ -82,6 +84,12 @@ export class Scope {
 
   /** A lease that must be unlocked before the scope ends. Returns what to call when it was. */
   keep(lease: Lease): () => void {
+    // A lease that was lost, and that nobody unlocks, must not stay for the life of a long scope; its loss was told. Looking
+    // once for as many new leases as there are costs each of them the same, however many there are.
+    if (--this.#untilLook < 0) {
+      for (const lease of this.#leases) if (!lease.held) this.#leases.delete(lease);
+      this.#untilLook = this.#leases.size + 8;
+    }
     this.#leases.add(lease);
     return () => this.#leases.delete(lease);
   }

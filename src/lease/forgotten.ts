@@ -1,0 +1,37 @@
+import { LockError, quote } from "../errors.ts";
+import type { Events } from "../events.ts";
+import type { Tenure } from "./tenure.ts";
+
+interface Forgotten {
+  readonly tenure: Tenure;
+  readonly events: Events;
+}
+
+/**
+ * Handles of leases that the watchdog renews. When one is collected, nobody can unlock it any more, and it is renewed until the
+ * process ends. That is told and no more: the code that took the lock may still run, so neither the lock nor its renewal may
+ * be given up for it (docs/decisions/0014).
+ */
+const registry = new FinalizationRegistry<Forgotten>(({ tenure, events }) => {
+  if (tenure.held) events.report(new LockError("LOCK_LEFT_BEHIND", tenure.name, leftBehind(tenure)));
+});
+
+/** Registering costs more than the rest of a short hold, so the watchdog does it, at the first renewal. */
+export function watchHandle(handle: object, tenure: Tenure, events: Events): void {
+  registry.register(handle, { tenure, events }, handle);
+}
+
+/** It was unlocked. Another user of the same hold may keep the lock. */
+export function unwatchHandle(handle: object): void {
+  registry.unregister(handle);
+}
+
+function leftBehind({ name, token, since }: Tenure): string {
+  const held = Math.round(performance.now() - since.mono);
+  const lease = token === 0 ? "its lease" : `its lease (token ${token})`;
+  return (
+    `Lock ${quote(name)} has been held for ${held} ms and cannot be released any more: ${lease} was garbage collected ` +
+    "without unlock(), and is renewed until this process ends. Use withLock() or `await using`, or keep the lease in a " +
+    "variable for as long as the lock is wanted."
+  );
+}
