@@ -1,4 +1,4 @@
-// Checks the model of the hand-off protocol with Spin: what must hold, and what must be found. See README.md.
+// Checks the models of the protocols with Spin: what must hold, and what must be found. See README.md.
 //   node proof/run.mjs            everything, a few minutes
 //   node proof/run.mjs --quick    what fits into a minute
 //   node proof/run.mjs again      only the runs whose names contain a word; a counterexample is printed
@@ -8,114 +8,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { RUNS } from "./runs.mjs";
 
-const MODEL = fileURLToPath(new URL("handoff.pml", import.meta.url));
 /** Bounds of one search: MB, and seconds. */
 const MEMORY = 4_000;
 const SECONDS = 180;
-
-/** Kinds of faults (CAN_… in the model). */
-const KINDS = {
-  BREAK: "connection breaks",
-  KEEP: "a late copy",
-  TIME_OUT: "a time-out",
-  DENY: "a refused write",
-  CRASH: "a crash",
-  MISS: "messages lost",
-  APART: "a subscriber not counted",
-  STEP: "the clock steps back",
-  FORCE: "a forced release",
-};
-const FAULTS = Object.keys(KINDS);
-const can = (...kinds) => `-DFAULTS=1 ${kinds.map((kind) => `-DCAN_${kind}`).join(" ")}`;
-const two = "-DTURNS=2 -DDELAYS=2";
-const three = "-DTURNS=3";
-
-/** What must hold. `quick`: the smaller bounds of the short version; null: not in it. */
-const HOLD = [
-  [
-    "two clients, extensions, aborts",
-    `${two} -DABORTS=1 -DEXTENDS=1`,
-    "-DTURNS=2 -DDELAYS=1 -DABORTS=1 -DEXTENDS=1",
-  ],
-  ...FAULTS.map((kind) => [`two clients, ${KINDS[kind]}`, `${two} ${can(kind)}`, null]),
-  ["two clients, any fault", null, `-DTURNS=2 -DDELAYS=0 ${can(...FAULTS)}`],
-  ["three clients", `${three} -DDELAYS=1`, `${three} -DDELAYS=1 -DROUNDS=1`],
-  ["three clients, connection breaks", `${three} -DDELAYS=0 -DROUNDS=1 ${can("BREAK", "TIME_OUT")}`, null],
-  ["three clients, a break and delays", `${three} -DPLAIN -DROUNDS=1 -DDELAYS=2 ${can("BREAK")}`, null],
-  ["three clients, messages lost, crash", `${three} -DDELAYS=0 -DROUNDS=1 ${can("MISS", "CRASH")}`, null],
-  [
-    "tokens, two clients",
-    `${two} -DTOKENS ${can("BREAK", "FORCE")}`,
-    `-DTURNS=2 -DDELAYS=0 -DTOKENS ${can("BREAK", "FORCE")}`,
-  ],
-  ["tokens, three clients", `${three} -DDELAYS=1 -DROUNDS=1 -DTOKENS`, null],
-  [
-    "fair: two places in one client",
-    `${three} -DFAIR -DROUNDS=1 -DDELAYS=1`,
-    `${three} -DFAIR -DROUNDS=1 -DDELAYS=0`,
-  ],
-  ["fair, messages lost, crash", `${three} -DFAIR -DROUNDS=1 -DDELAYS=0 ${can("MISS", "CRASH")}`, null],
-  [
-    "no lost waiter: two clients, any fault",
-    `-DTURNS=2 -DCALM -DBOUND=3 -DDELAYS=1 ${can(...FAULTS, "FREEZE")}`,
-    `-DTURNS=2 -DCALM -DBOUND=3 -DDELAYS=0 ${can(...FAULTS, "FREEZE")}`,
-  ],
-  ["no lost waiter: three clients", `${three} -DCALM -DBOUND=3 -DDELAYS=1 -DROUNDS=1`, null],
-  [
-    "no lost waiter: fair",
-    `${three} -DFAIR -DCALM -DBOUND=5 -DDELAYS=0 -DROUNDS=1 ${can("MISS", "CRASH")}`,
-    null,
-  ],
-  [
-    "waiting, no fault: no tick",
-    `${three} -DURGENT -DABORTS=1 -DBOUND=0`,
-    `${three} -DURGENT -DABORTS=1 -DBOUND=0`,
-  ],
-  [
-    "waiting, connection breaks: no tick",
-    `${three} -DURGENT -DBOUND=0 ${can("BREAK", "TIME_OUT", "DENY")}`,
-    `${three} -DURGENT -DBOUND=0 ${can("BREAK", "TIME_OUT", "DENY")}`,
-  ],
-  [
-    "waiting, messages lost: a re-check",
-    `${three} -DURGENT -DTURN_KEPT -DBOUND=1 ${can("MISS")}`,
-    `${three} -DURGENT -DTURN_KEPT -DBOUND=1 ${can("MISS")}`,
-  ],
-  [
-    "waiting, any one fault: a lease",
-    `${three} -DURGENT -DBOUND=3 ${can(...FAULTS, "FREEZE")}`,
-    `${three} -DROUNDS=1 -DURGENT -DBOUND=3 ${can(...FAULTS, "FREEZE")}`,
-  ],
-  [
-    "waiting, fair: a lease and a window",
-    `${three} -DFAIR -DROUNDS=1 -DURGENT -DBOUND=5 ${can("BREAK", "MISS", "CRASH", "FREEZE")}`,
-    null,
-  ],
-];
-
-/** One rule is left out: what must be found. All of them are in the quick version. */
-const FOUND = [
-  ["HOLD_REUSED", two],
-  ["MINE_NOT_RAISED", two],
-  ["RENEW_SHORTENS", `${two} -DEXTENDS=1`],
-  ["T_MOVED", two],
-  ["DEADLINE_FROM_RECEIPT", two],
-  ["PUBLISH_FIRST", `${two} ${can("DENY")}`],
-  ["TOKENS_NOT_RESERVED", `${two} -DTOKENS`],
-  ["NO_LEAVE", `${two} ${can("TIME_OUT")}`],
-  ["RECHECK_LONG", `-DTURNS=2 -DURGENT -DTURN_KEPT ${can("MISS")}`],
-  ["NO_RECHECK", `-DTURNS=2 -DURGENT ${can("MISS")}`],
-  ["QUEUES_UNHEARD", "-DTURNS=2 -DURGENT -DBOUND=0"],
-  ["NO_NOT_AFTER", `${two} ${can("KEEP")}`],
-  ["AGAIN_QUEUES", `${two} -DFLAW_CLAIM_AFTER_DEADLINE`],
-  ["ONE_RECEIPT", `${two} -DTOKENS ${can("BREAK")}`],
-  ["CLAIM_AFTER_DEADLINE", `${two} ${can("BREAK")}`],
-  ["STALE_FORGOTTEN", `${two} -DREPLY=1 ${can("BREAK")}`],
-  ["CLAIM_FORGOTTEN", `${three} -DPLAIN -DROUNDS=1 -DDELAYS=2 ${can("BREAK")}`],
-  ["LATE_RENEWAL_COUNTS", `${two} ${can("KEEP")}`],
-  ["PUBLISH_THEN_SKIP", `${two} ${can("APART")}`],
-];
 
 function has(command) {
   return (process.env.PATH ?? "").split(":").some((folder) => existsSync(join(folder, command)));
@@ -159,12 +56,13 @@ function call(command, args, cwd, timeout = 0) {
 }
 
 /** One search. `verdict`: holds, found, unfinished (not exhaustive) or broken. */
-async function search(flags, level) {
+async function search(model, flags, level) {
+  const path = fileURLToPath(new URL(model, import.meta.url));
   const folder = await mkdtemp(join(tmpdir(), "holdfast-proof-"));
   const started = performance.now();
   try {
     const defines = flags.split(" ").filter(Boolean);
-    const made = await call("spin", ["-a", ...defines, MODEL], folder);
+    const made = await call("spin", ["-a", ...defines, path], folder);
     if (/error/i.test(made.text)) return { verdict: "broken", text: made.text };
     const options = [
       level,
@@ -189,7 +87,7 @@ async function search(flags, level) {
       !/Search not completed|max search depth too small|out of memory/i.test(text);
     const verdict = broken ? "found" : isWhole ? "holds" : "unfinished";
     const trail =
-      broken && (await call("spin", ["-T", "-k", "handoff.pml.trail", ...defines, MODEL], folder)).text;
+      broken && (await call("spin", ["-T", "-k", `${model}.trail`, ...defines, path], folder)).text;
     return { verdict, states, seconds, text: trail || text, broken };
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -208,24 +106,19 @@ async function main(args) {
   const isQuick = args.includes("--quick");
   const wanted = args.filter((arg) => !arg.startsWith("--"));
   if (!prepare()) return 0;
-  const runs = [
-    ...HOLD.map(([name, full, quick]) => ({ name, flags: isQuick ? quick : full, expected: "holds" })),
-    ...FOUND.map(([name, flags]) => ({
-      name: `without a rule: ${name}`,
-      flags: `${flags} -DFLAW_${name}`,
-      expected: "found",
-    })),
-  ].filter(({ name, flags }) => flags !== null && wanted.every((word) => name.includes(word)));
+  const runs = RUNS.map(({ full, quick, ...run }) => ({ ...run, flags: isQuick ? quick : full })).filter(
+    ({ name, flags }) => flags !== null && wanted.every((word) => name.includes(word)),
+  );
   let wrong = 0;
   const started = performance.now();
-  const check = async ({ name, flags, expected }) => {
+  const check = async ({ model, name, flags, expected }) => {
     const {
       verdict,
       states = 0,
       seconds = 0,
       text,
       broken,
-    } = await search(flags, isQuick || expected === "found" ? "-O0" : "-O1");
+    } = await search(model, flags, isQuick || expected === "found" ? "-O0" : "-O1");
     const isRight = verdict === expected;
     if (!isRight) wrong++;
     const note =
