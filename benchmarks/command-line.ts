@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { scenarios } from "./scenarios/all.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
+import { tableScenarios } from "./table/make-table.ts";
 
 /** What this run is to do. */
 export interface Wishes {
@@ -54,7 +55,7 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
     process.stdout.write(`${values.help ? HELP : list()}\n`);
     return null;
   }
-  const chosen = scenarios
+  const chosen = (values.table ? tableScenarios(!values.quick) : scenarios)
     .filter(({ name }) => matches(name, values.scenario))
     .map((scenario) => narrow(scenario, values.contender))
     .filter(({ contenders }) => contenders.length > 0);

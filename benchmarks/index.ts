@@ -40,8 +40,7 @@ async function bench(wishes: Wishes, signal: AbortSignal): Promise<boolean> {
       machine: await describeMachine(redis),
       javaTrouble: wishes.java ? buildWorker() : "not asked for",
     };
-    if (wishes.table)
-      return await makeTable(run, { hurry: wishes.warmUp < 1, save: wishes.save ? `${HERE}results` : null });
+    if (wishes.table) return await makeTable(wishes.scenarios, run, wishes.save ? `${HERE}results` : null);
     let fine = true;
     for (const scenario of wishes.scenarios) {
       const result = await runScenario(scenario, run);

@@ -13,9 +13,6 @@ import { checkRecipes } from "./docs/recipes.ts";
 
 const root = process.argv[2] ?? fileURLToPath(new URL("..", import.meta.url));
 
-/** Their texts are being rewritten. */
-const LANGUAGE_NOT_YET = ["docs/quorum.md", "src/redlock/completion.ts", "src/redlock/quorum-kind.ts"];
-
 const problems = [
   ...checkErrors(root),
   ...checkOptions(root),
@@ -24,7 +21,7 @@ const problems = [
   ...checkMeasured(root),
   ...checkRecipes(root),
   ...checkLinks(root),
-  ...checkLanguage(root, LANGUAGE_NOT_YET),
+  ...checkLanguage(root),
 ];
 
 if (problems.length > 0) {

@@ -5,7 +5,8 @@ import { short } from "../report/numbers.ts";
 import { saveTable } from "../report/results.ts";
 import { type Run, runScenario } from "../run.ts";
 import { scenarios } from "../scenarios/all.ts";
-import { type Figure, line, row } from "./lines.ts";
+import type { Scenario } from "../scenarios/scenario.ts";
+import { type Figure, line, type Row, row } from "./lines.ts";
 import { type Library, timesToError, timeToLoss } from "./trials.ts";
 
 const TITLES: Readonly<Record<Library, string>> = {
@@ -14,98 +15,103 @@ const TITLES: Readonly<Record<Library, string>> = {
   "redis-semaphore": "redis-semaphore",
   "java-lock": "Redisson `RLock` (Java)",
 };
+const SCENARIOS = ["wake-up", "hot-4x4", "uncontended"];
+const FLOOR = "floor-pair";
+
+/** What the table takes from the scenarios of the benchmarks: these libraries alone. */
+export function tableScenarios(java: boolean): Scenario[] {
+  const ids: string[] = [...librariesHere(java), FLOOR];
+  return scenarios
+    .filter(({ name }) => SCENARIOS.includes(name))
+    .map((scenario) => ({
+      ...scenario,
+      contenders: scenario.contenders.filter((id) => ids.includes(id)),
+    }));
+}
+
+const librariesHere = (java: boolean): Library[] =>
+  (Object.keys(TITLES) as Library[]).filter((library) => library !== "java-lock" || java);
 
 /**
- * The figures of the README's comparison: scenarios of the benchmarks with these libraries alone, and what a holder and a
- * caller are told when something goes wrong. `hurry`: one round, to see that it works.
+ * Measures and prints the figures of the README's comparison: those scenarios, and what a holder and a caller are told when
+ * something goes wrong. `dir`: where they are saved; null: nowhere.
+ *
+ * @returns false when Holdfast had trouble
  */
-export async function makeTable(
-  run: Run,
-  options: { hurry: boolean; save: string | null },
-): Promise<boolean> {
-  const libraries = (Object.keys(TITLES) as Library[]).filter(
-    (library) => library !== "java-lock" || run.javaTrouble === null,
-  );
-  const measure = (name: string): Promise<ScenarioResult> => {
-    const scenario = scenarios.find((known) => known.name === name);
-    if (!scenario) throw new Error(`There is no scenario '${name}'`);
-    const contenders = scenario.contenders.filter(
-      (id) => id.startsWith("floor-") || libraries.some((library) => library === id),
-    );
-    return runScenario(
-      { ...scenario, contenders, ...(options.hurry && { duration: 1_000, slices: 1 }) },
-      run,
-    );
-  };
-  const wakeUp = await measure("wake-up");
-  const hot = await measure("hot-4x4");
-  const free = await measure("uncontended");
+export async function makeTable(chosen: readonly Scenario[], run: Run, dir: string | null): Promise<boolean> {
+  const libraries = librariesHere(run.javaTrouble === null);
+  const results: ScenarioResult[] = [];
+  for (const scenario of chosen) results.push(await runScenario(scenario, run));
   run.progress.clear();
+  const rows = [...scenarioRows(results, libraries), ...(await trialRows(run, libraries))];
 
+  const titles = libraries.map((library) => TITLES[library]);
+  print(`| measured | ${titles.join(" | ")} |`);
+  print(`|---|${titles.map(() => "---|").join("")}`);
+  for (const one of rows) print(line(one));
+  print();
+  print(`Medians of ${run.rounds} rounds. In brackets: how many times Holdfast's figure it is.`);
+  const floor = entriesOf(results, "uncontended").find(({ id }) => id === FLOOR);
+  const figures = floor && loadOf(floor);
+  if (figures) print(`Two scripts that do nothing, on the same connection: ${short(pair(figures))} µs.`);
+  if (run.javaTrouble !== null) print(`Redisson is left out: ${run.javaTrouble}.`);
+  if (dir !== null) {
+    const about = "The README's comparison, by round. Null: no answer within 30 s.";
+    const { seed, machine } = run;
+    await saveTable(dir, { about, seed, machine, libraries: titles, rows });
+  }
+  const ours = results.flatMap(({ entries }) => entries).filter(({ id }) => id === "lock");
+  return ours.every(({ trouble }) => trouble.length === 0);
+}
+
+const entriesOf = (results: readonly ScenarioResult[], name: string) =>
+  results.find(({ scenario }) => scenario === name)?.entries ?? [];
+
+/** µs of an acquisition and its release. */
+const pair = ({ perSecond }: LoadFigures): number => 1_000_000 / perSecond;
+
+function scenarioRows(results: readonly ScenarioResult[], libraries: readonly Library[]): Row[] {
+  const each = (name: string, value: (figures: LoadFigures) => number | null): Figure[] =>
+    libraries.map((library) => {
+      const rounds = entriesOf(results, name).find(({ id }) => id === library)?.rounds ?? [];
+      return rounds.flatMap((round) => (round.is === "load" ? [value(round)] : []));
+    });
+  return [
+    row(
+      "handOff",
+      each("wake-up", ({ handoffMedian }) => handoffMedian),
+    ),
+    row(
+      "turns",
+      each("hot-4x4", ({ jain }) => jain),
+    ),
+    row(
+      "longestWait",
+      each("hot-4x4", ({ waitMax }) => waitMax),
+    ),
+    row("pair", each("uncontended", pair)),
+  ];
+}
+
+async function trialRows(run: Run, libraries: readonly Library[]): Promise<Row[]> {
   const losses = new Map<Library, (number | null)[]>();
-  const errors = { gone: [] as (number | null)[][], hangs: [] as (number | null)[][] };
+  const gone: (number | null)[][] = [];
+  const hanging: (number | null)[][] = [];
   for (let round = 0; round < run.rounds; round++) {
     for (const library of libraries)
       if (library !== "java-lock")
         losses.set(library, [...(losses.get(library) ?? []), await timeToLoss(library, run.signal)]);
-    for (const how of ["gone", "hangs"] as const)
-      errors[how].push(await timesToError(libraries, how, run.signal));
+    gone.push(await timesToError(libraries, "gone", run.signal));
+    hanging.push(await timesToError(libraries, "hangs", run.signal));
   }
-
-  const of = (result: ScenarioResult, id: string, value: (figures: LoadFigures) => number | null): Figure => {
-    const rounds = result.entries.find((entry) => entry.id === id)?.rounds ?? [];
-    return rounds.map((figures) => (figures.is === "load" ? value(figures) : null));
-  };
-  const each = (value: (library: Library, i: number) => Figure): Figure[] => libraries.map(value);
-  const pair = ({ perSecond }: LoadFigures): number => 1_000_000 / perSecond;
-  const rows = [
-    row(
-      "handOff",
-      each((id) => of(wakeUp, id, ({ handoffMedian }) => handoffMedian)),
-    ),
-    row(
-      "turns",
-      each((id) => of(hot, id, ({ jain }) => jain)),
-    ),
-    row(
-      "longestWait",
-      each((id) => of(hot, id, ({ waitMax }) => waitMax)),
-    ),
+  const each = (rounds: (number | null)[][]): Figure[] =>
+    libraries.map((_, i) => rounds.map((round) => round[i] ?? null));
+  return [
     row(
       "loss",
-      each((id) => losses.get(id) ?? "never"),
+      libraries.map((library) => losses.get(library) ?? "never"),
     ),
-    row(
-      "gone",
-      each((_, i) => errors.gone.map((of) => of[i] ?? null)),
-    ),
-    row(
-      "hangs",
-      each((_, i) => errors.hangs.map((of) => of[i] ?? null)),
-    ),
-    row(
-      "pair",
-      each((id) => of(free, id, pair)),
-    ),
+    row("gone", each(gone)),
+    row("hangs", each(hanging)),
   ];
-  const [floor] = free.entries.filter(({ id }) => id === "floor-pair");
-  const figures = floor && loadOf(floor);
-  print(`| measured | ${libraries.map((library) => TITLES[library]).join(" | ")} |`);
-  print(`|---|${libraries.map(() => "---|").join("")}`);
-  for (const one of rows) print(line(one));
-  print();
-  print(`Medians of ${run.rounds} rounds. In brackets: how many times Holdfast's figure it is.`);
-  if (figures) print(`Two scripts that do nothing, on the same connection: ${short(pair(figures))} µs.`);
-  if (run.javaTrouble !== null) print(`Redisson is left out: ${run.javaTrouble}.`);
-  if (options.save !== null)
-    await saveTable(options.save, {
-      about: "The README's comparison. Null: no answer within 30 s.",
-      seed: run.seed,
-      machine: run.machine,
-      libraries: libraries.map((library) => TITLES[library]),
-      rows,
-    });
-  return [wakeUp, hot, free].every(({ entries }) =>
-    entries.every(({ id, trouble }) => id !== "lock" || trouble.length === 0),
-  );
 }
