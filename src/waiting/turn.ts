@@ -199,11 +199,14 @@ export class Turn implements Landlord {
     if (this.#outran?.waiter !== waiter) this.#outran = new Outrun(waiter);
     const outran = this.#outran;
     this.#to({ at: "searching" });
-    // Every caller that waits here with such a lease would fare the same.
-    if (outran.add(took))
+    if (outran.add(took)) {
+      // Every caller that waits here with such a lease would fare the same. One with a longer lease has its turn at once.
       for (const other of [...line])
         if (other.terms.lease <= waiter.terms.lease)
           line.refuse(other, outran.refusal(this.name, other.terms.lease));
+      this.search.start();
+      return;
+    }
     health.failed(outran.refusal(this.name));
     this.search.retry(outran.tries);
   }
