@@ -182,7 +182,6 @@ describe("the random part of a hold's id", () => {
     await far.redis.del(lock.keys.lock);
     expect(secrets.length).toBe(3);
     const text = inspect(told, { depth: Number.POSITIVE_INFINITY, showHidden: true, maxStringLength: null });
-    expect(text).toContain("evalsha"); // the errors name their commands
     expect(text).toContain(near.locks.id);
     for (const secret of secrets) expect(text).not.toContain(secret);
     expect(text).not.toMatch(/:[0-9a-z]{21}\b/);

@@ -6,6 +6,7 @@ import { type RedisLike, type SubscriberLike, unref } from "../redis-like.ts";
 import type { Commands } from "../scripts/commands.ts";
 import { publishProbe } from "../scripts/handoff.ts";
 import { probeMessage } from "../scripts/messages.ts";
+import { backOff } from "./rules.ts";
 import type { Audience, Subscriptions } from "./subscriptions.ts";
 
 /** A duplicate must reconnect whatever the caller chose for his own connection. Who resubscribes is this class. */
@@ -21,6 +22,9 @@ const OVERRIDES = {
   keyPrefix: "",
   readOnly: false,
 };
+
+/** Channels in one SUBSCRIBE. */
+const BLOCK = 1_000;
 
 /** Where a subscriber connects to, and how it subscribes there. */
 export interface Source extends Audience {
@@ -184,15 +188,26 @@ export class Subscriber implements Subscriptions {
   }
 
   /** After every connect: ioredis could do it but would not tell when that was acknowledged. */
-  async #resubscribe(connection: SubscriberLike): Promise<void> {
-    const channels = [...this.#channels.keys()];
+  async #resubscribe(connection: SubscriberLike, failures = 0): Promise<void> {
+    const channels = [...this.#channels.keys()].filter((channel) => !this.isReady(channel));
     if (channels.length === 0) return;
-    const groups = this.#source.isSharded ? channels.map((channel) => [channel]) : [channels];
-    // Whoever waits for `ready()` is told by his own SUBSCRIBE; parked holds live on by their re-checks.
+    // In blocks: a call with more than some 100 000 arguments overflows the stack.
+    const length = this.#source.isSharded ? 1 : BLOCK;
+    const groups = Array.from({ length: Math.ceil(channels.length / length) }, (_, i) =>
+      channels.slice(i * length, (i + 1) * length),
+    );
+    // A caller of `ready()` is told by its own SUBSCRIBE; parked holds live on by their re-checks.
     const results = await Promise.allSettled(groups.map((group) => this.#acknowledge(connection, group)));
     if (this.#connection !== connection) return;
     if (results.some(({ status }) => status === "fulfilled")) this.onGap();
-    if (results.some(({ status }) => status === "rejected")) this.#source.onStray?.();
+    if (!results.some(({ status }) => status === "rejected")) return;
+    this.#source.onStray?.();
+    // While it is away, its next connect does it. What was refused on a live one would stay unheard by those who wait.
+    if (this.#source.isSharded || connection.status !== "ready") return;
+    setTimeout(() => {
+      const isMine = this.#connection === connection && connection.status === "ready" && !this.#closed;
+      if (isMine && this.#source.isWanted()) void this.#resubscribe(connection, failures + 1);
+    }, backOff(failures)).unref();
   }
 
   /** One SUBSCRIBE for a channel, however many callers begin to wait at the same time. */
