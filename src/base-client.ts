@@ -1,4 +1,7 @@
+import type { Check, CheckOptions } from "./check/answer.ts";
+import { type Checkable, check } from "./check/check.ts";
 import { checkName } from "./checks.ts";
+import { ClientClosedError } from "./errors.ts";
 import { Events, type LockEvents } from "./events.ts";
 import type { CommonClient } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
@@ -6,7 +9,7 @@ import { orderMembers } from "./locks/members.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import { OrderedLocks } from "./locks/ordered-locks.ts";
 import { ScopedLock } from "./locks/scoped-lock.ts";
-import { type CloseOptions, checkGrace, type PassingOptions } from "./options.ts";
+import { type CloseOptions, checkCheckOptions, checkGrace, type PassingOptions } from "./options.ts";
 import { newClientId } from "./random.ts";
 import { Scope, Scopes } from "./scope/scope.ts";
 import type { Transport } from "./scripts/transport.ts";
@@ -25,6 +28,10 @@ export interface Parts {
   readonly leaseTime: number;
   /** Do nested acquisitions re-enter what their scope holds? */
   readonly scopes: boolean;
+  /** What `check()` looks at. */
+  readonly checkable: Checkable;
+  /** How many replicas must have a lock. */
+  readonly replicas: number;
   /** Closes what this client opened. */
   readonly closed: () => void;
 }
@@ -81,6 +88,16 @@ export abstract class BaseClient implements CommonClient {
     return this;
   }
 
+  /** What every client has. */
+  abstract lock(name: string): Lock;
+
+  async check(options?: CheckOptions): Promise<Check> {
+    const { timeout, replicas } = checkCheckOptions(options, this.#parts.replicas);
+    if (this.#closing) throw new ClientClosedError(null);
+    const parts = { hearing: this.#room.hearing, clientId: this.id, lock: (name: string) => this.lock(name) };
+    return this.#scopes.outside(() => check(this.#parts.checkable, parts, { timeout, replicas }));
+  }
+
   async close(options?: CloseOptions): Promise<void> {
     const grace = checkGrace(options);
     this.#closing ??= this.#room.close(grace).finally(this.#parts.closed);
@@ -122,6 +139,11 @@ export abstract class BaseClient implements CommonClient {
       const { name, kind, call } = tenure;
       this.#events.tell("exposed", () => ({ name, kind, call, has, of }));
     }
+  }
+
+  /** Where this client hears of grants of a lock. @internal */
+  protected channelOf(name: string): string {
+    return this.#room.hearing.grantChannel(name);
   }
 
   /** Withdraws a hold in the background (R3). @internal */

@@ -24,7 +24,9 @@ import { type ClusterLike, duplicate, isCluster, isConnection, type RedisLike } 
 import { MastersClient } from "./redlock/masters-client.ts";
 import { checkQuorumOptions, type QuorumClientOptions } from "./redlock/options.ts";
 import { Commands } from "./scripts/commands.ts";
+import { publishProbe } from "./scripts/handoff.ts";
 import { Replication } from "./scripts/replication.ts";
+import { whereabouts } from "./scripts/trouble.ts";
 import type { LockKind } from "./waiting/kind.ts";
 import { ShardedSubscriber } from "./waiting/sharded-subscriber.ts";
 import { Subscriber } from "./waiting/subscriber.ts";
@@ -48,6 +50,21 @@ class ServerClient extends BaseClient implements LockClient {
       window: grantWindow,
       leaseTime,
       scopes: settings.scopes,
+      replicas,
+      checkable: {
+        servers: () =>
+          isCluster(redis)
+            ? redis
+                .nodes("master")
+                .map((node) => ({ redis: node, whereabouts: () => whereabouts(node, null) }))
+            : [{ redis, whereabouts: () => commands.whereabouts }],
+        isCluster: isCluster(redis),
+        isQuorum: false,
+        restartDelay: 0,
+        channel: (name) => this.channelOf(name),
+        publish: (channel, message) => publishProbe(commands, channel, message),
+        trouble: () => commands.trouble(),
+      },
       closed: () => {
         replication?.close();
         if (redis !== given) redis.disconnect();

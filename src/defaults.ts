@@ -156,6 +156,9 @@ export const TRANSACTIONS_AT_ONCE = 8;
 /** A connection for transactions that nobody has used for this long is closed. */
 export const CONNECTION_IDLE = 10_000;
 
+/** How long `check()` may take: a readiness probe waits a second or a few. */
+export const CHECK_TIMEOUT = 2_000;
+
 /** How long `close()` lets holders finish. */
 export const GRACE = 5_000;
 

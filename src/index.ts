@@ -1,3 +1,4 @@
+export type { Check, CheckedServer, CheckOptions } from "./check/answer.ts";
 export { createLockClient } from "./client.ts";
 export {
   ClientClosedError,

@@ -1,3 +1,4 @@
+import type { Check, CheckOptions } from "./check/answer.ts";
 import type { LockEvents } from "./events.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
@@ -43,6 +44,20 @@ export interface CommonClient {
 
   /** Removes a listener. */
   off<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
+
+  /**
+   * For a readiness probe: is everything there that locks need? Looks at each server (version, eviction policy, clock, role,
+   * replicas), takes and gives back a lock of its own name, and publishes a message that it must hear. Never rejects for
+   * what it finds. It needs no further rights than `lock`; what the user may not ask is `unknown`.
+   *
+   * @param options.timeout ms that all of it may take. Default: 2 000.
+   * @param options.replicas how many replicas each server must have. Default: the client's `replicas`.
+   * @throws TypeError or RangeError for bad options; ClientClosedError after `close()`.
+   * @example
+   * const { ok, problems } = await locks.check();
+   * if (!ok) console.error(problems.join("\n"));
+   */
+  check(options?: CheckOptions): Promise<Check>;
 
   /**
    * Ends the client. From now on new acquisitions, and callers that wait, are rejected with ClientClosedError. Holders get

@@ -1,3 +1,4 @@
+import type { CheckOptions } from "./check/answer.ts";
 import {
   checkConnection,
   checkCount,
@@ -10,6 +11,7 @@ import {
   type What,
 } from "./checks.ts";
 import {
+  CHECK_TIMEOUT,
   GRACE,
   GRANT_WINDOW,
   LABEL_BYTES_MAX,
@@ -235,4 +237,15 @@ export function checkForceUnlock(what: What, options: unknown): string | null {
   const bytes = Buffer.byteLength(label);
   if (bytes < 1 || bytes > LABEL_BYTES_MAX) throw refuse(RangeError, what, "label", wanted, label);
   return label;
+}
+
+export function checkCheckOptions(
+  options: unknown,
+  replicas: number,
+): { readonly timeout: number; readonly replicas: number } {
+  const what = "Cannot check the lock client";
+  const given = checkObject(what, options, ["timeout", "replicas"]) as CheckOptions;
+  checkTime(what, "timeout", given.timeout, LEASE_MIN, false);
+  checkCount(what, "replicas", given.replicas, 100);
+  return { timeout: given.timeout ?? CHECK_TIMEOUT, replicas: given.replicas ?? replicas };
 }

@@ -86,6 +86,9 @@ class FakeClient implements QuorumClient {
   off(): this {
     return this;
   }
+  async check() {
+    return { ok: true, problems: [], unknown: [], roundTrip: 0, servers: [] };
+  }
   async close(): Promise<void> {}
   async [Symbol.asyncDispose](): Promise<void> {}
 }

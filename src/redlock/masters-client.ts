@@ -5,6 +5,7 @@ import type { QuorumClient } from "../lock-client.ts";
 import type { Lock } from "../locks/lock.ts";
 import { checkNoOptions } from "../options.ts";
 import { duplicate, type RedisLike } from "../redis-like.ts";
+import { publishProbe } from "../scripts/handoff.ts";
 import type { QuorumSettings } from "./options.ts";
 import { Quorum } from "./quorum.ts";
 import { QuorumKind } from "./quorum-kind.ts";
@@ -23,6 +24,22 @@ export class MastersClient extends BaseClient implements QuorumClient {
       window: GRANT_WINDOW,
       leaseTime: settings.leaseTime,
       scopes: settings.scopes,
+      replicas: 0,
+      checkable: {
+        servers: () =>
+          quorum.nodes.map(({ redis, commands }) => ({ redis, whereabouts: () => commands.whereabouts })),
+        isCluster: false,
+        isQuorum: true,
+        restartDelay: settings.restartDelay,
+        channel: (name) => quorum.keys.quorumChannel(name),
+        publish: (channel, message) =>
+          Promise.allSettled(
+            quorum.nodes.map(({ commands }) =>
+              publishProbe(commands, commands.keys.prefix + channel, message),
+            ),
+          ),
+        trouble: () => quorum.trouble(),
+      },
       closed: () => {
         if (connections !== given) for (const redis of connections) redis.disconnect();
       },

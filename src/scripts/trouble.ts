@@ -11,7 +11,7 @@ export function whereabouts(connection: RedisLike | ClusterLike, lastError: unkn
 }
 
 /** Where a connection leads: "127.0.0.1:6379", a socket's path, a Sentinel group, a Cluster's nodes. No user, no password. */
-function placeOf(connection: RedisLike | ClusterLike): string {
+export function placeOf(connection: RedisLike | ClusterLike): string {
   if (isCluster(connection)) {
     const { startupNodes } = connection as { startupNodes?: readonly unknown[] };
     const known = connection.nodes("all").map(({ options }) => address(options));

@@ -1,0 +1,124 @@
+import type { Lock } from "../locks/lock.ts";
+import { newNonce } from "../random.ts";
+import { placeOf } from "../scripts/trouble.ts";
+import type { Hearing } from "../waiting/hearing.ts";
+import type { Check } from "./answer.ts";
+import { atMost, type Located, type Looked, lookAt } from "./server.ts";
+
+/** What a client has that can be looked at. */
+export interface Checkable {
+  /** The server; in Cluster its primaries; the masters of a quorum. */
+  servers(): readonly Located[];
+  readonly isCluster: boolean;
+  readonly isQuorum: boolean;
+  readonly restartDelay: number;
+  /** Where this client hears of a lock. */
+  channel(name: string): string;
+  /** Says something there, everywhere. */
+  publish(channel: string, message: string): Promise<unknown>;
+  /** Why nothing is connected. */
+  trouble(): Error;
+}
+
+/** The lock with which it is tried, of this process alone. Several checks at a time wait for each other. */
+const nameOf = (clientId: string): string => `holdfast:check:${clientId}`;
+
+/** What is left for the servers of a Cluster that did not answer in time, in ms. */
+const LEAST = 50;
+
+/** Looks at servers, rights and messages side by side. Never rejects. */
+export async function check(
+  target: Checkable,
+  { hearing, clientId, lock }: { hearing: Hearing; clientId: string; lock: (name: string) => Lock },
+  { timeout, replicas }: { timeout: number; replicas: number },
+): Promise<Check> {
+  const { isCluster, isQuorum, restartDelay } = target;
+  const name = nameOf(clientId);
+  const until = performance.now() + timeout;
+  const taking = problemOf(
+    "A lock cannot be taken and given back",
+    () => takeOnce(lock(name), timeout),
+    timeout,
+  );
+  // A Cluster knows its nodes when its first command is answered.
+  if (isCluster) await taking;
+  const servers = target.servers();
+  const left = Math.max(LEAST, until - performance.now());
+  const wanted = { timeout: left, replicas, isCluster, restartDelay };
+  const [looked, ...failures] = await Promise.all([
+    Promise.all(
+      servers.map((server, i) => {
+        const place = placeOf(server.redis);
+        return lookAt(server, isQuorum ? `Node ${i + 1} (${place})` : place, wanted);
+      }),
+    ),
+    taking,
+    problemOf(
+      "Messages are not heard, so waiters would look for their turn",
+      () => hear(target, hearing, name, left),
+      left,
+    ),
+  ]);
+  const twins = twinsOf(looked);
+  const problems = failures.flatMap((failure) => failure ?? []);
+  if (servers.length === 0) problems.push(`${target.trouble().message}.`);
+  const well = looked.filter((one) => one.problems.length === 0).length;
+  const isEnough = isQuorum
+    ? well > looked.length / 2 && twins.length === 0
+    : well === looked.length && well > 0;
+  const roundTrips = looked.flatMap(({ roundTrip }) => roundTrip ?? []);
+  return {
+    ok: isEnough && problems.length === 0,
+    problems: [...problems, ...twins, ...looked.flatMap((one) => one.problems)],
+    unknown: looked.flatMap((one) => one.unknown),
+    roundTrip: roundTrips.length > 0 ? Math.max(...roundTrips) : null,
+    servers: looked.map(({ runId: _, unknown: __, ...server }) => server),
+  };
+}
+
+/** Shows the rights as nothing else does: all that a lock writes is written. */
+async function takeOnce(lock: Lock, timeout: number): Promise<void> {
+  const lease = await lock.lock({ wait: timeout });
+  await lease.unlock();
+}
+
+/** Publishes to itself, and hears it. */
+async function hear(target: Checkable, hearing: Hearing, name: string, timeout: number): Promise<void> {
+  const where = target.channel(name);
+  // Grants come there too: it stays subscribed for the first waiter.
+  if (!target.isQuorum) hearing.listen(where);
+  const said = `check ${newNonce()}`;
+  let stop = (): void => {};
+  const heard = new Promise<void>((resolve) => {
+    stop = hearing.subscriptions.listen(where, (message) => {
+      if (message === said) resolve();
+    });
+  });
+  try {
+    await hearing.subscriptions.ready(where);
+    // A master that hangs takes its time to fail; what the others told is heard meanwhile.
+    await atMost(Promise.race([heard, target.publish(where, said).then(() => heard)]), timeout);
+  } finally {
+    stop();
+  }
+}
+
+async function problemOf(what: string, work: () => Promise<void>, timeout: number): Promise<string | null> {
+  try {
+    await atMost(work(), timeout);
+    return null;
+  } catch (error) {
+    return `${what}: ${error instanceof Error ? error.message : String(error)}.`;
+  }
+}
+
+function twinsOf(looked: readonly Looked[]): string[] {
+  return looked.flatMap(({ runId, place }, i) => {
+    const first = runId === null ? -1 : looked.findIndex((one) => one.runId === runId);
+    return first < 0 || first === i
+      ? []
+      : [
+          `${looked[first]?.place} and ${place} are one server, which has one vote: give each node a server of its own.`,
+        ];
+  });
+}
