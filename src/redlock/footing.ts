@@ -18,8 +18,8 @@ type IsLate = (node: QuorumNode, vote: Granted) => boolean;
  *
  * | a node | true | its word that it has the hold | leaves it by |
  * |---|---|---|---|
- * | counts | it has had the hold for as long as the lease has had a majority | counts | it lost the key, and a majority of those that count has renewed → missing |
- * | missing | it voted no, was not heard, or lost the key | does not count: somebody else may have had the lock there | it took the hold → a guest |
+ * | counts | it voted for the lease, or was confirmed since it took the hold; as far as is known it has kept the hold | counts | it lost the key, and a majority of those that count has renewed → missing |
+ * | missing | it voted no, was not heard, or lost the key | does not count: another client may have had the lock there | it took the hold → a guest |
  * | guest | it took the hold late | does not count yet | a renewal that was sent since then, and that a majority of those that count confirmed → counts · it lost the key again → missing |
  *
  * **Why a guest counts behind such a renewal.** Another holder would have needed a majority of nodes, so one of those that

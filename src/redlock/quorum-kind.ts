@@ -101,7 +101,7 @@ export class QuorumKind implements LockKind {
     if (decision.is === "held") {
       // Minority votes go back at once, and those that come late. The waiting engine knows nothing of them.
       // Waiters that a minority's votes refuse come back by themselves. RACE: votes were given up here, and the nodes that
-      // hung have executed them: to a waiter they look like somebody's lock, so that it sleeps for all of that lease.
+      // hung have executed them: to a waiter they look like a held lock, so that it sleeps for all of that lease.
       traces.wakes = this.#quorum.isMajority(traces.size);
       if (traces.size > 0) this.#company.withdraw(this, hold);
       return { ...decision, at: 0, position: null };

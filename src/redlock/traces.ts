@@ -28,7 +28,7 @@ export class Traces {
           return answer;
         },
         (error: unknown) => {
-          // Or a node that refuses to say who it is would be asked to take back what it has never heard of, for a whole lease.
+          // Else a node that refuses to say which server it is would be asked, for a whole lease, to take back what it has never heard of.
           if (error instanceof NotAskedError) this.#nodes.delete(node);
           throw error;
         },
