@@ -220,7 +220,7 @@ describe("a lease of a bare majority", () => {
 
   it("does not exist where all nodes voted: nothing is sent", async () => {
     const near = await stage.join({ nodeTimeout: 10_000 }, "proxies"); // no vote is slow, on a slow machine too
-    await near.locks.lock(stage.name).withLock(() => {});
+    await near.locks.lock(stage.name).withLock(() => until(() => stage.isEverywhere()));
     await free();
     for (const proxy of stage.proxies) proxy.record();
     const lease = await near.locks.lock(stage.name).lock();

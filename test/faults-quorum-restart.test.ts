@@ -138,7 +138,7 @@ describe("a node that restarts empty under a holder", () => {
     await stage.server(2).restart();
     const error = await call;
     expect(error).toBeInstanceOf(LockUnavailableError);
-    expect(String(error)).toContain("node 2: its connection was lost");
+    expect(String(error)).toContain("node 2: its connection is lost");
     await until(() => party.nodes[1]?.status === "ready");
     await until(async () => (await stage.holders()).every((one) => one === null));
   });
