@@ -130,7 +130,9 @@ describe("an error of a Redis that cannot be reached", () => {
 
   it("a Cluster of a single server, and one that is not there", async () => {
     const { port } = await server();
-    const wrong = lockOn(new Cluster([{ host: "127.0.0.1", port }]));
+    const cluster = new Cluster([{ host: "127.0.0.1", port }]);
+    const wrong = lockOn(cluster);
+    await new Promise((resolve) => cluster.once("node error", resolve));
     await expectTrouble(
       wrong,
       /no Cluster: connect with new Redis/,
