@@ -160,7 +160,7 @@ describe("the examples in the docs", () => {
 
   it.skipIf(noPostgres === "")(`with PostgreSQL are skipped: ${noPostgres}`, () => {});
 
-  it("are right under strict types", { timeout: 60_000 }, () => {
+  it("are right under strict types", { timeout: 240_000 }, () => {
     expect(typeErrors(new Map(examples.map((example) => [write(example), example])))).toEqual([]);
   });
 });
@@ -195,7 +195,7 @@ describe("this check", () => {
     expect(output).toContain("LOCK_LEFT_BEHIND");
   });
 
-  it("sees a wrong type", { timeout: 60_000 }, () => {
+  it("sees a wrong type", { timeout: 240_000 }, () => {
     const wrong = example("charge(order, { fence: true });");
     expect(typeErrors(new Map([[write(wrong), wrong]]))).toEqual([
       "made-up.md:1: Type 'boolean' is not assignable to type 'number'.",
