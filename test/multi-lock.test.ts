@@ -223,6 +223,8 @@ describe("the client", () => {
     const others = three();
     const third = three();
     const closing = await several.join();
+    const errors: Error[] = [];
+    closing.locks.on("error", (error) => errors.push(error));
     const finishing = await closing.locks.multiLock(others).lock();
     const staying = await closing.locks.multiLock(third).lock();
     const held = await theirs.locks.lock(names[1]).lock();
@@ -235,6 +237,7 @@ describe("the client", () => {
     expect(staying.held).toBe(true); // for as long as the grace
     await closed;
     expect(await lossOf(staying.signal)).toBe("closed");
+    expect(errors).toMatchObject([{ code: "LOCK_LEFT_BEHIND" }]);
     expect(await failure(staying.unlock())).toBeInstanceOf(AggregateError);
     await held.unlock();
     await several.gone([...names, ...others, ...third]);

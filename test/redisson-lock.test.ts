@@ -135,7 +135,7 @@ describe("redissonLock beside Java", () => {
     const { name, lock } = fresh();
     await party.redis.hset(name, java.owner, 1);
     expect(await lock.tryLock(50)).toBe(null);
-    expect(await lock.inspect()).toEqual({
+    expect(await lock.inspect()).toMatchObject({
       holder: java.owner,
       token: 0,
       remaining: Number.POSITIVE_INFINITY,

@@ -2,7 +2,7 @@ import type { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { ClientClosedError } from "../../src/index.ts";
 import { until } from "../support/until.ts";
-import { failure, lossOf } from "./observe.ts";
+import { failure, lossOf, warnings } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
 /** A lease that is renewed bears that the machine stands still for two thirds of this. */
@@ -54,12 +54,15 @@ export function closing(subject: Subject): void {
       const { name, theirs } = subject.pair();
       const lease = await locks[subject.kind](name).lock();
       const { signal } = lease;
+      const seen = warnings();
       const start = performance.now();
       await locks.close({ grace: 100 });
       expect(performance.now() - start).toBeGreaterThanOrEqual(90);
       expect([await lossOf(signal), lease.held]).toEqual(["closed", false]);
       await (await theirs.lock({ wait: 10_000 })).unlock();
       expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", reason: "closed" });
+      await until(() => seen.length > 0, { what: "a warning" });
+      expect(seen.map(({ message }) => message)).toEqual([expect.stringContaining(name)]); // that it was still held
     });
 
     it("with no grace releases at once", async () => {

@@ -1,8 +1,8 @@
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { LockClient, LockEvents } from "../../src/index.ts";
 import { Gauges } from "../support/gauges.ts";
 import { until } from "../support/until.ts";
-import { failure, lossOf } from "./observe.ts";
+import { failure, lossOf, warnings } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
 const EVENTS = ["acquire", "wait", "giveup", "release", "renew", "lost", "error"] as const;
@@ -18,17 +18,6 @@ function record(locks: LockClient): Told {
 
 /** A lease that is renewed bears that the machine stands still for two thirds of this. */
 const KEPT = 3_000;
-
-/** The warnings of this package from now to the end of the test. */
-function warnings(): (Error & { code?: string })[] {
-  const seen: (Error & { code?: string })[] = [];
-  const listener = (warning: Error) => {
-    if (warning.name === "HoldfastWarning") seen.push(warning);
-  };
-  process.on("warning", listener);
-  onTestFinished(() => void process.off("warning", listener));
-  return seen;
-}
 
 /** What a client tells, and that nobody who listens can do harm. */
 export function events(subject: Subject): void {

@@ -22,6 +22,17 @@ export function watchTraffic({ redis }: Party): { readonly commands: number; rea
   };
 }
 
+/** The warnings of this package from now to the end of the test. */
+export function warnings(): (Error & { code?: string })[] {
+  const seen: (Error & { code?: string })[] = [];
+  const listener = (warning: Error) => {
+    if (warning.name === "HoldfastWarning") seen.push(warning);
+  };
+  process.on("warning", listener);
+  onTestFinished(() => void process.off("warning", listener));
+  return seen;
+}
+
 /** Counts who is inside a critical section. */
 export class Section {
   /** The most that were inside at one time: 1 under a lock. */
