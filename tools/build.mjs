@@ -4,11 +4,13 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { transform } from "esbuild";
 import { rolldown } from "rolldown";
 import { reachable } from "./declarations.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
+const LINE = 120;
 const config = join(root, "tsconfig.build.json");
 
 rmSync(dist, { recursive: true, force: true });
@@ -35,7 +37,10 @@ const bundle = await rolldown({
   external: /^[^./]/, // packages, and what Node.js brings
   tsconfig: config,
 });
-await bundle.write({ file: join(dist, "index.js"), format: "esm", comments: false });
+const { output } = await bundle.generate({ format: "esm", comments: false });
+// In short lines: Node.js prints the line of an uncaught error, and names the column in stacks.
+const { code } = await transform(output[0].code, { minifyWhitespace: true, lineLimit: LINE });
+writeFileSync(join(dist, "index.js"), code);
 
 /** They lie in one folder: "lease/lease.d.ts" becomes "lease-lease.d.ts". */
 function flat(path) {

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const SOURCES = ["src", "lua", "tools", "package.json", "tsconfig.json", "tsconfig.build.json"];
-const TOOLS = ["typescript", "rolldown"];
+const TOOLS = ["typescript", "rolldown", "esbuild"];
 
 const changed = (path) => statSync(join(root, path)).mtimeMs;
 
