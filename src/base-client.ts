@@ -56,6 +56,10 @@ export abstract class BaseClient implements CommonClient {
     return this.#room.clientId;
   }
 
+  toJSON(): object {
+    return { id: this.id, closed: this.#closing !== null };
+  }
+
   async scope<T>(body: () => T | PromiseLike<T>): Promise<T> {
     if (typeof body !== "function") throw new TypeError("Cannot open a scope: it takes a function");
     this.#scopes.assertOn("Cannot open a scope");

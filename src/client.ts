@@ -20,6 +20,7 @@ import {
   type Settings,
   type SpinLockOptions,
 } from "./options.ts";
+import { printAs } from "./print.ts";
 import { type ClusterLike, duplicate, isCluster, isConnection, type RedisLike } from "./redis-like.ts";
 import { MastersClient } from "./redlock/masters-client.ts";
 import { checkQuorumOptions, type QuorumClientOptions } from "./redlock/options.ts";
@@ -197,3 +198,5 @@ function checkMasters(masters: readonly RedisLike[]): void {
       throw new TypeError(`${which} is the same as connection ${first + 1}: it would vote twice`);
   }
 }
+
+printAs(ServerClient, "LockClient");

@@ -1,6 +1,7 @@
 import { quote } from "../errors.ts";
 import type { Events } from "../events.ts";
 import { checkExtension } from "../options.ts";
+import { printAs } from "../print.ts";
 import { thrownAt } from "../stacks.ts";
 import { unwatchHandle } from "./forgotten.ts";
 import { released, type Tenure } from "./tenure.ts";
@@ -108,6 +109,12 @@ export class LeaseHandle implements Lease {
     return this.#unlocking.then();
   }
 
+  /** What is printed. It asks for no signal, so none is made. */
+  toJSON(): object {
+    const { name, token, held } = this;
+    return { name, token, held, remaining: Math.round(this.remaining()) };
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.unlock();
   }
@@ -116,3 +123,5 @@ export class LeaseHandle implements Lease {
     this.unlock().catch((error: unknown) => this.#events.report(error));
   }
 }
+
+printAs(LeaseHandle, "Lease");

@@ -2,6 +2,7 @@ import { onAbort } from "../abort.ts";
 import { quote, quoteAll } from "../errors.ts";
 import type { Events } from "../events.ts";
 import { checkExtension } from "../options.ts";
+import { printAs } from "../print.ts";
 import type { Lease } from "./lease.ts";
 
 /**
@@ -100,6 +101,12 @@ export class MultiLeaseHandle implements MultiLease {
     return this.#unlocking.then();
   }
 
+  /** What is printed. It asks for no signal, so none is made. */
+  toJSON(): object {
+    const tokens = Object.fromEntries(this.#leases.map(({ name, token }) => [name, token]));
+    return { names: this.names, tokens, held: this.held, remaining: Math.round(this.remaining()) };
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.unlock();
   }
@@ -120,3 +127,5 @@ async function all(work: readonly Promise<void>[], what: string): Promise<void> 
       `${errors.length} of ${work.length} locks were not ${what}: ${errors.map(({ message }) => message).join(" ")}`,
     );
 }
+
+printAs(MultiLeaseHandle, "MultiLease");

@@ -3,6 +3,7 @@ import { LeaseHandle } from "../lease/lease.ts";
 import { type MultiLease, MultiLeaseHandle } from "../lease/multi-lease.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import type { Request } from "../options.ts";
+import { printAs } from "../print.ts";
 import { OVERTAKEN } from "../scope/overtaken.ts";
 import type { Holding, Scopes } from "../scope/scope.ts";
 import type { Busy } from "../waiting/gathering.ts";
@@ -105,6 +106,10 @@ export class OrderedLocks implements MultiLock {
       }),
     );
     return (await Promise.all(inspections)).some(({ holder }) => holder !== null);
+  }
+
+  toJSON(): object {
+    return { names: this.names };
   }
 
   unlock(): never {
@@ -215,3 +220,5 @@ const outOfOrder = (missing: string, last: string): LockError =>
     `Lock ${quote(missing)} cannot be waited for by a multi-lock in a scope that holds ${quote(last)}, which comes behind it in ` +
       "the order of locks: take all of them by one multi-lock, around the scope, or try with wait 0.",
   );
+
+printAs(OrderedLocks, "MultiLock");

@@ -3,6 +3,7 @@ import { partsOf } from "../hold-ids.ts";
 import { type Lease, LeaseHandle } from "../lease/lease.ts";
 import type { Tenure } from "../lease/tenure.ts";
 import { checkForceUnlock, type ForceUnlockOptions, type Request } from "../options.ts";
+import { printAs } from "../print.ts";
 import type { Holding, Scope, Scopes } from "../scope/scope.ts";
 import type { Inspection } from "../scripts/answers.ts";
 import type { LockKind, Member } from "../waiting/kind.ts";
@@ -92,6 +93,10 @@ export class ScopedLock implements Lock {
   async forceUnlock(options?: ForceUnlockOptions): Promise<boolean> {
     const label = checkForceUnlock(() => `Cannot unlock ${quote(this.name)} by force`, options);
     return this.#ask(() => this.#kind.forceRelease(this.name, label), "it could not be released by force");
+  }
+
+  toJSON(): object {
+    return { name: this.name, kind: this.#kind.label };
   }
 
   unlock(): never {
@@ -189,3 +194,5 @@ function share(holding: Holding): Holding {
   holding.tenure.share();
   return holding;
 }
+
+printAs(ScopedLock, "Lock");

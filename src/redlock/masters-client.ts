@@ -4,6 +4,7 @@ import { LockError } from "../errors.ts";
 import type { QuorumClient } from "../lock-client.ts";
 import type { Lock } from "../locks/lock.ts";
 import { checkNoOptions } from "../options.ts";
+import { printAs } from "../print.ts";
 import { duplicate, type RedisLike } from "../redis-like.ts";
 import { publishProbe } from "../scripts/handoff.ts";
 import type { QuorumSettings } from "./options.ts";
@@ -64,3 +65,5 @@ const oneServer = (node: number, other: number): LockError =>
     `Nodes ${other} and ${node} of this quorum are one server, which has one vote: with that server down there may be no majority. ` +
       "Give createLockClient() a connection to a server of its own for each node.",
   );
+
+printAs(MastersClient, "QuorumClient");
