@@ -3,6 +3,7 @@ import { UNANSWERED } from "../defaults.ts";
 import { Keys } from "../keys.ts";
 import { outside } from "../outside.ts";
 import { type ClusterLike, isCluster, isOwn, type RedisArgument, type RedisLike } from "../redis-like.ts";
+import { ServerTimes } from "./server-times.ts";
 import { sharded } from "./sharded.ts";
 import { Silence } from "./silence.ts";
 import type { Transport } from "./transport.ts";
@@ -38,12 +39,6 @@ interface Sent {
   give(error: Error): void;
 }
 
-/** What a server said its time was, in µs, and when it was read on our monotonic clock. */
-interface ServerTime {
-  readonly micros: number;
-  readonly at: number;
-}
-
 /** How often unanswered commands are looked at. A timer and an error object for every command would cost 14 µs each. */
 const SWEEP = 50;
 
@@ -67,9 +62,7 @@ export class Commands implements Transport {
   #isSweeping = false;
   #over = false;
   #epoch = 0;
-  /** The server's time as last told, by its address; the last one of all. In Cluster the servers are several. */
-  readonly #servers = new Map<string, ServerTime>();
-  #latest: ServerTime | undefined;
+  readonly #times = new ServerTimes();
   /** Of connections that are ours alone. */
   readonly #silence: Silence | null;
 
@@ -168,27 +161,14 @@ export class Commands implements Transport {
   timed<T extends object>(clock: string, decode: (reply: unknown) => T): (reply: unknown) => T {
     return (reply) => {
       const answer: T & { readonly at?: number } = decode(reply);
-      if (answer.at !== undefined) {
-        this.#latest = { micros: answer.at, at: performance.now() };
-        this.#servers.set(this.#serverOf(clock), this.#latest);
-      }
+      if (answer.at !== undefined) this.#times.tell(this.#serverOf(clock), answer.at);
       return answer;
     };
   }
 
-  /**
-   * Until when, in the server's time in ms, a command that is sent now may be executed: later its caller has given up.
-   * A little early rather than late; 0: no reply has told the server's time yet. `timeout`: when the caller gives up, in ms.
-   *
-   * RACE: a node stands still while this client sends it commands for slots that are new to it, and the process dies. By the
-   * slot's own last reply there would be no time to name, and the node would give the locks to a dead process. All slots of
-   * a node have its clock. A node that has never answered is taken to have the clock of the others: where that is wrong, it
-   * answers "stale" and tells its own.
-   */
+  /** See `ServerTimes`. `timeout`: when the caller of the command gives up, in ms. */
   notAfter(clock: string, timeout = this.replyTimeout): number {
-    const server = this.#servers.get(this.#serverOf(clock)) ?? this.#latest;
-    const within = Math.min(timeout, this.replyTimeout);
-    return server ? Math.ceil(server.micros / 1_000 + performance.now() - server.at + within) : 0;
+    return this.#times.notAfter(this.#serverOf(clock), Math.min(timeout, this.replyTimeout));
   }
 
   /** The address of the node that has this key; in Cluster there are several. */
