@@ -54,6 +54,11 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     await useAll(kind, await join(), await join());
   });
 
+  it("check()", async () => {
+    const { locks } = await (await as(rights.handoff))();
+    expect(await locks.check()).toMatchObject({ ok: true, problems: [] });
+  });
+
   it("multiLock", async () => {
     const join = await as(rights.handoff);
     const [a, b] = [await join(), await join()];

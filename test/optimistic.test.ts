@@ -4,6 +4,7 @@ import { ConflictError, optimistic, type Transaction } from "../src/index.ts";
 import { failure } from "./contract/observe.ts";
 import { seeded } from "./contract/seed.ts";
 import { connectionIds } from "./support/leaks.ts";
+import { serverIs } from "./support/server-version.ts";
 import { sell, transactions } from "./support/transactions.ts";
 import { until } from "./support/until.ts";
 
@@ -92,8 +93,8 @@ describe("a transaction", () => {
   });
 
   it("conflicts when its key runs out by itself, though nobody looks", async () => {
-    await other.set(key, 1, "PX", 500);
-    const end = Date.now() + 550;
+    await other.set(key, 1, "PX", 2_000);
+    const end = Date.now() + 2_050;
     let runs = 0;
     await optimistic(redis, [key], async (tx) => {
       if (runs++ === 0) {
@@ -102,7 +103,9 @@ describe("a transaction", () => {
       }
       tx.multi.set(`${key}:done`, runs);
     });
-    expect(runs).toBe(2);
+    // Before Redis 7.0 a key that is over, and that Redis has not deleted yet, is one that others change.
+    if (serverIs("7.0")) expect(runs).toBe(2);
+    else expect(runs).toBeGreaterThanOrEqual(2);
   });
 
   it("conflicts when a missing key is made", async () => {

@@ -106,7 +106,7 @@ describe("in Redis", () => {
     const name = await held();
     await other.redis.persist(name);
     const lock = locks.spinLock(name);
-    expect(await lock.inspect()).toEqual({
+    expect(await lock.inspect()).toMatchObject({
       holder: "somebody else",
       token: 0,
       remaining: Number.POSITIVE_INFINITY,
