@@ -26,9 +26,11 @@ export function waitBeside<T>(
   const key = keyOf(kind.protocol, name);
   return new Promise((resolve, reject) => {
     let leave = (): void => {};
+    let hasEntered = false;
     // RACE: `enter` counts itself among the lock's users in this very statement of the call that got it. A moment later that
     // call may have unlocked it again, and this one would be last in line.
     const forget = scopes.want([key], (holding) => {
+      hasEntered = true;
       forget();
       leave();
       resolve(enter(holding));
@@ -43,6 +45,9 @@ export function waitBeside<T>(
     room.enter(kind, name, { ...request, leaving }, mine).then(
       async (taken) => {
         const holding = taken === null ? await overtaken(scopes, [key]) : null;
+        // RACE: it was told, and has entered, while it looked. To enter twice would leave a user that nobody knows, and the
+        // lock would be held for ever.
+        if (hasEntered) return;
         forget();
         resolve(holding ? enter(holding) : taken);
       },
