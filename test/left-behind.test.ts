@@ -98,6 +98,22 @@ describe("a lease that was collected", { timeout: 30_000 }, () => {
     await lease.unlock();
     await a.locks.lock(explicit).forceUnlock();
   });
+
+  it("nothing is told of a lease that was unlocked before its first renewal, while its scope still has the lock", async () => {
+    const name = freshName();
+    await a.locks.scope(async () => {
+      let second: Lease | undefined;
+      await (async () => {
+        const first = await a.locks.lock(name).lock();
+        second = await a.locks.lock(name).lock();
+        await first.unlock();
+      })();
+      await renewed(name);
+      expect(await told(0)).toEqual([]);
+      await second?.unlock();
+    });
+    expect(await a.locks.lock(name).isLocked()).toBe(false);
+  });
 });
 
 it("a long scope does not keep leases that were lost and never unlocked", async () => {

@@ -103,7 +103,7 @@ export class LeaseHandle implements Lease {
 
   unlock(): Promise<void> {
     if (this.#unlocking) return this.#unlocking.catch(() => {});
-    if (this.#tenure.isHandleWatched) unwatchHandle(this);
+    if (this.#tenure.returned(this)) unwatchHandle(this);
     this.#unlocking = this.#leave ? this.#leave() : this.#tenure.exit();
     // A promise of the caller's own: that a second call ignores a failure must not hide it from who has called first.
     return this.#unlocking.then();

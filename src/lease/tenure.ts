@@ -87,7 +87,11 @@ export class Tenure implements Caller {
     return handle;
   }
 
-  get isHandleWatched(): boolean {
+  /** A handle was unlocked. Returns whether it may be watched. */
+  returned(handle: object): boolean {
+    // The lock may stay with other users. A handle that its user has given back must not be watched from then on: it would
+    // be collected, and told of as if nobody could unlock the lock.
+    if (this.#handle === handle) this.#handle = null;
     return this.#handle === null;
   }
 
