@@ -172,7 +172,7 @@ describe("a full server (maxmemory 1, noeviction)", () => {
     const held = await a.locks.lock(name).lock();
     const waiting = b.locks.lock(name).lock();
     await queued(1);
-    const [hold] = await a.redis.zrange(`holdfast:{${name}}:queue`, 0, 0);
+    const [hold] = await a.redis.zrange(`holdfast:{${name}}:queue`, 0, "0");
     await a.redis.config("SET", "maxmemory", "1");
     const keys = ["", ":queue", ":waiters"].map((suffix) => `holdfast:{${name}}${suffix}`);
     const [clientId] = /^.*(?=:)/.exec(`${hold}`) ?? [];

@@ -91,7 +91,7 @@ describe("a lost subscription", () => {
     const waiting = b.locks.lock(name).lock();
     await until(async () => (await waiters()) === 1);
     const [before] = await a.redis.hvals(`holdfast:{${name}}:waiters`);
-    const [hold] = await a.redis.zrange(`holdfast:{${name}}:queue`, 0, 0);
+    const [hold] = await a.redis.zrange(`holdfast:{${name}}:queue`, 0, "0");
     const keys = ["", ":queue", ":waiters"].map((suffix) => `holdfast:{${name}}${suffix}`);
     const args = [`${hold}`, "again 30000 9000 0", "3000 8 1 "];
     await a.redis.call("EVAL", lua.acquire.lua, "4", ...keys, "holdfast:clock", ...args);
