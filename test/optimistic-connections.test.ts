@@ -118,7 +118,7 @@ describe("a process", { timeout: 30_000 }, () => {
     `;
     const options = {
       cwd: fileURLToPath(new URL("..", import.meta.url)),
-      timeout: 15_000,
+      timeout: 60_000,
       killSignal: "SIGKILL",
     } as const;
     const words = ["--import", "tsx", "--input-type=module", "--eval", prelude + script, server.url, ...args];
