@@ -217,7 +217,7 @@ export const WAKE_SPREAD = 100;
 
 /**
  * Wake-ups that prove to be made up lead to one try in this time, and no more. Honest ones are not held up by it: behind
- * them the lock has changed hands.
+ * them the lock has changed hands; and one that a try has overtaken, behind which nothing is new, comes alone.
  */
 export const WAKE_REST = 50;
 

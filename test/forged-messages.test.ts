@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { channelOf } from "./contract/java.ts";
@@ -141,13 +142,32 @@ describe("a forged wake-up of redissonLock", () => {
     const tries = proxy.commands.length;
     await annotate(`${tries} tries in ${ms} ms`);
     expect(tries).toBeGreaterThan(0);
-    expect(tries).toBeLessThan(ms / 50 + 3);
+    expect(tries).toBeLessThan(ms / 50 + 4);
     const flood = forger.flood(channel, 500);
     const [lease, waited] = await timedAwake(held.unlock().then(() => waiting));
     await annotate(`had after ${waited} ms`);
     expect(waited).toBeLessThan(350);
     await lease.unlock();
     await flood;
+  });
+
+  it("that comes alone, as an honest one does that a try has overtaken, delays no release behind it", async () => {
+    const { near, far, lock } = stage;
+    const channel = channelOf(lock.name);
+    const waits: number[] = [];
+    for (let round = 0; round < 20; round++) {
+      const held = await far.locks.redissonLock(lock.name).lock();
+      const waiting = near.locks.redissonLock(lock.name).lock();
+      await until(async () => (await far.redis.pubsub("NUMSUB", channel))[1] === 1);
+      await near.redis.ping(); // the try behind the subscription is answered
+      await far.redis.publish(channel, "0");
+      await delay(5); // the try behind the message is answered, too
+      const [lease, waited] = await timedAwake(held.unlock().then(() => waiting));
+      waits.push(waited);
+      await lease.unlock();
+    }
+    // Half of them at the least: a busy machine is slow now and then.
+    expect(waits.sort((one, other) => one - other)[10]).toBeLessThan(30);
   });
 });
 

@@ -48,6 +48,8 @@ export class Search {
   /** The holder that the last try met, and when its TTL ends by the server's clock, in ms. */
   #met: string | undefined;
   #metUntil = 0;
+  /** How many words in a row proved to be in vain. */
+  #vain = 0;
   /** Until then wake-ups lead to one try together, at this time. */
   #restsUntil = 0;
   /** Tries in vain since the last turn, for kinds without messages. */
@@ -149,14 +151,17 @@ export class Search {
 
   /**
    * Everybody who may PUBLISH can say that a lock without queue may be free. When it is true, the lock has changed hands, or
-   * its holder is the one that the word names: the try behind it meets another holder, or another end of its TTL. When the
-   * try behind a word meets what the one before has met, then the words of the next WAKE_REST ms lead to one try together.
+   * its holder is the one that the word names: the try behind it meets another holder, or another end of its TTL. When two
+   * tries in a row, each behind a word, meet what the one before has met, then the words of the next WAKE_REST ms lead to one
+   * try together. RACE: not when one does. A try can overtake the word of a release, and meets the next holder already; the
+   * word comes then, and the try behind it meets that holder again.
    */
   #meet(hold: Hold, { holder, at, ttl }: AttemptAnswer & { is: "held" }, isWoken: boolean): void {
     const until = at === 0 ? 0 : at / 1_000 + ttl;
     const isSame = holder === this.#met && (until === this.#metUntil || Math.abs(until - this.#metUntil) < 2);
     const isVain = isWoken && holder !== undefined && isSame && holder !== this.#word;
-    this.#restsUntil = isVain ? hold.sent.mono + WAKE_REST : 0;
+    this.#vain = isVain ? this.#vain + 1 : 0;
+    this.#restsUntil = this.#vain > 1 ? hold.sent.mono + WAKE_REST : 0;
     this.#met = holder;
     this.#metUntil = until;
   }
@@ -418,6 +423,7 @@ export class Search {
   #own(hold: Hold, grant: Grant, isDirect: boolean): void {
     this.#to({ at: "off" });
     this.#tries = 0;
+    this.#vain = 0;
     this.#restsUntil = 0;
     hold.owned(grant);
     this.#seeker.found(hold, isDirect);
