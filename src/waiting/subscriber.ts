@@ -202,8 +202,9 @@ export class Subscriber implements Subscriptions {
     if (results.some(({ status }) => status === "fulfilled")) this.onGap();
     if (!results.some(({ status }) => status === "rejected")) return;
     this.#source.onStray?.();
-    // While it is away, its next connect does it. What was refused on a live one would stay unheard by those who wait.
-    if (this.#source.isSharded || connection.status !== "ready") return;
+    // While it is away, its next connect does it. What was heard before, and is refused on a live one, would stay unheard by
+    // those who wait; what was never heard is tried by its callers.
+    if (this.#source.isSharded || connection.status !== "ready" || this.#forgotten === 0) return;
     setTimeout(() => {
       const isMine = this.#connection === connection && connection.status === "ready" && !this.#closed;
       if (isMine && this.#source.isWanted()) void this.#resubscribe(connection, failures + 1);
