@@ -233,7 +233,7 @@ describe("a half-open subscriber", () => {
     proxy.partition("subscribers");
     const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
     const held = await far.locks.lock(lock.name).lock();
-    const waiting = cut.locks.lock(lock.name).lock({ lease: 200 });
+    const waiting = cut.locks.lock(lock.name).lock({ lease: 1_000 }); // below the grant window, and below a re-check
     await lock.queued(1);
     await held.unlock();
     const granted = await lock.holder();

@@ -76,8 +76,11 @@ export function holdAnswer(redis: Party["redis"], read: Gate): Promise<void> {
   return executed.passed;
 }
 
-/** Behind all timers that are due: a process that stood still for a moment reads replies before they ring. */
-export const timersRing = (): Promise<void> => sleep(1);
+/**
+ * Behind all timers that are due: a process that stood still for a moment reads replies before they ring. This timer may be
+ * the first of them, because Node counts its time from the beginning of the event loop's turn.
+ */
+export const timersRing = (): Promise<void> => sleep(1).then(() => nextTurn());
 
 /** Resolves with what a promise rejects with; rejects when it does not. */
 export async function failure(promise: Promise<unknown>): Promise<unknown> {
