@@ -140,4 +140,19 @@ describe("multi-locks side by side in one scope", () => {
     await foreign.unlock();
     await isFree(one, two, three);
   });
+
+  it("one keeps what its scope has when it is called, also a lock that is unlocked in the same turn", async () => {
+    const [one, two, three] = names();
+    await a.locks.scope(async () => {
+      const [first, second] = [await a.locks.lock(one).lock(), await a.locks.lock(two).lock()];
+      const all = a.locks.multiLock([one, two, three]).lock();
+      const unlocked = Promise.all([first.unlock(), second.unlock()]);
+      const lease = await all;
+      await unlocked;
+      expect(lease.held).toBe(true);
+      expect([await b.locks.lock(one).tryLock(), await b.locks.lock(two).tryLock()]).toEqual([null, null]);
+      await lease.unlock();
+    });
+    await isFree(one, two, three);
+  });
 });

@@ -125,9 +125,11 @@ export class OrderedLocks implements MultiLock {
     const again: Tenure[] = [];
     let tenures: readonly Tenure[] | Busy | null;
     try {
-      for (const { tenure } of held(seats)) {
-        await tenure.enter();
-        again.push(tenure);
+      // RACE: all in this statement. Behind an answer a later one may have been unlocked, and would be entered in vain.
+      const entering = held(seats).map(({ tenure }) => tenure.enter().then(() => again.push(tenure)));
+      if (entering.length > 0) {
+        await Promise.allSettled(entering);
+        await Promise.all(entering);
       }
       tenures = await this.#gather(seats, request);
     } catch (error) {
