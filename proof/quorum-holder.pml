@@ -39,7 +39,8 @@ inline judge(c) {
 #else
      :: said[AT(c, n_)] == YES && stand[AT(c, n_)] == COUNTS -> yes++
 #endif
-     :: said[AT(c, n_)] == OUT || said[AT(c, n_)] == FAILED -> open_++
+     /* A node that is missing has not got the hold, whatever it would say. */
+     :: (said[AT(c, n_)] == OUT || said[AT(c, n_)] == FAILED) && stand[AT(c, n_)] != MISSING -> open_++
      :: else
      fi;
      n_++

@@ -1,8 +1,9 @@
 import type { Check, CheckOptions } from "./check/answer.ts";
 import { type Checkable, check } from "./check/check.ts";
 import { checkName } from "./checks.ts";
-import { ClientClosedError } from "./errors.ts";
+import { ClientClosedError, type LossReason } from "./errors.ts";
 import { Events, type LockEvents } from "./events.ts";
+import type { Hold } from "./lease/hold.ts";
 import type { CommonClient } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
 import { orderMembers } from "./locks/members.ts";
@@ -137,12 +138,15 @@ export abstract class BaseClient implements CommonClient {
   }
 
   /** A lease of several masters stands on a bare majority of them, or does no more. @internal */
-  protected exposed({ id }: { readonly id: string }, has: number, of: number): void {
-    for (const tenure of this.#room.watchdog.tenures()) {
-      if (tenure.hold.id !== id) continue;
-      const { name, kind, call } = tenure;
-      this.#events.tell("exposed", () => ({ name, kind, call, has, of }));
-    }
+  protected exposed({ tenure }: Hold, has: number, of: number): void {
+    if (!tenure?.held) return;
+    const { name, kind, call } = tenure;
+    this.#events.tell("exposed", () => ({ name, kind, call, has, of }));
+  }
+
+  /** A lease of several masters was found to be lost, by no call of its holder. @internal */
+  protected lost({ tenure }: Hold, why: LossReason): void {
+    if (tenure?.expire()) tenure.lose(why);
   }
 
   /** Where this client hears of grants of a lock. @internal */

@@ -209,6 +209,13 @@ export const LOOK_PART = 0.4;
 /** How long a lease must have stood on a bare majority before that is told: longer than what follows a race, or one late answer. */
 export const EXPOSED_AFTER = 1_000;
 
+/**
+ * A node that did not answer a renewal is asked again after this time, and once more: before its lease is told to be exposed.
+ * Twice, because what is answered late is not read: the first one only has the node probed.
+ */
+export const LATE_AGAIN = EXPOSED_AFTER / 3;
+export const LATE_TRIES = 2;
+
 /** Votes that took longer than this part of `nodeTimeout` are looked at once more before the caller gets the lease. */
 export const PROMPT_PART = 0.5;
 

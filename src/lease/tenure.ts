@@ -56,6 +56,7 @@ export class Tenure implements Caller {
     this.call = call;
     this.kind = kind;
     this.hold = hold;
+    hold.tenure = this;
     this.token = hold.token === 0 ? 0 : hold.token + hold.passes;
     this.#landlord = landlord;
     this.#terms = terms;

@@ -1,4 +1,12 @@
-import { CLOCK_DRIFT, CLOCK_GRAIN, COMPLETION_MIN, LOOK_PART, RETRY_MAX } from "../defaults.ts";
+import {
+  CLOCK_DRIFT,
+  CLOCK_GRAIN,
+  COMPLETION_MIN,
+  LATE_AGAIN,
+  LATE_TRIES,
+  LOOK_PART,
+  RETRY_MAX,
+} from "../defaults.ts";
 import type { RenewAnswer } from "../scripts/answers.ts";
 import type { Vote } from "../scripts/quorum.ts";
 import type { Exposure } from "./exposure.ts";
@@ -11,10 +19,10 @@ interface Errands {
   left(): number;
   /** Asks one more node to take the hold, for so long. */
   join(node: QuorumNode, ttl: number): Promise<Vote>;
-  /** Takes the hold back at this node. */
-  leave(node: QuorumNode): void;
   /** Renews the hold at all nodes, for so long. */
   confirm(ttl: number): Promise<RenewAnswer>;
+  /** The nodes that count have said that the lease is lost. */
+  lost(why: "gone" | "taken"): void;
   /** There is nothing left to do: the lease is over. */
   done(): void;
 }
@@ -28,7 +36,7 @@ interface Errands {
  * |---|---|---|
  * | voting | nothing: a node whose vote is out is not asked again before that is heard, or given up | the last vote |
  * | whole: all nodes count | nothing, where renewals come by themselves; else a renewal when 2/5 of the lease are over | a renewal finds a node that lost the key → broken |
- * | broken | after 10, 20, 40 … 2 000 ms a joining to each missing node, then a renewal where there are guests | all nodes count → whole |
+ * | broken | after 10, 20, 40 … 2 000 ms a joining to each missing node, then a renewal where there are guests, or 2/5 of the lease are over | all nodes count → whole |
  * | over | nothing | – |
  */
 export class Completion {
@@ -38,7 +46,11 @@ export class Completion {
   #timer: NodeJS.Timeout | undefined;
   #tries = 0;
   #isOver = false;
-  #isTrying = false;
+  /** A try is under way, or votes are out. */
+  #isBusy = true;
+  /** A node that counts did not answer the last renewal: when that was seen, and how often it is asked again because of it. */
+  #lateAt: number | null = null;
+  #again = 0;
   /** The most that was ever left of the lease, and when all nodes were last asked, on the monotonic clock. */
   #span = 0;
   #askedAt = performance.now();
@@ -49,6 +61,7 @@ export class Completion {
     this.#errands = errands;
     footing.onLack = () => this.#broke();
     void footing.settled().then(() => {
+      this.#isBusy = false;
       this.#changed();
       this.#goOn();
     });
@@ -64,6 +77,12 @@ export class Completion {
   asked(silent: readonly QuorumNode[]): void {
     for (const node of silent) this.footing.silent(node);
     this.#changed();
+    const isLate = silent.some((node) => this.footing.counts(node));
+    if (!isLate) this.#again = 0;
+    // It may only have been late. Where it stays silent, the next renewal is soon enough.
+    else if (this.#lateAt === null) this.#again = LATE_TRIES;
+    this.#lateAt = isLate ? performance.now() : null;
+    if (this.#again > 0 && !this.#isBusy) this.#goOn();
   }
 
   /** RACE: the lease ends. From now on nothing is sent that could bring the hold to a node behind its release. */
@@ -83,27 +102,33 @@ export class Completion {
 
   #broke(): void {
     // While a try is under way the next one follows by itself, after twice as long: a node that loses every key at once is
-    // not asked for ever at the same pace.
-    if (this.#isTrying) return;
+    // not asked for ever at the same pace. Behind the last vote one follows too.
+    if (this.#isBusy) return;
     if (this.footing.missing.length + this.footing.guests.length === 1) this.#tries = 0; // it was whole
-    clearTimeout(this.#timer);
     this.#goOn();
   }
 
+  /** To be called while nothing is under way. */
   #goOn(): void {
     if (this.#isOver) return;
     const isWhole = this.#isWhole;
     if (isWhole) this.#tries = 0;
-    const delay = isWhole
-      ? Math.max(this.#untilLook(), COMPLETION_MIN)
+    const retry = isWhole
+      ? Number.POSITIVE_INFINITY
       : Math.min(RETRY_MAX, COMPLETION_MIN * 2 ** Math.min(this.#tries++, 10));
+    const delay = Math.min(retry, Math.max(this.#untilLook(), COMPLETION_MIN));
+    // RACE: a renewal overtakes a vote that is still out, and that node says "gone"; then the vote is heard. Two timers would
+    // go on side by side, and `end()` knows of one: the other would bring the hold to a node behind its release.
+    clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#try(), delay).unref();
   }
 
   /** ms until the nodes must be asked whether they still have the hold; 0 or less: now. */
   #untilLook(): number {
     this.#span = Math.max(this.#span, this.#errands.left());
-    return this.#askedAt + this.#span * LOOK_PART - performance.now();
+    const look = this.#askedAt + this.#span * LOOK_PART;
+    const again = Math.max(this.#lateAt ?? 0, this.#askedAt) + LATE_AGAIN;
+    return (this.#again > 0 ? Math.min(again, look) : look) - performance.now();
   }
 
   async #try(): Promise<void> {
@@ -112,24 +137,24 @@ export class Completion {
       this.end();
       return this.#errands.done();
     }
-    this.#isTrying = true;
+    this.#isBusy = true;
     const joins = this.footing.missing.map((node) =>
       this.footing.joining(node, this.#errands.join(node, ttlFor(left))),
     );
     await Promise.all(joins);
-    const isLost = !this.#isOver && !(await this.#confirm());
-    this.#isTrying = false;
-    if (!isLost) return this.#goOn();
-    // Its guests would hold up the next holder, and never count for this one.
-    for (const node of this.footing.guests) this.#errands.leave(node);
+    const answer = await this.#confirm();
+    this.#isBusy = false;
+    if (answer === null || answer.is === "renewed") return this.#goOn();
+    // Whatever its guests have. They would hold up the next holder, and never count for this one.
+    if (!this.#isOver) this.#errands.lost(answer.is);
   }
 
-  /** False: the lease is lost, whatever its guests have. Where too few answer, it is asked again. */
-  async #confirm(): Promise<boolean> {
-    if (this.footing.guests.length === 0 && !(this.#isWhole && this.#untilLook() <= 0)) return true;
+  /** Null: there was nothing to ask, or too few answered, so it is asked again. */
+  async #confirm(): Promise<RenewAnswer | null> {
+    if (this.#isOver || (this.footing.guests.length === 0 && this.#untilLook() > 0)) return null;
+    if (this.#again > 0) this.#again--;
     // Also where a renewal has overtaken the joining: then the guests get what is left now.
-    const answer = await this.#errands.confirm(ttlFor(this.#errands.left())).catch(() => null);
-    return answer === null || answer.is === "renewed";
+    return this.#errands.confirm(ttlFor(this.#errands.left())).catch(() => null);
   }
 }
 

@@ -64,6 +64,17 @@ export class Footing {
     return this.#standing.get(node)?.is === "counts";
   }
 
+  /**
+   * Of how many nodes could a word that has not come still count? `words`: those that have come.
+   *
+   * A node that is missing cannot have the hold, whatever it would say: where those that count have lost it, to wait for
+   * that one is to believe in a lost lease.
+   */
+  unheard(words: readonly { readonly node: QuorumNode }[]): number {
+    const from = new Set(words.map(({ node }) => node));
+    return [...this.#standing].filter(([node, { is }]) => is !== "missing" && !from.has(node)).length;
+  }
+
   /** How many nodes count, and were last heard to have the hold. */
   get has(): number {
     return this.#all("counts").filter((node) => !this.#unheard.has(node)).length;

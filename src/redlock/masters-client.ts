@@ -48,6 +48,7 @@ export class MastersClient extends BaseClient implements QuorumClient {
     quorum.onTwin = (node, other) => this.report(oneServer(node, other));
     this.#kind = new QuorumKind(quorum, settings, {
       withdraw: (kind, hold) => this.withdraw(kind, hold),
+      lost: (hold, why) => this.lost(hold, why),
       exposed: (hold, has, of) => this.exposed(hold, has, of),
     });
   }

@@ -22,6 +22,8 @@ import { type Granted, verdict } from "./verdict.ts";
 interface Company {
   /** Takes a hold back behind, again and again until every node has answered. */
   withdraw(kind: LockKind, hold: Hold): void;
+  /** The nodes have said that the hold's lease is lost. */
+  lost(hold: Hold, why: "gone" | "taken"): void;
   /** A lease stands on a bare majority, on so many of so many nodes; or does no more. */
   exposed(hold: Hold, has: number, of: number): void;
 }
@@ -184,9 +186,7 @@ export class QuorumKind implements LockKind {
       },
       confirm: (ttl) => this.claim(hold, ttl, this.#nodeTimeout),
       done: () => this.#completions.delete(id),
-      leave: (node) => {
-        traces.follow(node, node.release(name, id, true, 0), () => true).catch(() => {});
-      },
+      lost: (why) => this.#company.lost(hold, why),
     });
     this.#completions.set(id, completion);
   }
@@ -216,19 +216,20 @@ export class QuorumKind implements LockKind {
     const completion = this.#stop(hold.id);
     const footing = completion?.footing;
     const counts = (node: QuorumNode): boolean => footing?.counts(node) ?? true;
-    const answers = this.#quorum.ask(
+    const words = this.#quorum.ask(
       hold.name,
-      async (node): Promise<ReleaseAnswer> => {
+      async (node) => {
         const answer = await traces.follow(node, node.release(hold.name, hold.id, true, last), () => true);
         if (answer.is === "released") await footing?.heard(node);
-        return counts(node) || answer.is !== "released" ? answer : { ...answer, is: "gone" };
+        return { node, is: counts(node) || answer.is !== "released" ? answer.is : "gone" };
       },
       counts,
     );
-    const answer = await this.#quorum.count<ReleaseAnswer, ReleaseAnswer>(answers, ({ answers }) => {
+    const answer = await this.#quorum.count(words, ({ answers }): ReleaseAnswer | undefined => {
       const released = answers.filter(({ is }) => is === "released").length;
       if (this.#quorum.isMajority(released)) return { is: "released", clock: last };
-      if (this.#quorum.isMajority(released + this.#quorum.unheard(answers))) return undefined;
+      const unheard = footing?.unheard(answers) ?? this.#quorum.unheard(answers);
+      if (this.#quorum.isMajority(released + unheard)) return undefined;
       return { is: answers.some(({ is }) => is === "taken") ? "taken" : "gone", clock: 0 };
     });
     // The others have not answered yet, or cannot: it is taken back there when they do.

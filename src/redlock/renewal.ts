@@ -35,7 +35,8 @@ export async function renewEverywhere(
     if (quorum.isMajority(renewed.length))
       return { is: "renewed", ttl: Math.min(...renewed.map(({ answer }) => answer.ttl)) };
     // Gone is only said when so many nodes have said so; one that does not answer may still have it.
-    if (quorum.isMajority(renewed.length + quorum.unheard(answers))) return undefined;
+    const unheard = completion?.footing.unheard(answers) ?? quorum.unheard(answers);
+    if (quorum.isMajority(renewed.length + unheard)) return undefined;
     return { is: answers.some(({ answer }) => answer.is === "taken") ? "taken" : "gone", ttl: 0 };
   });
   // RACE: if this were learned as the answers come, a node that lost the key would be asked to take it again also where the
