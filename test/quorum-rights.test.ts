@@ -6,6 +6,7 @@ import { awake } from "./support/awake.ts";
 import { rights } from "./support/documented-rights.ts";
 import { QuorumStage } from "./support/quorum-stage.ts";
 import { serverIs } from "./support/server-version.ts";
+import { until } from "./support/until.ts";
 
 const stage = new QuorumStage(3);
 
@@ -46,4 +47,19 @@ it("a node that refuses all scripts is not asked to take back what it never had"
   const start = awake();
   await locks.close({ grace: 5_000 }); // waits for whatever is still to be taken back
   expect(awake() - start).toBeLessThan(1_500);
+});
+
+it("a node that refuses all scripts is not asked to take back what it was never asked to take", async () => {
+  const refusals = async () => {
+    const stats = await stage.admin(3).info("commandstats");
+    return Number(/cmdstat_evalsha:.*rejected_calls=(\d+)/.exec(stats)?.[1] ?? 0);
+  };
+  const locks = await join(["+evalsha"], [3]);
+  const lease = await locks.lock(stage.name).lock();
+  const asked = await refusals();
+  await until(async () => (await refusals()) > asked + 2); // before each joining it is asked which server it is
+  await lease.unlock();
+  const [before, start] = [await refusals(), awake()];
+  await until(() => awake() - start > 1_000);
+  expect(await refusals()).toBeLessThanOrEqual(before + 1); // the release
 });

@@ -113,16 +113,20 @@ export class QuorumNode {
     return vote.is === "stale" ? send() : vote;
   }
 
+  /** Why it is asked for no hold now that a majority has granted; null: it may be. */
+  unfit(name: string): Error | null {
+    const absence = this.absence(name, false);
+    if (absence) return absence;
+    if (this.#identity.isKnown) return this.youth;
+    this.#introduce(name).catch(() => {});
+    return this.#error("it has not said yet which process it is");
+  }
+
   /**
-   * Takes a hold that a majority has granted: a vote under the same conditions. Sent before this returns or not at all,
-   * so that nothing is sent when the hold may have ended.
+   * Takes a hold that a majority has granted: a vote under the same conditions, so it must not be `unfit`. Sent before this
+   * returns, so that nothing is sent when the hold may have ended.
    */
-  async join(name: string, hold: string, grant: { ttl: number; token: number; last: number }): Promise<Vote> {
-    if (!this.#identity.isKnown) {
-      this.#introduce(name).catch(() => {});
-      throw this.#error("it has not said yet which process it is");
-    }
-    this.#assertOld();
+  join(name: string, hold: string, grant: { ttl: number; token: number; last: number }): Promise<Vote> {
     const timeout = Math.min(this.#settings.nodeTimeout, grant.ttl);
     return this.#onThisConnection(this.#scripts.join(name, hold, grant, timeout));
   }

@@ -179,8 +179,9 @@ export class QuorumKind implements LockKind {
     const completion = new Completion(footing, exposure, {
       left: () => hold.validity.left(),
       join: (node, ttl) => {
-        const absence = node.absence(name, false) ?? node.youth;
-        if (absence) return Promise.reject(absence);
+        // Before it is traced: what was never sent need not be taken back.
+        const unfit = node.unfit(name);
+        if (unfit) return Promise.reject(unfit);
         // Traced as a vote, so that the release reaches it also when that overtakes it.
         return traces.voting(node, node.join(name, id, { ttl, token, last }), ({ is }) => is === "held");
       },
