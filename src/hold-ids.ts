@@ -61,13 +61,22 @@ export class HoldIds {
 
   #turnBlock(number: number): void {
     const now = performance.now();
-    const oldest = this.#times[(number / BLOCK) % this.#times.length] ?? now;
+    const block = number / BLOCK;
+    const blocks = this.#times.length;
+    const oldest = this.#times[block % blocks] ?? now;
     if (oldest > now - this.#keep && this.#size < MOST) {
-      // A number stands at its remainder by the size, so by twice the size it stands at the same place of either half.
-      this.#bits = twice(this.#bits, new Uint32Array(2 * this.#bits.length));
-      this.#times = twice(this.#times, new Float64Array(2 * this.#times.length));
+      // A number stands at its remainder by the size, so by twice the size it stands at the same place of either half. What
+      // the other half has there is nobody's: it has no time, or the next block would double the ring again.
+      const bits = new Uint32Array(2 * this.#bits.length);
+      bits.set(this.#bits, 0);
+      bits.set(this.#bits, this.#bits.length);
+      this.#bits = bits;
+      const times = new Float64Array(2 * blocks).fill(Number.NEGATIVE_INFINITY);
+      for (let old = block - blocks; old < block; old++)
+        times[old % times.length] = this.#times[old % blocks] ?? now;
+      this.#times = times;
     }
-    this.#times[(number / BLOCK) % this.#times.length] = now;
+    this.#times[block % this.#times.length] = now;
   }
 
   #text(at: number): string {
@@ -75,12 +84,6 @@ export class HoldIds {
     const high = first * 2 + (second >>> 31);
     return high.toString(36).padStart(HIGH, "0") + (second & 0x7fffffff).toString(36).padStart(LOW, "0");
   }
-}
-
-function twice<A extends { set(from: A, at: number): void; readonly length: number }>(from: A, into: A): A {
-  into.set(from, 0);
-  into.set(from, from.length);
-  return into;
 }
 
 /** A client's id, or that which Redisson's owners begin with; then the number, then the random bits. */

@@ -1,7 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { inspect } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { channelOf } from "./contract/java.ts";
+import { freshName } from "./support/fixture.ts";
 import { clientOf, Forger, grant, guesses } from "./support/forger.ts";
 import { turnsUntilHeard } from "./support/heard.ts";
 import { Stage, timed, timedAwake } from "./support/stage.ts";
@@ -12,6 +15,8 @@ import { warm } from "./support/warm.ts";
 // client send anything.
 
 const stage = new Stage();
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
 
 /** Has `far` hold the lock and `near` wait for it, with a lease that is long enough to be worth forging. */
 async function contended() {
@@ -219,5 +224,19 @@ describe("the random part of a hold's id", () => {
         await lease.unlock();
       }
     expect(bits.size).toBe(100);
+  });
+
+  it("is remembered of the latest holds in the room that these take, and no more", async () => {
+    const { locks } = await stage.join();
+    const used = (): number => {
+      collect();
+      return process.memoryUsage().arrayBuffers;
+    };
+    const before = used();
+    for (let i = 0; i < 40; i++)
+      await Promise.all(
+        Array.from({ length: 100 }, async () => (await locks.lock(freshName()).lock()).unlock()),
+      );
+    expect(used() - before).toBeLessThan(1_000_000);
   });
 });
