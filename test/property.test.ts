@@ -17,7 +17,7 @@ const LEASE = 2_000;
 const SHORT = 300;
 const RUNS = 300;
 /** Sequences that are played at the same time: most of their time they wait. */
-const LANES = 60;
+const LANES = 30;
 const seed = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 type Kind = "lock" | "fairLock";
@@ -67,7 +67,7 @@ class Player {
     const proxy = await TcpProxy.start(server);
     const party = await parties.join({
       url: proxy.url,
-      client: { leaseTime: LEASE, grantWindow: 500, localPasses: 2 },
+      client: { leaseTime: LEASE, grantWindow: 500, localPasses: 2, replyTimeout: 30_000 },
     });
     party.locks.on("error", () => {}); // renewals of a killed client
     return new Player(party, proxy);
