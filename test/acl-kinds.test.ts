@@ -1,11 +1,10 @@
 import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient, fencedEval, fencedSet, optimistic } from "../src/index.ts";
-import { type LocalServer, launchServer } from "../tools/redis.ts";
 import type { LockKind } from "./support/actor-process.ts";
 import { rights } from "./support/documented-rights.ts";
-import { freshName, Parties } from "./support/fixture.ts";
-import { trackUnhandled } from "./support/leaks.ts";
+import { freshName } from "./support/fixture.ts";
+import { OwnServer } from "./support/own-server.ts";
 import { QuorumStage } from "./support/quorum-stage.ts";
 import { until } from "./support/until.ts";
 import { useAll } from "./support/use-all.ts";
@@ -13,33 +12,17 @@ import { useAll } from "./support/use-all.ts";
 // Users with exactly the rights of docs/operating.md can do all that they are for, and are never refused: not even
 // what a client library asks for by itself, which nobody sees but the operator, in ACL LOG.
 
-const parties = new Parties();
-const unhandled = trackUnhandled();
-let server: LocalServer;
-let admin: Redis;
-
-beforeAll(async () => {
-  server = await launchServer();
-  admin = new Redis(server.url);
-});
-afterEach(async () => {
-  await parties.close();
-  await unhandled.assertNone();
-});
-afterAll(async () => {
-  unhandled.stop();
-  admin?.disconnect();
-  await server?.stop();
-});
+const own = new OwnServer();
+const { parties } = own;
 
 /** Makes the user, and connects as it. What it was refused fails the test at its end. */
 async function as(rules: readonly string[]) {
   const user = { username: freshName("user").replaceAll(":", "-"), password: "change-me" };
-  await admin.call("ACL", "LOG", "RESET");
-  await admin.call("ACL", "SETUSER", user.username, "reset", "on", `>${user.password}`, ...rules);
-  onTestFinished(async () => expect(await admin.call("ACL", "LOG")).toEqual([]));
+  await own.admin.call("ACL", "LOG", "RESET");
+  await own.admin.call("ACL", "SETUSER", user.username, "reset", "on", `>${user.password}`, ...rules);
+  onTestFinished(async () => expect(await own.admin.call("ACL", "LOG")).toEqual([]));
   // No PING, which is no right of theirs.
-  return () => parties.join({ url: server.url, redis: { ...user, lazyConnect: true } });
+  return () => parties.join({ url: own.url, redis: { ...user, lazyConnect: true } });
 }
 
 describe("a user with the documented rights, and no other, is enough for", () => {
@@ -88,7 +71,7 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     const key = freshName();
     const tries = await optimistic(redis, [key], async (tx) => {
       const value = await tx.redis.get(key);
-      if (value === null) await admin.set(key, "theirs"); // a conflict, once
+      if (value === null) await own.admin.set(key, "theirs"); // a conflict, once
       tx.multi.set(key, `${value}, mine`);
       return value;
     });

@@ -1,10 +1,8 @@
-import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { LockUnavailableError } from "../src/index.ts";
-import { type LocalServer, launchServer } from "../tools/redis.ts";
 import { commands, rights } from "./support/documented-rights.ts";
-import { freshName, Parties, type Party } from "./support/fixture.ts";
-import { trackUnhandled } from "./support/leaks.ts";
+import { freshName, type Party } from "./support/fixture.ts";
+import { OwnServer } from "./support/own-server.ts";
 import { serverIs } from "./support/server-version.ts";
 import { RedisCluster } from "./support/topologies/cluster.ts";
 import { addUser } from "./support/topologies/users.ts";
@@ -17,38 +15,23 @@ import { useAll } from "./support/use-all.ts";
 /** Those that only ioredis sends, which does without, and those that are sent when somebody waits. */
 const SCRIPTED = commands.filter((name) => !["info", "subscribe", "unsubscribe"].includes(name));
 
-const parties = new Parties();
-const unhandled = trackUnhandled();
-let server: LocalServer;
-let admin: Redis;
+const own = new OwnServer();
+const { parties } = own;
 
-beforeAll(async () => {
-  server = await launchServer();
-  admin = new Redis(server.url);
-});
 beforeEach(async () => {
-  await admin.call("ACL", "DELUSER", "holdfast");
-  await admin.call("ACL", "SETUSER", "holdfast", "on", ">change-me", ...rights.handoff);
-  await admin.call("ACL", "LOG", "RESET");
-  await admin.flushall();
-  await admin.script("FLUSH");
-});
-afterEach(async () => {
-  await parties.close();
-  await unhandled.assertNone();
-});
-afterAll(async () => {
-  unhandled.stop();
-  admin?.disconnect();
-  await server?.stop();
+  await own.admin.call("ACL", "DELUSER", "holdfast");
+  await own.admin.call("ACL", "SETUSER", "holdfast", "on", ">change-me", ...rights.handoff);
+  await own.admin.call("ACL", "LOG", "RESET");
+  await own.admin.flushall();
+  await own.admin.script("FLUSH");
 });
 
 const join = (redis: { keyPrefix?: string } = {}): Promise<Party> =>
   parties.join({
-    url: server.url,
+    url: own.url,
     redis: { username: "holdfast", password: "change-me", ...redis, lazyConnect: true },
   });
-const allow = (...more: string[]) => admin.call("ACL", "SETUSER", "holdfast", ...more);
+const allow = (...more: string[]) => own.admin.call("ACL", "SETUSER", "holdfast", ...more);
 
 describe.skipIf(!serverIs("7.0")).each(["lock", "fairLock"] as const)("%s", (kind) => {
   it("behind a prefix: with the prefix before the patterns", async () => {
@@ -66,7 +49,7 @@ describe.skipIf(!serverIs("7.0")).each(["lock", "fairLock"] as const)("%s", (kin
         .catch((error: unknown) => error);
       expect(error).toBeInstanceOf(LockUnavailableError);
       expect(String(error)).toMatch(new RegExp(`NOPERM.*\\b${right.replace("|", " ")}\\b`, "i"));
-      expect(await admin.keys("*")).toEqual([]);
+      expect(await own.admin.keys("*")).toEqual([]);
       // The administrator corrects it, and the same client works.
       await allow(`+${right}`);
       await (await locks[kind](freshName()).lock()).unlock();
@@ -80,7 +63,7 @@ describe.skipIf(!serverIs("7.0")).each(["lock", "fairLock"] as const)("%s", (kin
     const held = await a.locks[kind](name).lock();
     await expect(b.locks[kind](name).lock()).rejects.toThrow(/NOPERM.*subscribe/);
     await held.unlock();
-    await until(async () => (await admin.keys("*")).every((key) => key === "holdfast:clock"));
+    await until(async () => (await own.admin.keys("*")).every((key) => key === "holdfast:clock"));
   });
 
   it.each([
@@ -90,7 +73,7 @@ describe.skipIf(!serverIs("7.0")).each(["lock", "fairLock"] as const)("%s", (kin
     await allow(rule);
     const { locks } = await join();
     await expect(locks[kind](freshName()).tryLock()).rejects.toThrow(names);
-    expect(await admin.keys("*")).toEqual([]);
+    expect(await own.admin.keys("*")).toEqual([]);
   });
 });
 
@@ -104,7 +87,7 @@ describe.skipIf(!serverIs("7.0")).each([
       await allow(...rules, `-${right}`);
       const { locks } = await join();
       await expect(locks[kind](freshName()).tryLock()).rejects.toThrow(new RegExp(`NOPERM.*\\b${right}\\b`));
-      expect(await admin.keys("*")).toEqual([]);
+      expect(await own.admin.keys("*")).toEqual([]);
     },
   );
 });

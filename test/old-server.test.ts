@@ -1,45 +1,35 @@
-import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { LockUnavailableError } from "../src/index.ts";
-import { type LocalServer, launchServer } from "../tools/redis.ts";
 import { failure } from "./contract/observe.ts";
 import { rights } from "./support/documented-rights.ts";
-import { freshName, Parties } from "./support/fixture.ts";
-import { trackUnhandled } from "./support/leaks.ts";
+import { freshName } from "./support/fixture.ts";
+import { OwnServer } from "./support/own-server.ts";
 import { serverIs } from "./support/server-version.ts";
 import { RedisCluster } from "./support/topologies/cluster.ts";
 
 // What Redis 6.2 lacks: the look at the rights ahead, and sharded messages.
 
-const parties = new Parties();
-const unhandled = trackUnhandled();
-let server: LocalServer;
-let admin: Redis;
-
-beforeAll(async () => {
-  server = await launchServer();
-  admin = new Redis(server.url);
-});
-afterEach(async () => {
-  await parties.close();
-  await unhandled.assertNone();
-});
-afterAll(async () => {
-  unhandled.stop();
-  admin?.disconnect();
-  await server?.stop();
-});
+const own = new OwnServer();
+const { parties } = own;
 
 describe.skipIf(serverIs("7.0"))("before Redis 7.0", () => {
   it.each(["get", "set", "time"])("without %s a lock is not waited for: the call rejects", async (right) => {
     const user = { username: "holdfast", password: "change-me" };
-    await admin.call("ACL", "SETUSER", user.username, "reset", "on", `>${user.password}`, ...rights.handoff);
-    await admin.call("ACL", "SETUSER", user.username, `-${right}`);
-    const { locks } = await parties.join({ url: server.url, redis: { ...user, lazyConnect: true } });
+    await own.admin.call(
+      "ACL",
+      "SETUSER",
+      user.username,
+      "reset",
+      "on",
+      `>${user.password}`,
+      ...rights.handoff,
+    );
+    await own.admin.call("ACL", "SETUSER", user.username, `-${right}`);
+    const { locks } = await parties.join({ url: own.url, redis: { ...user, lazyConnect: true } });
     const error = await failure(locks.lock(freshName()).lock());
     expect(error).toBeInstanceOf(LockUnavailableError);
     expect(String(error)).toMatch(/can't run this command/);
-    await admin.call("ACL", "SETUSER", user.username, `+${right}`);
+    await own.admin.call("ACL", "SETUSER", user.username, `+${right}`);
     await (await locks.lock(freshName()).lock()).unlock();
   });
 
@@ -68,17 +58,17 @@ describe.skipIf(serverIs("7.0"))("before Redis 7.0", () => {
 
 // Everywhere, and most of all where a script cannot raise an error of its own making.
 it("a lock's key that holds something else is an error that names it, and stays as it was", async () => {
-  const { locks } = await parties.join({ url: server.url });
+  const { locks } = await parties.join({ url: own.url });
   const name = freshName();
   for (const write of [
-    () => admin.set(`holdfast:{${name}}`, "text"),
-    () => admin.rpush(`holdfast:{${name}}`, 1),
+    () => own.admin.set(`holdfast:{${name}}`, "text"),
+    () => own.admin.rpush(`holdfast:{${name}}`, 1),
   ]) {
     await write();
     const error = await failure(locks.lock(name).tryLock());
     expect(error).toBeInstanceOf(LockUnavailableError);
     expect(String(error)).toMatch(/WRONGTYPE/);
-    expect(await admin.exists(`holdfast:{${name}}`)).toBe(1);
-    await admin.del(`holdfast:{${name}}`);
+    expect(await own.admin.exists(`holdfast:{${name}}`)).toBe(1);
+    await own.admin.del(`holdfast:{${name}}`);
   }
 });

@@ -1,0 +1,42 @@
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll } from "vitest";
+import { type LocalServer, launchServer } from "../../tools/redis.ts";
+import { Parties } from "./fixture.ts";
+import { trackUnhandled } from "./leaks.ts";
+
+/** A server for the tests of one file, whose users and settings they may change, and the parties that they let in. */
+export class OwnServer {
+  readonly parties = new Parties();
+  #server: LocalServer | undefined;
+  #admin: Redis | undefined;
+
+  constructor() {
+    const unhandled = trackUnhandled();
+    beforeAll(async () => {
+      this.#server = await launchServer();
+      this.#admin = new Redis(this.#server.url);
+    });
+    afterEach(async () => {
+      await this.parties.close();
+      await unhandled.assertNone();
+    });
+    afterAll(async () => {
+      unhandled.stop();
+      this.#admin?.disconnect();
+      await this.#server?.stop();
+    });
+  }
+
+  get url(): string {
+    if (!this.#server)
+      throw new Error("the server is launched before the tests, and not while they are collected");
+    return this.#server.url;
+  }
+
+  /** A connection of the default user. */
+  get admin(): Redis {
+    if (!this.#admin)
+      throw new Error("the server is launched before the tests, and not while they are collected");
+    return this.#admin;
+  }
+}
