@@ -1,4 +1,4 @@
-/* A turn: src/waiting/turn.ts and search.ts, with the deadline of src/lease/validity.ts. `t` is the turn, `k` its client. */
+/* A turn: src/waiting/lock-queue.ts and search.ts, with the deadline of src/lease/validity.ts. `t` is the turn, `k` its client. */
 
 #define EXPLICIT(t) ((t) == 0)   /* an explicit lease; the others have the watchdog */
 #define WAITS(t) (st[t] == ASKING || st[t] == SUBSCRIBING || st[t] == PARKED || st[t] == RETRYING || st[t] == CLAIMING || st[t] == YIELDING)

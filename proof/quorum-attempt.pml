@@ -1,4 +1,4 @@
-/* An attempt to take the lock, and its end: src/redlock/quorum-kind.ts, verdict.ts, traces.ts. `c` is the client, `n` the node. */
+/* An attempt to take the lock, and its end: src/quorum/quorum-lock.ts, verdict.ts, traces.ts. `c` is the client, `n` the node. */
 
 inline start(c) {
   printf("client %d asks\n", c);

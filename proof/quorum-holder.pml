@@ -1,4 +1,4 @@
-/* A holder: renewals and joinings, src/redlock/renewal.ts, footing.ts, completion.ts. */
+/* A holder: renewals and joinings, src/quorum/renewal.ts, footing.ts, completion.ts. */
 
 inline renew(c) {
   printf("client %d: renews\n", c);

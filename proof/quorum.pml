@@ -39,7 +39,7 @@
 #define YES 2
 #define NO 3
 #define FAILED 4
-/* What a node is to a holder: src/redlock/completion.ts */
+/* What a node is to a holder: src/quorum/repair.ts */
 #define COUNTS 0
 #define MISSING 1
 #define GUEST 2

@@ -1,6 +1,5 @@
 import type { Check, CheckOptions } from "./check/answer.ts";
 import { type Checkable, check } from "./check/check.ts";
-import { checkName } from "./checks.ts";
 import { ClientClosedError, type LossReason } from "./errors.ts";
 import { Events, type LockEvents } from "./events.ts";
 import type { Hold } from "./lease/hold.ts";
@@ -8,16 +7,17 @@ import type { CommonClient } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
 import { orderMembers } from "./locks/members.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
-import { OrderedLocks } from "./locks/ordered-locks.ts";
-import { ScopedLock } from "./locks/scoped-lock.ts";
+import { OrderedMultiLock } from "./locks/ordered-multi-lock.ts";
+import { ReentrantLock } from "./locks/reentrant-lock.ts";
+import { Scope, Scopes } from "./locks/scope.ts";
 import { type CloseOptions, checkCheckOptions, checkGrace, type PassingOptions } from "./options.ts";
-import { newClientId } from "./random.ts";
-import { Scope, Scopes } from "./scope/scope.ts";
-import type { Transport } from "./scripts/transport.ts";
+import type { Audience, Subscriptions } from "./redis/subscriptions.ts";
+import type { Transport } from "./redis/transport.ts";
 import { warnOfShortLease } from "./short-lease.ts";
-import type { LockKind } from "./waiting/kind.ts";
-import { Room } from "./waiting/room.ts";
-import type { Audience, Subscriptions } from "./waiting/subscriptions.ts";
+import { newClientId } from "./util/random.ts";
+import { checkName } from "./validate.ts";
+import type { LockKind } from "./waiting/lock-kind.ts";
+import { LockManager } from "./waiting/lock-manager.ts";
 
 /** What a client works with. */
 export interface Parts {
@@ -41,7 +41,7 @@ export interface Parts {
 export abstract class BaseClient implements CommonClient {
   readonly #events = new Events();
   readonly #scopes: Scopes;
-  readonly #room: Room;
+  readonly #room: LockManager;
   readonly #parts: Parts;
   #closing: Promise<void> | null = null;
 
@@ -50,7 +50,7 @@ export abstract class BaseClient implements CommonClient {
     warnOfShortLease(parts.leaseTime);
     this.#parts = parts;
     this.#scopes = new Scopes(parts.scopes);
-    this.#room = new Room(parts.transport, parts.subscribe, newClientId(), parts.window, this.#events);
+    this.#room = new LockManager(parts.transport, parts.subscribe, newClientId(), parts.window, this.#events);
   }
 
   get id(): string {
@@ -115,7 +115,7 @@ export abstract class BaseClient implements CommonClient {
 
   /** @internal */
   protected lockOf(name: string, kind: LockKind, { localPasses: passes }: PassingOptions = {}): Lock {
-    return new ScopedLock(
+    return new ReentrantLock(
       { kind, name: checkName(name), passes },
       this.#room,
       this.#scopes,
@@ -127,9 +127,9 @@ export abstract class BaseClient implements CommonClient {
   protected multiLockOf(members: readonly (string | Lock)[], kind: LockKind): MultiLock {
     const ordered = orderMembers(members, (one) => {
       if (typeof one === "string") return { kind, name: checkName(one) };
-      return typeof one === "object" && one !== null ? ScopedLock.memberOf(one, this.#room) : null;
+      return typeof one === "object" && one !== null ? ReentrantLock.memberOf(one, this.#room) : null;
     });
-    return new OrderedLocks(ordered, this.#room, this.#scopes, this.#parts.leaseTime);
+    return new OrderedMultiLock(ordered, this.#room, this.#scopes, this.#parts.leaseTime);
   }
 
   /** Tells of an error that no caller sees. @internal */
@@ -155,7 +155,7 @@ export abstract class BaseClient implements CommonClient {
   }
 
   /** Withdraws a hold in the background (R3). @internal */
-  protected withdraw(kind: LockKind, hold: Parameters<Room["withdraw"]>[1]): void {
+  protected withdraw(kind: LockKind, hold: Parameters<LockManager["withdraw"]>[1]): void {
     this.#room.withdraw(kind, hold);
   }
 }

@@ -1,15 +1,14 @@
 import { BaseClient } from "./base-client.ts";
-import { checkName } from "./checks.ts";
-import { hasOneSlotPerLock } from "./cluster/slots.ts";
 import { LOCAL_PASSES, QUORUM_MIN } from "./defaults.ts";
 import { quote } from "./errors.ts";
 import type { Keys } from "./keys.ts";
+import { handoffLock } from "./kinds/handoff.ts";
+import { publishProbe } from "./kinds/handoff-scripts.ts";
+import { redissonLock } from "./kinds/redisson.ts";
+import { spinLock } from "./kinds/spin.ts";
 import type { LockClient, QuorumClient } from "./lock-client.ts";
-import { handoffLock } from "./locks/handoff.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
-import { redissonLock } from "./locks/redisson.ts";
-import { spinLock } from "./locks/spin.ts";
 import {
   checkClientOptions,
   checkNoOptions,
@@ -20,17 +19,18 @@ import {
   type Settings,
   type SpinLockOptions,
 } from "./options.ts";
-import { printAs } from "./print.ts";
-import { type ClusterLike, duplicate, isCluster, isConnection, type RedisLike } from "./redis-like.ts";
-import { MastersClient } from "./redlock/masters-client.ts";
-import { checkQuorumOptions, type QuorumClientOptions } from "./redlock/options.ts";
-import { Commands } from "./scripts/commands.ts";
-import { publishProbe } from "./scripts/handoff.ts";
-import { Replication } from "./scripts/replication.ts";
-import { whereabouts } from "./scripts/trouble.ts";
-import type { LockKind } from "./waiting/kind.ts";
-import { ShardedSubscriber } from "./waiting/sharded-subscriber.ts";
-import { Subscriber } from "./waiting/subscriber.ts";
+import { checkQuorumOptions, type QuorumClientOptions } from "./quorum/options.ts";
+import { MajorityClient } from "./quorum/quorum-client.ts";
+import { ClusterSubscriber } from "./redis/cluster-subscriber.ts";
+import { Replication } from "./redis/replication.ts";
+import { ScriptRunner } from "./redis/script-runner.ts";
+import { hasOneSlotPerLock } from "./redis/slots.ts";
+import { Subscriber } from "./redis/subscriber.ts";
+import { whereabouts } from "./redis/trouble.ts";
+import { type ClusterLike, duplicate, isCluster, isConnection, type RedisLike } from "./redis/types.ts";
+import { printAs } from "./util/print.ts";
+import { checkName } from "./validate.ts";
+import type { LockKind } from "./waiting/lock-kind.ts";
 
 /** The locks on one Redis: a server, a Sentinel group or a Cluster. */
 class ServerClient extends BaseClient implements LockClient {
@@ -39,14 +39,14 @@ class ServerClient extends BaseClient implements LockClient {
 
   constructor(given: RedisLike | ClusterLike, settings: Settings) {
     const redis = settings.connection === "own" ? duplicate(given) : given;
-    const commands = new Commands(redis, settings.replyTimeout);
+    const commands = new ScriptRunner(redis, settings.replyTimeout);
     const { leaseTime, grantWindow, localPasses, replicas, replicaTimeout, replyTimeout } = settings;
     const replication = replicas > 0 ? new Replication(redis, replicas, replicaTimeout, replyTimeout) : null;
     super({
       transport: commands,
       subscribe: (audience) =>
         isCluster(redis)
-          ? new ShardedSubscriber(redis, audience, commands)
+          ? new ClusterSubscriber(redis, audience, commands)
           : new Subscriber({ redis, isSharded: false, ...audience }, commands),
       window: grantWindow,
       leaseTime,
@@ -160,7 +160,7 @@ export function createLockClient(
   if (isList(redis)) {
     const settings = checkQuorumOptions(options);
     checkMasters(redis);
-    return new MastersClient([...redis], settings);
+    return new MajorityClient([...redis], settings);
   }
   const settings = checkClientOptions(options);
   if (!isConnection(redis))

@@ -105,7 +105,7 @@ export const OUTRUN_SHARE = 0.4;
 export const OUTRUN_TRIES = 10;
 
 /** The same for several locks, whose lease begins when all are held: so many tries in a row. */
-export const OUTRUN_GATHERINGS = 3;
+export const OUTRUN_ROUNDS = 3;
 
 /** Between the tries of a spin lock: 1, 2, 4 … 128 ms, as Redisson's spin lock; each is cut by up to this part, at random. */
 export const SPIN_MIN = 1;
@@ -169,7 +169,7 @@ export const TIMER_MAX = 2 ** 31 - 1;
  * Members of a multi-lock that are held while others are waited for live at least this long: their renewals must keep up
  * also when the lease is short. Others pay for it only when this process crashes meanwhile, and not more than for a grant.
  */
-export const GATHERING_LEASE = 3_000;
+export const MULTI_LOCK_LEASE = 3_000;
 
 /** Members of a multi-lock: bounds how long one script keeps the server. */
 export const MEMBERS_MAX = 100;

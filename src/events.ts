@@ -6,8 +6,8 @@ import {
   LockUnavailableError,
   NotReplicatedError,
 } from "./errors.ts";
-import { outside } from "./outside.ts";
-import { OVERTAKEN } from "./scope/overtaken.ts";
+import { OVERTAKEN } from "./locks/overtaken.ts";
+import { outside } from "./util/outside.ts";
 
 /** By which method a caller came: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of several masters; `multiLock`. */
 export type EventKind = "lock" | "fair" | "redisson" | "redissonFenced" | "spin" | "quorum" | "multi";

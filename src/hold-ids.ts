@@ -1,5 +1,5 @@
-import { drawBits } from "./random.ts";
-import type { HoldId } from "./scripts/answers.ts";
+import type { HoldId } from "./redis/replies.ts";
+import { drawBits } from "./util/random.ts";
 
 /** Digits of the number and of the 64 random bits, in base 36: fixed, so that scripts and people can cut an id by place. */
 const NUMBER = 8;

@@ -19,14 +19,11 @@ export type { EventKind, GiveUpReason, LockEvent, LockEvents } from "./events.ts
 export { type FencedEvalOptions, fencedEval } from "./fencing/fenced-eval.ts";
 export { type FencedSetOptions, fencedSet } from "./fencing/fenced-set.ts";
 export type { FenceOptions } from "./fencing/options.ts";
-export type { Lease } from "./lease/lease.ts";
-export type { MultiLease } from "./lease/multi-lease.ts";
 export type { LockClient, QuorumClient } from "./lock-client.ts";
+export type { Lease } from "./locks/lease.ts";
 export type { Lock, LockBody } from "./locks/lock.ts";
+export type { MultiLease } from "./locks/multi-lease.ts";
 export type { MultiLock, MultiLockBody } from "./locks/multi-lock.ts";
-export { optimistic } from "./optimistic/optimistic.ts";
-export type { OptimisticOptions } from "./optimistic/options.ts";
-export type { Transaction } from "./optimistic/transaction.ts";
 export type {
   CloseOptions,
   ForceUnlockOptions,
@@ -35,6 +32,9 @@ export type {
   PassingOptions,
   SpinLockOptions,
 } from "./options.ts";
-export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis-like.ts";
-export type { QuorumClientOptions } from "./redlock/options.ts";
-export type { HoldId, Inspected, Inspection } from "./scripts/answers.ts";
+export type { QuorumClientOptions } from "./quorum/options.ts";
+export type { HoldId, Inspected, Inspection } from "./redis/replies.ts";
+export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis/types.ts";
+export type { Transaction } from "./transactions/attempt.ts";
+export { optimistic } from "./transactions/optimistic.ts";
+export type { OptimisticOptions } from "./transactions/options.ts";

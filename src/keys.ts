@@ -1,6 +1,6 @@
 // Every key and channel name is built here; scripts build none. `keyPrefix` is what ioredis puts before keys, and only
 // before keys: channels are data and carry it themselves, or PUBLISH would reach nobody.
-import { hashed, SlotKeys, slotOf } from "./cluster/slots.ts";
+import { hashed, SlotKeys, slotOf } from "./redis/slots.ts";
 
 /** The keys of one lock. The hash tag is the whole name, so that they share a slot whatever the name contains. */
 export interface LockKeys {

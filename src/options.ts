@@ -1,16 +1,5 @@
 import type { CheckOptions } from "./check/answer.ts";
 import {
-  checkConnection,
-  checkCount,
-  checkFlag,
-  checkObject,
-  checkSignal,
-  checkTime,
-  checkWellFormed,
-  refuse,
-  type What,
-} from "./checks.ts";
-import {
   CHECK_TIMEOUT,
   GRACE,
   GRANT_WINDOW,
@@ -22,6 +11,17 @@ import {
   REPLY_TIMEOUT,
 } from "./defaults.ts";
 import type { Terms } from "./lease/terms.ts";
+import {
+  checkConnection,
+  checkCount,
+  checkFlag,
+  checkObject,
+  checkSignal,
+  checkTime,
+  checkWellFormed,
+  refuse,
+  type What,
+} from "./validate.ts";
 
 /** How one acquisition waits and holds. Times are whole milliseconds. */
 export interface LockOptions {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { redissonLua } from "../src/scripts/lua.generated.ts";
+import { redissonLua } from "../src/redis/lua.generated.ts";
 import { Stage, timed } from "./support/stage.ts";
 import { until } from "./support/until.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { spinLua } from "../src/scripts/lua.generated.ts";
+import { spinLua } from "../src/redis/lua.generated.ts";
 import { Actor } from "./support/actor.ts";
 import { runs, Stage, timed } from "./support/stage.ts";
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { Quorum } from "../src/redlock/quorum.ts";
-import { QuorumSubscriptions } from "../src/redlock/quorum-subscriptions.ts";
+import { QuorumSubscriptions } from "../src/quorum/subscriptions.ts";
+import { Quorum } from "../src/quorum/votes.ts";
 import { failure } from "./contract/observe.ts";
 import { QuorumStage } from "./support/quorum-stage.ts";
 import { until } from "./support/until.ts";

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { redissonLua as lua } from "../src/scripts/lua.generated.ts";
+import { redissonLua as lua } from "../src/redis/lua.generated.ts";
 import { channelOf, counterOf, JavaThread } from "./contract/java.ts";
 import { failure, Gate, lossOf } from "./contract/observe.ts";
 import { failCommand } from "./support/failing-command.ts";

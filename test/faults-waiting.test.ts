@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { handoffLua as lua } from "../src/scripts/lua.generated.ts";
+import { handoffLua as lua } from "../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../tools/redis.ts";
 import { countCommands } from "./support/command-count.ts";
 import { freshName, Parties, type Party } from "./support/fixture.ts";

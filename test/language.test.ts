@@ -90,7 +90,7 @@ A sentence that goes on in the next line. For
 return x -- the caller % asks
 `,
   "lua/handoff/take.lua": "-- %ever",
-  "src/waiting/room.ts": "// %ever",
+  "src/waiting/lock-manager.ts": "// %ever",
   "src/lease/lease.ts": "// %ever",
   "src/code.ts": `/**
  * %ever reads this.

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { afterAll, expect, it } from "vitest";
 import type { Lease } from "../src/index.ts";
-import { handoffLua } from "../src/scripts/lua.generated.ts";
+import { handoffLua } from "../src/redis/lua.generated.ts";
 import { freshName, Parties } from "./support/fixture.ts";
 import { until } from "./support/until.ts";
 

@@ -1,8 +1,8 @@
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { NotReplicatedError } from "../src/index.ts";
-import { handoffLua } from "../src/scripts/lua.generated.ts";
-import { Replication } from "../src/scripts/replication.ts";
+import { handoffLua } from "../src/redis/lua.generated.ts";
+import { Replication } from "../src/redis/replication.ts";
 import { type LocalServer, launchServer } from "../tools/redis.ts";
 import { countCommands } from "./support/command-count.ts";
 import { freshName, Parties } from "./support/fixture.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { hasOneSlotPerLock, SlotKeys, slotOf } from "../src/cluster/slots.ts";
 import { Keys } from "../src/keys.ts";
+import { hasOneSlotPerLock, SlotKeys, slotOf } from "../src/redis/slots.ts";
 
 describe("hash slots", () => {
   // As CLUSTER KEYSLOT answers.

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { SPIN_MAX, SPIN_REST } from "../src/defaults.ts";
 import { LockUnavailableError } from "../src/index.ts";
-import { spinLua } from "../src/scripts/lua.generated.ts";
+import { spinLua } from "../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../tools/redis.ts";
 import { failure, Gate, watchTraffic } from "./contract/observe.ts";
 import { countCommands } from "./support/command-count.ts";

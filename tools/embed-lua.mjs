@@ -1,4 +1,4 @@
-// Embeds lua/**/*.lua into src/scripts/lua.generated.ts: nothing is read at run time, so bundlers cannot break it.
+// Embeds lua/**/*.lua into src/redis/lua.generated.ts: nothing is read at run time, so bundlers cannot break it.
 // `-- @include path` stands for that file, seen from the same folder; its text is embedded once, however many scripts
 // include it. Comments are cut: Redis need not read them. A line of code stays a line: Redis names its number in errors.
 // Every script must carry the header that people read: KEYS, ARGV, RETURNS, INVARIANTS.
@@ -7,7 +7,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path/posix";
 
 const root = new URL("../lua/", import.meta.url);
-const target = new URL("../src/scripts/lua.generated.ts", import.meta.url);
+const target = new URL("../src/redis/lua.generated.ts", import.meta.url);
 
 /** Parts of scripts, not scripts. */
 const INCLUDED = ["shared.lua", "rights.lua", "several.lua"];
@@ -76,7 +76,7 @@ const protocols = readdirSync(root, { withFileTypes: true })
   });
 
 const text = `// Made by tools/embed-lua.mjs from lua/. Do not edit.
-import type { Script } from "./commands.ts";
+import type { Script } from "./script-runner.ts";
 
 ${[...parts.values()].map(({ expression, value }) => `const ${expression} = ${value};\n`).join("")}
 ${protocols.join("\n")}`;

@@ -1,7 +1,7 @@
 /** npm run bench:micro: what the client itself costs, without a Redis. */
 import { Bench } from "tinybench";
 import { createLockClient } from "../../src/index.ts";
-import { decodeMessage } from "../../src/scripts/messages.ts";
+import { decodeMessage } from "../../src/redis/messages.ts";
 import { instantRedis } from "./instant-redis.ts";
 
 const locks = createLockClient(instantRedis());

@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
-import type { RedisLike } from "../../src/redis-like.ts";
-import { handoffLua } from "../../src/scripts/lua.generated.ts";
+import { handoffLua } from "../../src/redis/lua.generated.ts";
+import type { RedisLike } from "../../src/redis/types.ts";
 
 /**
  * A Redis that costs nothing: it says yes at once, to one holder at a time. What remains is the client's own work. For

@@ -1,6 +1,6 @@
 import type { Lock } from "../locks/lock.ts";
-import { newNonce } from "../random.ts";
-import { placeOf } from "../scripts/trouble.ts";
+import { placeOf } from "../redis/trouble.ts";
+import { newNonce } from "../util/random.ts";
 import type { Hearing } from "../waiting/hearing.ts";
 import type { Check } from "./answer.ts";
 import { atMost, type Located, type Looked, lookAt } from "./server.ts";

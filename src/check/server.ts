@@ -1,7 +1,7 @@
 import { FENCE_SKEW } from "../defaults.ts";
-import type { RedisLike } from "../redis-like.ts";
-import { checkLua } from "../scripts/lua.generated.ts";
-import { withoutCommand } from "../scripts/trouble.ts";
+import { checkLua } from "../redis/lua.generated.ts";
+import { withoutCommand } from "../redis/trouble.ts";
+import type { RedisLike } from "../redis/types.ts";
 import type { CheckedServer } from "./answer.ts";
 
 /** What a server must be. */

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { checkObject, refuse } from "../checks.ts";
-import type { ClusterLike, RedisArgument, RedisLike } from "../redis-like.ts";
-import type { Script } from "../scripts/commands.ts";
-import { fencingLua } from "../scripts/lua.generated.ts";
+import { fencingLua } from "../redis/lua.generated.ts";
+import type { Script } from "../redis/script-runner.ts";
+import type { ClusterLike, RedisArgument, RedisLike } from "../redis/types.ts";
+import { checkObject, refuse } from "../validate.ts";
 import {
   checkArgument,
   checkConnection,

@@ -1,7 +1,7 @@
-import { checkObject } from "../checks.ts";
 import { quote } from "../errors.ts";
-import type { ClusterLike, RedisArgument, RedisLike } from "../redis-like.ts";
-import { fencingLua } from "../scripts/lua.generated.ts";
+import { fencingLua } from "../redis/lua.generated.ts";
+import type { ClusterLike, RedisArgument, RedisLike } from "../redis/types.ts";
+import { checkObject } from "../validate.ts";
 import {
   checkArgument,
   checkConnection,

@@ -1,7 +1,7 @@
-import { checkTime, checkWellFormed, isWhole, refuse } from "../checks.ts";
 import { FENCE_MEMORY, LEASE_MIN, REPLY_TIMEOUT, TIME_TOKEN_MIN } from "../defaults.ts";
-import type { Lease } from "../lease/lease.ts";
-import type { ClusterLike, RedisLike } from "../redis-like.ts";
+import type { Lease } from "../locks/lease.ts";
+import type { ClusterLike, RedisLike } from "../redis/types.ts";
+import { checkTime, checkWellFormed, isWhole, refuse } from "../validate.ts";
 
 /** How a write is fenced. Times are whole milliseconds. */
 export interface FenceOptions {

@@ -1,8 +1,8 @@
-import { hasOneSlotPerLock } from "../cluster/slots.ts";
 import { FENCE_SKEW, TIMER_MAX } from "../defaults.ts";
 import { FencedWriteError, quote, StaleTokenError } from "../errors.ts";
-import type { ClusterLike, RedisArgument, RedisLike } from "../redis-like.ts";
-import { Commands, type Script } from "../scripts/commands.ts";
+import { type Script, ScriptRunner } from "../redis/script-runner.ts";
+import { hasOneSlotPerLock } from "../redis/slots.ts";
+import type { ClusterLike, RedisArgument, RedisLike } from "../redis/types.ts";
 import type { FenceTerms } from "./options.ts";
 
 /** A script that begins with the check of lua/fencing/check.lua, and what it is to work on. */
@@ -15,7 +15,7 @@ export interface FencedWrite {
 }
 
 /** One for each connection: it listens to it, and a connection takes only so many listeners without a warning. */
-const known = new WeakMap<object, Commands>();
+const known = new WeakMap<object, ScriptRunner>();
 
 /**
  * Runs a script behind the fence of its resource.
@@ -45,8 +45,8 @@ export async function write(
   }
 }
 
-function commandsOf(what: string, redis: RedisLike | ClusterLike): Commands {
-  const commands = known.get(redis) ?? new Commands(redis, TIMER_MAX);
+function commandsOf(what: string, redis: RedisLike | ClusterLike): ScriptRunner {
+  const commands = known.get(redis) ?? new ScriptRunner(redis, TIMER_MAX);
   known.set(redis, commands);
   if (commands.isCluster && !hasOneSlotPerLock(commands.keys.prefix)) {
     throw new TypeError(
@@ -59,7 +59,7 @@ function commandsOf(what: string, redis: RedisLike | ClusterLike): Commands {
 /** A Cluster refuses a script whose keys have different slots, and says so in words of its own. */
 function fenceOf(
   what: string,
-  { keys: names, isCluster }: Commands,
+  { keys: names, isCluster }: ScriptRunner,
   keys: readonly string[],
   resource: string,
 ): string {

@@ -1,9 +1,9 @@
 import { LockError, quote } from "../errors.ts";
 import type { Events } from "../events.ts";
-import type { Tenure } from "./tenure.ts";
+import type { SharedLease } from "./shared-lease.ts";
 
 interface Forgotten {
-  readonly tenure: Tenure;
+  readonly tenure: SharedLease;
   readonly events: Events;
 }
 
@@ -17,7 +17,7 @@ const registry = new FinalizationRegistry<Forgotten>(({ tenure, events }) => {
 });
 
 /** Registering costs more than the rest of a short hold, so the watchdog does it, at the first renewal. */
-export function watchHandle(handle: object, tenure: Tenure, events: Events): void {
+export function watchHandle(handle: object, tenure: SharedLease, events: Events): void {
   registry.register(handle, { tenure, events }, handle);
 }
 
@@ -26,7 +26,7 @@ export function unwatchHandle(handle: object): void {
   registry.unregister(handle);
 }
 
-function leftBehind({ name, token, since }: Tenure): string {
+function leftBehind({ name, token, since }: SharedLease): string {
   const held = Math.round(performance.now() - since.mono);
   const lease = token === 0 ? "its lease" : `its lease (token ${token})`;
   return (

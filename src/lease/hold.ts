@@ -1,6 +1,6 @@
 import { GRANT_WINDOW } from "../defaults.ts";
-import type { Instant } from "./clock.ts";
-import type { Tenure } from "./tenure.ts";
+import type { Instant } from "../util/clock.ts";
+import type { SharedLease } from "./shared-lease.ts";
 import { Validity } from "./validity.ts";
 
 /** A lock became ours: the server's time in µs when its TTL was set, that TTL in ms, and the token. From a reply or a message. */
@@ -30,7 +30,7 @@ export class Hold {
   /** How often it may be passed on. */
   mayPass = Number.POSITIVE_INFINITY;
   /** The last one that was given with it. */
-  tenure: Tenure | null = null;
+  tenure: SharedLease | null = null;
   /** Passes made, and when the lock came here, on the monotonic clock. */
   passes = 0;
   ownedAt = 0;

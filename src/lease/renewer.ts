@@ -1,4 +1,4 @@
-import type { RenewAnswer } from "../scripts/answers.ts";
+import type { RenewAnswer } from "../redis/replies.ts";
 
 /** Raises the TTL of holds of one lock kind: several in one call, an answer for each, in order. */
 export interface Renewer {

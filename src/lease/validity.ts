@@ -1,5 +1,5 @@
 import { CLOCK_DRIFT, CLOCK_GRAIN } from "../defaults.ts";
-import { type Instant, now } from "./clock.ts";
+import { type Instant, now } from "../util/clock.ts";
 
 /**
  * How long a hold is surely ours, on this process's clocks, whatever Redis does and whether or not it can be reached.

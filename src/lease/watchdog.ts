@@ -1,15 +1,15 @@
-import { Alarms, CallAlarm } from "../alarms.ts";
 import { CLAIM_AFTER, RENEWAL_LOOKAHEAD, RENEWALS_PER_LEASE, RENEWALS_PER_TURN } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import type { Events } from "../events.ts";
-import type { RenewAnswer } from "../scripts/answers.ts";
-import { type Instant, now } from "./clock.ts";
+import type { RenewAnswer } from "../redis/replies.ts";
+import { type Instant, now } from "../util/clock.ts";
+import { CallTimer, Timers } from "../util/timers.ts";
 import { watchHandle } from "./forgotten.ts";
 import type { Renewer } from "./renewer.ts";
-import { type Tenure, told } from "./tenure.ts";
+import { type SharedLease, told } from "./shared-lease.ts";
 
 interface Watched {
-  readonly tenure: Tenure;
+  readonly tenure: SharedLease;
   readonly renewer: Renewer;
   /** When to renew, on the monotonic clock; Infinity for leases without watchdog and while a renewal is under way. */
   due: number;
@@ -23,8 +23,8 @@ interface Watched {
  * is lost whether or not Redis can be reached.
  */
 export class Watchdog {
-  readonly #watched = new Map<Tenure, Watched>();
-  readonly #alarms = new Alarms(false);
+  readonly #watched = new Map<SharedLease, Watched>();
+  readonly #timers = new Timers(false);
   readonly #events: Events;
   /** Renewals that are due and wait for a turn of the event loop, the most urgent one last. `end`: when the first lease ends. */
   readonly #unsent: {
@@ -33,7 +33,7 @@ export class Watchdog {
     readonly end: number;
   }[] = [];
   #sending: NodeJS.Immediate | undefined;
-  readonly #alarm = new CallAlarm(() => this.#tick());
+  readonly #alarm = new CallTimer(() => this.#tick());
 
   constructor(events: Events) {
     this.#events = events;
@@ -43,11 +43,11 @@ export class Watchdog {
     return this.#watched.size;
   }
 
-  tenures(): Iterable<Tenure> {
+  tenures(): Iterable<SharedLease> {
     return this.#watched.keys();
   }
 
-  watch(tenure: Tenure, renewer: Renewer): void {
+  watch(tenure: SharedLease, renewer: Renewer): void {
     const { hold, terms, since } = tenure;
     const left = tenure.left(since);
     // A grant by message has only the window: raised once it is clear that this is no short critical section.
@@ -65,18 +65,18 @@ export class Watchdog {
     this.#wakeAt(Math.min(watched.due, since.mono + left));
   }
 
-  unwatch(tenure: Tenure): void {
+  unwatch(tenure: SharedLease): void {
     this.#watched.delete(tenure);
   }
 
   close(): void {
-    this.#alarms.close();
+    this.#timers.close();
     clearImmediate(this.#sending);
     this.#unsent.length = 0;
   }
 
   #wakeAt(at: number): void {
-    if (this.#alarm.index < 0 || at < this.#alarm.at) this.#alarms.set(this.#alarm, at);
+    if (this.#alarm.index < 0 || at < this.#alarm.at) this.#timers.set(this.#alarm, at);
   }
 
   #tick(): void {

@@ -1,26 +1,26 @@
 // Several calls of one scope can want a lock at the same time. What one of them gets, its scope holds, so the others must
 // enter it again. A call that stayed in line instead would wait for its own scope, for ever.
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { onAbort } from "../abort.ts";
-import type { Tenure } from "../lease/tenure.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Request } from "../options.ts";
-import { OVERTAKEN } from "../scope/overtaken.ts";
-import type { Holding, Scopes } from "../scope/scope.ts";
-import { type Busy, gather } from "../waiting/gathering.ts";
-import type { Member } from "../waiting/kind.ts";
-import type { Room } from "../waiting/room.ts";
-import { keyOf } from "./held.ts";
+import { onAbort } from "../util/abort.ts";
+import { acquireAll, type Busy } from "../waiting/acquire-all.ts";
+import type { Member } from "../waiting/lock-kind.ts";
+import type { LockManager } from "../waiting/lock-manager.ts";
+import { OVERTAKEN } from "./overtaken.ts";
+import type { Holding, Scopes } from "./scope.ts";
+import { keyOf } from "./with-lock.ts";
 
 /**
  * Waits for a lock that the caller's scopes do not hold, and resolves with what `take` makes of it. When one of the scopes
  * gets the lock by another call, this one leaves the line and resolves with what `enter` makes of that.
  */
 export function waitBeside<T>(
-  room: Room,
+  room: LockManager,
   scopes: Scopes,
   { kind, name }: Member,
   request: Request,
-  take: (tenure: Tenure) => T,
+  take: (tenure: SharedLease) => T,
   enter: (holding: Holding) => Promise<T>,
 ): Promise<T | null> {
   const key = keyOf(kind.protocol, name);
@@ -38,7 +38,7 @@ export function waitBeside<T>(
     const leaving = (how: () => void): void => {
       leave = how;
     };
-    const mine = (tenure: Tenure): T => {
+    const mine = (tenure: SharedLease): T => {
       forget();
       return take(tenure);
     };
@@ -63,13 +63,13 @@ export function waitBeside<T>(
  * Gathers what the caller's scopes do not hold. Null: they have got one of these locks meanwhile, by another call. What was
  * gathered is given back then, because the order in which the rest must be taken may have changed.
  */
-export async function gatherBeside(
-  room: Room,
+export async function acquireAllBeside(
+  room: LockManager,
   scopes: Scopes,
   members: readonly Member[],
   request: Request,
-): Promise<readonly Tenure[] | Busy | null> {
-  if (!scopes.current()) return gather(room, members, request);
+): Promise<readonly SharedLease[] | Busy | null> {
+  if (!scopes.current()) return acquireAll(room, members, request);
   const keys = members.map(({ kind, name }) => keyOf(kind.protocol, name));
   const { signal } = request;
   const controller = new AbortController();
@@ -77,7 +77,7 @@ export async function gatherBeside(
   if (signal?.aborted) controller.abort(signal.reason);
   const forget = scopes.want(keys, () => controller.abort(OVERTAKEN));
   try {
-    const taken = await gather(room, members, { ...request, signal: controller.signal });
+    const taken = await acquireAll(room, members, { ...request, signal: controller.signal });
     return "busy" in taken && (await overtaken(scopes, keys)) ? null : taken;
   } catch (error) {
     if (error === OVERTAKEN) return null;

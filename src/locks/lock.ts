@@ -1,6 +1,6 @@
-import type { Lease } from "../lease/lease.ts";
 import type { ForceUnlockOptions, LockOptions } from "../options.ts";
-import type { Inspection } from "../scripts/answers.ts";
+import type { Inspection } from "../redis/replies.ts";
+import type { Lease } from "./lease.ts";
 
 /** The body of a `withLock`. */
 export type LockBody<T> = (lease: Lease) => T | PromiseLike<T>;

@@ -1,8 +1,8 @@
-import { show } from "../checks.ts";
 import { MEMBERS_MAX } from "../defaults.ts";
 import { quote } from "../errors.ts";
-import type { Member } from "../waiting/kind.ts";
-import { keyOf } from "./held.ts";
+import { show } from "../validate.ts";
+import type { Member } from "../waiting/lock-kind.ts";
+import { keyOf } from "./with-lock.ts";
 
 const CANNOT = "Cannot create a multi-lock";
 

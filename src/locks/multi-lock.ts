@@ -1,5 +1,5 @@
-import type { MultiLease } from "../lease/multi-lease.ts";
 import type { LockOptions } from "../options.ts";
+import type { MultiLease } from "./multi-lease.ts";
 
 /** The body of a multi-lock's `withLock`. */
 export type MultiLockBody<T> = (lease: MultiLease) => T | PromiseLike<T>;

@@ -1,16 +1,16 @@
-import { onAbort } from "../abort.ts";
-import { Alarm } from "../alarms.ts";
 import { FIRST_REPLY } from "../defaults.ts";
 import { type LockLostError, LockUnavailableError } from "../errors.ts";
 import type { Caller } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
-import { type Landlord, Tenure, told } from "../lease/tenure.ts";
+import { releaseOutcome, unconfirmed } from "../lease/release-outcome.ts";
+import { type LeaseOwner, SharedLease, told } from "../lease/shared-lease.ts";
 import type { Terms } from "../lease/terms.ts";
-import type { AllAnswer } from "../scripts/answers.ts";
-import { failing } from "../stacks.ts";
-import { lossAtRelease, unconfirmed } from "./ending.ts";
-import type { AllAtOnce, LockKind } from "./kind.ts";
-import type { Entrance, Room } from "./room.ts";
+import type { AllAnswer } from "../redis/replies.ts";
+import { onAbort } from "../util/abort.ts";
+import { failing } from "../util/stacks.ts";
+import { Timer } from "../util/timers.ts";
+import type { AllAtOnce, LockKind } from "./lock-kind.ts";
+import type { Entrance, LockManager } from "./lock-manager.ts";
 
 /** Why several locks were not taken: the first of them that is not free. `isHeld`: somebody is known to hold it. */
 export interface InTheWay {
@@ -20,13 +20,13 @@ export interface InTheWay {
 
 /** The call that asks, until that is answered. */
 interface Pending {
-  readonly resolve: (outcome: readonly Tenure[] | InTheWay) => void;
+  readonly resolve: (outcome: readonly SharedLease[] | InTheWay) => void;
   readonly reject: (error: unknown) => void;
   readonly unlisten: (() => void) | undefined;
 }
 
 interface Leaving {
-  readonly tenure: Tenure;
+  readonly tenure: SharedLease;
   /** For how many ms. */
   readonly held: number;
   readonly resolve: () => void;
@@ -45,18 +45,18 @@ interface Leaving {
  *
  * A caller who has gone while this asks (his signal, `close()`, no answer in time) leaves the answer to be given back.
  */
-export class Bundle extends Alarm implements Landlord {
+export class Bundle extends Timer implements LeaseOwner {
   readonly kind: LockKind;
   readonly #all: AllAtOnce;
-  readonly #room: Room;
+  readonly #room: LockManager;
   readonly #holds: readonly Hold[];
   readonly #since = performance.now();
-  readonly #tenures = new Set<Tenure>();
+  readonly #tenures = new Set<SharedLease>();
   #caller: Pending | null = null;
   #leaving: Leaving[] = [];
 
   /** `all`: of the kind. */
-  constructor(kind: LockKind, all: AllAtOnce, names: readonly string[], room: Room) {
+  constructor(kind: LockKind, all: AllAtOnce, names: readonly string[], room: LockManager) {
     super();
     this.kind = kind;
     this.#all = all;
@@ -71,13 +71,13 @@ export class Bundle extends Alarm implements Landlord {
   }
 
   /** Resolves with a tenure for each lock, or with what is in the way. */
-  ask({ terms, wait, signal, by }: Entrance & { by: Caller }): Promise<readonly Tenure[] | InTheWay> {
+  ask({ terms, wait, signal, by }: Entrance & { by: Caller }): Promise<readonly SharedLease[] | InTheWay> {
     return new Promise((resolve, reject) => {
       const unlisten = signal && onAbort(signal, () => this.refuse(signal.reason));
       this.#caller = { resolve, reject, unlisten };
       this.#room.count(1);
       const answerBy = this.#since + Math.min(this.#room.replyTimeout, Math.max(wait, FIRST_REPLY));
-      this.#room.alarms.set(this, answerBy);
+      this.#room.timers.set(this, answerBy);
       void this.#ask(terms, by);
     });
   }
@@ -115,7 +115,7 @@ export class Bundle extends Alarm implements Landlord {
       this.#giveBack();
       return;
     }
-    const tenures = this.#holds.map((hold) => new Tenure(hold, terms, this, by));
+    const tenures = this.#holds.map((hold) => new SharedLease(hold, terms, this, by));
     const waited = performance.now() - this.#since;
     for (const tenure of tenures) {
       this.#tenures.add(tenure);
@@ -157,7 +157,7 @@ export class Bundle extends Alarm implements Landlord {
     if (!caller) return null;
     this.#caller = null;
     caller.unlisten?.();
-    this.#room.alarms.clear(this);
+    this.#room.timers.clear(this);
     this.#room.count(-1);
     return caller;
   }
@@ -177,7 +177,7 @@ export class Bundle extends Alarm implements Landlord {
   // ---- the tenures
 
   /** Those that are left in one go are released by one command. */
-  vacated(tenure: Tenure): Promise<void> {
+  vacated(tenure: SharedLease): Promise<void> {
     const held = performance.now() - tenure.since.mono;
     const left = new Promise<void>((resolve) => {
       if (this.#leaving.length === 0) {
@@ -206,24 +206,24 @@ export class Bundle extends Alarm implements Landlord {
         reject(unconfirmed(hold, answer));
         continue;
       }
-      const loss = lossAtRelease(hold, answer, isBroken);
+      const loss = releaseOutcome(hold, answer, isBroken);
       if (loss) reject(this.#told(tenure, held, loss));
       else resolve();
     }
   }
 
-  lost(tenure: Tenure, error: LockLostError): void {
+  lost(tenure: SharedLease, error: LockLostError): void {
     this.#over(tenure);
     this.#room.withdraw(this.kind, tenure.hold);
     this.#told(tenure, performance.now() - tenure.since.mono, error);
   }
 
-  #told(tenure: Tenure, held: number, error: LockLostError): LockLostError {
+  #told(tenure: SharedLease, held: number, error: LockLostError): LockLostError {
     this.#room.events.tell("lost", () => ({ ...told(tenure), held, error }));
     return error;
   }
 
-  #over(tenure: Tenure): void {
+  #over(tenure: SharedLease): void {
     this.#room.watchdog.unwatch(tenure);
     this.#room.mailbox.forget(tenure.hold);
     this.#tenures.delete(tenure);

@@ -1,6 +1,6 @@
-import { isRefusal } from "../scripts/answers.ts";
-import type { Ask } from "./kind.ts";
-import type { Subscriptions } from "./subscriptions.ts";
+import { isRefusal } from "../redis/replies.ts";
+import type { Subscriptions } from "../redis/subscriptions.ts";
+import type { Ask } from "./lock-kind.ts";
 
 /** What a client hears, and what it must do without for now. */
 export class Hearing {

@@ -1,20 +1,20 @@
-import { type Alarms, CallAlarm } from "../alarms.ts";
+import { CallTimer, type Timers } from "../util/timers.ts";
 
 /** When a search that waits looks again. */
 export class Nap {
-  readonly #alarms: Alarms;
-  readonly #alarm: CallAlarm;
+  readonly #timers: Timers;
+  readonly #alarm: CallTimer;
   /** Not later than this, however long it is to sleep; told also while it is looking just now. */
   #latest = Number.POSITIVE_INFINITY;
 
-  constructor(alarms: Alarms, over: () => void) {
-    this.#alarms = alarms;
-    this.#alarm = new CallAlarm(over);
+  constructor(timers: Timers, over: () => void) {
+    this.#timers = timers;
+    this.#alarm = new CallTimer(over);
   }
 
   /** Until this time on the monotonic clock. */
   until(at: number): void {
-    this.#alarms.set(this.#alarm, at);
+    this.#timers.set(this.#alarm, at);
   }
 
   /** So many ms, or until the latest time that was told. */
@@ -31,7 +31,7 @@ export class Nap {
 
   /** It is looking now. */
   interrupt(): void {
-    this.#alarms.clear(this.#alarm);
+    this.#timers.clear(this.#alarm);
   }
 
   /** It waits no longer. Returns when it would have looked; Infinity: nobody knows. */

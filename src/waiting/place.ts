@@ -1,32 +1,32 @@
 import type { Hold } from "../lease/hold.ts";
-import { Health } from "./health.ts";
-import type { Ask, LockKind } from "./kind.ts";
-import { Line } from "./line.ts";
-import type { Room } from "./room.ts";
-import { patience } from "./rules.ts";
-import type { Siblings } from "./siblings.ts";
-import type { Turn } from "./turn.ts";
+import type { Ask, LockKind } from "./lock-kind.ts";
+import type { LockManager } from "./lock-manager.ts";
+import type { LockQueue } from "./lock-queue.ts";
+import type { RecheckGroup } from "./recheck-group.ts";
+import { RedisHealth } from "./redis-health.ts";
+import { patience } from "./schedule.ts";
 import type { Waiter } from "./waiter.ts";
+import { Waiters } from "./waiters.ts";
 
 /** What the two halves of a turn share: the lock, its callers, what is known of Redis, and the way to hear of it. */
 export class Place {
   readonly kind: LockKind;
   readonly name: string;
-  readonly room: Room;
-  readonly line: Line;
-  readonly health: Health;
+  readonly room: LockManager;
+  readonly line: Waiters;
+  readonly health: RedisHealth;
   /** The other places of this client at this lock, where every caller has one of his own. */
-  readonly siblings: Siblings | null;
-  readonly #turn: Turn;
+  readonly siblings: RecheckGroup | null;
+  readonly #turn: LockQueue;
   #unlisten: (() => void) | null = null;
 
-  constructor(kind: LockKind, name: string, room: Room, turn: Turn) {
+  constructor(kind: LockKind, name: string, room: LockManager, turn: LockQueue) {
     this.kind = kind;
     this.name = name;
     this.room = room;
-    this.line = new Line(name, room);
+    this.line = new Waiters(name, room);
     this.siblings = room.siblings(kind, name);
-    this.health = this.siblings?.health ?? new Health();
+    this.health = this.siblings?.health ?? new RedisHealth();
     this.#turn = turn;
   }
 

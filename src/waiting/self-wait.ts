@@ -1,24 +1,24 @@
 import { SELF_WAIT_LEASES } from "../defaults.ts";
 import { type LockTimeoutError, quote } from "../errors.ts";
 import { withoutBits } from "../hold-ids.ts";
-import type { Tenure } from "../lease/tenure.ts";
-import type { LockKind } from "./kind.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+import type { LockKind } from "./lock-kind.ts";
+import type { LockManager } from "./lock-manager.ts";
 import type { Place } from "./place.ts";
-import type { Room } from "./room.ts";
 import type { Waiter } from "./waiter.ts";
 
 /** Where the holder of a lock is, as far as this client knows without asking Redis. */
-export function holderOf(room: Room, kind: LockKind, name: string): LockTimeoutError["heldBy"] {
+export function holderOf(room: LockManager, kind: LockKind, name: string): LockTimeoutError["heldBy"] {
   return tenureOf(room, kind, name) ? "this process" : "somebody else";
 }
 
 /** The clients of this process that are not closed. A client that was only forgotten must not be kept by this. */
-const rooms = new Set<WeakRef<Room>>();
+const rooms = new Set<WeakRef<LockManager>>();
 const lastLooks = new WeakMap<Place, number>();
-const lastWarnings = new WeakMap<Room, number>();
+const lastWarnings = new WeakMap<LockManager, number>();
 
 /** A client takes part from now on. Returns how to end that. */
-export function enlist(room: Room): () => void {
+export function enlist(room: LockManager): () => void {
   const ref = new WeakRef(room);
   rooms.add(ref);
   return () => rooms.delete(ref);
@@ -31,7 +31,7 @@ export const selfWaitAt = ({ since, terms }: Waiter): number => since + SELF_WAI
  * Of these callers, the first one that may have been called by the code that holds the lock: a caller that came before the
  * holder got it waits in a plain queue.
  */
-export function selfWaiter(callers: Iterable<Waiter>, tenure: Tenure): Waiter | null {
+export function selfWaiter(callers: Iterable<Waiter>, tenure: SharedLease): Waiter | null {
   for (const waiter of callers) if (waiter.since >= tenure.since.mono) return waiter;
   return null;
 }
@@ -57,7 +57,7 @@ export function watchSelfWait(place: Place, head: Waiter): void {
 }
 
 /** Another client of this process holds a lock with this name: is it the same lock, or one on another server? */
-async function lookCloser(place: Place, waiter: Waiter, { hold }: Tenure): Promise<void> {
+async function lookCloser(place: Place, waiter: Waiter, { hold }: SharedLease): Promise<void> {
   const inspection = await place.kind.inspect(place.name).catch(() => null);
   // Owners in Redisson's protocol begin with an id of their own; the number of the hold is the same.
   const number = (id: string): string => id.slice(id.lastIndexOf(":"));
@@ -89,7 +89,7 @@ export function warnSelfWait(
   );
 }
 
-function tenureOf({ watchdog }: Room, { protocol }: LockKind, name: string): Tenure | null {
+function tenureOf({ watchdog }: LockManager, { protocol }: LockKind, name: string): SharedLease | null {
   for (const tenure of watchdog.tenures())
     if (tenure.name === name && tenure.protocol === protocol && tenure.held) return tenure;
   return null;

@@ -1,10 +1,10 @@
 // The states of the two halves of a turn, and how each may follow another. What they mean stands in the class comments.
 import type { Hold } from "../lease/hold.ts";
-import type { Tenure } from "../lease/tenure.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Waiter } from "./waiter.ts";
 
-/** From wanting a lock to owning it: `Search`. */
-export type SearchState = { readonly at: "off" | "subscribing" | "retrying" } | Asking | Parked;
+/** From wanting a lock to owning it: `Acquisition`. */
+export type AcquisitionState = { readonly at: "off" | "subscribing" | "retrying" } | Asking | Parked;
 
 export interface Asking {
   readonly at: "asking";
@@ -21,16 +21,16 @@ interface Parked {
   position: number | null;
 }
 
-/** From owning a lock to letting it go: `Turn`. */
-export type TurnState =
+/** From owning a lock to letting it go: `LockQueue`. */
+export type QueueState =
   | { readonly at: "idle" | "searching" }
   | { readonly at: "claiming"; readonly hold: Hold; readonly waiter: Waiter }
   | { readonly at: "yielding"; readonly hold: Hold }
-  | { readonly at: "holding"; readonly hold: Hold; readonly tenure: Tenure };
+  | { readonly at: "holding"; readonly hold: Hold; readonly tenure: SharedLease };
 
 type Moves<At extends string> = Readonly<Record<At, readonly At[]>>;
 
-export const SEARCH_MOVES: Moves<SearchState["at"]> = {
+export const ACQUISITION_MOVES: Moves<AcquisitionState["at"]> = {
   off: ["asking", "subscribing", "parked", "retrying"],
   asking: ["off", "asking", "subscribing", "parked", "retrying"],
   subscribing: ["off", "asking", "retrying"],
@@ -38,7 +38,7 @@ export const SEARCH_MOVES: Moves<SearchState["at"]> = {
   retrying: ["off", "asking"],
 };
 
-export const TURN_MOVES: Moves<TurnState["at"]> = {
+export const QUEUE_MOVES: Moves<QueueState["at"]> = {
   idle: ["searching"],
   searching: ["idle", "searching", "claiming", "holding"],
   claiming: ["searching", "claiming", "holding"],

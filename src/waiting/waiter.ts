@@ -1,8 +1,8 @@
-import { Alarm } from "../alarms.ts";
 import type { Caller, EventKind } from "../events.ts";
-import type { Tenure } from "../lease/tenure.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Terms } from "../lease/terms.ts";
-import { failing, isOurs } from "../stacks.ts";
+import { failing, isOurs } from "../util/stacks.ts";
+import { Timer } from "../util/timers.ts";
 
 /** Where a waiter stands. */
 interface Host {
@@ -14,7 +14,7 @@ interface Host {
 
 /** How a waiter ends: with what `take` makes of its tenure, with null, or with an error. */
 export interface Ending {
-  readonly take: (tenure: Tenure) => unknown;
+  readonly take: (tenure: SharedLease) => unknown;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -23,7 +23,7 @@ export interface Ending {
  * One call that wants the lock. Settled once: with a tenure, with null (somebody else holds it), or with an error. It is
  * its own alarm and its own list entry: ten thousand of them are parked at a time.
  */
-export class Waiter extends Alarm implements Caller {
+export class Waiter extends Timer implements Caller {
   readonly call: number;
   readonly kind: EventKind;
   readonly terms: Terms;
@@ -76,7 +76,7 @@ export class Waiter extends Alarm implements Caller {
     return this.since + this.wait;
   }
 
-  give(tenure: Tenure | null): void {
+  give(tenure: SharedLease | null): void {
     if (!this.#end()) return;
     this.#resolve(tenure && this.#take(tenure));
     if (!tenure) this.#host.gaveUp(this, null);

@@ -7,7 +7,7 @@ import {
   type QuorumClientOptions,
 } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
-import { quorumLua } from "../../src/scripts/lua.generated.ts";
+import { quorumLua } from "../../src/redis/lua.generated.ts";
 import type { LocalServer } from "../../tools/redis.ts";
 import { freshName } from "./fixture.ts";
 import { trackUnhandled, type UnhandledTracker } from "./leaks.ts";

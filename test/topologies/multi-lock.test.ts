@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { slotOf } from "../../src/cluster/slots.ts";
-import { handoffLua } from "../../src/scripts/lua.generated.ts";
-import { sharded } from "../../src/scripts/sharded.ts";
+import { handoffLua } from "../../src/redis/lua.generated.ts";
+import { sharded } from "../../src/redis/sharded.ts";
+import { slotOf } from "../../src/redis/slots.ts";
 import { failure, lossOf, Section } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { Tenure } from "../../../src/lease/tenure.ts";
-import { QuorumNode } from "../../../src/redlock/node.ts";
-import { Quorum } from "../../../src/redlock/quorum.ts";
-import { handoffLua } from "../../../src/scripts/lua.generated.ts";
+import { SharedLease } from "../../../src/lease/shared-lease.ts";
+import { QuorumNode } from "../../../src/quorum/node.ts";
+import { Quorum } from "../../../src/quorum/votes.ts";
+import { handoffLua } from "../../../src/redis/lua.generated.ts";
 import { Waiter } from "../../../src/waiting/waiter.ts";
 
 /** Bugs that are planted to see whether the checker finds them. They live in the worker's process only. */
@@ -15,8 +15,8 @@ export const plants = {
 
   /** The holder believes in its lease for a lease too long. */
   "deadline late"() {
-    const { left } = Tenure.prototype;
-    Tenure.prototype.left = function (at) {
+    const { left } = SharedLease.prototype;
+    SharedLease.prototype.left = function (at) {
       return left.call(this, at) + this.terms.lease;
     };
   },

@@ -1,0 +1,130 @@
+import type { LockKeys } from "../keys.ts";
+import { handoffLua as lua } from "../redis/lua.generated.ts";
+import { encodeLabel } from "../redis/messages.ts";
+import type { Replication } from "../redis/replication.ts";
+import {
+  type AllAnswer,
+  type AttemptAnswer,
+  decodeAll,
+  decodeAttempt,
+  decodeForced,
+  decodeInspection,
+  decodeRelease,
+  decodeReleases,
+  decodeYield,
+  type Inspected,
+  type ReleaseAnswer,
+  undecoded,
+  type YieldAnswer,
+} from "../redis/replies.ts";
+import type { ScriptRunner } from "../redis/script-runner.ts";
+import { HoldScripts } from "./renewing.ts";
+
+/** What acquire and yield say about a queue entry. */
+export interface Entry {
+  /** ms until the entry may be skipped. */
+  readonly patience: number;
+  /** Tokens to reserve for passes. */
+  readonly passes: number;
+  /** ms that a grant by message lives. */
+  readonly grantTtl: number;
+  /** Where the client listens; null: nowhere yet. */
+  readonly channel: string | null;
+  /** False: the number of receivers of its channel proves nothing. */
+  readonly counted: boolean;
+}
+
+/** Lua reads integers; a window of Infinity never comes here, because it was cut to the lease. */
+const pack = ({ grantTtl, passes, counted, channel }: Entry): string =>
+  `${grantTtl} ${passes} ${counted ? 1 : 0} ${channel ?? ""}`;
+
+const all = (keys: LockKeys): string[] => [keys.lock, keys.queue, keys.waiters, keys.clock];
+
+/** The hand-off protocol's scripts as typed calls. Positions stand here and in the headers under lua/handoff, nowhere else. */
+export class HandoffScripts extends HoldScripts {
+  constructor(commands: ScriptRunner, replication: Replication | null) {
+    super(commands, replication, lua);
+  }
+
+  /** Few long arguments rather than many short ones: each costs the client and the server about a third of a µs. */
+  acquire(
+    keys: LockKeys,
+    hold: string,
+    ask: { lease: number; mode: "try" | "queue" | "again"; others: readonly string[] },
+    entry: Entry,
+  ): Promise<AttemptAnswer> {
+    const request = `${ask.mode} ${ask.lease} ${entry.patience} ${this.commands.notAfter(keys.clock)} ${this.#unlooked}`;
+    const args = [hold, request, pack(entry), ...ask.others];
+    return this.commands.run(
+      lua.acquire,
+      all(keys),
+      args,
+      this.rights.learning(this.commands.timed(keys.clock, decodeAttempt)),
+    );
+  }
+
+  /** Locks that share a clock. `channel`: where the client listens; null: nowhere yet. */
+  acquireAll(
+    locks: readonly LockKeys[],
+    holds: readonly string[],
+    lease: number,
+    channel: string | null,
+  ): Promise<AllAnswer> {
+    const clock = locks[0]?.clock ?? "";
+    const request = `${lease} ${this.commands.notAfter(clock)} ${this.#unlooked}`;
+    return this.commands.run(
+      lua.acquireAll,
+      locks.flatMap(all),
+      [request, channel ?? "", ...holds],
+      this.rights.learning(this.commands.timed(clock, decodeAll)),
+    );
+  }
+
+  releaseAll(
+    locks: readonly LockKeys[],
+    holds: readonly { id: string; token: number }[],
+  ): Promise<(ReleaseAnswer | Error)[]> {
+    const args = holds.flatMap((hold) => [hold.id, hold.token]);
+    return this.commands.run(lua.releaseAll, locks.flatMap(all), args, decodeReleases);
+  }
+
+  release(keys: LockKeys, hold: string, token: number): Promise<ReleaseAnswer> {
+    return this.commands.run(lua.release, all(keys), [hold, token], decodeRelease);
+  }
+
+  yield(
+    keys: LockKeys,
+    old: { id: string; token: number },
+    hold: string,
+    lease: number,
+    entry: Entry,
+  ): Promise<YieldAnswer> {
+    const args = [old.id, hold, `${old.token} ${lease} ${entry.patience}`, pack(entry)];
+    return this.commands.run(lua.yield, all(keys), args, this.commands.timed(keys.clock, decodeYield));
+  }
+
+  /** Takes a hold out of the queue, and out of the lock when it owns it. */
+  leave(keys: LockKeys, hold: string): Promise<unknown> {
+    return this.commands.run(lua.leave, all(keys), [hold], undecoded);
+  }
+
+  inspect(keys: LockKeys): Promise<Inspected> {
+    return this.commands.run(lua.inspect, all(keys), [], decodeInspection);
+  }
+
+  forceRelease(keys: LockKeys, label: string | null): Promise<boolean> {
+    return this.commands.run(lua.forceRelease, all(keys), [encodeLabel(label)], decodeForced);
+  }
+
+  /** Where the rights of the connection's user were not looked at yet: a channel such as it must publish to. */
+  get #unlooked(): string {
+    return this.rights.isKnown ? "" : this.commands.keys.anyChannel;
+  }
+}
+
+/** Publishes to a channel from a script and returns the number of receivers. Rejects when PUBLISH is refused. */
+export function publishProbe(commands: ScriptRunner, channel: string, message: string): Promise<number> {
+  // In Cluster a key leads the script to the channel's node.
+  const keys = commands.isCluster ? [commands.keys.clockOfChannel(channel)] : [];
+  return commands.run(lua.probe, keys, [channel, message], Number);
+}

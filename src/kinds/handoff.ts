@@ -1,0 +1,77 @@
+import { GRANT_WINDOW, RENEWAL_BATCH } from "../defaults.ts";
+import type { Replication } from "../redis/replication.ts";
+import type { ScriptRunner } from "../redis/script-runner.ts";
+import type { AllAtOnce, Ask, LockKind } from "../waiting/lock-kind.ts";
+import { type Entry, HandoffScripts } from "./handoff-scripts.ts";
+
+/**
+ * The default lock, and its fair variant: waiters queue in Redis, and the unlock makes the next of them the owner.
+ * `isFair`: a queue entry for every waiter and no passes, so that the order holds over all processes.
+ */
+export function handoffLock(
+  commands: ScriptRunner,
+  replication: Replication | null,
+  isFair: boolean,
+  passes: number,
+  window: number,
+): LockKind {
+  const scripts = new HandoffScripts(commands, replication);
+  const { keys } = commands;
+  const entry = (ask: Ask): Entry => ({
+    patience: ask.patience,
+    passes: ask.passes,
+    grantTtl: Math.min(shortest(ask), window),
+    channel: ask.channel?.name ?? null,
+    counted: ask.channel?.counted ?? false,
+  });
+  const all: AllAtOnce = {
+    // Locks with the same clock share a slot: all of them on one server, in Cluster those behind a prefix with a tag.
+    place: (name) => keys.of(name).clock,
+    attempt: (holds, lease, channel) =>
+      scripts.acquireAll(
+        holds.map((hold) => keys.of(hold.name)),
+        holds.map((hold) => hold.id),
+        lease,
+        channel,
+      ),
+    release: (holds) =>
+      scripts.releaseAll(
+        holds.map((hold) => keys.of(hold.name)),
+        holds,
+      ),
+  };
+  return {
+    label: isFair ? "fairLock" : "lock",
+    eventKind: isFair ? "fair" : "lock",
+    protocol: "handoff",
+    queues: true,
+    solitary: isFair,
+    localPasses: passes,
+    channel: () => null,
+    pause: null,
+    attempt: (hold, ask) => scripts.acquire(keys.of(hold.name), hold.id, ask, entry(ask)),
+    withdraw: (hold) => scripts.leave(keys.of(hold.name), hold.id),
+    release: (hold) => scripts.release(keys.of(hold.name), hold.id, hold.token),
+    yield: (old, hold, ask) => scripts.yield(keys.of(hold.name), old, hold.id, ask.lease, entry(ask)),
+    batch: commands.isCluster ? 1 : RENEWAL_BATCH,
+    renew: (holds, timeout) =>
+      scripts.renew(
+        holds.map((hold) => ({ ...hold, key: keys.of(hold.name).lock })),
+        timeout,
+      ),
+    claim: (hold, ttl, timeout) => scripts.claim(hold.name, keys.of(hold.name).lock, hold.id, ttl, timeout),
+    isConfirmed: replication !== null,
+    // What replicas must confirm is claimed lock by lock.
+    all: replication ? undefined : all,
+    recount: null,
+    inspect: (name) => scripts.inspect(keys.of(name)),
+    forceRelease: (name, label) => scripts.forceRelease(keys.of(name), label),
+  };
+}
+
+/**
+ * RACE 12: a waiter that hears nothing finds its grant when it looks again. The grant must live until then, however short
+ * the waiter's lease.
+ */
+const shortest = ({ channel, lease }: Ask): number =>
+  channel?.isHeard === false ? Math.max(lease, GRANT_WINDOW) : lease;

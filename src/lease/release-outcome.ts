@@ -1,0 +1,38 @@
+import { LockLostError, LockUnavailableError, NotReplicatedError } from "../errors.ts";
+import { isRefusal, type ReleaseAnswer } from "../redis/replies.ts";
+import type { Hold } from "./hold.ts";
+
+/**
+ * How a hold ended, by what Redis answered to its release or yield. Null: as it should.
+ *
+ * "Gone" can mean that our own command was executed twice: the connection broke before the first reply was read, nobody
+ * waited, and the second copy found nothing. That is so when the connection did break, the hold's time is not over, and
+ * the server is one that has given our token. Otherwise the lock was lost before it was released.
+ *
+ * RACE, a slow release: it is only sent while the hold is valid, so the work was protected to its end. Where its
+ * answer is read when that time is over, the command may have been so long on its way that the key ran out first, and somebody else may
+ * have the lock by then: nothing was lost. An answer in time is proof: the key should have been there. What this hides is a
+ * key that was deleted, or taken by force, before a release that was slow too.
+ */
+export function releaseOutcome(hold: Hold, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null {
+  if (answer.is === "released" || hold.validity.left() <= 0) return null;
+  const isOwnCopy = answer.is === "gone" && isBroken && hold.token > 0 && answer.clock >= hold.token;
+  return isOwnCopy ? null : new LockLostError(hold.name, isBroken ? "unknown" : answer.is);
+}
+
+/** Why no more tries can make replicas confirm a hold, an error for each caller. Null: what was in the way passes. */
+export function refused(name: string, error: unknown): (() => Error) | null {
+  if (error instanceof NotReplicatedError)
+    return () => new NotReplicatedError(name, error.wanted, error.acknowledged);
+  if (!isRefusal(error)) return null;
+  return () => new LockUnavailableError(name, "its replicas cannot be waited for", error);
+}
+
+/** Redis did not confirm; the hold is withdrawn in the background. */
+export function unconfirmed(hold: Hold, cause: unknown): LockUnavailableError {
+  return new LockUnavailableError(
+    hold.name,
+    "its release was not confirmed, and is tried again until the lease ends",
+    cause,
+  );
+}

@@ -1,0 +1,284 @@
+import { FIRST_REPLY, SHORT_LEASE } from "../defaults.ts";
+import { LockError, LockLostError, LockUnavailableError, type LossReason, quote } from "../errors.ts";
+import type { Caller, EventKind, LockEvent } from "../events.ts";
+import type { RenewAnswer } from "../redis/replies.ts";
+import { type Instant, now } from "../util/clock.ts";
+import { outside } from "../util/outside.ts";
+import { thrownAt } from "../util/stacks.ts";
+import type { Hold } from "./hold.ts";
+import type { Renewer } from "./renewer.ts";
+import type { Terms } from "./terms.ts";
+
+/** What a tenure needs of the place that gave it. */
+export interface LeaseOwner {
+  /** Its last user has left: give the lock away. Rejects with LockLostError or LockUnavailableError. */
+  vacated(tenure: SharedLease): Promise<void>;
+  /** It was lost: nobody here holds the lock any more. */
+  lost(tenure: SharedLease, error: LockLostError): void;
+  /** How its lock kind talks to Redis about a hold. */
+  readonly kind: Renewer & {
+    readonly protocol: string;
+    /** Tell Redis how often the lock was entered. Null: Redis does not care. */
+    readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
+  };
+}
+
+/**
+ * One caller's time with the lock, shared by everybody who re-entered or borrowed it in his scope.
+ *
+ * | state | true | leaves it by |
+ * |---|---|---|
+ * | held | the deadline is ahead, users > 0 | the last `leave()` → ended · `lose()` → lost |
+ * | ended | somebody else may have it | – |
+ * | lost | `loss` says why, the signal is aborted | – |
+ */
+export class SharedLease implements Caller {
+  readonly call: number;
+  readonly kind: EventKind;
+  readonly hold: Hold;
+  readonly token: number;
+  readonly #landlord: LeaseOwner;
+  #terms: Terms;
+  #since: Instant;
+  #end: number;
+  /** The longest lease that it was given, in ms. */
+  #longest: number;
+  #users = 1;
+  #entries = 1;
+  #state: "held" | "ended" | "lost" = "held";
+  #loss: LockLostError | null = null;
+  #controller: AbortController | undefined;
+  /** The first handle on it, until it is watched: see `watchHandle`. Null: it is. Undefined: there is none yet. */
+  #handle: object | null | undefined;
+
+  /** `caller`: the call that acquired it. */
+  constructor(hold: Hold, terms: Terms, landlord: LeaseOwner, { call, kind }: Caller) {
+    this.call = call;
+    this.kind = kind;
+    this.hold = hold;
+    hold.tenure = this;
+    this.token = hold.token === 0 ? 0 : hold.token + hold.passes;
+    this.#landlord = landlord;
+    this.#terms = terms;
+    this.#since = now();
+    this.#end = this.#endOf(terms);
+    this.#longest = terms.lease;
+  }
+
+  /**
+   * From now on it is held under other terms; so far it was kept while its holder waited for other locks. Its watchdog
+   * must be told, and Redis must have been.
+   */
+  begin(terms: Terms): void {
+    this.#terms = terms;
+    this.#since = now();
+    this.#end = this.#endOf(terms);
+    this.#longest = terms.lease;
+  }
+
+  /** A handle was made. Only the first one counts: the others are of users that may end before it does. */
+  given(handle: object): void {
+    if (this.#handle === undefined) this.#handle = handle;
+  }
+
+  /** The first handle, once. From then on it is not held on to, so it can be collected. */
+  takeHandle(): object | null {
+    const handle = this.#handle ?? null;
+    if (handle) this.#handle = null;
+    return handle;
+  }
+
+  /** A handle was unlocked. Returns whether it may be watched. */
+  returned(handle: object): boolean {
+    // The lock may stay with other users. A handle that its user has given back must not be watched from then on: it would
+    // be collected, and told of as if nobody could unlock the lock.
+    if (this.#handle === handle) this.#handle = null;
+    return this.#handle === null;
+  }
+
+  get terms(): Terms {
+    return this.#terms;
+  }
+
+  get since(): Instant {
+    return this.#since;
+  }
+
+  get name(): string {
+    return this.hold.name;
+  }
+
+  /** Computed, not remembered: true only while the deadline is ahead, also in the first statement after a long stop. */
+  get held(): boolean {
+    return this.#state === "held" && this.left() > 0;
+  }
+
+  get protocol(): string {
+    return this.#landlord.kind.protocol;
+  }
+
+  get longestLease(): number | undefined {
+    return this.#landlord.kind.longestLease;
+  }
+
+  get loss(): LockLostError | null {
+    return this.#loss;
+  }
+
+  /** Its last user has left, whether or not it was lost. */
+  get ended(): boolean {
+    return this.#users === 0;
+  }
+
+  get signal(): AbortSignal {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      this.expire();
+      if (this.#loss) this.#controller.abort(this.#loss);
+    }
+    return this.#controller.signal;
+  }
+
+  /** ms until the local deadline. */
+  left(at: Instant = now()): number {
+    const end = Math.min(this.#end, this.since.mono + this.terms.maxHold);
+    const wallEnd = this.since.wall + (end - this.since.mono);
+    return Math.min(this.hold.validity.left(at), end - at.mono, wallEnd - at.wall);
+  }
+
+  /** Loses it if its deadline has passed. Returns whether it is held. */
+  expire(at: Instant = now()): boolean {
+    if (this.#state === "held" && this.left(at) <= 0) this.lose("expired");
+    return this.#state === "held";
+  }
+
+  /** `by`: the label of the caller that took it away. */
+  lose(reason: LossReason, by: string | null = null): void {
+    if (this.#state !== "held") return;
+    this.#state = "lost";
+    this.#handle = null;
+    const how = reason === "expired" ? this.#expiry() : undefined;
+    this.#loss = new LockLostError(this.name, reason, undefined, how, by);
+    // The lock's waiters come first: a listener of the signal may run for long.
+    this.#landlord.lost(this, this.#loss);
+    this.#abort();
+  }
+
+  /** One more user of the same lease, without a command. */
+  share(): void {
+    this.#users++;
+  }
+
+  /** One more user who entered the lock again. Kinds that count in Redis send a command. */
+  async enter(): Promise<void> {
+    this.#users++;
+    this.#entries++;
+    try {
+      await this.#recount();
+    } catch (error) {
+      this.#entries--;
+      await this.leave().catch(() => {});
+      throw error;
+    }
+  }
+
+  /** A user who had entered leaves. */
+  exit(): Promise<void> {
+    this.#entries--;
+    // A borrower may stay longer than the last one who entered: the lock is still held once. Behind the last user there is
+    // nothing left to count.
+    if (this.#entries === 0 || this.#users === 1 || this.#state !== "held") return this.leave();
+    // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever its count is.
+    return this.#recount().finally(() => this.leave());
+  }
+
+  /** A user leaves; with the last one the lock goes. Rejects with LockLostError when it was lost meanwhile. */
+  leave(): Promise<void> {
+    this.#users--;
+    this.expire();
+    if (this.#loss) return Promise.reject(thrownAt(this.#loss, this.leave));
+    if (this.#users > 0 || this.#state === "ended") return Promise.resolve();
+    this.#state = "ended";
+    return this.#landlord.vacated(this).catch((error: unknown) => {
+      if (error instanceof LockLostError) {
+        this.#loss = error;
+        this.#abort();
+      }
+      throw error;
+    });
+  }
+
+  /**
+   * At least `ttl` ms from now in Redis, for an explicit lease and a watchdog's alike; never less than it had. `within`: ms
+   * that the answer may take.
+   *
+   * @throws LockLostError, LockUnavailableError; LockError `LOCK_RELEASED` when it ended meanwhile.
+   */
+  async extend(ttl: number, within = Number.POSITIVE_INFINITY): Promise<void> {
+    const sent = now();
+    const timeout = Math.min(Math.max(this.left(), FIRST_REPLY), within);
+    this.hold.asks(ttl);
+    const answers = await this.#landlord.kind
+      .renew([{ name: this.name, id: this.hold.id, ttl }], timeout)
+      .catch((error: unknown) => {
+        throw new LockUnavailableError(this.name, "its lease was not extended", error);
+      });
+    const answer = answers[0] ?? { is: "gone", ttl: 0 };
+    // A lease whose deadline has passed is not revived, as in Watchdog.
+    this.expire();
+    this.#settle(answer.is);
+    // Unlocked meanwhile, and it is over in Redis too: nothing was lost.
+    if (answer.is !== "renewed") throw released(this.name);
+    this.hold.renewed(sent, answer);
+    this.#longest = Math.max(this.#longest, ttl);
+    if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);
+  }
+
+  /** An explicit lease that was passed on ends after its own time, though the hold may live longer. */
+  #endOf(terms: Terms): number {
+    return this.#since.mono + (terms.watchdog ? Number.POSITIVE_INFINITY : terms.lease);
+  }
+
+  /** What ran out, and how long it was. */
+  #expiry(): string {
+    const { lease, watchdog, maxHold } = this.terms;
+    if (this.hold.validity.left() > 0 && this.since.mono + maxHold < this.#end)
+      return `its maxHold of ${maxHold} ms was over.`;
+    const hint = lease < SHORT_LEASE ? " A lease is in milliseconds." : "";
+    const onClock = "ran out on this process's clock before it was";
+    if (watchdog && this.hold.ttl < lease)
+      return `the ${this.hold.ttl} ms for which it was handed over ${onClock} raised to its lease of ${lease} ms.${hint}`;
+    return `its lease of ${this.#longest} ms ${onClock} ${watchdog ? "renewed" : "released"}.${hint}`;
+  }
+
+  async #recount(): Promise<void> {
+    const { recount } = this.#landlord.kind;
+    if (!recount) return;
+    const answer = await recount(this.hold, this.#entries).catch((error: unknown) => {
+      // The next caller would hold it with a count that is not his: he gets a hold of his own.
+      this.hold.passes = Number.POSITIVE_INFINITY;
+      throw new LockUnavailableError(this.name, "its hold count was not changed", error);
+    });
+    this.#settle(answer);
+  }
+
+  #abort(): void {
+    outside(() => this.#controller?.abort(this.#loss));
+  }
+
+  #settle(answer: RenewAnswer["is"]): void {
+    if (answer !== "renewed") this.lose(answer);
+    if (this.#loss) throw thrownAt(this.#loss, this.#settle);
+  }
+}
+
+/** What every event about it carries. */
+export const told = ({ name, kind, call, token }: SharedLease): LockEvent & { readonly token: number } => ({
+  name,
+  kind,
+  call,
+  token,
+});
+
+export const released = (name: string): LockError =>
+  new LockError("LOCK_RELEASED", name, `Lock ${quote(name)} was unlocked: this lease is over.`);

@@ -1,0 +1,127 @@
+import { quote } from "../errors.ts";
+import type { Events } from "../events.ts";
+import { unwatchHandle } from "../lease/forgotten.ts";
+import { released, type SharedLease } from "../lease/shared-lease.ts";
+import { checkExtension } from "../options.ts";
+import { printAs } from "../util/print.ts";
+import { thrownAt } from "../util/stacks.ts";
+
+/**
+ * A held lock with an end. Release it with `unlock()`, or let `await using` do so.
+ *
+ * @example
+ * await using lease = await lock.tryLock(1_000);
+ * if (!lease) return "busy";
+ * await charge(order, { signal: lease.signal, fence: lease.token });
+ */
+export interface Lease {
+  /** The lock's name. */
+  readonly name: string;
+  /**
+   * The fencing token: grows with every change of holder, below 2^53. Send it along with every write to the protected
+   * resource, which refuses a smaller one than it has seen. 0 for lock kinds without tokens (Redisson's plain lock).
+   */
+  readonly token: number;
+  /** Aborts with a LockLostError as soon as the lock is not surely held any more; never on a normal unlock. Made on first use. */
+  readonly signal: AbortSignal;
+  /** Is the lock surely held at this moment? Computed from both clocks, without asking Redis. */
+  readonly held: boolean;
+  /**
+   * The line to put before an irreversible write: it knows of a deadline that passed before any timer could fire.
+   *
+   * @throws LockLostError when the lock is lost, LockError `LOCK_RELEASED` after `unlock()`.
+   */
+  assertHeld(): void;
+  /** ms until the lease ends unless it is renewed or extended; 0 when it is not held. */
+  remaining(): number;
+  /**
+   * Makes the lease last at least `ms` from now; never shortens it.
+   *
+   * @param ms whole milliseconds, 10 to 2^31-1.
+   * @throws LockLostError when it was lost, LockUnavailableError when Redis did not answer, LockError `LOCK_RELEASED` when it
+   *   was unlocked before or meanwhile.
+   */
+  extend(ms: number): Promise<void>;
+  /**
+   * Releases the lock; at once to the next waiter, if there is one. Calling it again does nothing.
+   *
+   * @throws LockLostError, once, when the lease had been lost before; LockUnavailableError when Redis did not confirm (the
+   *   release is tried again in the background until the lease is over). A release that is answered late is no loss.
+   */
+  unlock(): Promise<void>;
+  /** `await using`: the same as `unlock()`. */
+  [Symbol.asyncDispose](): Promise<void>;
+  /** `using`: unlocks without waiting; a failure goes to the client's `error` event. */
+  [Symbol.dispose](): void;
+}
+
+/** One user's handle on a tenure: a re-entered lock has several with the same token and signal. */
+export class LeaseHandle implements Lease {
+  readonly #tenure: SharedLease;
+  readonly #events: Events;
+  readonly #leave: (() => Promise<void>) | null;
+  #unlocking: Promise<void> | null = null;
+
+  /** `events`: where the failure of a `using` goes. `leave`: how to leave the tenure; null: as who has entered it. */
+  constructor(tenure: SharedLease, events: Events, leave: (() => Promise<void>) | null) {
+    this.#tenure = tenure;
+    this.#events = events;
+    this.#leave = leave;
+    tenure.given(this);
+  }
+
+  get name(): string {
+    return this.#tenure.name;
+  }
+
+  get token(): number {
+    return this.#tenure.token;
+  }
+
+  get signal(): AbortSignal {
+    return this.#tenure.signal;
+  }
+
+  get held(): boolean {
+    return this.#unlocking === null && this.#tenure.held;
+  }
+
+  assertHeld(): void {
+    if (this.#unlocking === null && this.#tenure.expire()) return;
+    throw thrownAt(this.#tenure.loss ?? released(this.name), this.assertHeld);
+  }
+
+  remaining(): number {
+    return this.held ? Math.max(0, this.#tenure.left()) : 0;
+  }
+
+  async extend(ms: number): Promise<void> {
+    checkExtension(quote(this.name), ms, this.#tenure.longestLease);
+    this.assertHeld();
+    await this.#tenure.extend(ms);
+  }
+
+  unlock(): Promise<void> {
+    if (this.#unlocking) return this.#unlocking.catch(() => {});
+    if (this.#tenure.returned(this)) unwatchHandle(this);
+    this.#unlocking = this.#leave ? this.#leave() : this.#tenure.exit();
+    // A promise of the caller's own: that a second call ignores a failure must not hide it from who has called first.
+    return this.#unlocking.then();
+  }
+
+  /** What is printed. It asks for no signal, so none is made. */
+  toJSON(): object {
+    const { name, token, held } = this;
+    return { name, token, held, remaining: Math.round(this.remaining()) };
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.unlock();
+  }
+
+  [Symbol.dispose](): void {
+    this.unlock().catch((error: unknown) => this.#events.report(error));
+  }
+}
+
+printAs(LeaseHandle, "Lease");

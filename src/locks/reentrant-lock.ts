@@ -1,0 +1,198 @@
+import { LockTimeoutError, LockUnavailableError, quote } from "../errors.ts";
+import { partsOf } from "../hold-ids.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+import { checkForceUnlock, type ForceUnlockOptions, type Request } from "../options.ts";
+import type { Inspection } from "../redis/replies.ts";
+import { printAs } from "../util/print.ts";
+import type { LockKind, Member } from "../waiting/lock-kind.ts";
+import type { LockManager } from "../waiting/lock-manager.ts";
+import { holderOf } from "../waiting/self-wait.ts";
+import { bodyRequest, type Checks, lockRequest, tryRequest } from "./arguments.ts";
+import { waitBeside } from "./beside.ts";
+import { type Lease, LeaseHandle } from "./lease.ts";
+import type { Lock, LockBody } from "./lock.ts";
+import type { Holding, Scope, Scopes } from "./scope.ts";
+import { assertKept, handle, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
+
+/** Every lock kind as the caller sees it: arguments, scopes and handles around the waiting room. */
+export class ReentrantLock implements Lock {
+  readonly name: string;
+  readonly #member: Member;
+  readonly #room: LockManager;
+  readonly #scopes: Scopes;
+  readonly #leaseTime: number;
+
+  constructor(member: Member, room: LockManager, scopes: Scopes, leaseTime: number) {
+    this.name = member.name;
+    this.#member = member;
+    this.#room = room;
+    this.#scopes = scopes;
+    this.#leaseTime = leaseTime;
+  }
+
+  /** The lock behind an object that the client of this room made; null: it is none. */
+  static memberOf(lock: object, room: LockManager): Member | null {
+    return #room in lock && lock.#room === room ? lock.#member : null;
+  }
+
+  // No async function where a plain one will do: each costs every waiter some hundred bytes, and a few turns of the
+  // microtask queue between the grant and the caller.
+  tryLock(...args: unknown[]): Promise<Lease | null> {
+    try {
+      return this.#acquire(tryRequest(this.#checks, args));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  async lock(...args: unknown[]): Promise<Lease> {
+    const request = lockRequest(this.#checks, args);
+    return (await this.#acquire(request)) ?? this.#timedOut(request);
+  }
+
+  async withLock<T>(...args: unknown[]): Promise<T> {
+    const { body, request } = bodyRequest<LockBody<T>>(this.#checks, args);
+    const until = performance.now() + request.wait;
+    const holding = this.#scopes.find(this.#key);
+    const entered = holding ? share(holding) : await this.#enter(request);
+    if (!entered) this.#timedOut(request);
+    if (!("gate" in entered)) return this.#run(entered, body, null);
+    const { tenure, gate } = entered;
+    try {
+      const left = Math.max(0, until - performance.now());
+      if (!(await gate.enter(left, request.signal))) this.#timedOut(request, "this scope");
+    } catch (error) {
+      await tenure.leave().catch(() => {});
+      throw error;
+    }
+    try {
+      // It may have been lost while another borrower was inside.
+      return await this.#run(tenure, body, () => lengthen(tenure, request));
+    } finally {
+      gate.leave();
+    }
+  }
+
+  isHeldHere(): boolean {
+    this.#scopes.assertOn(`Cannot tell whether this scope holds ${quote(this.name)}`);
+    return this.#scopes.find(this.#key)?.tenure.held ?? false;
+  }
+
+  async isLocked(): Promise<boolean> {
+    return (await this.inspect()).holder !== null;
+  }
+
+  inspect(): Promise<Inspection> {
+    return this.#ask(async () => {
+      const inspected = await this.#kind.inspect(this.name);
+      const owner = inspected.holder === null ? null : partsOf(inspected.holder);
+      return { ...inspected, owner, here: this.#room.waitersAt(this.#kind, this.name) };
+    }, "it could not be inspected");
+  }
+
+  async forceUnlock(options?: ForceUnlockOptions): Promise<boolean> {
+    const label = checkForceUnlock(() => `Cannot unlock ${quote(this.name)} by force`, options);
+    return this.#ask(() => this.#kind.forceRelease(this.name, label), "it could not be released by force");
+  }
+
+  toJSON(): object {
+    return { name: this.name, kind: this.#kind.label };
+  }
+
+  unlock(): never {
+    throw noUnlock([this.name]);
+  }
+
+  // ---- acquiring
+
+  /** A lease on a lock that this scope holds already, or on a new tenure. */
+  #acquire(request: Request): Promise<Lease | null> {
+    const { events } = this.#room;
+    const scope = this.#scopes.current();
+    if (!scope)
+      return this.#room.enter(this.#kind, this.name, request, (tenure) => handle(tenure, null, events));
+    const reenter = ({ tenure }: Holding): Promise<Lease> => this.#reenter(tenure, scope, request);
+    const holding = this.#scopes.find(this.#key);
+    if (holding) return reenter(holding);
+    const take = (tenure: SharedLease): Lease => {
+      // The scope may have ended while this waited: then the lease belongs to the caller alone.
+      const keeper = scope.hasEnded ? null : scope;
+      keeper?.hold(this.#key, tenure, false);
+      return handle(tenure, keeper, events);
+    };
+    return waitBeside(this.#room, this.#scopes, this.#member, request, take, reenter);
+  }
+
+  /** For a body: a tenure of its own, or a share in what the scope gets meanwhile. */
+  #enter(request: Request): Promise<SharedLease | Holding | null> {
+    if (!this.#scopes.current()) return this.#room.enter(this.#kind, this.name, request, itself);
+    const borrow = async (holding: Holding): Promise<Holding> => share(holding);
+    return waitBeside<SharedLease | Holding>(this.#room, this.#scopes, this.#member, request, itself, borrow);
+  }
+
+  async #reenter(tenure: SharedLease, scope: Scope, request: Request): Promise<Lease> {
+    assertKept(tenure);
+    await tenure.enter();
+    const lease = handle(tenure, scope.hasEnded ? null : scope, this.#room.events);
+    await lengthen(tenure, request).catch(async (error: unknown) => {
+      await lease.unlock().catch(() => {});
+      throw error;
+    });
+    return lease;
+  }
+
+  #run<T>(tenure: SharedLease, body: LockBody<T>, before: (() => Promise<void>) | null): Promise<T> {
+    const { events } = this.#room;
+    const lease = new LeaseHandle(tenure, events, () => tenure.leave());
+    return runBody(
+      { scopes: this.#scopes, events, isOrdered: false },
+      [[this.#key, tenure]],
+      lease,
+      body,
+      before,
+    );
+  }
+
+  // ---- small parts
+
+  get #checks(): Checks {
+    const { kind, passes } = this.#member;
+    return {
+      cannot: () => `Cannot lock ${quote(this.name)}`,
+      leaseTime: this.#leaseTime,
+      longest: kind.longestLease,
+      passes,
+    };
+  }
+
+  get #key(): string {
+    return keyOf(this.#kind.protocol, this.name);
+  }
+
+  get #kind(): LockKind {
+    return this.#member.kind;
+  }
+
+  #timedOut({ wait }: Request, heldBy = holderOf(this.#room, this.#kind, this.name)): never {
+    throw new LockTimeoutError(this.name, wait, 1, heldBy);
+  }
+
+  async #ask<T>(command: () => Promise<T>, failure: string): Promise<T> {
+    try {
+      return await command();
+    } catch (error) {
+      throw new LockUnavailableError(this.name, failure, error);
+    }
+  }
+}
+
+const itself = (tenure: SharedLease): SharedLease => tenure;
+
+/** The lock stays until every borrower has ended, also those that still wait for their turn. */
+function share(holding: Holding): Holding {
+  assertKept(holding.tenure);
+  holding.tenure.share();
+  return holding;
+}
+
+printAs(ReentrantLock, "Lock");

@@ -1,0 +1,187 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { LockError, LockLostError, quote } from "../errors.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+import { LocalSemaphore } from "../util/local-semaphore.ts";
+import type { Lease } from "./lease.ts";
+
+/** A lock that a scope holds, and the gate through which nested bodies borrow it, one at a time. */
+export interface Holding {
+  readonly key: string;
+  readonly tenure: SharedLease;
+  readonly gate: LocalSemaphore;
+  /** Taken, or borrowed, in the order of keys: what comes behind it may be waited for, and nothing before it. */
+  readonly isOrdered: boolean;
+}
+
+/** Told that a scope has got a lock. */
+type Told = (holding: Holding) => void;
+
+/**
+ * What one asynchronous flow of control holds: the body of a `withLock`, or a function given to `locks.scope`. There
+ * are no threads here whose identity could say "that is me again"; the scope says it. Scopes nest. An ended scope holds
+ * nothing: code that still runs in it is a stranger.
+ */
+export class Scope {
+  readonly parent: Scope | null;
+  readonly #held = new Map<string, Holding>();
+  #crowded = 8;
+  readonly #leases = new Set<Lease>();
+  /** How many more leases may come before those that are over are looked for. */
+  #untilLook = 8;
+  /** Calls inside this scope that want a lock which it does not hold, by key. Made by the first of them. */
+  #wanted: Map<string, Set<Told>> | null = null;
+  #hasEnded = false;
+
+  constructor(parent: Scope | null) {
+    this.parent = parent;
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded;
+  }
+
+  hold(key: string, tenure: SharedLease, isOrdered: boolean): void {
+    // A scope may live as long as its process: what is over goes whenever there is twice as much as after the last look.
+    if (this.#held.size >= this.#crowded) {
+      for (const [key, { tenure }] of this.#held) if (tenure.ended) this.#held.delete(key);
+      this.#crowded = 2 * this.#held.size + 8;
+    }
+    const holding = { key, tenure, gate: new LocalSemaphore(), isOrdered };
+    this.#held.set(key, holding);
+    const wanted = this.#wanted?.get(key);
+    if (wanted) for (const told of [...wanted]) told(holding);
+  }
+
+  /** Calls `told` when this scope gets the lock. */
+  want(key: string, told: Told): void {
+    this.#wanted ??= new Map();
+    const wanted = this.#wanted.get(key);
+    if (wanted) wanted.add(told);
+    else this.#wanted.set(key, new Set([told]));
+  }
+
+  unwant(key: string, told: Told): void {
+    const wanted = this.#wanted?.get(key);
+    if (wanted?.delete(told) && wanted.size === 0) this.#wanted?.delete(key);
+  }
+
+  /** By how many calls the lock is wanted. */
+  wants(key: string): number {
+    return this.#wanted?.get(key)?.size ?? 0;
+  }
+
+  /** Held by this scope itself, and not let go yet. A lost lock still counts: nested acquisitions must hear of it. */
+  find(key: string): Holding | null {
+    const holding = this.#held.get(key);
+    return holding && !holding.tenure.ended ? holding : null;
+  }
+
+  /** The last of what it holds in order; null: nothing. */
+  get last(): Holding | null {
+    const ordered = [...this.#held.values()].filter(({ tenure, isOrdered }) => isOrdered && tenure.held);
+    return ordered.reduce<Holding | null>((last, one) => (last && last.key > one.key ? last : one), null);
+  }
+
+  /** A lease that must be unlocked before the scope ends. Returns what to call when it was. */
+  keep(lease: Lease): () => void {
+    // A lease that was lost, and that nobody unlocks, must not stay for the life of a long scope; its loss was told. Looking
+    // once for as many new leases as there are costs each of them the same, however many there are.
+    if (--this.#untilLook < 0) {
+      for (const lease of this.#leases) if (!lease.held) this.#leases.delete(lease);
+      this.#untilLook = this.#leases.size + 8;
+    }
+    this.#leases.add(lease);
+    return () => this.#leases.delete(lease);
+  }
+
+  /** Unlocks what was left behind, and reports it. */
+  async end(report: (error: unknown) => void): Promise<void> {
+    this.#hasEnded = true;
+    await Promise.all(
+      [...this.#leases].map((lease) => {
+        // A lost lease was told as lost; it cannot be left behind any more.
+        if (lease.held) report(new LockError("LOCK_LEFT_BEHIND", lease.name, leftBehind(lease.name)));
+        return lease
+          .unlock()
+          .catch((error: unknown) => (error instanceof LockLostError ? undefined : report(error)));
+      }),
+    );
+  }
+}
+
+const leftBehind = (name: string): string =>
+  `Lock ${quote(name)} was still held when the scope that took it ended, and was released: unlock it in the scope, or use \`await using\`.`;
+
+/** The scopes of one client. `AsyncLocalStorage` costs every promise a little, so none is made before the first scope. */
+export class Scopes {
+  readonly #isOn: boolean;
+  #storage: AsyncLocalStorage<Scope | null> | null = null;
+
+  /** `isOn`: false for a client without scopes. Bodies run then as if they were outside of any. */
+  constructor(isOn: boolean) {
+    this.#isOn = isOn;
+  }
+
+  /** @throws TypeError in a client without scopes. */
+  assertOn(cannot: string): void {
+    if (!this.#isOn) throw new TypeError(`${cannot}: this lock client was created with { scopes: false }`);
+  }
+
+  /** The innermost scope that has not ended; null outside of any. */
+  current(): Scope | null {
+    let scope = this.#storage?.getStore() ?? null;
+    while (scope?.hasEnded) scope = scope.parent;
+    return scope;
+  }
+
+  /** What the current scope, or the next one around it that knows the lock, holds. */
+  find(key: string): Holding | null {
+    for (let scope = this.current(); scope; scope = scope.parent) {
+      const holding = scope.hasEnded ? null : scope.find(key);
+      if (holding) return holding;
+    }
+    return null;
+  }
+
+  /** Calls `told` when the current scope, or one around it, gets one of these locks. Returns how to stop that. */
+  want(keys: readonly string[], told: Told): () => void {
+    const innermost = this.current();
+    for (let scope = innermost; scope; scope = scope.parent) for (const key of keys) scope.want(key, told);
+    return () => {
+      for (let scope = innermost; scope; scope = scope.parent)
+        for (const key of keys) scope.unwant(key, told);
+    };
+  }
+
+  /** Is one of these locks wanted by a second call of the scopes that the caller is in? */
+  isWantedTwice(keys: readonly string[]): boolean {
+    for (let scope = this.current(); scope; scope = scope.parent)
+      for (const key of keys) if (scope.wants(key) > 1) return true;
+    return false;
+  }
+
+  /**
+   * What the current flow holds in order and comes behind this key: by the scopes inside of the one that holds the key
+   * itself, all of them when none does. Waiting for the key would be out of order. Null: nothing.
+   */
+  behind(key: string): Holding | null {
+    for (let scope = this.current(); scope; scope = scope.parent) {
+      if (scope.hasEnded) continue;
+      if (scope.find(key)) return null;
+      const { last } = scope;
+      if (last && last.key > key) return last;
+    }
+    return null;
+  }
+
+  run<T>(scope: Scope, body: () => T): T {
+    if (!this.#isOn) return body();
+    this.#storage ??= new AsyncLocalStorage();
+    return this.#storage.run(scope, body);
+  }
+
+  /** Only these scopes are left: the caller's own stores, such as its request, are none of ours to take away. */
+  outside<T>(body: () => T): T {
+    return this.#storage ? this.#storage.run(null, body) : body();
+  }
+}

@@ -1,0 +1,85 @@
+// What every kind of lock does with tenures: handles for them, nested acquisitions, bodies.
+import { LockLostError, quoteAll } from "../errors.ts";
+import type { Events } from "../events.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+import type { Request } from "../options.ts";
+import { thrownAt } from "../util/stacks.ts";
+import type { LockKind } from "../waiting/lock-kind.ts";
+import { type Lease, LeaseHandle } from "./lease.ts";
+import { Scope, type Scopes } from "./scope.ts";
+
+/** By what scopes know a lock: `lock` and `fairLock` of one name are one lock. */
+export function keyOf(protocol: LockKind["protocol"], name: string): string {
+  return `${protocol} ${name}`;
+}
+
+/** The lease of a caller that has entered the tenure. The scope unlocks it at its end, if nobody has by then. */
+export function handle(tenure: SharedLease, scope: Scope | null, events: Events): Lease {
+  if (!scope) return new LeaseHandle(tenure, events, null);
+  const lease: Lease = new LeaseHandle(tenure, events, () => {
+    forget();
+    return tenure.exit();
+  });
+  const forget = scope.keep(lease);
+  return lease;
+}
+
+/** Nothing new may begin under a lock that its scope has lost. */
+export function assertKept(tenure: SharedLease): void {
+  tenure.expire();
+  if (tenure.loss) throw thrownAt(tenure.loss, assertKept);
+}
+
+/** A longer lease extends what the scope holds; a shorter one never shortens it, and none leaves it as it is. */
+export async function lengthen(tenure: SharedLease, request: Request): Promise<void> {
+  if (request.explicit !== null && request.explicit > tenure.left()) await tenure.extend(request.explicit);
+  assertKept(tenure);
+}
+
+/** A lock has no unlock: Redisson's idiom would release whatever this process holds by then. JavaScript callers are told what to do. */
+export function noUnlock(names: readonly string[]): TypeError {
+  return new TypeError(
+    `Cannot unlock ${quoteAll(names)}: a lock has no unlock(); keep the lease that tryLock() or lock() gave, and call lease.unlock()`,
+  );
+}
+
+interface BodyScope {
+  readonly scopes: Scopes;
+  readonly events: Events;
+  /** Were these locks taken in the order of all locks? */
+  readonly isOrdered: boolean;
+}
+
+/** Runs a body in a scope of its own that holds these locks, by their keys, and unlocks the lease. `before`: what may refuse it. */
+export async function runBody<L extends { unlock(): Promise<void> }, T>(
+  { scopes, events, isOrdered }: BodyScope,
+  held: readonly (readonly [key: string, tenure: SharedLease])[],
+  lease: L,
+  body: (lease: L) => T | PromiseLike<T>,
+  before: (() => Promise<unknown>) | null,
+): Promise<T> {
+  const scope = new Scope(scopes.current());
+  for (const [key, tenure] of held) scope.hold(key, tenure, isOrdered);
+  let outcome: { readonly value: T } | { readonly error: unknown };
+  try {
+    if (before) await before();
+    outcome = { value: await scopes.run(scope, () => body(lease)) };
+  } catch (error) {
+    outcome = { error };
+  }
+  const report = (error: unknown): void => events.report(error);
+  // RACE, a slow release: at once, and not behind the release of what the body left behind. Else a lease that was held to the end of the
+  // body would run out meanwhile, and count as lost. What Redis did not confirm is tried again until the lease ends; the
+  // body ran under the lock, and that is the answer.
+  const unlocked = lease.unlock().catch((failure: unknown) => {
+    for (const error of failure instanceof AggregateError ? failure.errors : [failure])
+      if (!(error instanceof LockLostError)) report(error);
+  });
+  await Promise.all([unlocked, scope.end(report)]);
+  for (const [, { loss }] of held) {
+    if (loss && "error" in outcome) throw outcome.error === loss ? loss : loss.causedBy(outcome.error);
+    if (loss) throw loss;
+  }
+  if ("error" in outcome) throw outcome.error;
+  return outcome.value;
+}

@@ -1,0 +1,70 @@
+import { BaseClient } from "../base-client.ts";
+import { GRANT_WINDOW } from "../defaults.ts";
+import { LockError } from "../errors.ts";
+import { publishProbe } from "../kinds/handoff-scripts.ts";
+import type { QuorumClient } from "../lock-client.ts";
+import type { Lock } from "../locks/lock.ts";
+import { checkNoOptions } from "../options.ts";
+import { duplicate, type RedisLike } from "../redis/types.ts";
+import { printAs } from "../util/print.ts";
+import type { QuorumSettings } from "./options.ts";
+import { QuorumKind } from "./quorum-lock.ts";
+import { QuorumSubscriptions } from "./subscriptions.ts";
+import { Quorum } from "./votes.ts";
+
+/** The locks on several independent masters. */
+export class MajorityClient extends BaseClient implements QuorumClient {
+  readonly #kind: QuorumKind;
+
+  constructor(given: readonly RedisLike[], settings: QuorumSettings) {
+    const connections = settings.connection === "own" ? given.map((redis) => duplicate(redis)) : given;
+    const quorum = new Quorum(connections, settings);
+    super({
+      transport: quorum,
+      subscribe: (audience) => new QuorumSubscriptions(quorum, audience),
+      window: GRANT_WINDOW,
+      leaseTime: settings.leaseTime,
+      scopes: settings.scopes,
+      replicas: 0,
+      checkable: {
+        servers: () =>
+          quorum.nodes.map(({ redis, commands }) => ({ redis, whereabouts: () => commands.whereabouts })),
+        isCluster: false,
+        isQuorum: true,
+        restartDelay: settings.restartDelay,
+        channel: (name) => quorum.keys.quorumChannel(name),
+        publish: (channel, message) =>
+          Promise.allSettled(
+            quorum.nodes.map(({ commands }) =>
+              publishProbe(commands, commands.keys.prefix + channel, message),
+            ),
+          ),
+        trouble: () => quorum.trouble(),
+      },
+      closed: () => {
+        if (connections !== given) for (const redis of connections) redis.disconnect();
+      },
+    });
+    quorum.onTwin = (node, other) => this.report(oneServer(node, other));
+    this.#kind = new QuorumKind(quorum, settings, {
+      withdraw: (kind, hold) => this.withdraw(kind, hold),
+      lost: (hold, why) => this.lost(hold, why),
+      exposed: (hold, has, of) => this.exposed(hold, has, of),
+    });
+  }
+
+  lock(name: string, options?: unknown): Lock {
+    checkNoOptions("lock of several masters", options, "localPasses is an option of its client");
+    return this.lockOf(name, this.#kind);
+  }
+}
+
+const oneServer = (node: number, other: number): LockError =>
+  new LockError(
+    "QUORUM_TWIN",
+    null,
+    `Nodes ${other} and ${node} of this quorum are one server, which has one vote: with that server down there may be no majority. ` +
+      "Give createLockClient() a connection to a server of its own for each node.",
+  );
+
+printAs(MajorityClient, "QuorumClient");

@@ -1,0 +1,186 @@
+import { REROUTE_MAX, REROUTE_MIN } from "../defaults.ts";
+import { outside } from "../util/outside.ts";
+import { ownerOf } from "./nodes.ts";
+import { isRefusal } from "./replies.ts";
+import type { ScriptRunner } from "./script-runner.ts";
+import { slotOf } from "./slots.ts";
+import { Subscriber } from "./subscriber.ts";
+import type { Audience, Subscriptions } from "./subscriptions.ts";
+import type { ClusterLike } from "./types.ts";
+
+interface Channel {
+  readonly listeners: Set<(message: string) => void>;
+  /** The address of the node that hears it, or will; null: none yet. And how to stop there. */
+  home: string | null;
+  leave: () => void;
+  /** Its SUBSCRIBE was refused for good: it is asked for again by who waits, and not looked for. */
+  isRefused: boolean;
+}
+
+/**
+ * The subscriber connections of a client in Cluster: one to each primary that serves a slot in use. Sharded messages
+ * reach only who subscribed at the node that owns the channel's slot, so a channel follows its slot: after a failover,
+ * after a migration, and when the map of slots that ioredis keeps was out of date.
+ */
+export class ClusterSubscriber implements Subscriptions {
+  readonly #cluster: ClusterLike;
+  readonly #who: Audience;
+  readonly #commands: ScriptRunner;
+  readonly #nodes = new Map<string, Subscriber>();
+  readonly #channels = new Map<string, Channel>();
+  #timer: NodeJS.Timeout | null = null;
+  #failures = 0;
+  #closed = false;
+
+  onGap: () => void = () => {};
+
+  constructor(cluster: ClusterLike, who: Audience, commands: ScriptRunner) {
+    this.#cluster = cluster;
+    this.#who = who;
+    this.#commands = commands;
+  }
+
+  isReady(channel: string): boolean {
+    return this.#node(channel)?.isReady(channel) ?? false;
+  }
+
+  isCounted(channel: string): boolean {
+    return this.#node(channel)?.isCounted() ?? false;
+  }
+
+  listen(channel: string, listener: (message: string) => void): () => void {
+    const known: Channel = this.#channels.get(channel) ?? {
+      listeners: new Set(),
+      home: null,
+      leave: () => {},
+      isRefused: false,
+    };
+    this.#channels.set(channel, known);
+    known.listeners.add(listener);
+    return () => {
+      if (!known.listeners.delete(listener) || known.listeners.size > 0) return;
+      this.#leave(known);
+      this.#channels.delete(channel);
+    };
+  }
+
+  async ready(channel: string): Promise<void> {
+    if (this.isReady(channel)) return;
+    try {
+      await this.#subscribe(channel);
+    } catch (error) {
+      // The slot has moved, or its node is gone: whoever waits will find the channel at its new home.
+      this.#reroute();
+      throw error;
+    }
+  }
+
+  async selfTest(channel: string): Promise<void> {
+    await this.#node(channel)?.selfTest(channel);
+  }
+
+  async recount(): Promise<void> {
+    await Promise.all([...this.#nodes.values()].map((node) => node.recount()));
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer ?? undefined);
+    for (const node of this.#nodes.values()) node.close();
+  }
+
+  #node(channel: string): Subscriber | undefined {
+    const home = this.#channels.get(channel)?.home;
+    return home ? this.#nodes.get(home) : undefined;
+  }
+
+  async #subscribe(name: string): Promise<void> {
+    try {
+      await this.#settle(name).ready(name);
+    } catch (error) {
+      const channel = this.#channels.get(name);
+      if (channel) channel.isRefused = isRefusal(error);
+      throw error;
+    }
+  }
+
+  /** The subscriber of the node that owns the channel's slot by the present map; the channel moves there. */
+  #settle(name: string): Subscriber {
+    const channel = this.#channels.get(name);
+    const owner = ownerOf(this.#cluster, slotOf(name));
+    if (!channel || !owner) throw new Error("no node is known for the slot of the release channel");
+    const { address, node: redis } = owner;
+    let node = this.#nodes.get(address);
+    if (!node) {
+      node = new Subscriber(
+        { ...this.#who, redis, isSharded: true, onStray: () => this.#reroute() },
+        this.#commands,
+      );
+      node.onGap = () => this.onGap();
+      this.#nodes.set(address, node);
+    }
+    if (channel.home !== address) {
+      this.#leave(channel);
+      channel.home = address;
+      channel.leave = node.listen(name, (message) => {
+        for (const listener of channel.listeners) listener(message);
+      });
+    }
+    return node;
+  }
+
+  /** The last channel closes the door: a node that is gone must not be called for ever. */
+  #leave(channel: Channel): void {
+    channel.leave();
+    if (channel.home === null) return;
+    const node = this.#nodes.get(channel.home);
+    if (!node?.isIdle) return;
+    node.close();
+    this.#nodes.delete(channel.home);
+  }
+
+  /** Looks for the homes of channels that are heard nowhere, again and again while somebody waits. */
+  #reroute(): void {
+    if (this.#timer || this.#closed) return;
+    const delay = Math.min(REROUTE_MAX, REROUTE_MIN * 2 ** this.#failures++);
+    const look = (): void => {
+      this.#timer = null;
+      this.#look();
+    };
+    this.#timer = outside(() => setTimeout(look, delay).unref());
+  }
+
+  /**
+   * Waits for nobody: a dead node would answer in five seconds, and its slots may have another home by then. `isFresh`:
+   * the map was read after what made us look.
+   */
+  #look(isFresh = false): void {
+    if (this.#closed) return;
+    const strays = [...this.#channels].filter(
+      ([name, { home, isRefused }]) => !isRefused && (!this.isReady(name) || this.#hasMoved(name, home)),
+    );
+    if (isFresh || !this.#who.isWanted()) this.#failures = 0;
+    if (!this.#who.isWanted()) return;
+    if (strays.length === 0) {
+      // RACE 8: by an old map everything is in its place, also what was subscribed once more at a former primary.
+      if (!isFresh) this.#cluster.refreshSlotsCache((error) => (error ? this.#reroute() : this.#look(true)));
+      return;
+    }
+    this.#cluster.refreshSlotsCache();
+    for (const [channel] of strays) void this.#follow(channel);
+    this.#reroute();
+  }
+
+  #hasMoved(channel: string, home: string | null): boolean {
+    return ownerOf(this.#cluster, slotOf(channel))?.address !== home;
+  }
+
+  async #follow(channel: string): Promise<void> {
+    try {
+      await this.#subscribe(channel);
+      this.onGap();
+    } catch {
+      // It is looked for again.
+    }
+  }
+}

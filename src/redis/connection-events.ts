@@ -1,0 +1,148 @@
+import { type ClusterLike, isCluster, type NodeLike, type RedisLike } from "./types.ts";
+
+/** Is told when a connection comes and goes. */
+interface Watcher {
+  /** It was lost, or a try to get it back has failed. `forgets`: what it carried is neither sent again nor refused. */
+  closed(forgets: boolean): void;
+  /** It is there, perhaps again; of a Cluster, a node is. */
+  ready(): void;
+  /** It was closed for good. */
+  ended(): void;
+}
+
+const links = new WeakMap<RedisLike | ClusterLike, Link>();
+
+/** What is known of a connection that is watched. */
+export interface Watch {
+  /** Why it could not be used, since it was ready the last time; null: nothing has failed. */
+  readonly lastError: unknown;
+  /** When it was ready the last time, on the monotonic clock: now, if it is; before all times, if it never was. */
+  readonly readyUntil: number;
+  /** Tells the watcher no more. */
+  stop(): void;
+}
+
+/** Tells a watcher of a connection from now on. */
+export function watch(connection: RedisLike | ClusterLike, watcher: Watcher): Watch {
+  const link = links.get(connection) ?? new Link(connection);
+  links.set(connection, link);
+  link.watchers.add(watcher);
+  return {
+    get lastError() {
+      return link.lastError;
+    },
+    get readyUntil() {
+      return link.readyUntil;
+    },
+    stop() {
+      if (!link.watchers.delete(watcher) || link.watchers.size > 0) return;
+      link.detach();
+      links.delete(connection);
+    },
+  };
+}
+
+/**
+ * The listeners on a connection: one for each event, however many lock clients share it. Node warns of a leak when there
+ * are more than ten, and that limit belongs to whose connection it is. They go with the last client.
+ */
+class Link {
+  readonly watchers = new Set<Watcher>();
+  lastError: unknown = null;
+  #isReady: boolean;
+  #isRefused = false;
+  #readyUntil = Number.NEGATIVE_INFINITY;
+  readonly #connection: RedisLike | ClusterLike;
+
+  constructor(connection: RedisLike | ClusterLike) {
+    this.#connection = connection;
+    this.#isReady = connection.status === "ready";
+    connection.on("close", this.#closed);
+    connection.on("ready", this.#ready);
+    connection.on("end", this.#ended);
+    connection.on("error", this.#failed);
+    connection.on("connect", this.#connected);
+    if (!isCluster(connection)) return;
+    connection.on("node error", this.#nodeFailed);
+    connection.on("+node", this.#nodeCame);
+    for (const node of connection.nodes()) node.on("close", this.#closed);
+  }
+
+  detach(): void {
+    this.#connection.off("close", this.#closed);
+    this.#connection.off("ready", this.#ready);
+    this.#connection.off("end", this.#ended);
+    this.#connection.off("error", this.#failed);
+    this.#connection.off("connect", this.#connected);
+    if (!isCluster(this.#connection)) return;
+    this.#connection.off("node error", this.#nodeFailed);
+    this.#connection.off("+node", this.#nodeCame);
+    for (const node of this.#connection.nodes()) node.off("close", this.#closed);
+  }
+
+  get readyUntil(): number {
+    return this.#connection.status === "ready" ? performance.now() : this.#readyUntil;
+  }
+
+  /**
+   * ioredis prints an error of the connection that nobody listens to. A caller who has no listener must see that as
+   * before: where ours is the only one, it does what ioredis would do. `errorMonitor` is no way out: without a listener
+   * ioredis emits nothing.
+   */
+  readonly #failed = (error: unknown): void => {
+    const isClosing = error instanceof Error && /EPIPE|ECONNRESET/.test(error.message);
+    if (!this.#isRefused || !isClosing) this.lastError = error;
+    if (this.#connection.listenerCount("error") === 1 && error instanceof Error)
+      console.error("[ioredis] Unhandled error event:", error.stack);
+  };
+  /**
+   * A server that wants no connection (`maxclients`, protected mode) says so before it is asked for anything, and closes.
+   * ioredis keeps that to itself, or tells of a broken pipe.
+   */
+  readonly #connected = (): void => {
+    const { stream } = this.#connection as { stream?: Pick<NodeJS.ReadableStream, "once"> };
+    stream?.once("data", (data: Buffer) => {
+      const [refusal] =
+        /^-(DENIED|ERR max number of clients)[^\r\n]*/.exec(data.toString("latin1", 0, 1_000)) ?? [];
+      if (refusal === undefined) return;
+      this.#isRefused = true;
+      this.lastError = new Error(refusal.slice(1));
+    });
+  };
+  readonly #nodeFailed = (error: unknown): void => {
+    this.lastError = error;
+  };
+  readonly #closed = (): void => {
+    const connection = this.#connection;
+    // Of a Cluster it may be one node only.
+    if (this.#isReady && connection.status !== "ready") {
+      this.#readyUntil = performance.now();
+      this.#isReady = false;
+    }
+    const forgets = (isCluster(connection) ? connection.nodes() : [connection]).some(isForgetful);
+    for (const watcher of [...this.watchers]) watcher.closed(forgets);
+  };
+  readonly #ready = (): void => {
+    this.lastError = null;
+    this.#isRefused = false;
+    this.#isReady = true;
+    this.#usable();
+  };
+  readonly #usable = (): void => {
+    for (const watcher of [...this.watchers]) watcher.ready();
+  };
+  readonly #ended = (): void => {
+    for (const watcher of [...this.watchers]) watcher.ended();
+  };
+  readonly #nodeCame = (node: NodeLike): void => {
+    node.on("close", this.#closed);
+    this.#usable();
+  };
+}
+
+/**
+ * When it reconnects, ioredis sends what was not answered once more, or drops it without a word. When it does not, as the
+ * nodes of a Cluster do by default, it refuses that; and a Cluster then sends it again, whatever this option says.
+ */
+const isForgetful = ({ options }: RedisLike): boolean =>
+  options.autoResendUnfulfilledCommands === false && typeof options.retryStrategy === "function";

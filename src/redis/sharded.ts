@@ -1,0 +1,19 @@
+import { createHash } from "node:crypto";
+import type { Script } from "./script-runner.ts";
+
+const made = new Map<Script, Script>();
+
+/**
+ * The script as a Cluster needs it: SPUBLISH for PUBLISH, SHARDNUMSUB for NUMSUB. There a message goes to the subscribers
+ * of the channel's slot; a plain one would go through every node of the Cluster, and its receivers would be counted at one
+ * node only.
+ */
+export function sharded(script: Script): Script {
+  let variant = made.get(script);
+  if (!variant) {
+    const lua = script.lua.replaceAll('"PUBLISH"', '"SPUBLISH"').replaceAll('"NUMSUB"', '"SHARDNUMSUB"');
+    variant = { name: script.name, lua, sha: createHash("sha1").update(lua).digest("hex") };
+    made.set(script, variant);
+  }
+  return variant;
+}

@@ -1,0 +1,89 @@
+import { type Address, type ClusterLike, isCluster, type RedisLike } from "./types.ts";
+
+/** Where a connection leads, its state, and what went wrong with it; null: nothing that is known. */
+export function whereabouts(connection: RedisLike | ClusterLike, lastError: unknown): string {
+  const { status } = connection;
+  const where = `${placeOf(connection)}, status ${status}`;
+  if (lastError !== null) return `${where}: ${explain(lastError)}`;
+  // A plain port waits for the end of what it takes for a command.
+  const isUnsure = status === "connecting" && !isCluster(connection) && connection.options.tls;
+  return isUnsure ? `${where}: no end of the TLS handshake; does the server speak TLS on this port?` : where;
+}
+
+/** Where a connection leads: "127.0.0.1:6379", a socket's path, a Sentinel group, a Cluster's nodes. No user, no password. */
+export function placeOf(connection: RedisLike | ClusterLike): string {
+  if (isCluster(connection)) {
+    const { startupNodes } = connection as { startupNodes?: readonly unknown[] };
+    const known = connection.nodes("all").map(({ options }) => address(options));
+    const places = known.length > 0 ? known : (startupNodes ?? []).map(startupNode);
+    return `Cluster of ${few(places)}`;
+  }
+  const { options } = connection;
+  if (!options.sentinels) return address(options);
+  return `Sentinel group ${options.name ?? ""} of ${few(options.sentinels.map(address))}`;
+}
+
+const address = ({ host, port, path }: Address): string => path ?? `${host ?? "localhost"}:${port ?? 6379}`;
+
+/** A node that a Cluster was given: as an address, a port or a URL, which may have a password. */
+function startupNode(node: unknown): string {
+  if (typeof node === "object" && node !== null) return address(node as Address);
+  const text = String(node);
+  if (!URL.canParse(text)) return /^\d+$/.test(text) ? `localhost:${text}` : "an address";
+  const { hostname, port } = new URL(text);
+  return `${hostname}:${port || 6379}`;
+}
+
+const few = (places: readonly string[]): string =>
+  places.length > 3 ? `${places.slice(0, 3).join(", ")} and ${places.length - 3} more` : places.join(", ");
+
+/** What an error of a connection says, in a line, and what to do where ioredis and Node do not say it. */
+function explain(error: unknown): string {
+  const text = textOf(error);
+  const hint = HINTS.find(([pattern]) => pattern.test(text))?.[1];
+  return hint ? `${text}; ${hint}` : text;
+}
+
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { code, errors, lastNodeError } = error as Error & Record<string, unknown>;
+  // "localhost" has two addresses, and the error of both has no text of its own.
+  const inner = Array.isArray(errors) && errors.length > 0 ? errors.map(textOf).join(", ") : "";
+  const text = error.message || inner || String(code ?? error.name);
+  const line = text.replace(/\s+/g, " ").trim();
+  const short = line.length > 200 ? `${line.slice(0, 199)}…` : line;
+  return lastNodeError instanceof Error ? `${short} ${textOf(lastNodeError)}` : short;
+}
+
+const HINTS: readonly (readonly [RegExp, string])[] = [
+  [/cluster support disabled/, "this server is no Cluster: connect with new Redis(…)"],
+  [
+    /EPIPE|ECONNRESET/,
+    "the server closed it: is it full (maxclients), in protected mode, or does it want TLS?",
+  ],
+  [
+    /wrong version number|EPROTO|before secure TLS|packet length too long/i,
+    "the server does not speak TLS on this port: leave out the tls option, or use its TLS port",
+  ],
+];
+
+/**
+ * An error without the command that ioredis puts into it: the arguments of that are a password where AUTH was refused, and
+ * holds where a script was, and printing the error would print them. A copy, as several calls can share one error.
+ */
+export function withoutCommand(error: Error): Error {
+  if (!("command" in error)) return error;
+  const { command: _, ...properties } = Object.getOwnPropertyDescriptors(error) as PropertyDescriptorMap;
+  const { message, stack } = error;
+  return Object.create(Object.getPrototypeOf(error), {
+    ...properties,
+    message: { value: message, writable: true, configurable: true },
+    stack: { value: stack, writable: true, configurable: true },
+  });
+}
+
+/** Does this answer of Redis tell about the connection, and not about the command? */
+export const isAboutConnection = (error: Error): boolean =>
+  /^(NOAUTH|WRONGPASS|DENIED|LOADING|MASTERDOWN|CLUSTERDOWN|ERR (max number of clients|AUTH |invalid password|Client sent AUTH|This instance has cluster))/.test(
+    error.message,
+  );

@@ -1,0 +1,107 @@
+import { outside } from "../util/outside.ts";
+
+/** What a command carries. */
+export type RedisArgument = string | number | Buffer;
+
+type Listener = (first: string, second: string) => void;
+type ErrorListener = (error: unknown) => void;
+
+/** What Holdfast needs of any connection, to a server or to a Cluster. */
+interface Connection {
+  readonly status: string;
+  readonly options: { readonly keyPrefix?: string | undefined };
+  evalsha(sha: string, numberOfKeys: number, ...args: RedisArgument[]): Promise<unknown>;
+  eval(script: string, numberOfKeys: number, ...args: RedisArgument[]): Promise<unknown>;
+  on(event: string, listener: Listener): unknown;
+  on(event: "error" | "node error", listener: ErrorListener): unknown;
+  off(event: string, listener: Listener): unknown;
+  off(event: "error" | "node error", listener: ErrorListener): unknown;
+  listenerCount(event: string): number;
+  disconnect(reconnect?: boolean): void;
+}
+
+/** What says where a connection leads, of all that ioredis is given. */
+export interface Address {
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
+  /** Of a socket. */
+  readonly path?: string | undefined;
+  /** Of a Sentinel group. */
+  readonly name?: string | undefined;
+  readonly sentinels?: readonly Address[] | null | undefined;
+}
+
+/**
+ * What Holdfast needs of an ioredis connection to a single server or a Sentinel group. Structural, so that two copies of
+ * ioredis in one tree, or versions 5 and 6, all fit.
+ */
+export interface RedisLike extends Connection {
+  readonly options: Address & {
+    readonly keyPrefix?: string | undefined;
+    readonly autoResendUnfulfilledCommands?: boolean | undefined;
+    readonly retryStrategy?: unknown;
+    readonly tls?: unknown;
+  };
+  duplicate(override?: object): SubscriberLike;
+}
+
+/** What Holdfast needs of the connections that it opens itself. */
+export interface SubscriberLike extends RedisLike {
+  subscribe(...channels: string[]): Promise<unknown>;
+  unsubscribe(...channels: string[]): Promise<unknown>;
+  ssubscribe(...channels: string[]): Promise<unknown>;
+  sunsubscribe(...channels: string[]): Promise<unknown>;
+  wait(replicas: number, timeout: number): Promise<unknown>;
+}
+
+/** A connection of a Cluster to one of its nodes. */
+export type NodeLike = RedisLike;
+
+/** What Holdfast needs of an ioredis Cluster. */
+export interface ClusterLike extends Connection {
+  readonly isCluster: boolean;
+  /** For each slot the addresses (host:port) that serve it, the primary's first. */
+  readonly slots: readonly (readonly string[] | undefined)[];
+  nodes(role?: "all" | "master" | "slave"): NodeLike[];
+  refreshSlotsCache(done?: (error?: unknown) => void): void;
+  on(event: string, listener: Listener): unknown;
+  on(event: "error" | "node error", listener: ErrorListener): unknown;
+  on(event: "+node", listener: (node: NodeLike) => void): unknown;
+  off(event: string, listener: Listener): unknown;
+  off(event: "error" | "node error", listener: ErrorListener): unknown;
+  off(event: "+node", listener: (node: NodeLike) => void): unknown;
+  duplicate(overrideStartupNodes?: never[], overrideOptions?: object): ClusterLike;
+}
+
+/** The socket of a connection that was opened here must not keep a finished program running. Each reconnect makes a new one. */
+export function unref(connection: SubscriberLike): void {
+  const { stream } = connection as { stream?: { unref?(): void } };
+  stream?.unref?.();
+}
+
+/** Is this an ioredis connection, of whatever copy and version? */
+export function isConnection(redis: unknown): redis is RedisLike | ClusterLike {
+  if (typeof redis !== "object" || redis === null) return false;
+  const { evalsha, duplicate } = redis as Partial<RedisLike>;
+  return typeof evalsha === "function" && typeof duplicate === "function";
+}
+
+/** Connections that `duplicate` made: what happens to them is our business. */
+const own = new WeakSet<object>();
+
+/** Did this package open it to carry commands? Then nobody else uses it. */
+export const isOwn = (redis: object): boolean => own.has(redis);
+
+/** A connection of our own to the same place. */
+export function duplicate<T extends RedisLike | ClusterLike>(redis: T): T {
+  const options = { lazyConnect: false, enableOfflineQueue: true };
+  const copy = outside(() => (isCluster(redis) ? redis.duplicate([], options) : redis.duplicate(options)));
+  own.add(copy);
+  // ioredis prints errors that nobody listens to; commands tell about them, with the lock they hit.
+  copy.on("error", () => {});
+  return copy as RedisLike | ClusterLike as T;
+}
+
+export function isCluster(redis: RedisLike | ClusterLike): redis is ClusterLike {
+  return "isCluster" in redis && redis.isCluster === true;
+}

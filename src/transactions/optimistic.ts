@@ -1,0 +1,90 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { CONFLICT_PAUSE_MAX, CONFLICT_PAUSE_MIN, RETRY_MAX, RETRY_MIN } from "../defaults.ts";
+import { ConflictError, TransactionError } from "../errors.ts";
+import { type ClusterLike, isConnection, type RedisLike } from "../redis/types.ts";
+import { between } from "../util/random.ts";
+import { Attempt, type Transaction } from "./attempt.ts";
+import { type Loan, poolsOf } from "./connection-pool.ts";
+import { checkTransaction, type OptimisticOptions } from "./options.ts";
+import { pause } from "./pause.ts";
+
+/** The body that this code is part of. Made at the first transaction: it costs every promise a little. */
+let bodies: AsyncLocalStorage<{ readonly hasEnded: boolean }> | null = null;
+
+/**
+ * Reads and writes without a lock, and writes nothing if somebody else changed what was read: WATCH of `keys`, the body,
+ * MULTI, what the body has queued, EXEC. After a conflict, or a lost connection, all of it is done again, at most
+ * `retries` times (default 16), after a pause that grows to 250 ms (2 s for connections), at random up to all of it.
+ *
+ * Resolves with the body's result when EXEC has succeeded. A body that queues nothing is confirmed in the same way: what
+ * it read was true at one moment. A body that throws is not: its error comes at once, and nothing is written.
+ *
+ * **The body may run several times**, so it should have no other effects than what it queues; it must not call
+ * `optimistic` (on no connection: the inner one would write although the outer one runs again). Each try has a connection
+ * of its own, which is a duplicate of `redis`, of 8 at most; further calls wait for one, first come, first served.
+ *
+ * `signal` ends it before EXEC is sent: the call rejects with `signal.reason` at once, also while the body runs, and
+ * nothing is written. After that the outcome of EXEC counts.
+ *
+ * @param keys 1 or more, as you would give them to `redis`: its `keyPrefix` goes before them. In Cluster they share a slot.
+ * @throws ConflictError when others changed a key during every try. Nothing was written.
+ * @throws TransactionError when Redis failed; `executed` says whether something was written. "unknown": the answer of EXEC
+ *   was lost. It is not tried again then, as it may have been executed.
+ * @throws the body's error; `signal.reason`; TypeError or RangeError for bad input, before anything is sent.
+ * @see https://redis.io/docs/latest/develop/using-commands/transactions/
+ * @example
+ * import { Redis } from "ioredis";
+ * import { optimistic } from "holdfast";
+ * const redis = new Redis();
+ * const outcome = await optimistic(redis, ["stock:1"], async (tx) => {
+ *   const stock = Number(await tx.redis.get("stock:1"));
+ *   if (stock <= 0) return "sold out";
+ *   tx.multi.decr("stock:1");
+ *   return "sold";
+ * });
+ */
+export async function optimistic<R extends RedisLike | ClusterLike, T>(
+  redis: R,
+  keys: readonly string[],
+  body: (transaction: Transaction<R>) => T | PromiseLike<T>,
+  options?: OptimisticOptions,
+): Promise<T> {
+  if (!isConnection(redis))
+    throw new TypeError("Cannot run a transaction: redis must be an ioredis connection, new Redis(…)");
+  const { keys: watched, retries, signal } = checkTransaction(keys, body, options);
+  const pools = poolsOf(redis);
+  const slot = pools.slotOf(watched);
+  bodies ??= new AsyncLocalStorage();
+  // Whatever it writes stays written when the outer one runs again; and when each of 8 bodies waits for a ninth
+  // connection, none of them ends.
+  if (bodies.getStore()?.hasEnded === false)
+    throw new TypeError(
+      "Cannot run a transaction in the body of another: queue its writes in that one, or call it afterwards",
+    );
+  signal?.throwIfAborted();
+  for (let tries = 1; ; tries++) {
+    let loan: Loan;
+    try {
+      loan = await pools.borrow(slot, signal);
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw new TransactionError(watched, "nothing", "was not executed", error);
+    }
+    const attempt = new Attempt<R>(loan.session, watched, slot);
+    const storage = bodies;
+    const outcome = await attempt
+      .run(() => storage.run(attempt, () => body(attempt.transaction)), signal)
+      .finally(loan.giveBack);
+    if (outcome.is === "done") return outcome.result;
+    signal?.throwIfAborted();
+    if (outcome.is === "lost") pools.refresh();
+    if (tries > retries) {
+      if (outcome.is === "conflict") throw new ConflictError(watched, tries);
+      throw new TransactionError(watched, "nothing", `was not executed in ${tries} tries`, outcome.cause);
+    }
+    const [least, most] =
+      outcome.is === "conflict" ? [CONFLICT_PAUSE_MIN, CONFLICT_PAUSE_MAX] : [RETRY_MIN, RETRY_MAX];
+    // Full jitter: callers that met in this try should not meet in the next.
+    await pause(between(0, Math.min(most, least * 2 ** (tries - 1))), signal);
+  }
+}

@@ -1,0 +1,135 @@
+import { TIMER_MAX } from "../defaults.ts";
+import { outside } from "./outside.ts";
+
+/** A time at which something must be done. Belongs to one place that sets and clears it. */
+export abstract class Timer {
+  /** When it rings on the monotonic clock, and where it stands in the heap (-1: not set). Only Timers writes them. */
+  at = Number.POSITIVE_INFINITY;
+  index = -1;
+
+  abstract ring(): unknown;
+}
+
+/** An alarm that calls a function. */
+export class CallTimer extends Timer {
+  readonly ring: () => unknown;
+
+  constructor(ring: () => unknown) {
+    super();
+    this.ring = ring;
+  }
+}
+
+/**
+ * All timers of a client behind one timer: ten thousand parked waiters need no timer each. A binary heap; clearing an
+ * alarm is O(log n), and the timer is only ever re-armed for an earlier time. The timer never keeps the process alive:
+ * waiting callers do that themselves.
+ */
+export class Timers {
+  readonly #heap: Timer[] = [];
+  readonly #isPatient: boolean;
+  #timer: NodeJS.Timeout | undefined;
+  #immediate: NodeJS.Immediate | undefined;
+  #armed = Number.POSITIVE_INFINITY;
+
+  /**
+   * `isPatient`: callbacks run behind the replies and messages that came while this process stood still, so that a reply
+   * that came in time is not called late. The end of a lease waits for no input.
+   */
+  constructor(isPatient: boolean) {
+    this.#isPatient = isPatient;
+  }
+
+  get size(): number {
+    return this.#heap.length;
+  }
+
+  /** Sets or moves it. Infinity clears it. */
+  set(alarm: Timer, at: number): void {
+    if (alarm.index >= 0) this.#remove(alarm);
+    if (at === Number.POSITIVE_INFINITY) return;
+    alarm.at = at;
+    alarm.index = this.#heap.length;
+    this.#heap.push(alarm);
+    this.#up(alarm);
+    if (at < this.#armed) this.#arm(at);
+  }
+
+  clear(alarm: Timer): void {
+    if (alarm.index >= 0) this.#remove(alarm);
+  }
+
+  close(): void {
+    this.#disarm();
+    for (const alarm of this.#heap.splice(0)) alarm.index = -1;
+  }
+
+  #arm(at: number): void {
+    this.#disarm();
+    this.#armed = at;
+    const delay = Math.min(Math.max(1, Math.ceil(at - performance.now())), TIMER_MAX);
+    this.#timer = outside(() => setTimeout(this.#isPatient ? this.#read : this.#fire, delay).unref());
+  }
+
+  #disarm(): void {
+    clearTimeout(this.#timer);
+    clearImmediate(this.#immediate);
+    this.#armed = Number.POSITIVE_INFINITY;
+  }
+
+  /** What is there to be read is read first. */
+  readonly #read = (): void => {
+    this.#immediate = setImmediate(this.#fire);
+  };
+
+  readonly #fire = (): void => {
+    this.#disarm();
+    const now = performance.now();
+    try {
+      for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {
+        this.#remove(first);
+        first.ring();
+      }
+    } finally {
+      const next = this.#heap[0];
+      if (next && next.at < this.#armed) this.#arm(next.at);
+    }
+  };
+
+  #remove(alarm: Timer): void {
+    const last = this.#heap.pop();
+    if (last && last !== alarm) {
+      last.index = alarm.index;
+      this.#heap[last.index] = last;
+      this.#up(last);
+      this.#down(last);
+    }
+    alarm.index = -1;
+  }
+
+  #up(alarm: Timer): void {
+    while (alarm.index > 0) {
+      const parent = this.#heap[(alarm.index - 1) >> 1];
+      if (!parent || parent.at <= alarm.at) return;
+      this.#swap(parent, alarm);
+    }
+  }
+
+  #down(alarm: Timer): void {
+    for (;;) {
+      const left = this.#heap[2 * alarm.index + 1];
+      const right = this.#heap[2 * alarm.index + 2];
+      const child = left && right && right.at < left.at ? right : left;
+      if (!child || child.at >= alarm.at) return;
+      this.#swap(alarm, child);
+    }
+  }
+
+  #swap(upper: Timer, lower: Timer): void {
+    const index = upper.index;
+    upper.index = lower.index;
+    lower.index = index;
+    this.#heap[upper.index] = upper;
+    this.#heap[lower.index] = lower;
+  }
+}

@@ -1,0 +1,101 @@
+import type { EventKind } from "../events.ts";
+import type { Hold } from "../lease/hold.ts";
+import type { Renewer } from "../lease/renewer.ts";
+import type {
+  AllAnswer,
+  AttemptAnswer,
+  Inspected,
+  ReleaseAnswer,
+  RenewAnswer,
+  YieldAnswer,
+} from "../redis/replies.ts";
+
+/** How one attempt is made. */
+export interface Ask {
+  /** "try" once, "queue" when it is held, look "again" from the place in the queue. */
+  readonly mode: "try" | "queue" | "again";
+  /** The lease wanted, in ms. */
+  readonly lease: number;
+  /** How long a queue entry may stand without a re-check, in ms. */
+  readonly patience: number;
+  /** How often the hold may be passed on: for each pass a token is reserved. */
+  readonly passes: number;
+  /** Other queued holds of this client whose places are kept alive by the same command. */
+  readonly others: readonly string[];
+  /** Where grants are heard, or will be by who queues unheard; null while nothing is subscribed. */
+  readonly channel: Channel | null;
+}
+
+/** `counted`: the number of its receivers proves something. */
+interface Channel {
+  readonly name: string;
+  readonly isHeard: boolean;
+  readonly counted: boolean;
+}
+
+/**
+ * A lock kind says what to try and how to take it back. It never loops, sleeps or subscribes: the waiting engine does,
+ * the same way for every kind. Each method is one command; a rejection means that its outcome is unknown.
+ */
+export interface LockKind extends Renewer {
+  /** The client's method that makes it. */
+  readonly label: "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock" | "quorumLock";
+  /** How events call it. */
+  readonly eventKind: EventKind;
+  /** Two kinds with the same protocol are one lock to a scope when name and protocol agree. */
+  readonly protocol: "handoff" | "redisson" | "redisson-fenced" | "spin" | "quorum";
+  /** True: Redis keeps a queue and grants the lock by message. False: messages only say "it may be free, try again". */
+  readonly queues: boolean;
+  /** True: every waiter has a place of its own in the queue, so order holds over the whole fleet. */
+  readonly solitary: boolean;
+  /** Passes in memory before the lock must go to Redis, where a lock has no number of its own. */
+  readonly localPasses: number;
+  /** The channel to hear before parking; null: the client's own. */
+  channel(name: string): string | null;
+  /**
+   * There are no messages at all: how long to sleep before the n-th further try (from 0), in ms. Null: messages end the
+   * sleep.
+   */
+  readonly pause: ((tries: number) => number) | null;
+  attempt(hold: Hold, ask: Ask): Promise<AttemptAnswer>;
+  /** Takes a hold out of queue and lock; safe at any time, any number of times. */
+  withdraw(hold: { readonly id: string; readonly name: string }): Promise<unknown>;
+  release(hold: Hold): Promise<ReleaseAnswer>;
+  /** Release and queue again in one command. Null: the kind has no queue. */
+  readonly yield: ((old: Hold, hold: Hold, ask: Ask) => Promise<YieldAnswer>) | null;
+  /**
+   * Raises the TTL of a lock that is ours, by one command; where replicas must have it, resolves when they do.
+   * Rejects with NotReplicatedError when too few have.
+   */
+  claim(
+    hold: { readonly name: string; readonly id: string },
+    ttl: number,
+    timeout: number,
+  ): Promise<RenewAnswer>;
+  /** True: no caller gets the lock before a claim, because that is what replicas acknowledge. */
+  readonly isConfirmed: boolean;
+  /** Tell Redis how often the lock was entered. Null: Redis does not care. */
+  readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
+  /** Several locks by one command. Left out: the kind cannot. */
+  readonly all?: AllAtOnce | undefined;
+  inspect(name: string): Promise<Inspected>;
+  /** `label`: for the holder, where the protocol has a message for it. */
+  forceRelease(name: string, label: string | null): Promise<boolean>;
+}
+
+/** How a kind takes several locks, or none of them, and gives them back. Each method but `place` is one command. */
+export interface AllAtOnce {
+  /** Locks of one protocol with the same answer can be taken together. */
+  place(name: string): string;
+  attempt(holds: readonly Hold[], lease: number, channel: string | null): Promise<AllAnswer>;
+  /** An answer for each hold, in order; an error where its release failed, which stops no other. */
+  release(holds: readonly Hold[]): Promise<(ReleaseAnswer | Error)[]>;
+}
+
+/** A lock of a kind. */
+export interface Member {
+  readonly kind: LockKind;
+  readonly name: string;
+  /** How often it may have been passed on in this process before a caller of this one gets it. Left out: as its kind has it. */
+  readonly passes?: number | undefined;
+}
