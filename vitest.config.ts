@@ -1,15 +1,25 @@
 import { defineConfig } from "vitest/config";
 
-const FAULTS = ["test/faults-*.test.ts", "test/support*.test.ts", "test/topologies*.test.ts"];
+/** What is locked, and what belongs to none of these. A folder of them may have a folder for its own faults. */
+const AREAS = "test/{unit,lock,multi-lock,quorum,transactions,fencing}/**";
 
 export default defineConfig({
   test: {
     projects: [
-      { extends: true, test: { name: "default", include: ["test/*.test.ts"], exclude: FAULTS } },
+      {
+        extends: true,
+        test: { name: "default", include: [`${AREAS}/*.test.ts`], exclude: ["test/**/faults/**"] },
+      },
       // Whatever can go wrong, and the tools that make it go wrong.
-      { extends: true, test: { name: "faults", include: FAULTS } },
+      {
+        extends: true,
+        test: {
+          name: "faults",
+          include: [`${AREAS}/faults/*.test.ts`, "test/faults/**/*.test.ts", "test/support/self/*.test.ts"],
+        },
+      },
       // The contract of every lock kind on every topology: minutes, beside up to nine servers.
-      { extends: true, test: { name: "topologies", include: ["test/topologies/*.test.ts"] } },
+      { extends: true, test: { name: "topologies", include: ["test/topologies/**/*.test.ts"] } },
       // Locks that are shared with a real Redisson in Java; skipped where Maven or Java is missing.
       {
         extends: true,

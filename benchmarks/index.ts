@@ -1,7 +1,7 @@
 /** npm run bench: every contender in every scenario, in alternating rounds; then tables, results and charts. */
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
-import { findRedis } from "../tools/redis.ts";
+import { findRedis } from "../tools/redis/index.ts";
 import { readCommandLine, type Wishes } from "./command-line.ts";
 import { buildWorker } from "./crew/java.ts";
 import { describeMachine } from "./machine.ts";

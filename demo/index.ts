@@ -1,6 +1,6 @@
 /** npm run demo: a shop sells 200 pieces from 4 processes, by every strategy that the command line asks for. */
 import { constants } from "node:os";
-import { findRedis, launchServer, type RedisServer, serverCommand } from "../tools/redis.ts";
+import { findRedis, launchServer, type RedisServer, serverCommand } from "../tools/redis/index.ts";
 import { buildWorker } from "./build-worker.ts";
 import { connect } from "./connect.ts";
 import { readPlans, USAGE } from "./plans.ts";

@@ -1,4 +1,4 @@
-import { percentile } from "../tools/percentile.ts";
+import { percentile } from "../tools/numbers.ts";
 import { oversold, type Result, tokensGrow } from "./run.ts";
 import { STOCK } from "./shop.ts";
 import { type Strategy, WITH_TOKENS } from "./strategies.ts";

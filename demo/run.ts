@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { countCommands } from "../tools/count-commands.ts";
+import { countCommands } from "../tools/redis/count-commands.ts";
 import { Crew, type Job } from "./crew.ts";
 import type { Progress } from "./progress.ts";
 import { closeShop, lookAround, ORDERS, openShop, readSales, type Shop, STOCK } from "./shop.ts";

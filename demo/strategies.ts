@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
 import { createLockClient, type Lock, optimistic } from "../src/index.ts";
-import { reentrant, spin } from "../tools/article-spin-lock.ts";
+import { reentrant, spin } from "../tools/redis/article-spin-lock.ts";
 import { fencedTill, type Shop, type Till, till, watchedTill } from "./shop.ts";
 
 /**

@@ -1,7 +1,7 @@
 /** A worker process of the shop: it serves its share of the orders, all at a time. See crew.ts for the other end. */
 import { once } from "node:events";
 import { isLockLost } from "../src/index.ts";
-import { countCommands } from "../tools/count-commands.ts";
+import { countCommands } from "../tools/redis/count-commands.ts";
 import { connect } from "./connect.ts";
 import type { Job, Report } from "./crew.ts";
 import { chargeCustomer, sellOne } from "./shop.ts";

@@ -1,4 +1,4 @@
-import { plain, reentrant, type SpinLock, spin } from "../../tools/article-spin-lock.ts";
+import { plain, reentrant, type SpinLock, spin } from "../../tools/redis/article-spin-lock.ts";
 import { connect } from "./connect.ts";
 import type { Contender } from "./contender.ts";
 

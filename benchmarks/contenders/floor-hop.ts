@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { script } from "../../tools/script.ts";
+import { script } from "../../tools/redis/script.ts";
 import { connect } from "./connect.ts";
 import type { Contender, Release } from "./contender.ts";
 

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { buildJava, classpathOf, whyNoJava } from "../../tools/maven.ts";
+import { buildJava, classpathOf, whyNoJava } from "../../tools/build/maven.ts";
 import type { Program } from "./member.ts";
 import type { Calls, Player } from "./players.ts";
 

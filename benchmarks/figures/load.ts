@@ -1,4 +1,4 @@
-import { percentile } from "../../tools/percentile.ts";
+import { percentile } from "../../tools/numbers.ts";
 import type { Done, Load } from "../workers/protocol.ts";
 import { handoffs, merge, sharesBySecond } from "./acquisitions.ts";
 import type { LoadFigures } from "./result.ts";

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { commandCalls } from "../../tools/command-calls.ts";
+import { commandCalls } from "../../tools/redis/command-calls.ts";
 
 /** What the server says of itself at one moment. */
 export interface ServerState {

@@ -1,4 +1,4 @@
-import { percentile } from "../../tools/percentile.ts";
+import { percentile } from "../../tools/numbers.ts";
 import type { Entry, ScenarioResult } from "../figures/result.ts";
 import { AXIS, frame, lineSeries, logAxis, MUTED, machineLine } from "./chart-theme.ts";
 import { holdfastLast, loadRoundsOf } from "./entries.ts";

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { launchServer } from "../../tools/redis.ts";
+import { launchServer } from "../../tools/redis/index.ts";
 import { javaProgram } from "../crew/java.ts";
 import type { Program } from "../crew/member.ts";
 import { PATIENCE } from "./lines.ts";

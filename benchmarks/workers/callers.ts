@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { seeded } from "../../tools/seeded.ts";
+import { seeded } from "../../tools/numbers.ts";
 import type { Release, Session } from "../contenders/contender.ts";
 import { micros } from "./clock.ts";
 import type { Job, Load } from "./protocol.ts";

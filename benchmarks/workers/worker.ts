@@ -1,7 +1,7 @@
 // One worker process: a lock library, its callers, and a line to the coordinator.
 import { createInterface } from "node:readline";
 import { Redis } from "ioredis";
-import { countCommands } from "../../tools/count-commands.ts";
+import { countCommands } from "../../tools/redis/count-commands.ts";
 import { contenders } from "../contenders/all.ts";
 import type { Session } from "../contenders/contender.ts";
 import { serverState } from "../redis/server-state.ts";

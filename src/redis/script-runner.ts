@@ -10,7 +10,7 @@ import type { Transport } from "./transport.ts";
 import { isAboutConnection, whereabouts, withoutCommand } from "./trouble.ts";
 import { type ClusterLike, isCluster, isOwn, type RedisArgument, type RedisLike } from "./types.ts";
 
-/** A script as tools/embed-lua.mjs makes it. */
+/** A script as tools/build/embed-lua.mjs makes it. */
 export interface Script {
   readonly name: string;
   readonly sha: string;

@@ -1,4 +1,4 @@
-import { seeded } from "../../tools/seeded.ts";
+import { seeded } from "../../tools/numbers.ts";
 
 /** Repeatable choices. */
 export class Dice {

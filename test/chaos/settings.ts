@@ -1,5 +1,5 @@
 import type { LockClientOptions, QuorumClientOptions } from "../../src/index.ts";
-import type { Driver } from "../support/topologies/connection.ts";
+import type { Driver } from "../support/servers/connection.ts";
 import type { Dice } from "./dice.ts";
 
 const DRIVERS: Driver[] = ["ioredis 6, RESP3", "ioredis 6, RESP2", "ioredis 5"];

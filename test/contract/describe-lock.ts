@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
-import { standalone } from "../support/topologies/kinds.ts";
-import type { TopologyKind } from "../support/topologies/topology.ts";
+import { standalone } from "../support/servers/kinds.ts";
+import type { TopologyKind } from "../support/servers/topology.ts";
 import { aborting } from "./aborting.ts";
 import { borrowing } from "./borrowing.ts";
 import { closing } from "./closing.ts";
@@ -59,7 +59,7 @@ export function describeLock(
     afterAll(subject.close);
 
     for (const theme of THEMES) theme(subject);
-    // What these do to one server's clock has a meaning of its own for several: test/quorum-tokens.test.ts.
+    // What these do to one server's clock has a meaning of its own for several: test/quorum/tokens.test.ts.
     if (KINDS[kind].tokens && !KINDS[kind].isQuorum) tokens(subject);
   });
 }

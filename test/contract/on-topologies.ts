@@ -1,6 +1,6 @@
 import { it } from "vitest";
-import { topologies } from "../support/topologies/kinds.ts";
-import { isWanted } from "../support/topologies/wanted.ts";
+import { topologies } from "../support/servers/kinds.ts";
+import { isWanted } from "../support/servers/wanted.ts";
 import { describeLock } from "./describe-lock.ts";
 import { excuseOf, KINDS, type Kind } from "./kinds.ts";
 

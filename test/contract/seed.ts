@@ -1,4 +1,4 @@
-import { seeded as numbers } from "../../tools/seeded.ts";
+import { seeded as numbers } from "../../tools/numbers.ts";
 
 /** A seeded generator of numbers from 0 up to 1, for tests. `HOLDFAST_SEED=<seed>` repeats a run. */
 export function seeded(): { readonly seed: number; next(): number } {

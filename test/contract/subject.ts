@@ -3,7 +3,7 @@ import { createLockClient, type EventKind, type Lock, type LockClient } from "..
 import { Keys } from "../../src/keys.ts";
 import type { LockClientOptions } from "../../src/options.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
-import type { Topology } from "../support/topologies/topology.ts";
+import type { Topology } from "../support/servers/topology.ts";
 import { until } from "../support/until.ts";
 import { KINDS, type Kind, type Method, type Traits } from "./kinds.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type LocalServer, launchServer } from "../../tools/redis.ts";
+import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { Parties, type Party } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 import { failure, lossOf } from "./observe.ts";

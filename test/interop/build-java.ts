@@ -1,4 +1,4 @@
-import { buildJava, whyNoJava } from "../../tools/maven.ts";
+import { buildJava, whyNoJava } from "../../tools/build/maven.ts";
 import { PROJECT } from "./side.ts";
 
 /** Compiles the Java side once, before all tests; without Maven or Java they are skipped. */

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Redis } from "ioredis";
 import { createLockClient, type Lease, type Lock } from "../../src/index.ts";
-import { addressOf, openConnection } from "../support/topologies/connection.ts";
+import { addressOf, openConnection } from "../support/servers/connection.ts";
 import type { Kind } from "./side.ts";
 
 // A Node.js service with Holdfast, told what to do by the lines that side.ts describes. Its arguments are those of Main.java.

@@ -3,9 +3,9 @@ import type { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { channelOf } from "../contract/java.ts";
 import { freshName } from "../support/fixture.ts";
-import { RedisCluster } from "../support/topologies/cluster.ts";
-import { standalone } from "../support/topologies/kinds.ts";
-import type { Topology } from "../support/topologies/topology.ts";
+import { RedisCluster } from "../support/servers/cluster.ts";
+import { standalone } from "../support/servers/kinds.ts";
+import type { Topology } from "../support/servers/topology.ts";
 import { until } from "../support/until.ts";
 import { type Kind, type Language, Side } from "./side.ts";
 

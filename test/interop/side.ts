@@ -2,8 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { classpathOf } from "../../tools/maven.ts";
-import type { Address } from "../support/topologies/connection.ts";
+import { classpathOf } from "../../tools/build/maven.ts";
+import type { Address } from "../support/servers/connection.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const PROJECT = fileURLToPath(new URL("redisson/", import.meta.url));

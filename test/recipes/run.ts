@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { findRedis } from "../../tools/redis.ts";
+import { findRedis } from "../../tools/redis/index.ts";
 
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   "web-request": [],

@@ -4,8 +4,8 @@ import { createLockClient, type Lease, type LockClient } from "../../src/index.t
 import { type Target, type WriterName, writers } from "./fenced-writers.ts";
 import { type HammerOptions, hammer } from "./hammer.ts";
 import { type HammerAllOptions, hammerAll } from "./hammer-all.ts";
+import { type Address, addressOf, openConnection } from "./servers/connection.ts";
 import { StopWatch } from "./stop-watch.ts";
-import { type Address, addressOf, openConnection } from "./topologies/connection.ts";
 
 export type LockKind = "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock";
 

@@ -1,4 +1,4 @@
-import { commandCalls } from "../../tools/command-calls.ts";
+import { commandCalls } from "../../tools/redis/command-calls.ts";
 
 /** Calls by command name in lower case; subcommands as Redis names them: `script|load`. */
 type CommandCounts = Record<string, number>;

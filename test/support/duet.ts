@@ -3,8 +3,8 @@ import { expect } from "vitest";
 import type { Lease } from "../../src/index.ts";
 import { freshName, Parties, type Party } from "./fixture.ts";
 import { Onlooker } from "./onlooker.ts";
+import type { Connection } from "./servers/connection.ts";
 import { timed } from "./stage.ts";
-import type { Connection } from "./topologies/connection.ts";
 import { until } from "./until.ts";
 
 interface DuetOptions {

@@ -1,5 +1,5 @@
 import type { Match } from "./matches.ts";
-import type { Connection } from "./topologies/connection.ts";
+import type { Connection } from "./servers/connection.ts";
 
 /** What ioredis makes of a call; both of its versions, and its Cluster too, hand it to `sendCommand`. */
 interface Command {

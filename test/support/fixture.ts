@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Redis, type RedisOptions } from "ioredis";
 import { createLockClient, type LockClient, type LockClientOptions } from "../../src/index.ts";
-import type { Connection } from "./topologies/connection.ts";
+import type { Connection } from "./servers/connection.ts";
 
 /** ioredis 6 has two reply mappings; the tests use the one that ioredis 5 has too. */
 type ConnectionOptions = Omit<RedisOptions, "replyMapping">;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { type LockClient, LockTimeoutError, type MultiLease } from "../../src/index.ts";
-import { seeded } from "../../tools/seeded.ts";
+import { seeded } from "../../tools/numbers.ts";
 
 export interface HammerAllOptions {
   readonly names: readonly string[];

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect } from "vitest";
 import type { LockClientOptions } from "../../src/index.ts";
-import { type LocalServer, launchServer } from "../../tools/redis.ts";
+import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { freshName, Parties, type Party } from "./fixture.ts";
 import { trackUnhandled } from "./leaks.ts";
 import { Onlooker } from "./onlooker.ts";

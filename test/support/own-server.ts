@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll } from "vitest";
-import { type LocalServer, launchServer } from "../../tools/redis.ts";
+import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { Parties } from "./fixture.ts";
 import { trackUnhandled } from "./leaks.ts";
 

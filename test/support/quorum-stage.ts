@@ -8,14 +8,14 @@ import {
 } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
 import { quorumLua } from "../../src/redis/lua.generated.ts";
-import type { LocalServer } from "../../tools/redis.ts";
+import type { LocalServer } from "../../tools/redis/index.ts";
 import { freshName } from "./fixture.ts";
 import { trackUnhandled, type UnhandledTracker } from "./leaks.ts";
 import type { Match } from "./matches.ts";
 import { present } from "./present.ts";
+import { openConnection } from "./servers/connection.ts";
+import { launchAll } from "./servers/launch-all.ts";
 import { TcpProxy } from "./tcp-proxy.ts";
-import { openConnection } from "./topologies/connection.ts";
-import { launchAll } from "./topologies/launch-all.ts";
 import { until } from "./until.ts";
 
 /** A client of a quorum, and its connections in the order of the nodes. */

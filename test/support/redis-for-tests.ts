@@ -1,6 +1,6 @@
 import { redisInContainer } from "../../tools/redis/container.ts";
+import { findRedis, type RedisServer, serverCommand } from "../../tools/redis/index.ts";
 import { installRedis, whyNotInstall } from "../../tools/redis/install.ts";
-import { findRedis, type RedisServer, serverCommand } from "../../tools/redis.ts";
 
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 

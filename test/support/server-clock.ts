@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { type LaunchOptions, type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { installPackages, whyNotInstall } from "../../tools/redis/install.ts";
-import { type LaunchOptions, type LocalServer, launchServer } from "../../tools/redis.ts";
 
 /** The wall clock of one server. What the server measures with its monotonic clock goes on as it is. */
 export interface ServerClock {

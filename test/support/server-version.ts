@@ -1,5 +1,5 @@
+import { serverCommand } from "../../tools/redis/index.ts";
 import { isAtLeast, versionOf } from "../../tools/redis/version.ts";
-import { serverCommand } from "../../tools/redis.ts";
 
 const command = serverCommand();
 /** Where none is on the PATH, only the main server runs, in a container: a new one. */

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createLockClient, fencedEval, fencedSet } from "../../src/index.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName } from "../support/fixture.ts";
-import type { Connection } from "../support/topologies/connection.ts";
-import { topologies } from "../support/topologies/kinds.ts";
-import type { Topology } from "../support/topologies/topology.ts";
-import { isWanted } from "../support/topologies/wanted.ts";
+import type { Connection } from "../support/servers/connection.ts";
+import { topologies } from "../support/servers/kinds.ts";
+import type { Topology } from "../support/servers/topology.ts";
+import { isWanted } from "../support/servers/wanted.ts";
 
 // Fenced writes wherever Redis runs: the fence lies in the slot of its resource, whatever braces the names have.
 

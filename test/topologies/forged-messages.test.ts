@@ -3,9 +3,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { Duet } from "../support/duet.ts";
 import { clientOf, grant, guesses } from "../support/forger.ts";
 import { trackUnhandled } from "../support/leaks.ts";
+import { RedisCluster } from "../support/servers/cluster.ts";
+import { addUser } from "../support/servers/users.ts";
 import { timed } from "../support/stage.ts";
-import { RedisCluster } from "../support/topologies/cluster.ts";
-import { addUser } from "../support/topologies/users.ts";
 
 // The same in a Cluster, where grants are sharded messages: a user that may only publish and list channels.
 

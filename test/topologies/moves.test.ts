@@ -5,8 +5,8 @@ import { CLAIM_AFTER } from "../../src/defaults.ts";
 import { createLockClient, type LockClient } from "../../src/index.ts";
 import { freshName } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
-import { RedisCluster } from "../support/topologies/cluster.ts";
-import type { ClusterNode } from "../support/topologies/cluster-node.ts";
+import { RedisCluster } from "../support/servers/cluster.ts";
+import type { ClusterNode } from "../support/servers/cluster-node.ts";
 import { until } from "../support/until.ts";
 
 // Slots change hands under holders, waiters and idle clients, and nobody is cut off.

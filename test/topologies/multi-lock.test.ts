@@ -5,7 +5,7 @@ import { slotOf } from "../../src/redis/slots.ts";
 import { failure, lossOf, Section } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
-import { RedisCluster } from "../support/topologies/cluster.ts";
+import { RedisCluster } from "../support/servers/cluster.ts";
 import { until } from "../support/until.ts";
 
 // In Cluster locks have slots of their own: a multi-lock takes them one after the other, in the same order as everybody.

@@ -4,11 +4,11 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { optimistic, type Transaction } from "../../src/index.ts";
 import { freshName } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
-import { RedisCluster } from "../support/topologies/cluster.ts";
-import { topologies } from "../support/topologies/kinds.ts";
-import { SentinelGroup } from "../support/topologies/sentinel.ts";
-import type { Topology } from "../support/topologies/topology.ts";
-import { isWanted } from "../support/topologies/wanted.ts";
+import { RedisCluster } from "../support/servers/cluster.ts";
+import { topologies } from "../support/servers/kinds.ts";
+import { SentinelGroup } from "../support/servers/sentinel.ts";
+import type { Topology } from "../support/servers/topology.ts";
+import { isWanted } from "../support/servers/wanted.ts";
 
 // Transactions on every way to have Redis; slots that move and primaries that fall while a body runs.
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { RedisCluster } from "../../support/topologies/cluster.ts";
-import { type ClusterNode, peersOf } from "../../support/topologies/cluster-node.ts";
+import { RedisCluster } from "../../support/servers/cluster.ts";
+import { type ClusterNode, peersOf } from "../../support/servers/cluster-node.ts";
 import { until } from "../../support/until.ts";
 import type { Fault } from "../faults/fault.ts";
 import { watchPrimaries } from "../faults/primary-watch.ts";

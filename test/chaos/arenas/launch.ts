@@ -1,4 +1,4 @@
-import { type LocalServer, launchServer } from "../../../tools/redis.ts";
+import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import { launchWithClock, type ServerClock } from "../../support/server-clock.ts";
 
 /** A server, with a clock of its own where that is wanted and can be had. */

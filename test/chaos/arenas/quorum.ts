@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { Masters } from "../../support/topologies/masters.ts";
+import { Masters } from "../../support/servers/masters.ts";
 import { forgetfulness } from "../faults/forgetfulness.ts";
 import { nodeFaults } from "../faults/nodes.ts";
 import { type Node, Roster } from "../faults/roster.ts";

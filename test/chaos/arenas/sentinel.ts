@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { SentinelGroup } from "../../support/topologies/sentinel.ts";
+import { SentinelGroup } from "../../support/servers/sentinel.ts";
 import { until } from "../../support/until.ts";
 import type { Fault } from "../faults/fault.ts";
 import { watchPrimaries } from "../faults/primary-watch.ts";

@@ -1,5 +1,5 @@
-import { addressOf } from "../../support/topologies/connection.ts";
-import { Standalone } from "../../support/topologies/standalone.ts";
+import { addressOf } from "../../support/servers/connection.ts";
+import { Standalone } from "../../support/servers/standalone.ts";
 import { crashes } from "../faults/crashes.ts";
 import { ServerTime } from "../faults/server-time.ts";
 import { serverFaults } from "../faults/servers.ts";

@@ -1,7 +1,7 @@
+import type { Address } from "../../support/servers/connection.ts";
+import { type Proxied, throughProxies } from "../../support/servers/through-proxies.ts";
+import type { Topology } from "../../support/servers/topology.ts";
 import type { TcpProxy } from "../../support/tcp-proxy.ts";
-import type { Address } from "../../support/topologies/connection.ts";
-import { type Proxied, throughProxies } from "../../support/topologies/through-proxies.ts";
-import type { Topology } from "../../support/topologies/topology.ts";
 
 /** A proxy for every worker in front of every server, so that one of them alone can be cut off. */
 export class Wires {

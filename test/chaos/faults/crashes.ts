@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import type { LocalServer } from "../../../tools/redis.ts";
+import type { LocalServer } from "../../../tools/redis/index.ts";
 import type { Fault } from "./fault.ts";
 import { forgetting } from "./forgetting.ts";
 import type { ServerTime } from "./server-time.ts";

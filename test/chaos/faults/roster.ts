@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import type { LocalServer } from "../../../tools/redis.ts";
+import type { LocalServer } from "../../../tools/redis/index.ts";
 import type { ServerClock } from "../../support/server-clock.ts";
 import type { Dice } from "../dice.ts";
 

@@ -5,7 +5,7 @@ import {
   type LockClientOptions,
   type QuorumClientOptions,
 } from "../../../src/index.ts";
-import { type Connection, openConnection } from "../../support/topologies/connection.ts";
+import { type Connection, openConnection } from "../../support/servers/connection.ts";
 import type { WorkerOptions } from "./orders.ts";
 
 /** A worker's connection to Redis, or one to each master of a quorum. */

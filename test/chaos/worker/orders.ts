@@ -1,5 +1,5 @@
 import type { LockClientOptions, QuorumClientOptions } from "../../../src/index.ts";
-import type { Address, ConnectOptions } from "../../support/topologies/connection.ts";
+import type { Address, ConnectOptions } from "../../support/servers/connection.ts";
 import type { Plant } from "./plants.ts";
 
 /** What a worker is started with. */

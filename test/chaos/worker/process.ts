@@ -1,5 +1,5 @@
 import type { LockClient } from "../../../src/index.ts";
-import type { Connection } from "../../support/topologies/connection.ts";
+import type { Connection } from "../../support/servers/connection.ts";
 import { Dice } from "../dice.ts";
 import { micros } from "../history/events.ts";
 import { Recorder } from "../history/recorder.ts";

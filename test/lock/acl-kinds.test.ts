@@ -1,0 +1,117 @@
+import { Redis } from "ioredis";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createLockClient, fencedEval, fencedSet, optimistic } from "../../src/index.ts";
+import type { LockKind } from "../support/actor-process.ts";
+import { rights } from "../support/documented-rights.ts";
+import { freshName } from "../support/fixture.ts";
+import { OwnServer } from "../support/own-server.ts";
+import { QuorumStage } from "../support/quorum-stage.ts";
+import { until } from "../support/until.ts";
+import { useAll } from "../support/use-all.ts";
+
+// Users with exactly the rights of docs/operating.md can do all that they are for, and are never refused: not even
+// what a client library asks for by itself, which nobody sees but the operator, in ACL LOG.
+
+const own = new OwnServer();
+const { parties } = own;
+
+/** Makes the user, and connects as it. What it was refused fails the test at its end. */
+async function as(rules: readonly string[]) {
+  const user = { username: freshName("user").replaceAll(":", "-"), password: "change-me" };
+  await own.admin.call("ACL", "LOG", "RESET");
+  await own.admin.call("ACL", "SETUSER", user.username, "reset", "on", `>${user.password}`, ...rules);
+  onTestFinished(async () => expect(await own.admin.call("ACL", "LOG")).toEqual([]));
+  // No PING, which is no right of theirs.
+  return () => parties.join({ url: own.url, redis: { ...user, lazyConnect: true } });
+}
+
+describe("a user with the documented rights, and no other, is enough for", () => {
+  it.each<[LockKind, readonly string[]]>([
+    ["lock", rights.handoff],
+    ["fairLock", rights.handoff],
+    ["redissonLock", rights.redisson],
+    ["redissonFencedLock", rights.redissonFenced],
+    ["spinLock", rights.spin],
+  ])("%s", async (kind, rules) => {
+    const join = await as(rules);
+    await useAll(kind, await join(), await join());
+  });
+
+  it("check()", async () => {
+    const { locks } = await (await as(rights.handoff))();
+    expect(await locks.check()).toMatchObject({ ok: true, problems: [] });
+  });
+
+  it("multiLock", async () => {
+    const join = await as(rights.handoff);
+    const [a, b] = [await join(), await join()];
+    const names = [freshName(), freshName()];
+    const held = await a.locks.multiLock(names).lock();
+    const waiter = b.locks.multiLock(names).lock();
+    expect(await b.locks.multiLock(names).tryLock(50)).toBeNull();
+    await held.extend(60_000);
+    await held.unlock();
+    await (await waiter).unlock();
+  });
+
+  it("fencedSet and fencedEval", async () => {
+    const { redis } = await (await as(rights.fencedSet))();
+    const key = freshName();
+    const fence = Date.now() * 1_000;
+    await fencedSet(redis, key, "a", { fence });
+    await fencedEval(redis, "return redis.call('SET', KEYS[1], 'b')", { keys: [key], fence });
+    await expect(fencedSet(redis, key, "c", { fence: fence - 1 })).rejects.toMatchObject({
+      code: "STALE_TOKEN",
+    });
+    expect(await redis.get(key)).toBe("b");
+  });
+
+  it("optimistic", async () => {
+    const { redis } = await (await as(rights.optimistic))();
+    const key = freshName();
+    const tries = await optimistic(redis, [key], async (tx) => {
+      const value = await tx.redis.get(key);
+      if (value === null) await own.admin.set(key, "theirs"); // a conflict, once
+      tx.multi.set(key, `${value}, mine`);
+      return value;
+    });
+    expect([tries, await redis.get(key)]).toEqual(["theirs", "theirs, mine"]);
+  });
+});
+
+describe("at each master of a quorum too", () => {
+  const stage = new QuorumStage(3);
+
+  it("the documented rights are enough", async () => {
+    const nodes = async () => {
+      const user = { username: "quorum", password: "change-me" };
+      for (const node of [1, 2, 3]) {
+        await stage.admin(node).call("ACL", "LOG", "RESET");
+        await stage
+          .admin(node)
+          .call("ACL", "SETUSER", user.username, "reset", "on", `>${user.password}`, ...rights.quorum);
+      }
+      const all = [1, 2, 3].map((node) => new Redis({ port: stage.server(node).port, ...user }));
+      const locks = createLockClient(all, { restartDelay: 0, leaseTime: 3_000 });
+      onTestFinished(async () => {
+        await locks.close({ grace: 0 });
+        for (const redis of all) redis.disconnect();
+      });
+      return locks;
+    };
+    const [a, b] = [await nodes(), await nodes()];
+    const errors: Error[] = [];
+    for (const locks of [a, b]) locks.on("error", (error) => errors.push(error));
+    let renewals = 0;
+    a.on("renew", () => void renewals++);
+    const held = await a.lock(stage.name).lock();
+    const waiter = b.lock(stage.name).lock();
+    await until(() => renewals > 0);
+    await held.extend(10_000);
+    expect((await b.lock(stage.name).inspect()).token).toBe(held.token);
+    await held.unlock();
+    await (await waiter).unlock();
+    expect(errors).toEqual([]);
+    for (const node of [1, 2, 3]) expect(await stage.admin(node).call("ACL", "LOG")).toEqual([]);
+  });
+});

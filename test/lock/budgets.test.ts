@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Lease } from "../../src/index.ts";
+import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
+import { countCommands } from "../support/command-count.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+
+// Commands are counted by the server, so these tests have one of their own. Every lock client here stands for a
+// process: it has its own two connections, its own queue entries and its own id.
+
+const parties = new Parties();
+let server: LocalServer;
+let url: string;
+
+beforeAll(async () => {
+  server = await launchServer();
+  url = server.url;
+});
+afterAll(async () => {
+  await parties.close();
+  await server.stop();
+});
+
+/** Clients that have waited once, so that their subscriber is open and the scripts are known to the server. */
+async function warm(count: number): Promise<Party[]> {
+  const all = await Promise.all(Array.from({ length: count }, () => parties.join({ url })));
+  const name = freshName("warm-up");
+  await Promise.all(all.map(({ locks }) => locks.lock(name).withLock(() => {})));
+  const blocker = await parties.join({ url });
+  const held = await blocker.locks.lock(name).lock();
+  const waiting = all.map(({ locks }) => locks.lock(name).lock());
+  await until(async () => (await blocker.locks.lock(name).inspect()).waiters.length === count, {
+    what: "all clients to queue",
+  });
+  await held.unlock();
+  await Promise.all(waiting.map(async (lease) => (await lease).unlock()));
+  return all;
+}
+
+const first = <T>(list: readonly T[]): T => {
+  const [one] = list;
+  if (one === undefined) throw new Error("empty list");
+  return one;
+};
+
+describe("commands sent", () => {
+  it("uncontended: one to acquire, one to release", async () => {
+    const { locks, redis } = first(await warm(1));
+    const count = await countCommands(redis);
+    for (let i = 0; i < 20; i++) await (await locks.lock(freshName()).lock()).unlock();
+    expect(await count.waiting()).toBe(40);
+  });
+
+  it.each([2, 8, 32])("%i waiting clients, watchdog leases: two for each acquisition", async (clients) => {
+    const all = await warm(clients);
+    const count = await countCommands(first(all).redis);
+    const name = freshName();
+    const start = performance.now();
+    const rounds = 10;
+    await Promise.all(
+      all.map(async ({ locks }) => {
+        for (let i = 0; i < rounds; i++) await (await locks.lock(name).lock()).unlock();
+      }),
+    );
+    // Only a wait that is longer than a re-check period may cost a third one.
+    const rechecks = clients * Math.floor((performance.now() - start) / 1_125);
+    expect(await count.waiting()).toBeLessThanOrEqual(2 * clients * rounds + rechecks);
+  });
+
+  it("a hundred callers of a fair lock who come at once, before anything is subscribed: two each", async () => {
+    // A subscription that takes more than 100 ms, on a busy machine, costs each of them a try: one of a few rounds has none.
+    const counts: number[] = [];
+    for (let round = 0; round < 10 && Math.min(...counts) > 2.2 * 100; round++) {
+      const { locks, redis } = await parties.join({ url });
+      const count = await countCommands(redis);
+      const lock = locks.fairLock(freshName());
+      await Promise.all(Array.from({ length: 100 }, () => lock.withLock(() => {})));
+      counts.push(await count.scripts());
+    }
+    // And the first one's try, the self-test of the new subscription, scripts that the server did not know.
+    expect(Math.min(...counts)).toBeLessThanOrEqual(2.2 * 100);
+  });
+
+  it("an explicit lease that outlives the grant window: one more, for the claim", async () => {
+    const all = await warm(8);
+    const { locks, redis } = await parties.join({ url });
+    const name = freshName();
+    const held = await locks.lock(name).lock();
+    await held.extend(30_000); // the server knows the renewal script from now on
+    const count = await countCommands(redis);
+    const waiting = all.map((party) => party.locks.lock(name).tryLock(10_000, 30_000));
+    await until(async () => (await redis.zcard(`holdfast:{${name}}:queue`)) === 8);
+    await held.unlock();
+    for (const lease of await Promise.all(waiting.map((one) => one.then(unlocked))))
+      expect(lease).toBeGreaterThan(20_000);
+    // 8 acquires, 1 release of the blocker, then a claim and a release for each.
+    expect(await count.waiting()).toBe(8 + 1 + 16);
+  });
+
+  it("parked: no more than the re-checks", async () => {
+    const all = await warm(4);
+    const { locks, redis } = await parties.join({ url });
+    const name = freshName();
+    const held = await locks.lock(name).lock();
+    const waiting = all.map((party) => party.locks.lock(name).tryLock(4_000, 30_000));
+    await until(async () => (await redis.zcard(`holdfast:{${name}}:queue`)) === 4);
+    const count = await countCommands(redis);
+    expect(await Promise.all(waiting)).toEqual([null, null, null, null]);
+    // 4 s of waiting, re-checks 1.125 s apart at the least, and the leave.
+    expect(await count.waiting()).toBeLessThanOrEqual(4 * (3 + 1));
+    expect(await count.waiting()).toBeGreaterThanOrEqual(4 * 2);
+    await held.unlock();
+  });
+
+  it("a thousand waiters of one process: one command for four acquisitions", async () => {
+    const { locks, redis } = first(await warm(1));
+    const lock = locks.lock(freshName());
+    const held = await lock.lock();
+    const waiting = Array.from({ length: 1_000 }, () => lock.lock().then(unlocked));
+    const count = await countCommands(redis);
+    await held.unlock();
+    await Promise.all(waiting);
+    expect(await count.waiting()).toBeLessThanOrEqual(250);
+  });
+
+  it("borrowing and re-entering: none", async () => {
+    const { locks, redis } = first(await warm(1));
+    const lock = locks.lock(freshName());
+    await lock.withLock(async () => {
+      const count = await countCommands(redis);
+      await lock.withLock(() => lock.withLock(() => {}));
+      await (await lock.lock()).unlock();
+      await (await lock.tryLock(100, 1_000))?.unlock();
+      expect(await count.waiting()).toBe(0);
+    });
+  });
+
+  it("renewing a thousand leases: a dozen commands a period", async () => {
+    const { locks, redis } = await parties.join({ url, client: { leaseTime: 6_000 } });
+    const leases: Lease[] = [];
+    // Taken over a stretch of time, as in life: renewals must be brought together.
+    for (let i = 0; i < 10; i++) {
+      leases.push(...(await Promise.all(Array.from({ length: 100 }, () => locks.lock(freshName()).lock()))));
+    }
+    let renewals = 0;
+    locks.on("renew", () => renewals++);
+    const count = await countCommands(redis);
+    await until(() => renewals >= 2_000, { what: "two renewals of every lease" });
+    const periods = renewals / 1_000;
+    expect((await count.waiting()) / periods).toBeLessThanOrEqual(12);
+    expect(leases.every((lease) => lease.held)).toBe(true);
+    await Promise.all(leases.map((lease) => lease.unlock()));
+  });
+});
+
+async function unlocked(lease: Lease | null): Promise<number> {
+  const left = lease?.remaining() ?? 0;
+  await lease?.unlock();
+  return left;
+}

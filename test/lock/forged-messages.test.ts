@@ -1,0 +1,242 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { inspect } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { describe, expect, it } from "vitest";
+import { channelOf } from "../contract/java.ts";
+import { freshName } from "../support/fixture.ts";
+import { clientOf, Forger, grant, guesses } from "../support/forger.ts";
+import { turnsUntilHeard } from "../support/heard.ts";
+import { Stage, timed, timedAwake } from "../support/stage.ts";
+import { until } from "../support/until.ts";
+import { warm } from "../support/warm.ts";
+
+// A user of the same Redis that may only publish and list channels gets no lock, ends none, delays none, and makes no
+// client send anything.
+
+const stage = new Stage();
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+/** Has `far` hold the lock and `near` wait for it, with a lease that is long enough to be worth forging. */
+async function contended() {
+  const { near, far, lock } = stage;
+  await warm(near, far);
+  const forger = await Forger.start(far.redis);
+  const held = await far.locks.lock(lock.name).lock();
+  const waiting = near.locks.lock(lock.name).lock({ lease: 60_000 });
+  await lock.queued(1);
+  const channels = await forger.channels();
+  const channel = channels.find((one) => clientOf(one) === near.locks.id) ?? "";
+  return { forger, held, waiting, channels, channel };
+}
+
+/** The token of the owner by what Redis has written down. */
+const tokenOf = async (): Promise<number> =>
+  Number((await stage.far.redis.get(stage.lock.keys.lock))?.split(" ")[1]);
+
+describe("a forged grant", () => {
+  it("gives nobody the lock that somebody else holds", async () => {
+    const { lock } = stage;
+    const { forger, held, waiting, channels } = await contended();
+    for (const channel of channels) {
+      const forged = guesses(clientOf(channel)).map((hold) => grant(lock.keys.lock, hold));
+      expect(await forger.publish(channel, forged)).toBe(forged.length);
+    }
+    let isReleased = false;
+    const order = waiting.then(() => isReleased);
+    await lock.lookedAt(); // a re-check of the waiter, which has read all of it by then
+    isReleased = true;
+    await held.unlock();
+    const [lease, waited] = await timedAwake(waiting);
+    expect([await order, lease.token]).toEqual([true, await tokenOf()]);
+    expect(waited).toBeLessThan(350); // by message: nothing was delayed
+    await lease.unlock();
+  });
+
+  it("of a hold whose id was read in Redis counts only with numbers that a script would write", async () => {
+    const { lock } = stage;
+    const { forger, held, waiting, channel } = await contended();
+    const [hold = ""] = await lock.waiters();
+    const key = lock.keys.lock;
+    const forged = ["NaN", "x", "", "Infinity", "-1", "0", "1.5", "1e300"].flatMap((bad) => [
+      grant(key, hold, { token: bad }),
+      grant(key, hold, { at: bad }),
+      grant(key, hold, { ttl: bad }),
+    ]);
+    forged.push(grant(key, hold, { ttl: "60001" })); // more than was asked for
+    await forger.publish(channel, forged);
+    let isReleased = false;
+    const order = waiting.then(() => isReleased);
+    await lock.lookedAt();
+    expect(await lock.waiters()).toEqual([hold]); // it was not even left
+    isReleased = true;
+    await held.unlock();
+    expect([await order, (await waiting).token]).toEqual([true, await tokenOf()]);
+    await (await waiting).unlock();
+  });
+
+  it("for nobody makes no client send a command", async () => {
+    const { near, lock, proxy } = stage;
+    const { forger, held, waiting, channel } = await contended();
+    await lock.lookedAt(); // the next look is 1.1 s away
+    proxy.record();
+    const forged = Array.from({ length: 5_000 }, (_, i) =>
+      grant(`holdfast:{nobody:${i}}`, i % 2 ? `nobody:${i}` : `${near.locks.id}:${i}`),
+    );
+    expect(await forger.publish(channel, forged)).toBe(5_000);
+    await held.unlock();
+    const lease = await waiting; // behind all of it
+    const sent = proxy.commands.filter(({ command }) => command.some((word) => word.includes("nobody")));
+    expect(sent).toEqual([]);
+    expect(proxy.commands.length).toBeLessThan(10); // a claim, perhaps a look
+    await lease.unlock();
+  });
+});
+
+describe("a forged revocation", () => {
+  it("ends no lease", async () => {
+    const { near, lock } = stage;
+    const { forger, held, waiting, channel } = await contended();
+    await held.unlock();
+    const lease = await waiting;
+    const lost: unknown[] = [];
+    near.locks.on("lost", (event) => lost.push(event));
+    const forged = guesses(near.locks.id).map((hold) => `revoked ${hold} ${lock.keys.lock}`);
+    await forger.publish(channel, forged);
+    // A grant that is read behind them.
+    const other = `${lock.name}:other`;
+    const [first] = await turnsUntilHeard(stage.far, near, other);
+    expect(first).toBeDefined();
+    expect([lease.held, lost]).toEqual([true, []]);
+    await lease.unlock();
+  });
+});
+
+describe("a forged probe", () => {
+  it.each(["probe Infinity", "probe 1e300", "probe x"])(
+    "proves nothing: a half-open subscriber is found all the same: %s",
+    async (message) => {
+      const { near, far, lock, proxy } = stage;
+      await stage.warm(near);
+      const forger = await Forger.start(far.redis);
+      const [channel = ""] = await forger.channels(`holdfast:client:${near.locks.id}*`);
+      expect(await forger.publish(channel, [message])).toBe(1);
+      await turnsUntilHeard(far, near, lock.name); // it has read that
+      proxy.freeze("subscribers"); // this one only
+      const waits = await turnsUntilHeard(far, near, lock.name);
+      expect(waits.length).toBeLessThanOrEqual(4);
+    },
+    40_000,
+  );
+});
+
+describe("a forged wake-up of redissonLock", () => {
+  it("costs a try in 50 ms at the most; behind a flood of them the lock is had at once", async ({
+    annotate,
+  }) => {
+    const { near, far, lock, proxy } = stage;
+    const forger = await Forger.start(far.redis);
+    const held = await far.locks.redissonLock(lock.name).lock();
+    const waiting = near.locks.redissonLock(lock.name).lock();
+    const channel = channelOf(lock.name);
+    await until(async () => (await forger.channels(channel)).length > 0, { what: "the waiter to listen" });
+    await near.redis.ping();
+    proxy.record();
+    const [, ms] = await timed(forger.flood(channel, 1_500));
+    const tries = proxy.commands.length;
+    await annotate(`${tries} tries in ${ms} ms`);
+    expect(tries).toBeGreaterThan(0);
+    expect(tries).toBeLessThan(ms / 50 + 4);
+    const flood = forger.flood(channel, 500);
+    const [lease, waited] = await timedAwake(held.unlock().then(() => waiting));
+    await annotate(`had after ${waited} ms`);
+    expect(waited).toBeLessThan(350);
+    await lease.unlock();
+    await flood;
+  });
+
+  it("that comes alone, as an honest one does that a try has overtaken, delays no release behind it", async () => {
+    const { near, far, lock } = stage;
+    const channel = channelOf(lock.name);
+    const waits: number[] = [];
+    for (let round = 0; round < 20; round++) {
+      const held = await far.locks.redissonLock(lock.name).lock();
+      const waiting = near.locks.redissonLock(lock.name).lock();
+      await until(async () => (await far.redis.pubsub("NUMSUB", channel))[1] === 1);
+      await near.redis.ping(); // the try behind the subscription is answered
+      await far.redis.publish(channel, "0");
+      await delay(5); // the try behind the message is answered, too
+      const [lease, waited] = await timedAwake(held.unlock().then(() => waiting));
+      waits.push(waited);
+      await lease.unlock();
+    }
+    // Half of them at the least: a busy machine is slow now and then.
+    expect(waits.sort((one, other) => one - other)[10]).toBeLessThan(30);
+  });
+});
+
+describe("the random part of a hold's id", () => {
+  it("is shown to nobody: not by inspect(), errors, events or warnings", async () => {
+    const { near, far, lock } = stage;
+    const told: unknown[] = [];
+    for (const event of ["wait", "acquire", "release", "lost", "error"] as const)
+      near.locks.on(event, (detail: unknown) => told.push(detail));
+    const held = await far.locks.lock(lock.name).lock();
+    const waiting = near.locks.lock(lock.name).lock();
+    await lock.queued(1);
+    const secrets = [await lock.holder(), ...(await lock.waiters())].map((hold) => hold.slice(-13));
+    const inspection = await near.locks.lock(lock.name).inspect();
+    expect([inspection.holder, ...inspection.waiters]).toEqual([
+      expect.stringMatching(new RegExp(`^${far.locks.id}:\\d+$`)),
+      expect.stringMatching(new RegExp(`^${near.locks.id}:\\d+$`)),
+    ]);
+    told.push(inspection);
+    await held.unlock();
+    const lease = await waiting;
+    secrets.push((await lock.holder()).slice(-13));
+    await far.redis.del(lock.keys.lock);
+    await far.redis.hset(lock.keys.lock, "of", "another type");
+    told.push(await lease.unlock().catch((error: unknown) => error));
+    told.push(
+      await near.locks
+        .lock(lock.name)
+        .tryLock()
+        .catch((error: unknown) => error),
+    );
+    await far.redis.del(lock.keys.lock);
+    expect(secrets.length).toBe(3);
+    const text = inspect(told, { depth: Number.POSITIVE_INFINITY, showHidden: true, maxStringLength: null });
+    expect(text).toContain(near.locks.id);
+    for (const secret of secrets) expect(text).not.toContain(secret);
+    expect(text).not.toMatch(/:[0-9a-z]{21}\b/);
+  });
+
+  it("is another one in every hold, also where the numbers are the same", async () => {
+    const { near, far, lock } = stage;
+    const bits = new Set<string>();
+    for (const { locks } of [near, far])
+      for (let i = 0; i < 50; i++) {
+        const lease = await locks.lock(lock.name).lock();
+        const id = await lock.holder();
+        expect(id).toMatch(new RegExp(`^${locks.id}:[0-9a-z]{21}$`));
+        bits.add(id.slice(-13));
+        await lease.unlock();
+      }
+    expect(bits.size).toBe(100);
+  });
+
+  it("is remembered of the latest holds in the room that these take, and no more", async () => {
+    const { locks } = await stage.join();
+    const used = (): number => {
+      collect();
+      return process.memoryUsage().arrayBuffers;
+    };
+    const before = used();
+    for (let i = 0; i < 40; i++)
+      await Promise.all(
+        Array.from({ length: 100 }, async () => (await locks.lock(freshName()).lock()).unlock()),
+      );
+    expect(used() - before).toBeLessThan(1_000_000);
+  });
+});

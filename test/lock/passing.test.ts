@@ -1,0 +1,203 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Lease, Lock, PassingOptions } from "../../src/index.ts";
+import { createLockClient } from "../../src/index.ts";
+import { Keys } from "../../src/keys.ts";
+import { watchTraffic } from "../contract/observe.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+
+// How often a lock is passed on inside a process, by lock, by client and by kind.
+
+const parties = new Parties();
+let a: Party;
+let b: Party;
+
+beforeAll(async () => {
+  [a, b] = [await parties.join(), await parties.join()];
+  // Each has its subscriber before anything is counted.
+  for (const { locks } of [a, b]) {
+    const lease = await locks.lock(freshName()).lock();
+    await locks.lock(lease.name).tryLock(50);
+    await lease.unlock();
+  }
+});
+afterAll(parties.close);
+
+type Kind = "lock" | "redissonLock" | "spinLock";
+
+/** Takes the lock by one object, and waits for it by another one of the same process. Returns the commands of the hand-over. */
+async function handOver(party: Party, holder: Lock, next: Lock): Promise<number> {
+  const lease = await holder.lock();
+  let waiting = true;
+  const waiter = next.lock().then((lease) => {
+    waiting = false;
+    return lease;
+  });
+  await party.redis.ping();
+  expect(waiting).toBe(true);
+  const traffic = watchTraffic(party);
+  const before = traffic.commands;
+  await lease.unlock();
+  const second = await waiter;
+  const commands = traffic.commands - before;
+  await second.unlock();
+  return commands;
+}
+
+/** A pass needs no command. It happens only within 25 ms, so on a busy machine several tries may be needed. */
+async function passes(party: Party, make: () => readonly [Lock, Lock]): Promise<boolean> {
+  for (let attempt = 0; attempt < 30; attempt++) {
+    const [holder, next] = make();
+    if ((await handOver(party, holder, next)) === 0) return true;
+  }
+  return false;
+}
+
+const pair =
+  (party: Party, kind: Kind, holder?: PassingOptions, next = holder) =>
+  (): readonly [Lock, Lock] => {
+    const name = freshName();
+    return [party.locks[kind](name, holder), party.locks[kind](name, next)];
+  };
+
+describe("by default", () => {
+  it.each(["lock", "spinLock"] as const)("%s is passed on inside the process", async (kind) => {
+    expect(await passes(a, pair(a, kind))).toBe(true);
+  });
+
+  it.each(["redissonLock", "redissonFencedLock", "fairLock"] as const)(
+    "%s is not, because others would wait longer",
+    async (kind) => {
+      for (let i = 0; i < 5; i++) {
+        const lock = a.locks[kind](freshName());
+        expect(await handOver(a, lock, lock)).toBeGreaterThan(0);
+      }
+    },
+  );
+});
+
+describe("localPasses of a client", () => {
+  it.each(["lock", "redissonLock", "spinLock"] as const)("counts for %s", async (kind) => {
+    const some = await parties.join({ client: { localPasses: 4 } });
+    const none = await parties.join({ client: { localPasses: 0 } });
+    expect(await passes(some, pair(some, kind))).toBe(true);
+    for (let i = 0; i < 5; i++) expect(await handOver(none, ...pair(none, kind)())).toBeGreaterThan(0);
+  });
+});
+
+describe("localPasses of a lock", () => {
+  const none = { localPasses: 0 };
+  const some = { localPasses: 16 };
+
+  it.each(["lock", "redissonLock", "spinLock"] as const)("counts for %s", async (kind) => {
+    expect(await passes(a, pair(a, kind, some))).toBe(true);
+    for (let i = 0; i < 5; i++) expect(await handOver(a, ...pair(a, kind, none)())).toBeGreaterThan(0);
+  });
+
+  it.each(["lock", "redissonLock", "spinLock"] as const)(
+    "of %s: between two callers with different numbers the smaller one counts",
+    async (kind) => {
+      for (let i = 0; i < 5; i++) {
+        expect(await handOver(a, ...pair(a, kind, none, some)())).toBeGreaterThan(0);
+        expect(await handOver(a, ...pair(a, kind, some, none)())).toBeGreaterThan(0);
+      }
+    },
+  );
+
+  it("counts where the lock is a member of a multi-lock that waits", async () => {
+    for (let i = 0; i < 5; i++) {
+      const name = freshName();
+      const lease = await a.locks.lock(name).lock();
+      const waiting = a.locks.multiLock([a.locks.lock(name, none)]).lock();
+      await a.redis.ping();
+      const traffic = watchTraffic(a);
+      const before = traffic.commands;
+      await lease.unlock();
+      const multi = await waiting;
+      expect(traffic.commands - before).toBeGreaterThan(0);
+      await multi.unlock();
+    }
+  });
+
+  it("locks of one name with different numbers exclude each other, and are one lock to a scope", async () => {
+    const name = freshName();
+    const [one, other] = [a.locks.lock(name, none), a.locks.lock(name, some)];
+    await one.withLock(async () => {
+      expect(other.isHeldHere()).toBe(true);
+      expect(await b.locks.lock(name).tryLock()).toBe(null);
+      await other.withLock(() => {});
+    });
+    expect(a.locks.multiLock([one, other]).names).toEqual([name]);
+  });
+
+  it("tokens grow, whatever the numbers of callers side by side and of other processes", async () => {
+    const name = freshName();
+    // Ahead of the server's time, so that each token is the one behind the last that was reserved.
+    await a.redis.set(new Keys("", false).of(name).clock, (Date.now() + 3_600_000) * 1_000);
+    const tokens: number[] = [];
+    const take = async (lease: Lease): Promise<void> => {
+      tokens.push(lease.token);
+      if (tokens.length % 7 === 0) await b.redis.ping();
+    };
+    const work = Array.from({ length: 200 }, (_, i) => {
+      const party = i % 5 === 0 ? b : a;
+      return party.locks
+        .lock(name, { localPasses: [0, 1, 2, 16, 1_000][i % 5 === 0 ? 4 : i % 4] })
+        .withLock(take);
+    });
+    await Promise.all(work);
+    expect(tokens).toEqual([...tokens].sort((x, y) => x - y));
+    expect(new Set(tokens).size).toBe(200);
+  });
+
+  it.each([-1, 1.5, 1_001, "8", null, true])("%s is refused", async (localPasses) => {
+    const message = "Cannot create a lock: localPasses must be a whole number from 0 to 1000, received";
+    for (const kind of ["lock", "redissonLock", "spinLock"] as const)
+      expect(() => a.locks[kind]("x", { localPasses: localPasses as number })).toThrow(message);
+  });
+
+  it("unknown options are refused, and options of kinds that have none", () => {
+    const call = (kind: string, options: unknown) =>
+      (a.locks as unknown as Record<string, (name: string, options: unknown) => Lock>)[kind]?.("x", options);
+    for (const kind of ["lock", "redissonLock"])
+      expect(() => call(kind, { passes: 1 })).toThrow(
+        new TypeError("Cannot create a lock: unknown option 'passes'; known are localPasses"),
+      );
+    expect(() => call("lock", 5)).toThrow(TypeError);
+    expect(() => call("fairLock", some)).toThrow(
+      new TypeError(
+        "Cannot create a lock: fairLock takes a name only; it is never passed on inside a process, or its order would not hold",
+      ),
+    );
+    expect(() => call("redissonFencedLock", some)).toThrow("redissonFencedLock takes a name only");
+  });
+
+  it("is no option of a lock of several masters", async () => {
+    const quorum = createLockClient([a.redis, b.redis, a.redis.duplicate({ lazyConnect: true })]);
+    const lock = quorum.lock as (name: string, options?: unknown) => Lock;
+    expect(() => lock.call(quorum, "x", some)).toThrow(
+      new TypeError(
+        "Cannot create a lock: lock of several masters takes a name only; localPasses is an option of its client",
+      ),
+    );
+    await quorum.close();
+  });
+
+  it("every waiter gets its turn, and nothing stays", async () => {
+    const name = freshName();
+    let turns = 0;
+    const numbers = [0, 3, 0, 16, 1, 0];
+    await Promise.all(
+      numbers.flatMap((localPasses) =>
+        [a, b].map(({ locks }) =>
+          locks.lock(name, { localPasses }).withLock(async () => {
+            turns++;
+            await a.redis.ping();
+          }),
+        ),
+      ),
+    );
+    expect(turns).toBe(2 * numbers.length);
+    await until(async () => !(await a.locks.lock(name).isLocked()), { what: "the lock to be free" });
+  });
+});

@@ -1,0 +1,111 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { named, TcpProxy } from "../support/tcp-proxy.ts";
+import { until } from "../support/until.ts";
+
+// A caller that waits for the very code that has called it waits for ever, and is told so; callers that only wait long are
+// not.
+
+const KINDS = ["lock", "fairLock", "redissonLock", "spinLock"] as const;
+const LEASE = 500;
+const parties = new Parties();
+let seen: (Error & { code?: string })[] = [];
+const watch = (warning: Error & { code?: string }): void => void seen.push(warning);
+
+beforeEach(() => {
+  seen = [];
+  process.on("warning", watch);
+});
+afterEach(async () => {
+  process.off("warning", watch);
+  await parties.close();
+});
+afterAll(parties.close);
+
+const join = (): Promise<Party> => parties.join({ client: { leaseTime: LEASE } });
+const told = () => seen.filter(({ code }) => code === "LOCK_SELF_WAIT");
+
+describe.each(KINDS)("%s", (kind) => {
+  it("a caller that its own client keeps waiting: a warning, and no second one within a minute", async () => {
+    const { locks } = await join();
+    const waits: unknown[] = [];
+    locks.on("wait", ({ name, holder }) => waits.push([name, holder]));
+    const names = [freshName(), freshName()];
+    const held = await Promise.all(names.map((name) => locks[kind](name).lock()));
+    const waiting = names.map((name) => locks[kind](name).lock());
+    await until(() => names.every((name) => waits.some((one) => `${one}` === `${name},this client`)));
+    expect(told()).toMatchObject([{ message: expect.stringContaining("which this process itself holds") }]);
+    for (const lease of held) await lease.unlock();
+    for (const one of waiting) await (await one).unlock();
+  });
+
+  it("a caller whose lock another client of its process holds: the warning too", async () => {
+    const [outer, inner] = [await join(), await join()];
+    const waits: unknown[] = [];
+    inner.locks.on("wait", ({ holder }) => waits.push(holder));
+    const name = freshName();
+    const enough = new AbortController();
+    await outer.locks[kind](name).withLock(async () => {
+      const nested = inner.locks[kind](name)
+        .withLock(() => "never", { signal: enough.signal })
+        .catch(() => "given up");
+      await until(() => told().length > 0, { timeout: 15_000, what: "the warning" });
+      enough.abort();
+      expect(await nested).toBe("given up");
+    });
+    expect(told()).toMatchObject([
+      { message: expect.stringContaining("another lock client of this process") },
+    ]);
+    expect(waits).toEqual(["unknown", "this process"]);
+  });
+});
+
+it("callers that hold a lock for longer than a lease each, of one client or of two: no warning", async () => {
+  const leaseTime = 1_500;
+  const [one, other] = [
+    await parties.join({ client: { leaseTime } }),
+    await parties.join({ client: { leaseTime } }),
+  ];
+  const jobs = [one, one, one, other].flatMap(({ locks }) =>
+    KINDS.map((kind) => ({ lock: locks[kind](`self-wait:${kind}`), hold: 1.1 * leaseTime })),
+  );
+  await Promise.all(jobs.map(({ lock, hold }) => lock.withLock(() => delay(hold), { wait: 60_000 })));
+  expect(told()).toEqual([]);
+}, 90_000);
+
+it("a caller that came before the holder got it, and stands in front, does not hide the one that waits for itself", async () => {
+  const { locks } = await join();
+  const lock = locks.lock(freshName());
+  const first = await lock.lock();
+  const second = lock.lock();
+  const third = lock.lock();
+  await first.unlock();
+  const held = await second;
+  const fourth = lock.lock(); // by the code that holds it, behind the third caller, which waits for the same
+  await until(() => told().length > 0);
+  await held.unlock();
+  await (await third).unlock();
+  await (await fourth).unlock();
+});
+
+it("a wait that is no longer than a lease costs no further command", async () => {
+  const far = await join();
+  const proxy = await TcpProxy.start({
+    host: far.redis.options.host ?? "",
+    port: far.redis.options.port ?? 0,
+  });
+  const near = await parties.join({ url: proxy.url });
+  const name = freshName();
+  const held = await far.locks.lock(name).lock();
+  proxy.record();
+  const waiting = near.locks.lock(name).lock();
+  await until(async () => (await far.locks.lock(name).inspect()).waiters.length === 1);
+  await held.unlock();
+  await (await waiting).unlock();
+  expect(
+    proxy.commands.filter(({ command }) => named("evalsha", "eval")(command)).length,
+  ).toBeLessThanOrEqual(8);
+  await near.locks.close();
+  await proxy.stop();
+});

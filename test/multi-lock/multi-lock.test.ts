@@ -1,0 +1,262 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import { LockError } from "../../src/index.ts";
+import { failure, lossOf, Section } from "../contract/observe.ts";
+import { awake } from "../support/awake.ts";
+import { countCommands } from "../support/command-count.ts";
+import { freshName, type Party } from "../support/fixture.ts";
+import { MultiLocks, three } from "../support/multi-locks.ts";
+import { until } from "../support/until.ts";
+
+// Several locks as one: which ones they are, and taking all or none.
+
+const several = new MultiLocks();
+let mine: Party;
+let theirs: Party;
+beforeAll(() => {
+  ({ mine, theirs } = several);
+});
+
+describe("the members", () => {
+  it("come in one order, each once, whatever was given", async () => {
+    const names = ["z", "ä", "B", "a", "a", "\u{1F512}", "\uFF5E"];
+    const expected = ["B", "a", "z", "ä", "\u{1F512}", "\uFF5E"]; // by code units: no locale has a say
+    expect(mine.locks.multiLock(names).names).toEqual(expected);
+    expect(mine.locks.multiLock(names.reverse()).names).toEqual(expected);
+  });
+
+  it("may be locks of this client; protocols have an order too", () => {
+    const { locks } = mine;
+    const lock = locks.multiLock([locks.redissonLock("a"), locks.fairLock("c"), "b", locks.lock("b")]);
+    expect(lock.names).toEqual(["b", "c", "a"]);
+  });
+
+  it.each<[string, () => unknown, string]>([
+    ["no array", () => "a", "it takes an array, received 'a'"],
+    ["none", () => [], "it takes 1 to 100 locks, received 0"],
+    [
+      "too many",
+      () => Array.from({ length: 101 }, (_, i) => `${i}`),
+      "it takes 1 to 100 locks, received 101",
+    ],
+    ["a number", () => ["a", 5], "its members must be names, or locks of this client, received 5"],
+    [
+      "another client's lock",
+      () => ["a", theirs.locks.lock("b")],
+      "its members must be names, or locks of this client, received an object",
+    ],
+    [
+      "one name as two kinds",
+      () => ["a", mine.locks.fairLock("a")],
+      "'a' is named twice, as lock and as fairLock",
+    ],
+    [
+      "one name in two protocols",
+      () => ["a", mine.locks.redissonLock("a")],
+      "'a' is named twice, as lock and as redissonLock",
+    ],
+  ])("are refused: %s", (_, members, message) => {
+    expect(() => mine.locks.multiLock(members() as string[])).toThrow(
+      `Cannot create a multi-lock: ${message}`,
+    );
+  });
+
+  it("must have names that a lock may have", () => {
+    expect(() => mine.locks.multiLock(["a", ""])).toThrow("name must be a non-empty string");
+  });
+
+  it("are checked before anything is sent, and so is what a call asks for", async () => {
+    const lock = mine.locks.multiLock(["a", "b"]);
+    const loose = lock as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
+    const count = await countCommands(mine.redis);
+    await expect(loose.tryLock?.(-1)).rejects.toThrow("Cannot lock 'a', 'b': wait must be");
+    await expect(loose.tryLock?.(1, 2, "SECONDS")).rejects.toThrow("there is no time unit");
+    await expect(loose.lock?.({ lease: 1 })).rejects.toThrow("lease must be");
+    await expect(loose.withLock?.()).rejects.toThrow("withLock takes a function");
+    expect(() => loose.unlock?.()).toThrow("Cannot unlock 'a', 'b': a lock has no unlock()");
+    expect(["inspect" in lock, "forceUnlock" in lock]).toEqual([false, false]);
+    expect(await count.scripts()).toBe(0);
+  });
+});
+
+describe("taking all", () => {
+  it("costs two commands when nobody is in the way, explicit lease or watchdog", async () => {
+    const names = three();
+    const lock = mine.locks.multiLock(names);
+    await (await lock.lock()).unlock();
+    const count = await countCommands(mine.redis);
+    await (await lock.lock()).unlock();
+    await (await lock.tryLock(1_000, 20_000))?.unlock();
+    await lock.withLock(() => {});
+    expect(await count.scripts()).toBe(6);
+    await several.gone(names);
+  });
+
+  it("gives one lease: tokens by name, the time that is left, one end", async () => {
+    const names = three();
+    const [a, b, c] = names;
+    const lock = mine.locks.multiLock([c, a, b]);
+    expect(await lock.isLocked()).toBe(false);
+    const first = await lock.lock({ lease: 5_000 });
+    expect([first.names, first.held, await lock.isLocked()]).toEqual([names, true, true]);
+    expect(first.remaining()).toBeGreaterThan(4_000);
+    expect(first.remaining()).toBeLessThanOrEqual(5_000);
+    expect(await several.holders(names)).toEqual([mine.locks.id, mine.locks.id, mine.locks.id]);
+    const tokens = names.map((name) => first.token(name));
+    expect(new Set(tokens).size).toBe(3);
+    expect(() => first.token("x")).toThrow(RangeError);
+    await first.extend(60_000);
+    expect(first.remaining()).toBeGreaterThan(50_000);
+    for (const name of names) expect(await several.look(name).left()).toBeGreaterThan(50_000);
+    await expect(first.extend(1)).rejects.toThrow("Cannot extend the lease of");
+    await first.unlock();
+    await first.unlock();
+    expect([first.held, first.remaining(), first.signal.aborted]).toEqual([false, 0, false]);
+    expect(() => first.assertHeld()).toThrow(LockError);
+    const second = await lock.lock();
+    for (const [i, name] of names.entries())
+      expect(second.token(name)).toBeGreaterThan(tokens[i] ?? Number.POSITIVE_INFINITY);
+    await second.unlock();
+    await several.gone(names);
+  });
+
+  it("takes nothing when one is held, and says null after one command", async () => {
+    const names = three();
+    const held = await theirs.locks.lock(names[1]).lock();
+    const lock = mine.locks.multiLock(names);
+    const count = await countCommands(mine.redis);
+    expect(await lock.tryLock()).toBeNull();
+    expect(await count.scripts()).toBe(1);
+    expect(await several.holders(names)).toEqual(["", theirs.locks.id, ""]);
+    await held.unlock();
+    await several.gone(names);
+  });
+
+  it("excludes single locks and other multi-locks, and is excluded by them", async () => {
+    const names = three();
+    const section = new Section();
+    const work = [mine, theirs].flatMap(({ locks }) => [
+      ...names.map((name) => locks.lock(name).withLock(async () => {})),
+      locks.multiLock(names).withLock(section.visit),
+      locks.multiLock([names[2], names[0]]).withLock(section.visit),
+      locks.lock(names[0]).withLock(section.visit),
+      locks.fairLock(names[0]).withLock(section.visit),
+    ]);
+    await Promise.all(work);
+    expect(section).toMatchObject({ most: 1, visits: 8 });
+    await several.gone(names);
+  });
+
+  it("does not pass by those who wait for a free member", async () => {
+    const names = three();
+    const crashed = await several.join();
+    const held = await crashed.locks.lock(names[1]).lock({ lease: 30_000 });
+    const waiting = theirs.locks.fairLock(names[1]).lock();
+    await several.look(names[1]).queued(1);
+    // Free, and waited for, as at the end of a lease.
+    await mine.redis.del(several.look(names[1]).keys.lock);
+    expect(await mine.locks.multiLock(names).tryLock()).toBeNull(); // its try gave the lock to the next waiter
+    const asked = awake();
+    const next = await waiting;
+    expect(awake() - asked).toBeLessThan(350); // by message: a re-check would be 1.1 s away at the least
+    await until(async () => (await several.holders(names)).join() === `,${theirs.locks.id},`);
+    await next.unlock();
+    await failure(held.unlock());
+    await several.gone(names);
+  });
+
+  it("goes past places of the dead", async () => {
+    const names = three();
+    const { queue } = several.look(names[1]).keys;
+    await mine.redis.zadd(queue, 1, "somebody who is gone");
+    const lease = await mine.locks.multiLock(names).tryLock();
+    expect(lease?.held).toBe(true);
+    expect(await mine.redis.exists(queue)).toBe(0);
+    await lease?.unlock();
+    await several.gone(names);
+  });
+
+  it("mixes fair and default locks, and Redisson's", async () => {
+    const [a, b, c] = three();
+    const members = (locks: Party["locks"]) => [locks.redissonLock(a), locks.fairLock(b), c];
+    const lock = mine.locks.multiLock(members(mine.locks));
+    const lease = await lock.lock();
+    expect([lease.held, lease.names, lease.token(a)]).toEqual([true, [b, c, a], 0]);
+    expect(await theirs.locks.multiLock(members(theirs.locks)).tryLock(50)).toBeNull();
+    expect(await theirs.locks.redissonLock(a).tryLock()).toBeNull();
+    await lease.unlock();
+    expect(await mine.redis.exists(a)).toBe(0);
+    await several.gone([b, c]);
+  });
+
+  it("takes a hundred by one command", async () => {
+    const names = Array.from({ length: 100 }, () => freshName("hundred"));
+    const count = await countCommands(mine.redis);
+    const lease = await mine.locks.multiLock(names).lock();
+    expect(new Set(names.map((name) => lease.token(name))).size).toBe(100);
+    await lease.unlock();
+    expect(await count.scripts()).toBeLessThanOrEqual(4); // each script may have been unknown to the server
+    await several.gone(names);
+  });
+});
+
+describe("the client", () => {
+  it("tells of every member's life", async () => {
+    const names = three();
+    const { locks } = await several.join({ leaseTime: 900 });
+    const told: string[] = [];
+    for (const event of ["acquire", "renew", "release"] as const)
+      locks.on(event, ({ name }: { name: string }) => told.push(`${event} ${name}`));
+    const lease = await locks.multiLock(names).lock();
+    await until(() => told.filter((one) => one.startsWith("renew")).length >= 6, {
+      what: "two renewals of all",
+    });
+    expect(lease.held).toBe(true);
+    await lease.unlock();
+    const of = (event: string) => [...new Set(told.filter((one) => one.startsWith(event)))].sort();
+    for (const event of ["acquire", "renew", "release"])
+      expect(of(event)).toEqual(names.map((name) => `${event} ${name}`));
+    await several.gone(names);
+  });
+
+  it("that closes refuses who waits, lets holders finish, and takes the rest", async () => {
+    const names = three();
+    const others = three();
+    const third = three();
+    const closing = await several.join();
+    const errors: Error[] = [];
+    closing.locks.on("error", (error) => errors.push(error));
+    const finishing = await closing.locks.multiLock(others).lock();
+    const staying = await closing.locks.multiLock(third).lock();
+    const held = await theirs.locks.lock(names[1]).lock();
+    const waiting = failure(closing.locks.multiLock(names).lock());
+    await several.look(names[1]).queued(1);
+    const closed = closing.locks.close({ grace: 1_000 });
+    expect(await waiting).toMatchObject({ code: "CLIENT_CLOSED" });
+    expect(await failure(closing.locks.multiLock(names).tryLock())).toMatchObject({ code: "CLIENT_CLOSED" });
+    await finishing.unlock();
+    expect(staying.held).toBe(true); // for as long as the grace
+    await closed;
+    expect(await lossOf(staying.signal)).toBe("closed");
+    expect(errors).toMatchObject([{ code: "LOCK_LEFT_BEHIND" }]);
+    expect(await failure(staying.unlock())).toBeInstanceOf(AggregateError);
+    await held.unlock();
+    await several.gone([...names, ...others, ...third]);
+  });
+
+  it("gives the end of a lease to the waiters for a member, also in its own process", async () => {
+    const names = three();
+    const lease = await mine.locks.multiLock(names).lock();
+    const waiting = [
+      mine.locks.lock(names[0]).lock(),
+      theirs.locks.lock(names[1]).lock(),
+      mine.locks.fairLock(names[2]).lock(),
+    ];
+    for (const name of names) await several.look(name).queued(1);
+    const start = awake();
+    await lease.unlock();
+    const next = await Promise.all(waiting);
+    expect(awake() - start).toBeLessThan(350); // by message: a re-check would be 1.1 s away at the least
+    for (const one of next) await one.unlock();
+    await several.gone(names);
+  });
+});

@@ -1,0 +1,218 @@
+import { Redis } from "ioredis";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
+import { DelayLine } from "../delay-line.ts";
+import { named, nth, TcpProxy } from "../tcp-proxy.ts";
+import { until } from "../until.ts";
+
+// What the proxy does to whole connections; its faults of single commands have proxy.test.ts.
+
+let server: LocalServer;
+let direct: Redis;
+let proxy: TcpProxy;
+let redis: Redis;
+let reader: Redis;
+let heard: string[];
+
+beforeAll(async () => {
+  server = await launchServer();
+  direct = new Redis(server.url);
+});
+afterAll(async () => {
+  direct.disconnect();
+  await server.stop();
+});
+beforeEach(async () => {
+  await direct.flushall();
+  proxy = await TcpProxy.start(server);
+  redis = connect();
+  reader = connect();
+  heard = await listen(reader);
+});
+afterEach(() => proxy.stop());
+
+function connect(): Redis {
+  const connection = new Redis(proxy.url, { retryStrategy: () => 1 });
+  connection.on("error", () => {});
+  onTestFinished(() => connection.disconnect());
+  return connection;
+}
+
+async function listen(connection: Redis): Promise<string[]> {
+  const messages: string[] = [];
+  connection.on("message", (_, message) => messages.push(message));
+  await connection.subscribe("news");
+  return messages;
+}
+
+const timed = async (work: () => Promise<unknown>): Promise<number> => {
+  const start = performance.now();
+  await work();
+  return performance.now() - start;
+};
+/** Enough round trips past the proxy for anything that passes it at all. */
+const meanwhile = async (): Promise<void> => {
+  for (let n = 0; n < 30; n++) await direct.ping();
+};
+
+describe("delay", () => {
+  it("makes both directions late, and ends", async () => {
+    await redis.ping();
+    proxy.delay(60);
+    expect(await timed(() => redis.ping())).toBeGreaterThanOrEqual(119);
+    expect(await timed(() => connect().ping())).toBeGreaterThanOrEqual(119); // a later connection
+    proxy.delay(0);
+    await until(async () => (await timed(() => redis.ping())) < 100, { what: "the end of the delay" });
+  });
+
+  it("to the server: late in Redis; to the client: executed at once", async () => {
+    await redis.ping();
+    proxy.delay(600, { direction: "to server" });
+    const late = redis.incr("n");
+    await meanwhile();
+    expect(await direct.get("n")).toBeNull();
+    expect(await late).toBe(1);
+
+    proxy.delay(600, { direction: "to client" });
+    let isAnswered = false;
+    const answered = redis.incr("n").then(() => {
+      isAnswered = true;
+    });
+    await until(async () => (await direct.get("n")) === "2");
+    expect(isAnswered).toBe(false);
+    await answered;
+  });
+
+  it("of messages alone, and their order stays", async () => {
+    await redis.ping();
+    proxy.delay(600, { which: "subscribers" });
+    await redis.publish("news", "1");
+    proxy.delay(1, { which: "subscribers" });
+    await redis.publish("news", "2");
+    expect(heard).toEqual([]); // both commands were quicker than the first message
+    await until(() => heard.length === 2);
+    expect(heard).toEqual(["1", "2"]);
+  });
+
+  it("outlives the client: what it sent arrives", async () => {
+    await redis.ping();
+    proxy.delay(600);
+    redis.incr("n").catch(() => {});
+    await new Promise(setImmediate); // ioredis has written it
+    redis.disconnect();
+    expect(await direct.exists("n")).toBe(0);
+    await until(() => direct.exists("n"), { what: "the late INCR" });
+  });
+});
+
+describe("partition", () => {
+  it("parts subscribers from Redis, later ones too, while commands pass", async () => {
+    proxy.partition("subscribers");
+    const later = connect();
+    let isSubscribed = false;
+    const hearing = listen(later).then((messages) => {
+      isSubscribed = true;
+      return messages;
+    });
+    expect(await redis.publish("news", "1")).toBe(1); // the old one is still counted
+    await meanwhile();
+    expect([heard, isSubscribed, await direct.pubsub("NUMSUB", "news")]).toEqual([[], false, ["news", 1]]);
+    proxy.thaw();
+    await until(() => heard.includes("1"));
+    const hears = await hearing;
+    await redis.publish("news", "2");
+    await until(() => hears.includes("2") && heard.includes("2"));
+  });
+
+  it("parts commands from Redis, later ones too, while messages pass", async () => {
+    await redis.ping();
+    proxy.partition("commands");
+    const late = Promise.all([redis.incr("n"), connect().incr("n")]);
+    const laterNews = await listen(connect());
+    await direct.publish("news", "1");
+    await until(() => heard.includes("1") && laterNews.includes("1"));
+    await meanwhile();
+    expect(await direct.exists("n")).toBe(0);
+    proxy.thaw();
+    expect((await late).sort()).toEqual([1, 2]);
+  });
+
+  it("keeps the order of what was pipelined behind the first held command", async () => {
+    await redis.ping();
+    const fresh = connect();
+    proxy.partition("commands");
+    const all = Promise.all([fresh.rpush("l", "1"), fresh.rpush("l", "2"), fresh.rpush("l", "3")]);
+    await until(() => fresh.status === "ready");
+    const fourth = fresh.rpush("l", "4");
+    await meanwhile();
+    proxy.thaw();
+    await Promise.all([all, fourth]);
+    expect(await direct.lrange("l", 0, -1)).toEqual(["1", "2", "3", "4"]);
+  });
+});
+
+describe("stall", () => {
+  it("freezes the connection that sends the command, from that command on, and no other", async () => {
+    await redis.ping();
+    const other = connect();
+    const stalled = proxy.stall(named("incr"));
+    const late = Promise.all([redis.incr("n"), redis.incr("n")]);
+    await stalled;
+    expect(await other.incr("n")).toBe(1);
+    await meanwhile();
+    expect(await direct.get("n")).toBe("1");
+    proxy.thaw();
+    expect(await late).toEqual([2, 3]);
+  });
+});
+
+describe("strand", () => {
+  it("delivers an old connection's bytes after the client has gone on without it", async () => {
+    await redis.ping();
+    proxy.freeze("commands");
+    const first = redis.incr("n");
+    redis.rpush("l", "1").catch(() => {});
+    await new Promise(setImmediate);
+    const old = proxy.strand("commands");
+    expect(await first).toBe(1); // sent again, on a new connection
+    await redis.set("n", "10");
+    expect(await old.deliver()).toBe(1);
+    expect([await direct.get("n"), await direct.lrange("l", 0, -1)]).toEqual(["11", ["1", "1"]]);
+  });
+
+  it("says so when Redis is not there any more", async () => {
+    const doomed = await launchServer();
+    const other = await TcpProxy.start(doomed);
+    const client = new Redis(other.url, { retryStrategy: () => null });
+    client.on("error", () => {});
+    await client.ping();
+    other.freeze();
+    client.incr("n").catch(() => {});
+    await new Promise(setImmediate);
+    const old = other.strand();
+    await doomed.stop();
+    await expect(old.deliver()).rejects.toThrow("Redis closed");
+    client.disconnect();
+    await other.stop();
+  });
+});
+
+it("nth chooses the n-th command that matches", async () => {
+  const dropped = proxy.dropReply(nth(3, named("incr")));
+  const counts = [await redis.incr("n"), await redis.incr("n"), await redis.incr("n"), await redis.incr("n")];
+  expect(counts).toEqual([1, 2, 4, 5]);
+  await dropped;
+});
+
+it("DelayLine: what was cleared does not happen, and what comes later does", async () => {
+  const line = new DelayLine();
+  const happened: number[] = [];
+  line.push(() => happened.push(1), 5);
+  line.clear();
+  line.push(() => happened.push(2), 20);
+  line.push(() => happened.push(3), 0);
+  expect(happened).toEqual([]);
+  await until(() => happened.length === 2);
+  line.push(() => happened.push(4), 0);
+  expect(happened).toEqual([2, 3, 4]);
+});

@@ -1,0 +1,35 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { LaunchOptions } from "../../../tools/redis/index.ts";
+
+/** The name under which the sentinels watch the primary. */
+export const GROUP = "holdfast";
+
+/** What a server is launched with; a replica of `primary` if that is given. */
+export function serverOptions(primary?: { host: string; port: number }): LaunchOptions {
+  const args = ["--repl-diskless-sync-delay", "0"]; // the first copy begins at once; 5 s by itself
+  if (primary) args.push("--replicaof", primary.host, `${primary.port}`);
+  return { args };
+}
+
+/** What a sentinel is launched with. It writes into its file what it learns, and knows it after a restart. */
+export function sentinelOptions(given: {
+  primaryPort: number;
+  quorum: number;
+  downAfter: number;
+}): LaunchOptions {
+  const config = [
+    `sentinel monitor ${GROUP} 127.0.0.1 ${given.primaryPort} ${given.quorum}`,
+    `sentinel down-after-milliseconds ${GROUP} ${given.downAfter}`,
+    `sentinel failover-timeout ${GROUP} 2000`,
+    "",
+  ].join("\n");
+  return {
+    args: ["--sentinel"],
+    async prepare(dir) {
+      const configFile = join(dir, "sentinel.conf");
+      await writeFile(configFile, config);
+      return { configFile };
+    },
+  };
+}

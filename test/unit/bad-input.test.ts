@@ -1,0 +1,392 @@
+import { Cluster, Redis } from "ioredis";
+import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createLockClient, type Lock, type LockClient } from "../../src/index.ts";
+import { freshName, Parties } from "../support/fixture.ts";
+
+/** Every method takes anything here, as it does from JavaScript. */
+type Loose<T> = {
+  [K in keyof T]: T[K] extends (...args: never[]) => infer R ? (...args: unknown[]) => R : T[K];
+};
+
+const WAIT = "wait must be a whole number of milliseconds from 0 to 2^31-1, or Infinity";
+const LEASE = "lease must be a whole number of milliseconds from 10 to 2^31-1";
+const MAX_HOLD = "maxHold must be a whole number of milliseconds from 10 to 2^31-1, or Infinity";
+const GRACE = "grace must be a whole number of milliseconds from 0 to 2^31-1";
+
+/** A value that is no time in ms, how a message shows it, and the error that refuses it. */
+const BAD_TIMES: [unknown, string, typeof TypeError | typeof RangeError][] = [
+  [-1, "-1", RangeError],
+  [1.5, "1.5", RangeError],
+  [Number.NaN, "NaN", RangeError],
+  [Number.NEGATIVE_INFINITY, "-Infinity", RangeError],
+  [2 ** 31, "2147483648", RangeError],
+  ["100", "'100'", TypeError],
+  [null, "null", TypeError],
+  [true, "true", TypeError],
+  [100n, "100", TypeError],
+  [[100], "an array", TypeError],
+  [{}, "an object", TypeError],
+];
+
+// A connection that would connect with the first command: as long as it waits, nothing was sent.
+let redis: Redis;
+let locks: LockClient;
+let lock: Loose<Lock>;
+
+beforeEach(() => {
+  redis = new Redis({ lazyConnect: true, port: 1, retryStrategy: null });
+  locks = createLockClient(redis);
+  lock = locks.lock("x") as unknown as Loose<Lock>;
+});
+afterEach(() => {
+  expect(redis.status, "nothing was sent").toBe("wait");
+});
+
+/** The call is refused with exactly this error, whether it throws or rejects. */
+async function refused(call: () => unknown, kind: typeof TypeError | typeof RangeError, message: string) {
+  let error: unknown;
+  try {
+    await call();
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect(String(error)).toBe(`${kind.name}: ${message}`);
+  expect(error).toBeInstanceOf(kind);
+}
+
+describe("times", () => {
+  it.each(BAD_TIMES)("%s is refused as a wait", async (value, shown, kind) => {
+    const message = `Cannot lock 'x': ${WAIT}, received ${shown}`;
+    // As the first argument an array or an object is taken for the options.
+    if (typeof value !== "object" || value === null) await refused(() => lock.tryLock(value), kind, message);
+    await refused(() => lock.tryLock({ wait: value }), kind, message);
+    await refused(() => lock.lock({ wait: value }), kind, message);
+    await refused(() => lock.withLock(() => 1, { wait: value }), kind, message);
+    await refused(() => lock.withLock({ wait: value }, () => 1), kind, message);
+  });
+
+  it.each([...BAD_TIMES, [9, "9", RangeError], [Number.POSITIVE_INFINITY, "Infinity", RangeError]] as const)(
+    "%s is refused as a lease",
+    async (value, shown, kind) => {
+      const message = `Cannot lock 'x': ${LEASE}, received ${shown}`;
+      await refused(() => lock.tryLock(0, value), kind, message);
+      await refused(() => lock.tryLock({ lease: value }), kind, message);
+      await refused(() => lock.lock({ lease: value }), kind, message);
+      await refused(() => lock.withLock(() => 1, { lease: value }), kind, message);
+    },
+  );
+
+  it.each(BAD_TIMES)("%s is refused as a maxHold", (value, shown, kind) =>
+    refused(() => lock.lock({ maxHold: value }), kind, `Cannot lock 'x': ${MAX_HOLD}, received ${shown}`),
+  );
+
+  it.each([...BAD_TIMES, [Number.POSITIVE_INFINITY, "Infinity", RangeError]] as const)(
+    "%s is refused as a grace, and the client stays open",
+    async (value, shown, kind) => {
+      const message = `Cannot close the lock client: ${GRACE}, received ${shown}`;
+      const dead = new Redis({ port: 1, lazyConnect: true, retryStrategy: null });
+      dead.on("error", () => {});
+      const other = createLockClient(dead);
+      await refused(() => (other as unknown as Loose<LockClient>).close({ grace: value }), kind, message);
+      // Open: it goes as far as the connection, which is dead.
+      await expect(other.lock("x").tryLock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    },
+  );
+});
+
+describe("arguments", () => {
+  const options = "Cannot lock 'x': options must be an object, received";
+  const noBody = "Cannot lock 'x': withLock takes a function, and options before or after it";
+  const known = "known are wait, lease, watchdog, maxHold, signal";
+
+  it.each<[string, () => unknown, string]>([
+    ["lock(5)", () => lock.lock(5), `${options} 5`],
+    ["lock(null)", () => lock.lock(null), `${options} null`],
+    ["lock('1s')", () => lock.lock("1s"), `${options} '1s'`],
+    ["lock([])", () => lock.lock([]), `${options} an array`],
+    ["lock(body)", () => lock.lock(() => 1), `${options} a function`],
+    ["tryLock([])", () => lock.tryLock([]), `${options} an array`],
+    ["withLock(body, 5)", () => lock.withLock(() => 1, 5), `${options} 5`],
+    ["withLock(body, null)", () => lock.withLock(() => 1, null), `${options} null`],
+    ["withLock(null, body)", () => lock.withLock(null, () => 1), `${options} null`],
+    ["withLock()", () => lock.withLock(), noBody],
+    ["withLock(options)", () => lock.withLock({ wait: 5 }), noBody],
+    ["withLock('work')", () => lock.withLock("work"), noBody],
+    ["withLock(promise)", () => lock.withLock(Promise.resolve()), noBody],
+    ["withLock(body, options, more)", () => lock.withLock(() => 1, {}, 5), noBody],
+    ["lock(options, more)", () => lock.lock({}, 5), "Cannot lock 'x': lock takes one argument, the options"],
+    [
+      "tryLock(wait, lease, unit)",
+      () => lock.tryLock(10, 60, "SECONDS"),
+      "Cannot lock 'x': tryLock takes (wait, lease) in milliseconds; there is no time unit",
+    ],
+    [
+      "tryLock(options, lease)",
+      () => lock.tryLock({ wait: 10 }, 60),
+      "Cannot lock 'x': tryLock takes (wait, lease) or (options)",
+    ],
+    [
+      "an unknown option",
+      () => lock.tryLock({ leaseTime: 5 }),
+      `Cannot lock 'x': unknown option 'leaseTime'; ${known}`,
+    ],
+    [
+      "an unknown option that is undefined",
+      () => lock.lock({ timeout: undefined }),
+      `Cannot lock 'x': unknown option 'timeout'; ${known}`,
+    ],
+    [
+      "a watchdog that is a number",
+      () => lock.lock({ watchdog: 1 }),
+      "Cannot lock 'x': watchdog must be true or false, received 1",
+    ],
+    [
+      "a watchdog that is null",
+      () => lock.lock({ watchdog: null }),
+      "Cannot lock 'x': watchdog must be true or false, received null",
+    ],
+    [
+      "a signal that is an object",
+      () => lock.lock({ signal: {} }),
+      "Cannot lock 'x': signal must be an AbortSignal, received an object",
+    ],
+    [
+      "a controller for a signal",
+      () => lock.lock({ signal: new AbortController() }),
+      "Cannot lock 'x': signal must be an AbortSignal, received an object",
+    ],
+    [
+      "a signal that is null",
+      () => lock.tryLock({ signal: null }),
+      "Cannot lock 'x': signal must be an AbortSignal, received null",
+    ],
+    [
+      "scope(options)",
+      () => (locks as unknown as Loose<LockClient>).scope({}),
+      "Cannot open a scope: it takes a function",
+    ],
+    [
+      "lock.unlock()",
+      () => (lock as unknown as { unlock(): void }).unlock(),
+      "Cannot unlock 'x': a lock has no unlock(); keep the lease that tryLock() or lock() gave, and call lease.unlock()",
+    ],
+  ])("%s is refused", (_, call, message) => refused(call, TypeError, message));
+
+  // It has no own property that could be called unknown, and would be ignored: the wait could not be ended.
+  it("a signal in the place of the options is refused", async () => {
+    const { signal } = new AbortController();
+    await refused(() => lock.lock(signal), TypeError, `${options} an AbortSignal`);
+  });
+
+  it("a name that would break the message is shown escaped and cut", async () => {
+    const name = `a\n"b'\0${"é".repeat(200)}`;
+    const error = await (locks.lock(name) as unknown as Loose<Lock>).lock(5).catch((error: Error) => error);
+    expect((error as Error).message).toMatch(/^Cannot lock 'a\\n\\"b'\\u0000é{93}…': options must be/);
+  });
+});
+
+describe("names", () => {
+  it.each<[unknown, typeof TypeError | typeof RangeError, string]>([
+    ["", RangeError, "name must be a non-empty string, received ''"],
+    [undefined, TypeError, "name must be a string, received undefined"],
+    [null, TypeError, "name must be a string, received null"],
+    [42, TypeError, "name must be a string, received 42"],
+    [["x"], TypeError, "name must be a string, received an array"],
+    [Buffer.from("x"), TypeError, "name must be a string, received an object"],
+    [new String("x"), TypeError, "name must be a string, received an object"],
+    ["\ud83d", RangeError, "name must be a well-formed string, received '\\ud83d'"],
+    ["a\udc00b", RangeError, "name must be a well-formed string, received 'a\\udc00b'"],
+    ["\udc00\ud83d", RangeError, "name must be a well-formed string, received '\\udc00\\ud83d'"],
+    [
+      "x".repeat(513),
+      RangeError,
+      `name must be at most 512 bytes of UTF-8, received 513 bytes ('${"x".repeat(99)}…')`,
+    ],
+    [
+      `x${"é".repeat(256)}`,
+      RangeError,
+      `name must be at most 512 bytes of UTF-8, received 513 bytes ('x${"é".repeat(98)}…')`,
+    ],
+  ])("%j is refused", async (name, kind, message) => {
+    for (const method of ["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLock"] as const) {
+      const make = locks[method].bind(locks) as (name: unknown) => Lock;
+      await refused(() => make(name), kind, `Cannot create a lock: ${message}`);
+    }
+  });
+
+  it.each(["x".repeat(512), "é".repeat(256), "🔒".repeat(128), " ", "{", "}{", "%7B", "a\0b", "a\r\nb"])(
+    "%j is allowed",
+    (name) => {
+      expect(locks.lock(name).name).toBe(name);
+    },
+  );
+});
+
+describe("createLockClient", () => {
+  const notRedis = "Cannot create a lock client: redis must be an ioredis connection, new Redis(…)";
+  const create = createLockClient as (...args: unknown[]) => LockClient;
+
+  it.each([undefined, null, "redis://127.0.0.1", 6379, {}, Redis, { evalsha() {} }])(
+    "%s is no connection",
+    (given) => refused(() => create(given), TypeError, notRedis),
+  );
+
+  it("a Cluster whose key prefix would spread the keys of one lock is refused", async () => {
+    const cluster = new Cluster([{ host: "127.0.0.1", port: 1 }], { lazyConnect: true, keyPrefix: "a{}b:" });
+    await refused(
+      () => create(cluster),
+      TypeError,
+      "Cannot create a lock client: behind the keyPrefix 'a{}b:' the keys of one lock have different hash slots; use one without \"{}\"",
+    );
+    expect(cluster.status).toBe("wait");
+  });
+
+  it.each([
+    ["", "a{b", "use a name without braces"],
+    ["a{b:", "order", "the keyPrefix 'a{b:' must have no braces, or a whole tag"],
+  ])("in Cluster, behind '%s', Redisson's lock '%s' is refused: %s", async (keyPrefix, name, cure) => {
+    const cluster = new Cluster([{ host: "127.0.0.1", port: 1 }], { lazyConnect: true, keyPrefix });
+    await refused(
+      () => createLockClient(cluster).redissonLock(name),
+      RangeError,
+      `Cannot create a lock: in Cluster Redisson's keys of '${name}' have different hash slots; ${cure}`,
+    );
+  });
+
+  const leaseTime = "leaseTime must be a whole number of milliseconds from 10 to 2^31-1";
+  const grantWindow = "grantWindow must be a whole number of milliseconds from 10 to 2^31-1, or Infinity";
+  const replyTimeout = "replyTimeout must be a whole number of milliseconds from 10 to 2^31-1";
+  const localPasses = "localPasses must be a whole number from 0 to 1000";
+  const connection = 'connection must be "shared" or "own"';
+
+  it.each<[unknown, typeof TypeError | typeof RangeError, string]>([
+    [null, TypeError, "options must be an object, received null"],
+    [[], TypeError, "options must be an object, received an array"],
+    [30_000, TypeError, "options must be an object, received 30000"],
+    [{ leaseTime: 9 }, RangeError, `${leaseTime}, received 9`],
+    [{ leaseTime: Number.POSITIVE_INFINITY }, RangeError, `${leaseTime}, received Infinity`],
+    [{ leaseTime: "30s" }, TypeError, `${leaseTime}, received '30s'`],
+    [{ grantWindow: 0 }, RangeError, `${grantWindow}, received 0`],
+    [{ grantWindow: null }, TypeError, `${grantWindow}, received null`],
+    [{ replyTimeout: Number.POSITIVE_INFINITY }, RangeError, `${replyTimeout}, received Infinity`],
+    [{ localPasses: -1 }, RangeError, `${localPasses}, received -1`],
+    [{ localPasses: 1.5 }, RangeError, `${localPasses}, received 1.5`],
+    [{ localPasses: 1_001 }, RangeError, `${localPasses}, received 1001`],
+    [{ localPasses: "8" }, TypeError, `${localPasses}, received '8'`],
+    [{ replicas: -1 }, RangeError, "replicas must be a whole number from 0 to 100, received -1"],
+    [{ replicas: true }, TypeError, "replicas must be a whole number from 0 to 100, received true"],
+    [
+      { replicaTimeout: 9 },
+      RangeError,
+      "replicaTimeout must be a whole number of milliseconds from 10 to 2^31-1, received 9",
+    ],
+    [{ connection: "mine" }, TypeError, `${connection}, received 'mine'`],
+    [{ connection: null }, TypeError, `${connection}, received null`],
+    [
+      { lease: 5 },
+      TypeError,
+      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localPasses, replicas, replicaTimeout, connection, scopes",
+    ],
+  ])("%j is refused", (options, kind, message) =>
+    refused(() => create(redis, options), kind, `Cannot create a lock client: ${message}`),
+  );
+});
+
+describe("on a real Redis", () => {
+  const parties = new Parties();
+  afterAll(parties.close);
+
+  it("what is allowed gets the lock", async () => {
+    const { locks } = await parties.join({
+      client: {
+        leaseTime: undefined,
+        replyTimeout: undefined,
+        grantWindow: Number.POSITIVE_INFINITY,
+        localPasses: 0,
+        connection: undefined,
+      },
+    });
+    const lock = locks.lock(freshName());
+    const { signal } = new AbortController();
+    const none = {
+      wait: undefined,
+      lease: undefined,
+      watchdog: undefined,
+      maxHold: undefined,
+      signal: undefined,
+    };
+    for (const take of [
+      () => lock.tryLock(),
+      () => lock.tryLock(undefined, undefined),
+      () => lock.tryLock(undefined, 1_000),
+      () => lock.tryLock(0, 2 ** 31 - 1),
+      () => lock.tryLock(-0),
+      () => lock.tryLock(2 ** 31 - 1),
+      () => lock.tryLock(Number.POSITIVE_INFINITY, 1_000),
+      () => lock.tryLock({}),
+      () => lock.tryLock(none),
+      () => lock.tryLock(Object.freeze(Object.assign(Object.create(null), { wait: 5 }))),
+      () => lock.lock(),
+      () => lock.lock(undefined),
+      () => lock.lock(none),
+      () => lock.lock({ wait: 0, lease: 1_000, watchdog: false, maxHold: Number.POSITIVE_INFINITY, signal }),
+      () => lock.lock({ wait: Number.POSITIVE_INFINITY, watchdog: true, maxHold: 1_000 }),
+    ]) {
+      const lease = await take();
+      expect(lease?.held, take.toString()).toBe(true);
+      await lease?.unlock();
+    }
+    expect(await lock.withLock(() => 1, undefined)).toBe(1);
+    expect(await lock.withLock(none, () => 2)).toBe(2);
+    expect(await lock.withLock(undefined as unknown as object, () => 3)).toBe(3);
+  });
+
+  it("the shortest lease is 10 ms", async () => {
+    const { locks } = await parties.join();
+    const lease = await locks.lock(freshName()).tryLock(0, 10);
+    expect(lease?.name).toBeDefined();
+    await lease?.unlock().catch(() => {}); // a busy machine needs longer than that
+  });
+
+  it("names that differ only in what a hash tag or a URL would change are different locks", async () => {
+    const { locks } = await parties.join();
+    const base = freshName();
+    const names = [
+      "",
+      "{",
+      "}",
+      "%7B",
+      "%257B",
+      "{}",
+      "}{",
+      "\0",
+      "\n",
+      "🔒",
+      "é",
+      "e\u0301",
+      "\\ud83d",
+      "\ufffd",
+    ];
+    const leases = await Promise.all(names.map((end) => locks.lock(`${base}${end}`).tryLock()));
+    expect(leases.map((lease) => lease?.held)).toEqual(names.map(() => true));
+    for (const lease of leases) await lease?.unlock();
+    const long = base + "🔒".repeat((512 - base.length) >> 2);
+    const lease = await locks.lock(long).tryLock();
+    expect(await locks.lock(long).tryLock()).toBeNull();
+    await lease?.unlock();
+  });
+
+  it.each([...BAD_TIMES, [9, "9", RangeError], [Number.POSITIVE_INFINITY, "Infinity", RangeError]] as const)(
+    "extend(%s) is refused before anything is sent",
+    async (value, shown, kind) => {
+      const { redis, locks } = await parties.join();
+      const name = freshName();
+      const lease = await locks.lock(name).lock();
+      redis.disconnect(); // gone for good: what would be sent now is LOCK_UNAVAILABLE
+      const extend = lease.extend as (ms: unknown) => Promise<void>;
+      const message = `Cannot extend the lease of '${name}': ms must be a whole number of milliseconds from 10 to 2^31-1`;
+      await refused(() => extend.call(lease, value), kind, `${message}, received ${shown}`);
+      expect(lease.held).toBe(true);
+    },
+  );
+});

@@ -1,0 +1,79 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { Redis } from "ioredis";
+import { beforeAll, describe, expect, it } from "vitest";
+import { createLockClient } from "../../src/index.ts";
+import { EXCUSES, excuseOf, KINDS } from "../contract/kinds.ts";
+import { topologies } from "../support/servers/kinds.ts";
+import { quorums } from "../support/servers/quorums.ts";
+
+// Every lock kind keeps its contract on every topology, or somebody wrote down why not. What runs is what vitest lists;
+// which kinds there are is what the public client has.
+
+const FOLDER = new URL("../", import.meta.url);
+
+/** The methods of a client that make locks, and the lock of several masters. */
+const kinds = [
+  ...Object.getOwnPropertyNames(
+    Object.getPrototypeOf(createLockClient(new Redis({ lazyConnect: true }))),
+  ).filter((method) => /lock$/i.test(method)),
+  "quorumLock",
+];
+const places = [...topologies, ...quorums].map(({ name }) => name);
+const pairs = kinds.flatMap((kind) => places.map((place) => ({ kind, place })));
+
+/** How many tests there are for each "kind on topology". */
+const listed = new Map<string, number>();
+
+beforeAll(async () => {
+  const dir = await mkdtemp(join(tmpdir(), "holdfast-list-"));
+  try {
+    const file = join(dir, "tests.json");
+    const args = [
+      "vitest",
+      "list",
+      `--json=${file}`,
+      "--project=default",
+      "--project=topologies",
+      ...(await files()),
+    ];
+    await promisify(execFile)("npx", args, { env: { ...process.env, HOLDFAST_TOPOLOGIES: "" } });
+    for (const { name } of JSON.parse(await readFile(file, "utf8")) as { name: string }[]) {
+      const [pair = ""] = name.split(" > ");
+      listed.set(pair, (listed.get(pair) ?? 0) + 1);
+    }
+  } finally {
+    await rm(dir, { recursive: true, force: true });
+  }
+}, 180_000);
+
+/** The test files that describe a lock: collecting all of them takes three times as long. */
+async function files(): Promise<string[]> {
+  const all = (await readdir(FOLDER, { recursive: true })).filter((name) => name.endsWith(".test.ts"));
+  const texts = await Promise.all(all.map((name) => readFile(new URL(name, FOLDER), "utf8")));
+  return all.filter((_, i) => /describeLock(sOn)?\(/.test(texts[i] ?? "")).map((name) => `test/${name}`);
+}
+
+describe("the contract of every lock kind", () => {
+  it("knows all kinds", () => {
+    const contracted = [...Object.keys(KINDS), "multiLock"].sort();
+    expect([...kinds].sort()).toEqual(contracted);
+  });
+
+  it.each(pairs)("$kind on $place runs, or is excused in writing", ({ kind, place }) => {
+    const tests = listed.get(`${kind} on ${place}`) ?? 0;
+    // The whole contract, not a test that happens to have this name.
+    if (excuseOf(kind, place) === undefined) expect(tests).toBeGreaterThan(80);
+    else expect(tests, "what runs needs no excuse").toBe(0);
+  });
+
+  it("has no excuse that excuses nothing", () => {
+    const idle = EXCUSES.filter(
+      (one) => !pairs.some((pair) => one.kind.test(pair.kind) && one.topology.test(pair.place)),
+    );
+    expect(idle).toEqual([]);
+  });
+});

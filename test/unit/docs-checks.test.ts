@@ -1,0 +1,124 @@
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, it } from "vitest";
+import { checkReadme } from "../../tools/check/docs/code-checks.ts";
+import { checkLinks } from "../../tools/check/docs/links.ts";
+import { checkMeasured } from "../../tools/check/docs/measured.ts";
+import { checkOptions } from "../../tools/check/docs/option-checks.ts";
+import { checkRecipes } from "../../tools/check/docs/recipes.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const folders: string[] = [];
+
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+/** A project folder with these sources, and with pages of which one is changed. */
+function changed(page: string, change: (text: string) => string): string {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-docs-"));
+  folders.push(folder);
+  symlinkSync(join(root, "src"), join(folder, "src"));
+  cpSync(join(root, "docs"), join(folder, "docs"), { recursive: true });
+  cpSync(join(root, "README.md"), join(folder, "README.md"));
+  const text = readFileSync(join(folder, page), "utf8");
+  writeFileSync(join(folder, page), change(text));
+  expect(change(text)).not.toBe(text);
+  return folder;
+}
+
+describe("the check of the docs", () => {
+  it("finds nothing in the pages as they are", () => {
+    expect([...checkOptions(root), ...checkReadme(root)]).toEqual([]);
+  });
+
+  it.each([
+    ["docs/options.md", /^\| `grantWindow` .*\n/m, "docs/options.md: no row for the option grantWindow"],
+    ["docs/optimistic.md", /^\| `retries` .*\n/m, "docs/optimistic.md: no row for the option retries"],
+    ["docs/fencing.md", /^\| `remember` .*\n/m, "docs/fencing.md: no row for the option remember"],
+    ["docs/events.md", /^\| `renew` .*\n/m, "docs/events.md: no row for the event renew"],
+  ])("misses a row of %s", (page, row, problem) => {
+    expect(checkOptions(changed(page, (text) => text.replace(row, "")))).toEqual([problem]);
+  });
+
+  it.each([
+    [
+      "docs/options.md",
+      "| `grace` | 5 000 ",
+      "| `grace` | 500 ",
+      "the default of grace is 5000, the table says 500",
+    ],
+    [
+      "docs/quorum.md",
+      "| `nodeTimeout` | 400 ",
+      "| `nodeTimeout` | 4 ",
+      "the default of nodeTimeout is 400, the table says 4",
+    ],
+    [
+      "docs/fencing.md",
+      "| 86 400 000 ",
+      "| 86 400 ",
+      "the default of remember is 86400000, the table says 86 400",
+    ],
+  ])("finds a wrong default in %s", (page, from, to, problem) => {
+    expect(checkOptions(changed(page, (text) => text.replace(from, to)))).toEqual([`${page}: ${problem}`]);
+  });
+
+  it("finds an option and an event that are not there", () => {
+    const page = "| option | default | meaning |\n|---|---|---|\n| `speed` | 9 | faster |\n\n";
+    expect(checkOptions(changed("docs/java.md", (text) => `${page}${text}`))).toEqual([
+      "docs/java.md: a row for the option speed, which is not there",
+    ]);
+    expect(
+      checkOptions(changed("docs/events.md", (text) => text.replace("| `renew`", "| `renewed`"))),
+    ).toEqual([
+      "docs/events.md: no row for the event renew",
+      "docs/events.md: a row for the event renewed, which is not there",
+    ]);
+  });
+
+  it("finds a dead link of Markdown and of HTML", () => {
+    const folder = changed("docs/java.md", (text) => `[a](none.md) <img src="none.svg" alt="">\n${text}`);
+    expect(checkLinks(folder).filter((problem) => problem.startsWith("docs/java.md:1:"))).toEqual([
+      "docs/java.md:1: the link none.md points to nothing: there is no docs/none.md",
+      "docs/java.md:1: the link none.svg points to nothing: there is no docs/none.svg",
+    ]);
+  });
+
+  it("finds a README that grows past 200 lines", () => {
+    expect(checkReadme(changed("README.md", (text) => text + "more\n".repeat(200)))[0]).toMatch(
+      /^README\.md: has \d+ lines, more than 200$/,
+    );
+  });
+
+  it("finds a figure of the comparison that was measured otherwise", () => {
+    const row = "| lock and unlock, nobody else | 150 µs | 180 µs (1.2 ×) | never |";
+    const folder = changed("README.md", (text) => `${text}${row}\n`);
+    const measure = (ours: number): string[] => {
+      const rows = [{ about: "lock and unlock, nobody else", figures: [[ours, 150, 160], [180], "never"] }];
+      mkdirSync(join(folder, "benchmarks/results"), { recursive: true });
+      writeFileSync(join(folder, "benchmarks/results/table.json"), JSON.stringify({ rows }));
+      return checkMeasured(folder);
+    };
+    expect(measure(140)).toEqual([]);
+    expect(measure(170)).toHaveLength(1);
+  });
+
+  it("finds a recipe that differs from its program, and one that is not shown", () => {
+    const folder = changed("docs/recipes.md", (text) =>
+      text.replace("await locks.close({ grace: 1_000 })", "await locks.close()"),
+    );
+    mkdirSync(join(folder, "test"));
+    symlinkSync(join(root, "test/recipes"), join(folder, "test/recipes"));
+    expect(checkRecipes(folder).map((problem) => problem.replace(/:\d+:/, ":"))).toEqual([
+      "docs/recipes.md: differs from test/recipes/programs/shutdown.ts: npm run embed:recipes",
+    ]);
+    const page = join(folder, "docs/recipes.md");
+    writeFileSync(page, readFileSync(page, "utf8").replace(/^```ts recipe=shutdown.*?^```$/ms, ""));
+    expect(checkRecipes(folder)).toEqual([
+      "docs/recipes.md: does not show shutdown.ts#service of test/recipes/programs",
+    ]);
+  });
+});

@@ -1,0 +1,52 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { rolldown } from "rolldown";
+import { expect, it } from "vitest";
+
+// A client is part of a snapshot of the heap (`node --build-snapshot`), and several processes are started from it.
+
+const run = promisify(execFile);
+
+/** Makes a client, whose connection says what is sent; each process that starts from it tries to take a lock. */
+const program = `
+import { startupSnapshot } from "node:v8";
+import { createLockClient } from ${JSON.stringify(fileURLToPath(new URL("../../src/index.ts", import.meta.url)))};
+const redis = {
+  status: "ready",
+  options: {},
+  on() {},
+  off() {},
+  disconnect() {},
+  duplicate: () => redis,
+  eval: () => new Promise(() => {}),
+  evalsha(sha, count, ...rest) {
+    console.log(rest[count]);
+    process.exit();
+  },
+};
+const lock = createLockClient(redis).lock("a");
+startupSnapshot.setDeserializeMainFunction(() => void lock.tryLock());
+`;
+
+it("no two processes that start from it ever have the same hold", async () => {
+  const dir = await mkdtemp(join(tmpdir(), "holdfast-snapshot-"));
+  try {
+    await writeFile(join(dir, "entry.mjs"), program);
+    const bundle = await rolldown({ input: join(dir, "entry.mjs"), platform: "node", logLevel: "silent" });
+    await bundle.write({ file: join(dir, "entry.cjs"), format: "cjs" });
+    const blob = ["--snapshot-blob", join(dir, "blob")];
+    await run(process.execPath, [...blob, "--build-snapshot", join(dir, "entry.cjs")]);
+    const start = async (): Promise<string> => (await run(process.execPath, blob)).stdout.trim();
+    const [one, other] = await Promise.all([start(), start()]);
+    // The same client, and its first hold; only the random bits differ.
+    expect(one).toMatch(/^.+:\d+:[0-9a-f]{16}:00000001[0-9a-z]{13}$/);
+    expect(other.slice(0, -13)).toBe(one.slice(0, -13));
+    expect(other).not.toBe(one);
+  } finally {
+    await rm(dir, { recursive: true });
+  }
+}, 60_000);

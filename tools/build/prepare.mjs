@@ -1,0 +1,27 @@
+// npm's `prepare`: what is installed from git has a dist/ like the package of the registry. It does nothing where dist/ is
+// newer than all that it is made of, as npm prepares a git package twice, and where the tools to build with are left out
+// (`npm ci --omit=dev`), as a check-out needs no dist/.
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const SOURCES = ["src", "lua", "tools", "package.json", "tsconfig.json", "tsconfig.build.json"];
+const TOOLS = ["typescript", "rolldown", "esbuild"];
+
+const changed = (path) => statSync(join(root, path)).mtimeMs;
+
+function newest(path) {
+  if (!statSync(join(root, path)).isDirectory()) return changed(path);
+  return Math.max(0, ...readdirSync(join(root, path)).map((name) => newest(join(path, name))));
+}
+
+const built = ["dist/index.js", "dist/index.d.ts"];
+const isBuilt = built.every((path) => existsSync(join(root, path)));
+if (isBuilt && Math.min(...built.map(changed)) > Math.max(...SOURCES.map(newest))) {
+  // Nothing to do.
+} else if (TOOLS.every((name) => existsSync(join(root, "node_modules", name)))) {
+  execFileSync(process.execPath, [join(root, "tools/build/embed-lua.mjs")], { stdio: "inherit" });
+  execFileSync(process.execPath, [join(root, "tools/build/build.mjs")], { stdio: "inherit" });
+} else process.stdout.write(`holdfast: dist/ is not built, as ${TOOLS.join(" or ")} is not installed.\n`);
