@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { HOLDFAST, idAt } from "./contenders/ids.ts";
 import { scenarios } from "./scenarios/all.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
 import { tableScenarios } from "./table/make-table.ts";
@@ -14,6 +15,8 @@ export interface Wishes {
   readonly java: boolean;
   /** The figures of the README's table, and nothing else. */
   readonly table: boolean;
+  /** A commit whose Holdfast takes part beside the present one; null: none. */
+  readonly against: string | null;
   /** Where CPU profiles go; null: none are made. */
   readonly profile: string | null;
 }
@@ -22,6 +25,7 @@ const HELP = `npm run bench -- [options]
 
   --scenario <name>    only this one; may be given again; a * stands for anything
   --contender <id>     only this one, besides the floors; may be given again
+  --against <commit>   Holdfast as that commit has it takes part too, in the same rounds; nothing is saved
   --rounds <n>         rounds of each contender (3)
   --seed <n>           of all that is random
   --quick              one short round of everything, to see that it works; nothing is saved
@@ -32,6 +36,8 @@ const HELP = `npm run bench -- [options]
   --list               the names of scenarios and contenders`;
 
 const QUICK = 500;
+/** They always take part: without them the figures of the others say little. */
+const FLOORS = /^floor-|^principle$/;
 
 /** Null: it was a question, and is answered. @throws Error for a name that is not known */
 export function readCommandLine(args: readonly string[]): Wishes | null {
@@ -40,6 +46,7 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
     options: {
       scenario: { type: "string", multiple: true, default: ["*"] },
       contender: { type: "string", multiple: true, default: ["*"] },
+      against: { type: "string" },
       rounds: { type: "string", default: "3" },
       seed: { type: "string", default: `${Date.now() % 1_000_000}` },
       quick: { type: "boolean", default: false },
@@ -58,6 +65,7 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
   const chosen = (values.table ? tableScenarios(!values.quick) : scenarios)
     .filter(({ name }) => matches(name, values.scenario))
     .map((scenario) => narrow(scenario, values.contender))
+    .map((scenario) => (values.against ? join(scenario, values.against) : scenario))
     .filter(({ contenders }) => contenders.length > 0);
   if (chosen.length === 0)
     throw new Error(`Nothing to do: no such scenario or contender. There are:\n${list()}`);
@@ -65,17 +73,24 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
     scenarios: values.charts ? [] : values.quick ? chosen.map(hurry) : chosen,
     rounds: values.quick ? 1 : Math.max(1, Number(values.rounds)),
     seed: Number(values.seed),
-    save: !values.quick && !values["no-save"],
+    save: !values.quick && !values["no-save"] && values.against === undefined,
     warmUp: values.quick ? 0.2 : 1,
     java: !values.quick,
     table: values.table,
+    against: values.against ?? null,
     profile: values.profile ?? null,
   };
 }
 
 function narrow(scenario: Scenario, wanted: readonly string[]): Scenario {
-  const isWanted = (id: string): boolean => id.startsWith("floor-") || matches(id, wanted);
+  const isWanted = (id: string): boolean => FLOORS.test(id) || matches(id, wanted);
   return { ...scenario, contenders: scenario.contenders.filter(isWanted) };
+}
+
+/** That commit's Holdfast beside each of the present ones. */
+function join(scenario: Scenario, commit: string): Scenario {
+  const both = (id: string): string[] => (HOLDFAST.includes(id) ? [id, idAt(id, commit)] : [id]);
+  return { ...scenario, contenders: scenario.contenders.flatMap(both) };
 }
 
 /** A tenth of the size, and hardly any time. */

@@ -2,6 +2,7 @@
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { findRedis } from "../tools/redis/index.ts";
+import { buildCommit } from "./against.ts";
 import { readCommandLine, type Wishes } from "./command-line.ts";
 import { buildWorker } from "./crew/java.ts";
 import { describeMachine } from "./machine.ts";
@@ -16,13 +17,22 @@ import { makeTable } from "./table/make-table.ts";
 const HERE = fileURLToPath(new URL("../../", import.meta.url));
 
 /** A peer may fail; these may not. */
-const OURS = ["lock", "fair-lock", "redisson-lock", "floor-pair", "floor-hop", "floor-hop-and-ask"];
+const OURS = [
+  "lock",
+  "fair-lock",
+  "redisson-lock",
+  "floor-pair",
+  "floor-hop",
+  "floor-hop-and-ask",
+  "principle",
+];
 
 async function bench(wishes: Wishes, signal: AbortSignal): Promise<boolean> {
   // Every round begins with FLUSHALL: only a server of our own will do.
   delete process.env.REDIS_URL;
   const server = await findRedis();
   const redis = new Redis(server.url);
+  const other = wishes.against === null ? null : buildCommit(wishes.against);
   try {
     const turns = wishes.scenarios.reduce(
       (sum, { contenders, slices }) => sum + contenders.length * wishes.rounds * slices,
@@ -36,6 +46,7 @@ async function bench(wishes: Wishes, signal: AbortSignal): Promise<boolean> {
       warmUp: wishes.warmUp,
       signal,
       profile: wishes.profile,
+      other,
       progress: new Progress(turns),
       machine: await describeMachine(redis),
       javaTrouble: wishes.java ? buildWorker() : "not asked for",
@@ -52,6 +63,7 @@ async function bench(wishes: Wishes, signal: AbortSignal): Promise<boolean> {
     if (wishes.save) await drawCharts(`${HERE}charts`, await loadScenarios(`${HERE}results`));
     return fine;
   } finally {
+    other?.remove();
     redis.disconnect();
     await server.stop();
   }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { type Assignment, runCrew } from "./crew/crew.ts";
-import type { Player } from "./crew/players.ts";
+import type { Player, WarmUp } from "./crew/player.ts";
 import { loadFigures } from "./figures/load.ts";
 import type { Figures } from "./figures/result.ts";
 import { stillFigures } from "./figures/still.ts";
@@ -11,12 +11,15 @@ import type { Scenario } from "./scenarios/scenario.ts";
 /** Until the server has closed the connections of those who ran before, ms. */
 const REST = 200;
 
+/** A warm-up has the time of so many processes at least. It ends earlier when all have made their acquisitions. */
+const PROCESSES = 4;
+
 /** What a round needs besides its scenario and its contender. */
 export interface Stage {
   readonly redis: Redis;
   readonly url: string;
   readonly seed: number;
-  /** ms of load before it counts. */
+  /** A factor for the contender's warm-up. */
   readonly warmUp: number;
   readonly signal: AbortSignal;
   readonly onProgress: (acquired: number) => void;
@@ -29,18 +32,16 @@ export interface Stage {
  */
 export async function runRound(scenario: Scenario, player: Player, stage: Stage): Promise<Figures> {
   const { redis, url, seed, signal, onProgress } = stage;
-  const { load } = scenario;
+  const { load, duration, processes } = scenario;
   await wipe(redis);
   await delay(REST, undefined, { signal });
 
-  const isLoop = load.is === "load" && load.times === null;
-  // Many processes do little each, and take longer until their code is compiled.
-  const warmUp = isLoop ? stage.warmUp * Math.max(2, scenario.processes) : 0;
   const assignment: Assignment = {
     program: player.program,
-    processes: scenario.processes,
-    job: { contender: player.id, url, seed, load },
-    duration: warmUp + scenario.duration,
+    processes,
+    job: { contender: player.contender, library: player.library, url, seed },
+    warmUp: warmUpOf(scenario, player.warmUp, stage.warmUp),
+    task: { load, duration },
     signal,
     onProgress,
   };
@@ -52,15 +53,30 @@ export async function runRound(scenario: Scenario, player: Player, stage: Stage)
   }
 
   let before = await serverState(redis);
-  const { reports, began } = await runCrew("done", assignment, async () => {
+  const { warmedUp, reports, began } = await runCrew("done", assignment, async () => {
     before = await serverState(redis);
   });
   const after = await serverState(redis);
-  const from = began + warmUp * 1_000;
   return loadFigures(reports, load, {
-    from: isLoop ? from : 0,
-    until: isLoop ? from + scenario.duration * 1_000 : Number.POSITIVE_INFINITY,
+    warmedUp,
+    from: began,
+    until: load.times === null ? began + duration * 1_000 : Number.POSITIVE_INFINITY,
     redisCpu: after.cpu - before.cpu,
+    redisWrites: after.writes - before.writes,
     commands: player.countAtServer?.(before.calls, after.calls) ?? null,
   });
+}
+
+/** The scenario's own load without its pauses. */
+function warmUpOf(
+  { isCold, load, processes }: Scenario,
+  { acquisitions, ms }: WarmUp,
+  factor: number,
+): Assignment["warmUp"] {
+  if (isCold || load.is !== "load") return null;
+  const times = acquisitions === null ? null : Math.ceil((acquisitions * factor) / load.tasks);
+  return {
+    load: { ...load, hold: 0, think: 0, times },
+    duration: ms * factor * Math.max(PROCESSES, processes),
+  };
 }

@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
-import { findPlayers, type Player } from "./crew/players.ts";
+import type { Player } from "./crew/player.ts";
+import { findPlayers, type OtherCommit } from "./crew/players.ts";
 import { medians } from "./figures/medians.ts";
 import type { Figures, Machine, ScenarioResult } from "./figures/result.ts";
 import type { Progress } from "./report/progress.ts";
@@ -17,6 +18,8 @@ export interface Run {
   readonly signal: AbortSignal;
   readonly progress: Progress;
   readonly machine: Machine;
+  /** Another commit's Holdfast, which takes part beside the present one. */
+  readonly other: OtherCommit | null;
   /** Where CPU profiles of the workers go; null: none are made. */
   readonly profile: string | null;
   /** Why the Java contenders cannot run; null: they can. */
@@ -34,7 +37,7 @@ interface Record {
  * machine does meanwhile hits them alike. One that hangs or fails is noted, and has its next chance in the next round.
  */
 export async function runScenario(scenario: Scenario, run: Run): Promise<ScenarioResult> {
-  const players = findPlayers(run.profile);
+  const players = findPlayers({ isCold: scenario.isCold, profile: run.profile, other: run.other });
   const records = scenario.contenders.flatMap((id): Record[] => {
     const player = players.get(id);
     return player ? [{ player, rounds: [], trouble: new Set() }] : [];
@@ -82,7 +85,7 @@ async function takeTurn(
         redis: run.redis,
         url: run.url,
         seed: run.seed + round,
-        warmUp: player.warmUp * run.warmUp,
+        warmUp: run.warmUp,
         signal,
         onProgress: (acquired) => progress.show(acquired),
       }),

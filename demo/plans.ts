@@ -1,6 +1,14 @@
 import { parseArgs } from "node:util";
-import type { Plan } from "./run.ts";
 import { STRATEGIES, type Strategy, WITH_TOKENS } from "./strategies.ts";
+
+/** What may happen in a run. */
+export interface Plan {
+  readonly strategy: Strategy;
+  /** One worker is stopped between reading and writing the stock, and goes on when others have sold. */
+  readonly stops: boolean;
+  /** The shop checks fencing tokens. */
+  readonly isFenced: boolean;
+}
 
 export const USAGE = `npm run demo -- [options]
 

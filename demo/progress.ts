@@ -1,4 +1,4 @@
-import type { Plan } from "./run.ts";
+import type { Plan } from "./plans.ts";
 import { STOCK } from "./shop.ts";
 import { bar, isTerminal, paint, print } from "./terminal.ts";
 

@@ -3,9 +3,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { countCommands } from "../tools/redis/count-commands.ts";
 import { Crew, type Job } from "./crew.ts";
+import type { Plan } from "./plans.ts";
 import type { Progress } from "./progress.ts";
 import { closeShop, lookAround, ORDERS, openShop, readSales, type Shop, STOCK } from "./shop.ts";
-import type { Strategy } from "./strategies.ts";
 
 export const WORKERS = 4;
 const LOOK_EVERY_MS = 100;
@@ -14,15 +14,6 @@ const SOLD_MEANWHILE = 5;
 /** The lease of the runs with a stopped worker, which last a lease longer. */
 const SHORT_LEASE_MS = 500;
 const LEASE_MS = 30_000;
-
-/** What may happen in a run. */
-export interface Plan {
-  readonly strategy: Strategy;
-  /** One worker is stopped between reading and writing the stock, and goes on when others have sold. */
-  readonly stops: boolean;
-  /** The shop checks fencing tokens. */
-  readonly isFenced: boolean;
-}
 
 /** What one run came to. Sales, stock and tokens are read from Redis, not believed from the workers. */
 export interface Result extends Plan {

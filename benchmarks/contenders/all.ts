@@ -52,6 +52,11 @@ export const contenders: Readonly<Record<string, Contender>> = {
     waits: "broadcast",
     open: async (url, place) => (await import("./node-redisson.ts")).openNodeRedisson(url, place),
   },
+  principle: {
+    title: "principle (unsafe)",
+    waits: "floor",
+    open: async (url, place) => (await import("./principle.ts")).openPrinciple(url, place),
+  },
   "floor-pair": {
     title: "floor: two scripts",
     waits: "floor",

@@ -12,6 +12,8 @@ export interface Contender {
 interface Place {
   readonly worker: number;
   readonly workers: number;
+  /** The file URL of another commit's Holdfast; null: the present one. Other libraries have no use for it. */
+  readonly library: string | null;
 }
 
 /** hand-off: the next waiter is chosen and told · broadcast: all are told, one gets it · spinning, polling: nobody is told. */

@@ -1,6 +1,7 @@
-import { createLockClient, type Lease, type LockClientOptions } from "../../src/index.ts";
+import type { Lease, LockClientOptions } from "../../src/index.ts";
 import { connect } from "./connect.ts";
 import type { Contender, Release } from "./contender.ts";
+import { loadLibrary } from "./library.ts";
 
 export const openLock = openKind("lock");
 export const openFairLock = openKind("fairLock");
@@ -11,8 +12,8 @@ function openKind(
   kind: "lock" | "fairLock" | "redissonLock",
   options?: LockClientOptions,
 ): Contender["open"] {
-  return async (url) => {
-    const redis = await connect(url);
+  return async (url, { library }) => {
+    const [redis, { createLockClient }] = await Promise.all([connect(url), loadLibrary(library)]);
     const locks = createLockClient(redis, options);
     return {
       acquire: (name, { wait, lease }) =>

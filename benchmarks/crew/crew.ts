@@ -1,6 +1,6 @@
 import pTimeout from "p-timeout";
 import { micros } from "../workers/clock.ts";
-import type { Job, Report } from "../workers/protocol.ts";
+import type { Done, Job, Load, Report, Still } from "../workers/protocol.ts";
 import { Member, type Program } from "./member.ts";
 
 /** Thirty-two JVMs on two cores take a while. */
@@ -13,16 +13,23 @@ export interface Assignment {
   readonly program: Program;
   readonly processes: number;
   readonly job: Omit<Job, "worker" | "workers">;
-  /** ms for which callers begin acquisitions; what they have begun is finished afterwards. */
-  readonly duration: number;
+  /** Null: the processes are measured as they have just started. */
+  readonly warmUp: Task<Load> | null;
+  readonly task: Task<Load | Still>;
   readonly signal: AbortSignal;
   readonly onProgress: (acquired: number) => void;
+}
+
+interface Task<What> {
+  readonly load: What;
+  /** ms for which callers begin acquisitions; what they have begun is finished afterwards. */
+  readonly duration: number;
 }
 
 const PROGRESS_EVERY = 250;
 
 /**
- * Runs the worker processes of one round: all are connected before any begins. Every step ends, and so do the
+ * Runs the worker processes of one round: all are connected and warm before any begins. Every step ends, and so do the
  * processes, whatever happens.
  *
  * @throws Error that says which worker hung, failed or died
@@ -31,9 +38,8 @@ export async function runCrew<Kind extends "done" | "stood">(
   kind: Kind,
   assignment: Assignment,
   onStart: () => Promise<void>,
-): Promise<{ reports: Extract<Report, { is: Kind }>[]; began: number }> {
-  const { program, processes, job, duration, signal } = assignment;
-  const wait = job.load.is === "load" ? job.load.wait : 0;
+): Promise<{ warmedUp: Done[]; reports: Extract<Report, { is: Kind }>[]; began: number }> {
+  const { program, processes, job, warmUp, task, signal } = assignment;
   const members = Array.from(
     { length: processes },
     (_, worker) => new Member(program, { ...job, worker, workers: processes }),
@@ -44,20 +50,26 @@ export async function runCrew<Kind extends "done" | "stood">(
       message: `hangs: did not ${step} within ${Math.round(milliseconds / 1000)} s`,
       signal,
     });
+  const run = <End extends "done" | "stood">(end: End, { load, duration }: Task<Load | Still>) => {
+    const wait = load.is === "load" ? load.wait : 0;
+    const until = micros() + duration * 1_000;
+    return all("finish", duration + wait + SPARE, (member) => {
+      const heard = member.hears(end);
+      member.tell({ do: "start", load, until });
+      return heard;
+    });
+  };
   const progress = setInterval(
     () => assignment.onProgress(members.reduce((sum, { acquired }) => sum + acquired, 0)),
     PROGRESS_EVERY,
   );
   try {
     await all("start", START_WITHIN, (member) => member.hears("ready"));
+    const warmedUp = warmUp ? await run("done", warmUp) : [];
     await onStart();
     const began = micros();
-    const reports = await all("finish", duration + wait + SPARE, (member) => {
-      const heard = member.hears(kind);
-      member.tell({ do: "start", until: began + duration * 1_000 });
-      return heard;
-    });
-    return { reports, began };
+    const reports = await run(kind, task);
+    return { warmedUp, reports, began };
   } finally {
     clearInterval(progress);
     await Promise.all(members.map((member) => member.leave(LEAVE_WITHIN)));

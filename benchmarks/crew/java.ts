@@ -2,12 +2,12 @@ import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { buildJava, classpathOf, whyNoJava } from "../../tools/build/maven.ts";
 import type { Program } from "./member.ts";
-import type { Calls, Player } from "./players.ts";
+import type { Calls, Player, WarmUp } from "./player.ts";
 
 // From build/benchmarks/crew to the sources.
 const FOLDER = fileURLToPath(new URL("../../../redisson/", import.meta.url));
-/** A JVM interprets at first; its figures count when the hot code is compiled. */
-const WARM_UP = 1_250;
+/** A JVM interprets at first; its figures count when the hot code is compiled. Its slowest lock would take minutes for 2 000. */
+const WARM_UP: WarmUp = { acquisitions: null, ms: 650 };
 /**
  * Without it the compilers of several JVMs fight over two cores: 4 processes x 4 callers reached 495 acquisitions/s after
  * 5 s and 1 174 after 25 s, with it 1 631 after 5 s.
@@ -17,10 +17,13 @@ const QUICK_COMPILER = "-XX:TieredStopAtLevel=1";
 /** The real Redisson. */
 export function javaPlayers(): Player[] {
   const program = javaProgram("holdfast.bench.Worker");
-  const shared = { warmUp: WARM_UP, program, isJava: true, countAtServer };
+  const player = (id: string, title: string, waits: Player["waits"]): Player => {
+    const shared = { library: null, warmUp: WARM_UP, program, isJava: true, countAtServer };
+    return { id, title, waits, contender: id, ...shared };
+  };
   return [
-    { id: "java-lock", title: "Redisson RLock (Java)", waits: "broadcast", ...shared },
-    { id: "java-fair-lock", title: "Redisson RFairLock (Java)", waits: "hand-off", ...shared },
+    player("java-lock", "Redisson RLock (Java)", "broadcast"),
+    player("java-fair-lock", "Redisson RFairLock (Java)", "hand-off"),
   ];
 }
 

@@ -1,27 +1,13 @@
 import { fileURLToPath } from "node:url";
 import { contenders } from "../contenders/all.ts";
-import type { Waits } from "../contenders/contender.ts";
+import type { Contender } from "../contenders/contender.ts";
+import { HOLDFAST, idAt } from "../contenders/ids.ts";
 import { javaPlayers } from "./java.ts";
-import type { Program } from "./member.ts";
-
-/** A contender as the coordinator sees it, whatever it is written in. */
-export interface Player {
-  readonly id: string;
-  readonly title: string;
-  readonly waits: Waits;
-  /** ms of load for each process before it counts: until the code is compiled, and the crowd has formed. */
-  readonly warmUp: number;
-  readonly program: Program;
-  readonly isJava: boolean;
-  /** Commands sent, by the server's statistics, for a program that cannot count them itself. */
-  readonly countAtServer: ((before: Calls, after: Calls) => number) | null;
-}
-
-/** Calls of each command. */
-export type Calls = ReadonlyMap<string, number>;
+import type { Player, WarmUp } from "./player.ts";
 
 const WORKER = fileURLToPath(new URL("../workers/worker.js", import.meta.url));
-const WARM_UP = 500;
+/** V8 is done with compiling Holdfast after 3 000 to 4 000 acquisitions, and with COMPILE_EARLY after far fewer. */
+const WARM_UP: WarmUp = { acquisitions: 2_000, ms: 1_000 };
 /**
  * V8 compiles what has run often. A service has run for hours; here 32 processes run each for seconds, and would be
  * measured in the interpreter: a hand-off of Holdfast took 1 214 µs of CPU time there, of the floor's token 507 µs;
@@ -29,12 +15,37 @@ const WARM_UP = 500;
  */
 const COMPILE_EARLY = "--interrupt-budget=10000";
 
-/** All that can play on this machine, by id. `profile`: where Node writes what its workers did with their time. */
-export function findPlayers(profile: string | null): ReadonlyMap<string, Player> {
+/** Holdfast as another commit has it. */
+export interface OtherCommit {
+  readonly commit: string;
+  /** The file URL of its compiled index.js. */
+  readonly library: string;
+}
+
+/**
+ * All that can play on this machine, by id.
+ *
+ * @param how.isCold processes that have just started, as V8 runs them by itself
+ * @param how.profile where Node writes what its workers did with their time
+ */
+export function findPlayers(how: {
+  readonly isCold: boolean;
+  readonly profile: string | null;
+  readonly other: OtherCommit | null;
+}): ReadonlyMap<string, Player> {
+  const { isCold, profile, other } = how;
   const watch = profile === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
-  const program = { command: process.execPath, args: ["--expose-gc", COMPILE_EARLY, ...watch, WORKER] };
-  const node = Object.entries(contenders).map(([id, { title, waits }]): Player => {
-    return { id, title, waits, warmUp: WARM_UP, program, isJava: false, countAtServer: null };
-  });
-  return new Map([...node, ...javaPlayers()].map((player) => [player.id, player]));
+  const early = isCold ? [] : [COMPILE_EARLY];
+  const program = { command: process.execPath, args: ["--expose-gc", ...early, ...watch, WORKER] };
+  const node = ([id, { title, waits }]: [string, Contender]): Player => {
+    const shared = { warmUp: WARM_UP, program, isJava: false, countAtServer: null };
+    return { id, title, waits, contender: id, library: null, ...shared };
+  };
+  const present = Object.entries(contenders).map(node);
+  const others = other ? present.filter(({ id }) => HOLDFAST.includes(id)).map((one) => at(other, one)) : [];
+  return new Map([...present, ...others, ...javaPlayers()].map((player) => [player.id, player]));
+}
+
+function at({ commit, library }: OtherCommit, player: Player): Player {
+  return { ...player, id: idAt(player.id, commit), title: `${player.title} ${commit}`, library };
 }

@@ -6,11 +6,18 @@ import { jain, mean, median, pick, sum } from "./statistics.ts";
 
 const WAITS_KEPT = 100;
 
-/** The figures of one round. `from`, `until`: the time that counts, in µs; `redisCpu`: of the whole round, in µs. */
+/** The figures of one round. `from`, `until`: the time that counts, in µs; `redisCpu`, in µs, and `redisWrites`: from its start on. */
 export function loadFigures(
   reports: readonly Done[],
   load: Load,
-  round: { from: number; until: number; redisCpu: number; commands: number | null },
+  round: {
+    warmedUp: readonly Done[];
+    from: number;
+    until: number;
+    redisCpu: number;
+    redisWrites: number;
+    commands: number | null;
+  },
 ): LoadFigures {
   const all = merge(reports, load.tasks);
   const counted = all.filter(({ acquired }) => acquired >= round.from && acquired < round.until);
@@ -25,10 +32,13 @@ export function loadFigures(
   // Figures of a lock that nobody got would look better than any.
   if (counted.length === 0) throw new Error(nobody(reports));
   const total = all.length;
+  const before = round.warmedUp.map((report) => merge([report], load.tasks).length);
+  const written = sum(reports.map(({ writes }) => writes));
   const first = counted[0]?.acquired ?? 0;
   const last = counted.at(-1)?.left ?? 0;
   return {
     is: "load",
+    warmUp: before.length === 0 ? 0 : Math.min(...before),
     // A drain ends when it is done; a loop is cut in the middle.
     perSecond: counted.length / ((load.times === null ? round.until - round.from : last - first) / 1_000_000),
     handoffMedian: handoff.length === 0 ? null : percentile(handoff, 0.5),
@@ -38,6 +48,8 @@ export function loadFigures(
     waitMax: percentile(waits, 1),
     hold: mean(counted.map(({ acquired, left }) => (left - acquired) / 1_000)),
     calls: sent === null ? null : sent / total,
+    writes: written === null ? null : written / total,
+    redisWrites: round.redisWrites / total,
     redisCpu: round.redisCpu / total,
     clientCpu: (sum(reports.map(({ cpu }) => cpu)) ?? 0) / total,
     jain: seconds.length === 0 ? null : median(seconds.map(jain)),

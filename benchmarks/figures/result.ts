@@ -38,6 +38,8 @@ export type Figures = LoadFigures | StillFigures;
 /** Of callers in a closed loop. Null: not measured in this scenario. All latencies in ms. */
 export interface LoadFigures {
   readonly is: "load";
+  /** Acquisitions of the process with the fewest, before those that count. 0: the processes had just started. */
+  readonly warmUp: number;
   readonly perSecond: number;
   /** Release called → next holder running, of those who were waiting already. */
   readonly handoffMedian: number | null;
@@ -49,6 +51,9 @@ export interface LoadFigures {
   readonly hold: number;
   /** Commands sent to Redis per acquisition; a script counts as one. */
   readonly calls: number | null;
+  /** Calls of write(2) per acquisition: of the clients, and of the server, whose replies and messages may share one. */
+  readonly writes: number | null;
+  readonly redisWrites: number;
   /** CPU time per acquisition in µs. */
   readonly redisCpu: number;
   readonly clientCpu: number;

@@ -7,8 +7,8 @@ export interface Column {
   readonly width: number;
   readonly value: (figures: Figures) => number | null;
   readonly text: (value: number) => string;
-  /** "none": it counts what must not happen. */
-  readonly best: "most" | "least" | "none";
+  /** "none": it counts what must not happen. "neither": a circumstance, in which nobody is best. */
+  readonly best: "most" | "least" | "none" | "neither";
 }
 
 type Rest = Pick<Column, "width" | "text" | "best">;
@@ -16,12 +16,14 @@ type Rest = Pick<Column, "width" | "text" | "best">;
 const LATENCY: Rest = { width: 10, text: inMs, best: "least" };
 const COST: Rest = { width: 9, text: short, best: "least" };
 const ALARM: Rest = { width: 10, text: short, best: "none" };
+const CIRCUMSTANCE: Rest = { width: 9, text: short, best: "neither" };
 const SPEED: Rest = { width: 8, text: short, best: "most" };
 const FAIRNESS: Rest = { width: 7, text: (jain) => jain.toFixed(2), best: "most" };
 const SHARE: Rest = { width: 10, text: (share) => `${short(share * 100)} %`, best: "least" };
 
 /** Of callers in a closed loop. */
 export const LOAD_COLUMNS: readonly Column[] = [
+  load("acqs", "before", CIRCUMSTANCE, (figures) => figures.warmUp),
   load("", "acq/s", SPEED, (figures) => figures.perSecond),
   load("hand-off", "median", LATENCY, (figures) => figures.handoffMedian),
   load("", "p99", LATENCY, (figures) => figures.handoffP99),
@@ -29,6 +31,8 @@ export const LOAD_COLUMNS: readonly Column[] = [
   load("", "p99", LATENCY, (figures) => waited(figures, figures.waitP99)),
   load("", "max", LATENCY, (figures) => waited(figures, figures.waitMax)),
   load("calls", "per acq", COST, (figures) => figures.calls),
+  load("writes", "client", COST, (figures) => figures.writes),
+  load("per acq", "Redis", COST, (figures) => figures.redisWrites),
   load("CPU, µs", "Redis", COST, (figures) => figures.redisCpu),
   load("per acq", "client", COST, (figures) => figures.clientCpu),
   load("", "Jain", FAIRNESS, (figures) => figures.jain),

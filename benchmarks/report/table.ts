@@ -54,7 +54,7 @@ function bestOf({ value, best }: Column, entries: readonly Entry[]): number | nu
     .map(value)
     .filter((found) => found !== null)
     .filter(Number.isFinite);
-  if (values.length < 2) return null;
+  if (values.length < 2 || best === "neither") return null;
   return best === "most" ? Math.max(...values) : Math.min(...values);
 }
 

@@ -1,6 +1,6 @@
-import { LOAD, type Scenario } from "./scenario.ts";
+import { HOLDFAST } from "../contenders/ids.ts";
+import { cold, LOAD, type Scenario } from "./scenario.ts";
 
-const HOLDFAST = ["lock", "fair-lock", "redisson-lock"];
 const SPINNING = ["spin-1-128", "spin-80", "spin-10"];
 const PEERS = ["redlock", "redis-semaphore", "simple-redis-mutex", "node-redisson"];
 const JAVA = ["java-lock", "java-fair-lock"];
@@ -14,7 +14,7 @@ const ONE_OF_EACH = [
   "simple-redis-mutex",
   "java-lock",
 ];
-const HOPS = ["floor-hop", "floor-hop-and-ask"];
+const HOPS = ["floor-hop", "floor-hop-and-ask", "principle"];
 
 /** One lock, P processes with T callers each. A caller that has released the lock asks for it again at once. */
 function hot(processes: number, tasks: number, contenders: readonly string[], hold = 0): Scenario {
@@ -25,6 +25,7 @@ function hot(processes: number, tasks: number, contenders: readonly string[], ho
     load: { ...LOAD, tasks, hold },
     duration: hold >= 100 ? 8_000 : 3_000,
     slices: 1,
+    isCold: false,
     contenders: [...HOPS, ...contenders],
   };
 }
@@ -38,11 +39,12 @@ function drain(callers: number, processes: number): Scenario {
     load: { ...LOAD, tasks: callers / processes, hold: 1, times: 1, wait: 60_000 },
     duration: 30_000,
     slices: 1,
+    isCold: false,
     contenders: ONE_OF_EACH,
   };
 }
 
-export const scenarios: readonly Scenario[] = [
+const warm: readonly Scenario[] = [
   {
     name: "uncontended",
     about: "One caller takes and releases a free lock, again and again",
@@ -50,6 +52,7 @@ export const scenarios: readonly Scenario[] = [
     load: LOAD,
     duration: 1_000,
     slices: 3,
+    isCold: false,
     contenders: ["floor-pair", ...ALL],
   },
   hot(2, 1, ONE_OF_EACH),
@@ -72,6 +75,7 @@ export const scenarios: readonly Scenario[] = [
     load: { ...LOAD, tasks: 4, hold: 1, leases: [1_000, 5_000, 30_000, null] },
     duration: 3_000,
     slices: 1,
+    isCold: false,
     contenders: ONE_OF_EACH,
   },
   {
@@ -81,6 +85,7 @@ export const scenarios: readonly Scenario[] = [
     load: { ...LOAD, tasks: 4, names: Array.from({ length: 1_000 }, (_, i) => `bench:${i}`) },
     duration: 3_000,
     slices: 1,
+    isCold: false,
     contenders: ALL,
   },
   drain(10, 2),
@@ -94,7 +99,8 @@ export const scenarios: readonly Scenario[] = [
     load: { ...LOAD, hold: 5, think: 20 },
     duration: 5_000,
     slices: 1,
-    contenders: ["floor-hop", ...ONE_OF_EACH],
+    isCold: false,
+    contenders: ["floor-hop", "principle", ...ONE_OF_EACH],
   },
   {
     name: "held-leases",
@@ -103,6 +109,7 @@ export const scenarios: readonly Scenario[] = [
     load: { is: "held", callers: 10_000, watch: 30_000 },
     duration: 60_000,
     slices: 1,
+    isCold: false,
     contenders: [...HOLDFAST, "redis-semaphore"],
   },
   {
@@ -112,6 +119,29 @@ export const scenarios: readonly Scenario[] = [
     load: { is: "parked", callers: 10_000, watch: 5_000 },
     duration: 60_000,
     slices: 1,
+    isCold: false,
     contenders: ONE_OF_EACH.filter((id) => !JAVA.includes(id)),
   },
+];
+
+/** Where it matters what has been compiled. */
+const COLD = ["uncontended", "hot-4x4", "hot-32x1", "many-locks"];
+
+/** The cost of a start: what the first acquisitions of a process need, most of which is V8's. */
+const first1000: Scenario = {
+  name: "first-1000-cold",
+  about:
+    "One lock, a new process with 8 callers, until it was acquired 1 000 times: µs of CPU per acquisition are ms for all",
+  processes: 1,
+  load: { ...LOAD, tasks: 8, times: 125 },
+  duration: 30_000,
+  slices: 3,
+  isCold: true,
+  contenders: [...HOPS, ...ALL],
+};
+
+export const scenarios: readonly Scenario[] = [
+  ...warm,
+  ...warm.filter(({ name }) => COLD.includes(name)).map(cold),
+  first1000,
 ];

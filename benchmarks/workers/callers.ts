@@ -9,7 +9,7 @@ import { Troubles } from "./troubles.ts";
 /** After an error a caller pauses, ms: a library that fails at once must not turn the loop into a spin. */
 const AFTER_ERROR = 20;
 
-/** The callers of one process. */
+/** The callers of one process, from one start to its end. */
 export class Callers {
   readonly samples = new Samples();
   readonly troubles = new Troubles();

@@ -10,7 +10,8 @@ export interface Job {
   readonly worker: number;
   readonly workers: number;
   readonly seed: number;
-  readonly load: Load | Still;
+  /** The file URL of another commit's Holdfast; null: the present one. */
+  readonly library: string | null;
 }
 
 /** Callers in a closed loop: each acquires, holds, releases, thinks, and begins again. */
@@ -43,9 +44,15 @@ export interface Still {
 
 /**
  * "start": the callers begin, and stop asking at `until`, in µs of the system's monotonic clock (what process.hrtime and
- * System.nanoTime read on Linux). "leave": close and exit.
+ * System.nanoTime read on Linux). May come again behind its answer: after a warm-up. "leave": close and exit.
  */
-export type Word = { readonly do: "start"; readonly until: number } | { readonly do: "leave" };
+export type Word = Start | { readonly do: "leave" };
+
+export interface Start {
+  readonly do: "start";
+  readonly load: Load | Still;
+  readonly until: number;
+}
 
 export type Report =
   | { readonly is: "ready" }
@@ -65,6 +72,8 @@ export interface Done {
   readonly samples: string;
   /** Commands written to Redis from "start" on, on all connections, a script counts once; null: not counted here. */
   readonly commands: number | null;
+  /** Writes to sockets, that is calls of write(2), from "start" on; null: not counted here. */
+  readonly writes: number | null;
   /** CPU time of this process from "start" on, in µs. */
   readonly cpu: number;
   readonly timeouts: number;

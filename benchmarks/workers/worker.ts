@@ -6,24 +6,25 @@ import { contenders } from "../contenders/all.ts";
 import type { Session } from "../contenders/contender.ts";
 import { serverState } from "../redis/server-state.ts";
 import { Callers } from "./callers.ts";
-import type { Job, Load, Report, Word } from "./protocol.ts";
+import type { Job, Load, Report, Start, Word } from "./protocol.ts";
+import { countWrites } from "./socket-writes.ts";
 import { standStill } from "./still.ts";
 
 const PROGRESS_EVERY = 250;
 
 const sent = countCommands();
+const written = countWrites();
 
 function report(what: Report): void {
   process.stdout.write(`${JSON.stringify(what)}\n`);
 }
 
-async function prepare(job: Job): Promise<(word: Word & { do: "start" }) => Promise<void>> {
+async function prepare(job: Job): Promise<(start: Start) => Promise<void>> {
   const contender = contenders[job.contender];
   if (!contender) throw new Error(`There is no contender '${job.contender}'`);
   const session = await contender.open(job.url, job);
   const commands = (): number | null => session.commands?.() ?? sent();
-  const { load } = job;
-  return async ({ until }) => {
+  return async ({ load, until }) => {
     if (load.is === "load") await runLoad({ session, job, load, until, commands });
     else {
       const redis = new Redis(job.url);
@@ -45,7 +46,7 @@ interface Run {
 
 async function runLoad({ session, job, load, until, commands }: Run): Promise<void> {
   const callers = new Callers(session, job, load);
-  const before = { cpu: process.cpuUsage(), commands: commands() };
+  const before = { cpu: process.cpuUsage(), commands: commands(), writes: written() };
   const progress = setInterval(
     () => report({ is: "progress", acquired: callers.samples.count }),
     PROGRESS_EVERY,
@@ -58,6 +59,7 @@ async function runLoad({ session, job, load, until, commands }: Run): Promise<vo
     is: "done",
     samples: callers.samples.toBase64(),
     commands: after === null || before.commands === null ? null : after - before.commands,
+    writes: written() - before.writes,
     cpu: user + system,
     timeouts: callers.timeouts,
     errors: callers.troubles.count,
@@ -74,7 +76,7 @@ function fail(error: unknown): void {
 process.on("uncaughtException", fail);
 process.on("unhandledRejection", fail);
 
-let start: ((word: Word & { do: "start" }) => Promise<void>) | undefined;
+let start: ((word: Start) => Promise<void>) | undefined;
 const lines = createInterface({ input: process.stdin });
 lines.on("line", (line) => {
   const said = JSON.parse(line) as Job | Word;

@@ -26,10 +26,10 @@ final class Callers {
   private final Function<String, RLock> locks;
   private final double until;
 
-  Callers(Job job, Function<String, RLock> locks, double until) {
-    this.load = job.load();
+  Callers(Job job, Function<String, RLock> locks, Job.Word word) {
+    this.load = word.load();
     this.locks = locks;
-    this.until = until;
+    this.until = word.until();
     for (int caller = 0; caller < load.tasks(); caller++) {
       SplittableRandom random = new SplittableRandom(job.seed() + 1_000L * job.worker() + caller);
       Samples own = new Samples();

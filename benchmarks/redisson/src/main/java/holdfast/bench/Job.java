@@ -1,9 +1,11 @@
 package holdfast.bench;
 
+import com.fasterxml.jackson.annotation.JsonIgnoreProperties;
 import com.fasterxml.jackson.annotation.JsonProperty;
 
 /** The coordinator's first line. The fields are explained in workers/protocol.ts. */
-record Job(String contender, String url, int worker, int workers, long seed, Load load) {
+@JsonIgnoreProperties("library")
+record Job(String contender, String url, int worker, int workers, long seed) {
   record Load(
       String is,
       int tasks,
@@ -19,5 +21,5 @@ record Job(String contender, String url, int worker, int workers, long seed, Loa
   }
 
   /** Every line after the first. */
-  record Word(@JsonProperty("do") String what, double until) {}
+  record Word(@JsonProperty("do") String what, Load load, double until) {}
 }

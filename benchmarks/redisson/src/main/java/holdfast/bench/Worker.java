@@ -52,7 +52,7 @@ public final class Worker {
     for (String line; (line = lines.readLine()) != null; ) {
       Job.Word word = JSON.readValue(line, Job.Word.class);
       switch (word.what()) {
-        case "start" -> new Thread(() -> run(job, locks, word.until()), "run").start();
+        case "start" -> new Thread(() -> run(job, locks, word), "run").start();
         case "leave" -> {
           client.shutdown(0, 2, TimeUnit.SECONDS);
           return;
@@ -62,9 +62,9 @@ public final class Worker {
     }
   }
 
-  private static void run(Job job, Function<String, RLock> locks, double until) {
+  private static void run(Job job, Function<String, RLock> locks, Job.Word word) {
     long before = SYSTEM.getProcessCpuTime();
-    Callers callers = new Callers(job, locks, until);
+    Callers callers = new Callers(job, locks, word);
     try {
       while (!callers.join(200)) say("progress", Map.of("acquired", callers.acquired.sum()));
     } catch (InterruptedException error) {
@@ -74,6 +74,7 @@ public final class Worker {
     Map<String, Object> done = new HashMap<>();
     done.put("samples", Samples.encode(callers.samples));
     done.put("commands", null);
+    done.put("writes", null);
     done.put("cpu", cpu / 1000.0);
     done.put("timeouts", callers.timeouts.sum());
     done.put("errors", callers.errors.sum());
