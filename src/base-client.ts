@@ -10,12 +10,12 @@ import type { MultiLock } from "./locks/multi-lock.ts";
 import { OrderedMultiLock } from "./locks/ordered-multi-lock.ts";
 import { ReentrantLock } from "./locks/reentrant-lock.ts";
 import { Scope, Scopes } from "./locks/scope.ts";
-import { type CloseOptions, checkCheckOptions, checkGrace, type PassingOptions } from "./options.ts";
+import { CHECK, CLOSE, type CloseOptions, type PassingOptions } from "./options.ts";
 import type { Audience, Subscriptions } from "./redis/subscriptions.ts";
 import type { Transport } from "./redis/transport.ts";
 import { warnOfShortLease } from "./short-lease.ts";
 import { newClientId } from "./util/random.ts";
-import { checkName } from "./validate.ts";
+import { checkName, checkOptions } from "./validate.ts";
 import type { LockKind } from "./waiting/lock-kind.ts";
 import { LockManager } from "./waiting/lock-manager.ts";
 
@@ -97,14 +97,15 @@ export abstract class BaseClient implements CommonClient {
   abstract lock(name: string): Lock;
 
   async check(options?: CheckOptions): Promise<Check> {
-    const { timeout, replicas } = checkCheckOptions(options, this.#parts.replicas);
+    const rules = { ...CHECK, replicas: { ...CHECK.replicas, fallback: this.#parts.replicas } };
+    const wanted = checkOptions("Cannot check the lock client", rules, options);
     if (this.#closing) throw new ClientClosedError(null);
     const parts = { hearing: this.#room.hearing, clientId: this.id, lock: (name: string) => this.lock(name) };
-    return this.#scopes.outside(() => check(this.#parts.checkable, parts, { timeout, replicas }));
+    return this.#scopes.outside(() => check(this.#parts.checkable, parts, wanted));
   }
 
   async close(options?: CloseOptions): Promise<void> {
-    const grace = checkGrace(options);
+    const { grace } = checkOptions("Cannot close the lock client", CLOSE, options);
     this.#closing ??= this.#room.close(grace).finally(this.#parts.closed);
     return this.#closing;
   }

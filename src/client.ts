@@ -10,13 +10,13 @@ import type { LockClient, QuorumClient } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import {
-  checkClientOptions,
+  CLIENT,
   checkNoOptions,
-  checkPassingOptions,
-  checkSpinOptions,
   type LockClientOptions,
+  PASSING,
   type PassingOptions,
   type Settings,
+  SPIN,
   type SpinLockOptions,
 } from "./options.ts";
 import { checkQuorumOptions, type QuorumClientOptions } from "./quorum/options.ts";
@@ -29,7 +29,7 @@ import { Subscriber } from "./redis/subscriber.ts";
 import { whereabouts } from "./redis/trouble.ts";
 import { type ClusterLike, duplicate, isCluster, isConnection, type RedisLike } from "./redis/types.ts";
 import { printAs } from "./util/print.ts";
-import { checkName } from "./validate.ts";
+import { checkName, checkOptions } from "./validate.ts";
 import type { LockKind } from "./waiting/lock-kind.ts";
 
 /** The locks on one Redis: a server, a Sentinel group or a Cluster. */
@@ -85,7 +85,7 @@ class ServerClient extends BaseClient implements LockClient {
   }
 
   lock(name: string, options?: PassingOptions): Lock {
-    return this.lockOf(name, this.#kinds.lock, checkPassingOptions(options));
+    return this.lockOf(name, this.#kinds.lock, checkOptions("Cannot create a lock", PASSING, options));
   }
 
   fairLock(name: string, options?: unknown): Lock {
@@ -99,7 +99,7 @@ class ServerClient extends BaseClient implements LockClient {
 
   redissonLock(name: string, options?: PassingOptions): Lock {
     this.#checkFitsRedisson(name);
-    return this.lockOf(name, this.#kinds.redisson, checkPassingOptions(options));
+    return this.lockOf(name, this.#kinds.redisson, checkOptions("Cannot create a lock", PASSING, options));
   }
 
   redissonFencedLock(name: string, options?: unknown): Lock {
@@ -114,7 +114,7 @@ class ServerClient extends BaseClient implements LockClient {
   }
 
   spinLock(name: string, options?: SpinLockOptions): Lock {
-    const { prefix, localPasses } = checkSpinOptions(options);
+    const { prefix, localPasses } = checkOptions("Cannot create a lock", SPIN, options);
     return this.lockOf(prefix + checkName(name), this.#kinds.spin, { localPasses });
   }
 
@@ -162,7 +162,7 @@ export function createLockClient(
     checkMasters(redis);
     return new MajorityClient([...redis], settings);
   }
-  const settings = checkClientOptions(options);
+  const settings = checkOptions(CANNOT, CLIENT, options);
   if (!isConnection(redis))
     throw new TypeError(`${CANNOT}: redis must be an ioredis connection, new Redis(…)`);
   const { keyPrefix = "" } = redis.options;

@@ -1,4 +1,3 @@
-import type { CheckOptions } from "./check/answer.ts";
 import {
   CHECK_TIMEOUT,
   GRACE,
@@ -10,17 +9,19 @@ import {
   REPLICA_TIMEOUT,
   REPLY_TIMEOUT,
 } from "./defaults.ts";
+import { quote } from "./errors.ts";
 import type { Terms } from "./lease/terms.ts";
 import {
-  checkConnection,
-  checkCount,
-  checkFlag,
-  checkObject,
-  checkSignal,
-  checkTime,
-  checkWellFormed,
+  type Checked,
+  checkOptions,
+  checkText,
+  checkValue,
+  count,
+  flag,
+  orInfinity,
+  type Rule,
   refuse,
-  type What,
+  time,
 } from "./validate.ts";
 
 /** How one acquisition waits and holds. Times are whole milliseconds. */
@@ -119,133 +120,61 @@ export interface Request {
   readonly passes?: number | undefined;
 }
 
-/** A client's options, checked and complete. */
-export interface Settings
-  extends Required<{
-    [K in Exclude<keyof LockClientOptions, "localPasses">]: NonNullable<LockClientOptions[K]>;
-  }> {
-  /** Null: each kind has a number of its own. */
-  readonly localPasses: number | null;
-}
+/** The rules of a client's options. */
+export const CLIENT = {
+  leaseTime: time(LEASE_MIN, LEASE_TIME),
+  replyTimeout: time(LEASE_MIN, REPLY_TIMEOUT),
+  grantWindow: orInfinity(time(LEASE_MIN, GRANT_WINDOW)),
+  localPasses: count(PASSES_MAX, undefined),
+  replicas: count(100, 0),
+  replicaTimeout: time(LEASE_MIN, REPLICA_TIMEOUT),
+  connection: {
+    wanted: '"shared" or "own"',
+    fits: (value) => value === "shared" || value === "own",
+    fallback: "shared",
+  } as Rule<"shared" | "own">,
+  scopes: flag(true),
+};
 
-const LOCK_OPTIONS = ["wait", "lease", "watchdog", "maxHold", "signal"];
+/** A client's options, checked and complete. `localPasses` undefined: each kind has a number of its own. */
+export type Settings = Checked<typeof CLIENT>;
 
-export function checkLockOptions(
-  what: What,
-  options: unknown,
-  defaults: {
-    wait: number;
-    leaseTime: number;
-    longest?: number | undefined;
-    passes?: number | undefined;
-  },
-): Request {
-  const given = checkObject(what, options, LOCK_OPTIONS);
-  const { wait, lease, watchdog, maxHold, signal } = given as LockOptions;
-  checkTime(what, "wait", wait, 0, true);
-  checkTime(what, "lease", lease, LEASE_MIN, false, defaults.longest);
-  checkTime(what, "maxHold", maxHold, LEASE_MIN, true);
-  checkFlag(what, "watchdog", watchdog);
-  checkSignal(what, signal);
-  return {
-    terms: {
-      lease: lease ?? defaults.leaseTime,
-      watchdog: watchdog ?? lease === undefined,
-      maxHold: maxHold ?? Number.POSITIVE_INFINITY,
-    },
-    wait: wait ?? defaults.wait,
-    signal,
-    explicit: lease ?? null,
-    passes: defaults.passes,
-  };
-}
-
-export function checkClientOptions(options: unknown): Settings {
-  const what = "Cannot create a lock client";
-  const given = checkObject(what, options, [
-    "leaseTime",
-    "replyTimeout",
-    "grantWindow",
-    "localPasses",
-    "replicas",
-    "replicaTimeout",
-    "connection",
-    "scopes",
-  ]) as LockClientOptions;
-  const { leaseTime, replyTimeout, grantWindow, localPasses, replicas, replicaTimeout, connection } = given;
-  checkTime(what, "leaseTime", leaseTime, LEASE_MIN, false);
-  checkTime(what, "replyTimeout", replyTimeout, LEASE_MIN, false);
-  checkTime(what, "grantWindow", grantWindow, LEASE_MIN, true);
-  checkCount(what, "localPasses", localPasses, PASSES_MAX);
-  checkCount(what, "replicas", replicas, 100);
-  checkTime(what, "replicaTimeout", replicaTimeout, LEASE_MIN, false);
-  checkConnection(what, connection);
-  checkFlag(what, "scopes", given.scopes);
-  return {
-    leaseTime: leaseTime ?? LEASE_TIME,
-    replyTimeout: replyTimeout ?? REPLY_TIMEOUT,
-    grantWindow: grantWindow ?? GRANT_WINDOW,
-    localPasses: localPasses ?? null,
-    replicas: replicas ?? 0,
-    replicaTimeout: replicaTimeout ?? REPLICA_TIMEOUT,
-    connection: connection ?? "shared",
-    scopes: given.scopes ?? true,
-  };
-}
-
-export function checkGrace(options: unknown): number {
-  const what = "Cannot close the lock client";
-  const { grace } = checkObject(what, options, ["grace"]) as CloseOptions;
-  checkTime(what, "grace", grace, 0, false);
-  return grace ?? GRACE;
-}
-
-const CANNOT = "Cannot create a lock";
-
-export function checkPassingOptions(options: unknown): PassingOptions {
-  const given = checkObject(CANNOT, options, ["localPasses"]) as PassingOptions;
-  checkCount(CANNOT, "localPasses", given.localPasses, PASSES_MAX);
-  return given;
-}
-
-export function checkSpinOptions(options: unknown): PassingOptions & { readonly prefix: string } {
-  const given = checkObject(CANNOT, options, ["prefix", "localPasses"]) as SpinLockOptions;
-  const { prefix = "", localPasses } = given;
-  if (typeof prefix !== "string") throw refuse(TypeError, CANNOT, "prefix", "a string", prefix);
-  checkCount(CANNOT, "localPasses", localPasses, PASSES_MAX);
-  return { prefix, localPasses };
-}
+export const PASSING = { localPasses: CLIENT.localPasses };
+export const SPIN = {
+  prefix: { wanted: "a string", fits: (value) => typeof value === "string", fallback: "" } as Rule<string>,
+  ...PASSING,
+};
+export const CLOSE = { grace: time(0, GRACE) };
+export const CHECK = { timeout: time(LEASE_MIN, CHECK_TIMEOUT), replicas: CLIENT.replicas };
 
 /** For kinds without options. `why`: there are none. @throws TypeError when there are any. */
 export function checkNoOptions(method: string, options: unknown, why: string): void {
-  if (options !== undefined) throw new TypeError(`${CANNOT}: ${method} takes a name only; ${why}`);
+  if (options !== undefined) throw new TypeError(`Cannot create a lock: ${method} takes a name only; ${why}`);
 }
 
-/** `names`: of the lock, or of several, quoted. `longest`: no longer lease can be had, in ms. */
+const LEASE = time(LEASE_MIN, undefined);
+
+/** A lease, or its extension. `longest`: no longer one can be had, in ms. */
+export const leaseUpTo = (longest: number | undefined): Rule<number | undefined> =>
+  longest === undefined ? LEASE : time(LEASE_MIN, undefined, longest, `${longest} (longestLease)`);
+
+/** `names`: of the lock, or of several, quoted. */
 export function checkExtension(names: string, ms: unknown, longest?: number): void {
   const what = `Cannot extend the lease of ${names}`;
   if (ms === undefined) throw refuse(TypeError, what, "ms", "a whole number of milliseconds", ms);
-  checkTime(what, "ms", ms, LEASE_MIN, false, longest);
+  checkValue(what, "ms", ms, leaseUpTo(longest));
 }
 
-export function checkForceUnlock(what: What, options: unknown): string | null {
-  const { label } = checkObject(what, options, ["label"]) as ForceUnlockOptions;
-  if (label === undefined) return null;
-  const wanted = `a string of 1 to ${LABEL_BYTES_MAX} bytes of UTF-8`;
-  if (typeof label !== "string") throw refuse(TypeError, what, "label", wanted, label);
-  checkWellFormed(what, "label", label);
-  const bytes = Buffer.byteLength(label);
-  if (bytes < 1 || bytes > LABEL_BYTES_MAX) throw refuse(RangeError, what, "label", wanted, label);
-  return label;
-}
+const LABEL: Rule<string | undefined> = {
+  wanted: `a string of 1 to ${LABEL_BYTES_MAX} bytes of UTF-8`,
+  fits: (value) => typeof value === "string" && value !== "" && Buffer.byteLength(value) <= LABEL_BYTES_MAX,
+  type: "string",
+  fallback: undefined,
+};
 
-export function checkCheckOptions(
-  options: unknown,
-  replicas: number,
-): { readonly timeout: number; readonly replicas: number } {
-  const what = "Cannot check the lock client";
-  const given = checkObject(what, options, ["timeout", "replicas"]) as CheckOptions;
-  checkTime(what, "timeout", given.timeout, LEASE_MIN, false);
-  checkCount(what, "replicas", given.replicas, 100);
-  return { timeout: given.timeout ?? CHECK_TIMEOUT, replicas: given.replicas ?? replicas };
+/** The label; null: none. */
+export function checkForceUnlock(name: string, options: unknown): string | null {
+  const what = `Cannot unlock ${quote(name)} by force`;
+  const { label } = checkOptions(what, { label: LABEL }, options);
+  return label === undefined ? null : checkText(what, "label", label);
 }

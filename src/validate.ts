@@ -1,74 +1,97 @@
 import { NAME_BYTES_MAX, TIMER_MAX } from "./defaults.ts";
-import { quote } from "./errors.ts";
+import { quote, quoteAll } from "./errors.ts";
 
-/** What begins every message: "Cannot lock 'order:42'". A function where it is put together only when it is needed. */
-export type What = string | (() => string);
+/** What begins every message: "Cannot close the lock client". Names: of locks, "Cannot lock …", put together only when it is told. */
+export type What = string | readonly string[];
+
+/** What an option must be, as messages say it; a type of which other values are a RangeError; what counts when it is left out. */
+export interface Rule<T> {
+  readonly wanted: string;
+  readonly fits: (value: unknown) => boolean;
+  readonly type?: "number" | "string";
+  readonly fallback: T;
+}
+
+/** A set of options, in the order in which messages name them. */
+export type Rules = Readonly<Record<string, Rule<unknown>>>;
+
+/** The same set, checked and complete. */
+export type Checked<R extends Rules> = { readonly [K in keyof R]: R[K]["fallback"] };
+
+/** A whole number of milliseconds. `end`: how messages name the longest one. */
+export const time = <T>(from: number, fallback: T, to = TIMER_MAX, end = "2^31-1") =>
+  whole(`a whole number of milliseconds from ${from} to ${end}`, from, to, fallback);
+
+/** A time that no timer of this process waits for: months are fine. */
+export const longTime = <T>(from: number, fallback: T) => time(from, fallback, 2 ** 42, "2^42");
+
+export const count = <T>(to: number, fallback: T) => whole(`a whole number from 0 to ${to}`, 0, to, fallback);
+
+const whole = <T>(wanted: string, from: number, to: number, fallback: T): Rule<number | T> => {
+  return { wanted, fits: (value) => isWhole(value, from, to), type: "number", fallback };
+};
+
+export const orInfinity = <T>(rule: Rule<T>, wanted = `${rule.wanted}, or Infinity`): Rule<T> => {
+  return { ...rule, wanted, fits: (value) => value === Number.POSITIVE_INFINITY || rule.fits(value) };
+};
+
+export const flag = <T>(fallback: T): Rule<boolean | T> => {
+  return { wanted: "true or false", fits: (value) => typeof value === "boolean", fallback };
+};
+
+export const signal = { wanted: "an AbortSignal", fits: (value) => isSignal(value) } as Rule<
+  AbortSignal | undefined
+>;
+
+/** Its user checks it. */
+export const anything = { wanted: "", fits: () => true, fallback: undefined } as Rule<unknown>;
+
+/** @throws TypeError or RangeError, also for an option that the rules do not know. */
+export function checkOptions<R extends Rules>(what: What, rules: R, options: unknown = {}): Checked<R> {
+  if (typeof options !== "object" || options === null || Array.isArray(options) || isSignal(options))
+    throw refuse(TypeError, what, "options", "an object", options);
+  const unknown = Object.keys(options).find((key) => !Object.hasOwn(rules, key));
+  if (unknown !== undefined) {
+    const known = Object.keys(rules).join(", ");
+    throw new TypeError(`${text(what)}: unknown option ${quote(unknown)}; known are ${known}`);
+  }
+  const given = options as Record<string, unknown>;
+  const checked: Record<string, unknown> = {};
+  for (const name in rules) {
+    const rule = rules[name] as Rule<unknown>;
+    const value = given[name];
+    checked[name] = value === undefined ? rule.fallback : checkValue(what, name, value, rule);
+  }
+  return checked as Checked<R>;
+}
+
+export function checkValue<T>(what: What, name: string, value: unknown, rule: Rule<T>): T {
+  if (rule.fits(value)) return value as T;
+  throw refuse(rule.type === typeof value ? RangeError : TypeError, what, name, rule.wanted, value);
+}
 
 export function checkName(name: unknown): string {
   const what = "Cannot create a lock";
-  if (typeof name !== "string") throw refuse(TypeError, what, "name", "a string", name);
-  if (name === "") throw refuse(RangeError, what, "name", "a non-empty string", name);
-  checkWellFormed(what, "name", name);
-  const bytes = Buffer.byteLength(name);
-  if (bytes > NAME_BYTES_MAX) {
-    throw new RangeError(
-      `${what}: name must be at most ${NAME_BYTES_MAX} bytes of UTF-8, received ${bytes} bytes (${quote(name)})`,
-    );
-  }
-  return name;
+  const text = checkText(what, "name", name);
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= NAME_BYTES_MAX) return text;
+  throw new RangeError(
+    `${what}: name must be at most ${NAME_BYTES_MAX} bytes of UTF-8, received ${bytes} bytes (${quote(text)})`,
+  );
 }
 
-/** A lone surrogate has no UTF-8 form: two different names would be one in Redis. */
-export function checkWellFormed(what: What, name: string, value: string): void {
-  if (/\p{Surrogate}/u.test(value)) throw refuse(RangeError, what, name, "a well-formed string", value);
+/** A string that is not empty. */
+export function checkFilled(what: What, name: string, value: unknown): string {
+  if (typeof value !== "string") throw refuse(TypeError, what, name, "a string", value);
+  if (value === "") throw refuse(RangeError, what, name, "a non-empty string", value);
+  return value;
 }
 
-export function checkObject(what: What, options: unknown, known: readonly string[]): object {
-  if (options === undefined) return {};
-  if (typeof options !== "object" || options === null || Array.isArray(options) || isSignal(options)) {
-    throw refuse(TypeError, what, "options", "an object", options);
-  }
-  for (const key of Object.keys(options)) {
-    if (!known.includes(key))
-      throw new TypeError(`${text(what)}: unknown option ${quote(key)}; known are ${known.join(", ")}`);
-  }
-  return options;
-}
-
-export function checkTime(
-  what: What,
-  name: string,
-  value: unknown,
-  from: number,
-  isInfinityFine: boolean,
-  longest = TIMER_MAX,
-): void {
-  if (value === undefined || (isInfinityFine && value === Number.POSITIVE_INFINITY)) return;
-  if (isWhole(value, from, longest)) return;
-  const end = longest === TIMER_MAX ? "2^31-1" : `${longest} (longestLease)`;
-  const wanted = `a whole number of milliseconds from ${from} to ${end}${isInfinityFine ? ", or Infinity" : ""}`;
-  throw refuse(typeof value === "number" ? RangeError : TypeError, what, name, wanted, value);
-}
-
-export function checkConnection(what: What, connection: unknown): void {
-  if (connection !== undefined && connection !== "shared" && connection !== "own")
-    throw refuse(TypeError, what, "connection", '"shared" or "own"', connection);
-}
-
-export function checkFlag(what: What, name: string, value: unknown): void {
-  if (value !== undefined && typeof value !== "boolean")
-    throw refuse(TypeError, what, name, "true or false", value);
-}
-
-export function checkCount(what: What, name: string, value: unknown, to: number): void {
-  if (value === undefined || isWhole(value, 0, to)) return;
-  const kind = typeof value === "number" ? RangeError : TypeError;
-  throw refuse(kind, what, name, `a whole number from 0 to ${to}`, value);
-}
-
-export function checkSignal(what: What, signal: unknown): void {
-  if (signal !== undefined && !isSignal(signal))
-    throw refuse(TypeError, what, "signal", "an AbortSignal", signal);
+/** One with a UTF-8 form. A lone surrogate has none: two different names would be one in Redis. */
+export function checkText(what: What, name: string, value: unknown): string {
+  const text = checkFilled(what, name, value);
+  if (/\p{Surrogate}/u.test(text)) throw refuse(RangeError, what, name, "a well-formed string", text);
+  return text;
 }
 
 export const isWhole = (value: unknown, from: number, to: number): boolean =>
@@ -87,7 +110,8 @@ export function refuse(
   return new kind(`${text(what)}: ${name} must be ${wanted}, received ${show(received)}`);
 }
 
-const text = (what: What): string => (typeof what === "string" ? what : what());
+export const text = (what: What): string =>
+  typeof what === "string" ? what : `Cannot lock ${quoteAll(what)}`;
 
 export function show(value: unknown): string {
   if (typeof value === "string") return quote(value);

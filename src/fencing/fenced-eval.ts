@@ -2,15 +2,8 @@ import { createHash } from "node:crypto";
 import { fencingLua } from "../redis/lua.generated.ts";
 import type { Script } from "../redis/script-runner.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "../redis/types.ts";
-import { checkObject, refuse } from "../validate.ts";
-import {
-  checkArgument,
-  checkConnection,
-  checkFence,
-  checkText,
-  FENCE_OPTIONS,
-  type FenceOptions,
-} from "./options.ts";
+import { checkOptions, checkText, checkValue, type Rule } from "../validate.ts";
+import { ARGUMENT, checkConnection, checkFence, FENCE, type FenceOptions } from "./options.ts";
 import { write } from "./write.ts";
 
 /** What a script works on, and its fence. */
@@ -20,6 +13,13 @@ export interface FencedEvalOptions extends FenceOptions {
   /** The script's ARGV. Default: none. */
   args?: readonly RedisArgument[] | undefined;
 }
+
+const list = { wanted: "an array", fits: Array.isArray, fallback: [] };
+const RULES = {
+  ...FENCE,
+  keys: list as Rule<readonly string[]>,
+  args: list as Rule<readonly RedisArgument[]>,
+};
 
 /**
  * Runs a Lua script, unless a holder with a larger token was there before: the check, the remembering of the token and the
@@ -44,13 +44,10 @@ export async function fencedEval(
   const what = "Cannot run a script behind a fence";
   checkConnection(what, redis);
   checkText(what, "script", script);
-  const given = checkObject(what, options, [...FENCE_OPTIONS, "keys", "args"]) as FencedEvalOptions;
-  const { keys = [], args = [] } = given;
-  if (!Array.isArray(keys)) throw refuse(TypeError, what, "keys", "an array", keys);
-  if (!Array.isArray(args)) throw refuse(TypeError, what, "args", "an array", args);
+  const { keys, args, ...fence } = checkOptions(what, RULES, options);
   for (const [i, key] of keys.entries()) checkText(what, `keys[${i}]`, key);
-  for (const [i, arg] of args.entries()) checkArgument(what, `args[${i}]`, arg);
-  const terms = checkFence(what, given, keys.length === 1 ? keys[0] : undefined);
+  for (const [i, arg] of args.entries()) checkValue(what, `args[${i}]`, arg, ARGUMENT);
+  const terms = checkFence(what, fence, keys.length === 1 ? keys[0] : undefined);
   return write(redis, { what, script: fenced(script), keys, args }, terms);
 }
 

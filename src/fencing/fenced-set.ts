@@ -1,16 +1,8 @@
 import { quote } from "../errors.ts";
 import { fencingLua } from "../redis/lua.generated.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "../redis/types.ts";
-import { checkObject } from "../validate.ts";
-import {
-  checkArgument,
-  checkConnection,
-  checkFence,
-  checkLong,
-  checkText,
-  FENCE_OPTIONS,
-  type FenceOptions,
-} from "./options.ts";
+import { checkOptions, checkText, checkValue, longTime } from "../validate.ts";
+import { ARGUMENT, checkConnection, checkFence, FENCE, type FenceOptions } from "./options.ts";
 import { write } from "./write.ts";
 
 /** How a key is set. Times are whole milliseconds. */
@@ -41,11 +33,9 @@ export async function fencedSet(
 ): Promise<void> {
   checkConnection("Cannot write behind a fence", redis);
   const what = `Cannot write ${quote(checkText("Cannot write behind a fence", "key", key))}`;
-  checkArgument(what, "value", value);
-  const given = checkObject(what, options, [...FENCE_OPTIONS, "ttl"]) as FencedSetOptions;
-  const { ttl } = given;
-  checkLong(what, "ttl", ttl, 1, false);
-  const terms = checkFence(what, given, key);
+  checkValue(what, "value", value, ARGUMENT);
+  const { ttl, ...fence } = checkOptions(what, { ...FENCE, ttl: longTime(1, undefined) }, options);
+  const terms = checkFence(what, fence, key);
   const args = ttl === undefined ? [value] : [value, "PX", ttl];
   await write(redis, { what, script: fencingLua.set, keys: [key], args }, terms);
 }

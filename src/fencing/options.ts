@@ -1,7 +1,17 @@
 import { FENCE_MEMORY, LEASE_MIN, REPLY_TIMEOUT, TIME_TOKEN_MIN } from "../defaults.ts";
 import type { Lease } from "../locks/lease.ts";
 import type { ClusterLike, RedisLike } from "../redis/types.ts";
-import { checkTime, checkWellFormed, isWhole, refuse } from "../validate.ts";
+import {
+  anything,
+  type Checked,
+  checkText,
+  isWhole,
+  longTime,
+  orInfinity,
+  type Rule,
+  refuse,
+  time,
+} from "../validate.ts";
 
 /** How a write is fenced. Times are whole milliseconds. */
 export interface FenceOptions {
@@ -26,8 +36,12 @@ export interface FenceOptions {
   replyTimeout?: number | undefined;
 }
 
-/** The names of these options. */
-export const FENCE_OPTIONS = ["fence", "resource", "remember", "replyTimeout"];
+export const FENCE = {
+  fence: anything,
+  resource: anything,
+  remember: orInfinity(longTime(1_000, undefined)),
+  replyTimeout: time(LEASE_MIN, REPLY_TIMEOUT),
+};
 
 /** Options of a fence, checked and complete. */
 export interface FenceTerms {
@@ -44,10 +58,15 @@ export interface FenceTerms {
  *
  * @throws also what the lease's `assertHeld()` throws.
  */
-export function checkFence(what: string, options: FenceOptions, key: string | undefined): FenceTerms {
-  const { fence, resource, remember, replyTimeout } = options;
-  const isLease = typeof fence === "object" && fence !== null && typeof fence.assertHeld === "function";
-  const token: unknown = isLease ? fence.token : fence;
+export function checkFence(
+  what: string,
+  options: Checked<typeof FENCE>,
+  key: string | undefined,
+): FenceTerms {
+  const { resource, remember, replyTimeout } = options;
+  const fence = options.fence as FenceOptions["fence"] | null | undefined;
+  const lease = typeof fence === "object" && typeof fence?.assertHeld === "function" ? fence : null;
+  const token: unknown = lease ? lease.token : fence;
   if (token === 0) {
     throw new RangeError(
       `${what}: fence must be a fencing token, received 0; this kind of lock gives no tokens (redissonLock is one)`,
@@ -62,19 +81,17 @@ export function checkFence(what: string, options: FenceOptions, key: string | un
     throw refuse(TypeError, what, "resource", wanted, resource);
   }
   const name = checkText(what, "resource", resource ?? key);
-  checkLong(what, "remember", remember, 1_000, true);
-  checkTime(what, "replyTimeout", replyTimeout, LEASE_MIN, false);
   // A counter that was forgotten starts the comparison anew, and its age cannot be told: a late write would get in.
   const isCounter = (token as number) < TIME_TOKEN_MIN;
   if (isCounter && remember !== undefined && remember !== Number.POSITIVE_INFINITY)
     throw refuse(RangeError, what, "remember", "Infinity for a token that is a counter", remember);
-  if (isLease) fence.assertHeld();
+  lease?.assertHeld();
   return {
     token: token as number,
-    lockName: isLease ? fence.name : null,
+    lockName: lease?.name ?? null,
     resource: name,
     remember: remember ?? (isCounter ? Number.POSITIVE_INFINITY : FENCE_MEMORY),
-    replyTimeout: replyTimeout ?? REPLY_TIMEOUT,
+    replyTimeout,
   };
 }
 
@@ -83,28 +100,9 @@ export function checkConnection(what: string, redis: RedisLike | ClusterLike): v
   throw new TypeError(`${what}: redis must be an ioredis connection, new Redis(…)`);
 }
 
-export function checkText(what: string, name: string, value: unknown): string {
-  if (typeof value !== "string") throw refuse(TypeError, what, name, "a string", value);
-  if (value === "") throw refuse(RangeError, what, name, "a non-empty string", value);
-  checkWellFormed(what, name, value);
-  return value;
-}
-
-export function checkArgument(what: string, name: string, value: unknown): void {
-  if (typeof value === "string" || Buffer.isBuffer(value) || Number.isFinite(value)) return;
-  throw refuse(TypeError, what, name, "a string, a finite number or a Buffer", value);
-}
-
-/** A time that no timer of this process waits for: months are fine. */
-export function checkLong(
-  what: string,
-  name: string,
-  value: number | undefined,
-  from: number,
-  isInfinityFine: boolean,
-): void {
-  if (value === undefined || isWhole(value, from, 2 ** 42)) return;
-  if (isInfinityFine && value === Number.POSITIVE_INFINITY) return;
-  const wanted = `a whole number of milliseconds from ${from} to 2^42${isInfinityFine ? ", or Infinity" : ""}`;
-  throw refuse(typeof value === "number" ? RangeError : TypeError, what, name, wanted, value);
-}
+/** A value that Redis is given. */
+export const ARGUMENT: Rule<undefined> = {
+  wanted: "a string, a finite number or a Buffer",
+  fits: (value) => typeof value === "string" || Buffer.isBuffer(value) || Number.isFinite(value),
+  fallback: undefined,
+};

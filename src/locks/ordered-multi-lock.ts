@@ -28,7 +28,7 @@ export class OrderedMultiLock implements MultiLock {
   readonly #members: readonly Member[];
   readonly #room: LockManager;
   readonly #scopes: Scopes;
-  readonly #leaseTime: number;
+  readonly #checks: Checks;
 
   /** `members` in their order. */
   constructor(members: readonly Member[], room: LockManager, scopes: Scopes, leaseTime: number) {
@@ -36,7 +36,7 @@ export class OrderedMultiLock implements MultiLock {
     this.#members = members;
     this.#room = room;
     this.#scopes = scopes;
-    this.#leaseTime = leaseTime;
+    this.#checks = { names: this.names, leaseTime };
   }
 
   async tryLock(...args: unknown[]): Promise<MultiLease | null> {
@@ -197,10 +197,6 @@ export class OrderedMultiLock implements MultiLock {
   }
 
   // ---- small parts
-
-  get #checks(): Checks {
-    return { cannot: () => `Cannot lock ${quoteAll(this.names)}`, leaseTime: this.#leaseTime };
-  }
 
   #timedOut({ busy }: Busy, { wait }: Request, lent?: "this scope"): never {
     const member = this.#members.find(({ name }) => name === busy);

@@ -20,14 +20,15 @@ export class ReentrantLock implements Lock {
   readonly #member: Member;
   readonly #room: LockManager;
   readonly #scopes: Scopes;
-  readonly #leaseTime: number;
+  readonly #checks: Checks;
 
   constructor(member: Member, room: LockManager, scopes: Scopes, leaseTime: number) {
     this.name = member.name;
     this.#member = member;
     this.#room = room;
     this.#scopes = scopes;
-    this.#leaseTime = leaseTime;
+    const { name, kind, passes } = member;
+    this.#checks = { names: [name], leaseTime, longest: kind.longestLease, passes };
   }
 
   /** The lock behind an object that the client of this room made; null: it is none. */
@@ -91,7 +92,7 @@ export class ReentrantLock implements Lock {
   }
 
   async forceUnlock(options?: ForceUnlockOptions): Promise<boolean> {
-    const label = checkForceUnlock(() => `Cannot unlock ${quote(this.name)} by force`, options);
+    const label = checkForceUnlock(this.name, options);
     return this.#ask(() => this.#kind.forceRelease(this.name, label), "it could not be released by force");
   }
 
@@ -154,16 +155,6 @@ export class ReentrantLock implements Lock {
   }
 
   // ---- small parts
-
-  get #checks(): Checks {
-    const { kind, passes } = this.#member;
-    return {
-      cannot: () => `Cannot lock ${quote(this.name)}`,
-      leaseTime: this.#leaseTime,
-      longest: kind.longestLease,
-      passes,
-    };
-  }
 
   get #key(): string {
     return keyOf(this.#kind.protocol, this.name);

@@ -6,12 +6,10 @@ import {
   LOCAL_PASSES,
   LONGEST_LEASE,
   NODE_TIMEOUT,
-  PASSES_MAX,
-  REPLY_TIMEOUT,
   RETRY_DELAY,
 } from "../defaults.ts";
-import type { LockClientOptions } from "../options.ts";
-import { checkConnection, checkCount, checkFlag, checkObject, checkTime, refuse } from "../validate.ts";
+import { CLIENT, type LockClientOptions, leaseUpTo } from "../options.ts";
+import { anything, type Checked, checkOptions, refuse, time } from "../validate.ts";
 
 /** How a client of several masters works. Times are whole milliseconds. */
 export interface QuorumClientOptions
@@ -36,56 +34,37 @@ export interface QuorumClientOptions
   restartDelay?: number | undefined;
 }
 
+const { replyTimeout, localPasses, connection, scopes } = CLIENT;
+const RULES = {
+  leaseTime: anything as typeof CLIENT.leaseTime, // no longer than longestLease
+  replyTimeout,
+  localPasses: { ...localPasses, fallback: LOCAL_PASSES },
+  connection,
+  scopes,
+  nodeTimeout: time(LEASE_MIN, NODE_TIMEOUT),
+  retryDelay: time(LEASE_MIN, RETRY_DELAY),
+  longestLease: time(LEASE_MIN, LONGEST_LEASE),
+  restartDelay: time(0, 0),
+};
+
 /** The same, checked and complete. */
-export type QuorumSettings = Required<{
-  [K in keyof QuorumClientOptions]: NonNullable<QuorumClientOptions[K]>;
-}>;
+export type QuorumSettings = Checked<typeof RULES>;
 
 export function checkQuorumOptions(options: unknown): QuorumSettings {
   const what = "Cannot create a lock client";
-  const given = checkObject(what, options, [
-    "leaseTime",
-    "replyTimeout",
-    "localPasses",
-    "connection",
-    "scopes",
-    "nodeTimeout",
-    "retryDelay",
-    "longestLease",
-    "restartDelay",
-  ]) as QuorumClientOptions;
-  const { longestLease = LONGEST_LEASE, localPasses, connection } = given;
-  checkTime(what, "longestLease", longestLease, LEASE_MIN, false);
-  // Known before it is checked: a leaseTime that is left out must fit too.
-  const { leaseTime = Math.min(LEASE_TIME, longestLease), replyTimeout = REPLY_TIMEOUT } = given;
-  checkTime(what, "leaseTime", leaseTime, LEASE_MIN, false, longestLease);
-  checkTime(what, "replyTimeout", replyTimeout, LEASE_MIN, false);
-  checkCount(what, "localPasses", localPasses, PASSES_MAX);
-  checkConnection(what, connection);
-  checkFlag(what, "scopes", given.scopes);
-  const { nodeTimeout = NODE_TIMEOUT, retryDelay = RETRY_DELAY } = given;
-  checkTime(what, "nodeTimeout", nodeTimeout, LEASE_MIN, false);
-  checkTime(what, "retryDelay", retryDelay, LEASE_MIN, false);
+  const { longestLease } = checkOptions(what, RULES, options);
   const outlasting = Math.ceil(longestLease * (1 + CLOCK_DRIFT)) + CLOCK_GRAIN;
-  const { restartDelay = outlasting } = given;
-  checkTime(what, "restartDelay", given.restartDelay, 0, false);
-  if (restartDelay > 0 && restartDelay < outlasting)
-    throw refuse(
-      RangeError,
-      what,
-      "restartDelay",
-      `0, or at least ${outlasting} (longestLease and the drift)`,
-      restartDelay,
-    );
-  return {
-    leaseTime,
-    replyTimeout,
-    localPasses: localPasses ?? LOCAL_PASSES,
-    connection: connection ?? "shared",
-    scopes: given.scopes ?? true,
-    nodeTimeout,
-    retryDelay,
-    longestLease,
-    restartDelay,
-  };
+  const settings = checkOptions(
+    what,
+    {
+      ...RULES,
+      leaseTime: { ...leaseUpTo(longestLease), fallback: Math.min(LEASE_TIME, longestLease) },
+      restartDelay: time(0, outlasting),
+    },
+    options,
+  );
+  const { restartDelay } = settings;
+  if (restartDelay === 0 || restartDelay >= outlasting) return settings;
+  const wanted = `0, or at least ${outlasting} (longestLease and the drift)`;
+  throw refuse(RangeError, what, "restartDelay", wanted, restartDelay);
 }

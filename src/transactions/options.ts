@@ -1,5 +1,5 @@
 import { TIMER_MAX, TRANSACTION_RETRIES } from "../defaults.ts";
-import { checkCount, checkObject, checkSignal, refuse } from "../validate.ts";
+import { checkFilled, checkOptions, count, refuse, signal } from "../validate.ts";
 
 /** How a transaction of `optimistic` is tried. */
 export interface OptimisticOptions {
@@ -9,6 +9,15 @@ export interface OptimisticOptions {
   signal?: AbortSignal | undefined;
 }
 
+const RETRIES = count(TIMER_MAX, TRANSACTION_RETRIES);
+const RULES = {
+  retries: {
+    ...RETRIES,
+    fits: (value: unknown) => value === Number.POSITIVE_INFINITY || RETRIES.fits(value),
+  },
+  signal,
+};
+
 export function checkTransaction(
   keys: unknown,
   body: unknown,
@@ -17,13 +26,7 @@ export function checkTransaction(
   const what = "Cannot run a transaction";
   if (!Array.isArray(keys)) throw refuse(TypeError, what, "keys", "an array of strings", keys);
   if (keys.length === 0) throw new RangeError(`${what}: keys must name one key at least`);
-  for (const [index, key] of keys.entries()) {
-    if (typeof key !== "string") throw refuse(TypeError, what, `keys[${index}]`, "a string", key);
-    if (key === "") throw refuse(RangeError, what, `keys[${index}]`, "a non-empty string", key);
-  }
+  const watched = Array.from(keys, (key, index) => checkFilled(what, `keys[${index}]`, key));
   if (typeof body !== "function") throw refuse(TypeError, what, "body", "a function", body);
-  const { retries, signal } = checkObject(what, options, ["retries", "signal"]) as OptimisticOptions;
-  if (retries !== Number.POSITIVE_INFINITY) checkCount(what, "retries", retries, TIMER_MAX);
-  checkSignal(what, signal);
-  return { keys: [...keys], retries: retries ?? TRANSACTION_RETRIES, signal };
+  return { keys: watched, ...checkOptions(what, RULES, options) };
 }
