@@ -29,7 +29,11 @@ export default defineConfig({
           globalSetup: ["test/interop/build-java.ts"],
         },
       },
-      { extends: true, test: { name: "chaos", include: ["test/chaos/**/*.test.ts"] } },
+      // The chaos run finds what was planted. One after the other: each has a fleet of processes.
+      {
+        extends: true,
+        test: { name: "chaos", include: ["test/chaos/**/*.test.ts"], fileParallelism: false },
+      },
     ],
     // Nothing is tried again: a test that fails on a machine that stands still for a second is wrong.
     globalSetup: ["test/support/redis-for-tests.ts"],

@@ -113,7 +113,7 @@ describe("the check of the docs", () => {
     mkdirSync(join(folder, "test"));
     symlinkSync(join(root, "test/recipes"), join(folder, "test/recipes"));
     expect(checkRecipes(folder).map((problem) => problem.replace(/:\d+:/, ":"))).toEqual([
-      "docs/recipes.md: differs from test/recipes/programs/shutdown.ts: npm run embed:recipes",
+      "docs/recipes.md: differs from test/recipes/programs/shutdown.ts: npm run check:docs -- --fix",
     ]);
     const page = join(folder, "docs/recipes.md");
     writeFileSync(page, readFileSync(page, "utf8").replace(/^```ts recipe=shutdown.*?^```$/ms, ""));

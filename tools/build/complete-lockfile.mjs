@@ -1,6 +1,7 @@
 // Adds to package-lock.json the optional packages of other platforms that `npm install` left out because the registry in
 // use did not serve them. `npm ci` refuses a lock file without them, although it would not install them here. Run it
-// after every `npm install` that changed the lock file: `npm run lockfile`, or `npm run lockfile -- test/recipes`.
+// after every `npm install` that changed the lock file: `node tools/build/complete-lockfile.mjs`, or
+// `node tools/build/complete-lockfile.mjs test/recipes`.
 import { readFileSync, writeFileSync } from "node:fs";
 
 const [folder = "."] = process.argv.slice(2);

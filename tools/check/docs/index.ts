@@ -1,7 +1,9 @@
 /**
- * npm run check:docs: holds the docs against the code, and all texts against the rule of language.ts. An optional argument
- * names another project folder.
+ * npm run check:docs: holds the docs against the code, and all texts against the rule of language.ts.
+ * `npm run check:docs -- --fix` first copies the marked parts of the programs in test/recipes into docs/recipes.md.
  */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkErrors, checkReadme, checkScripts } from "./code-checks.ts";
 import { checkLanguage } from "./language.ts";
@@ -9,9 +11,10 @@ import { checkLinks } from "./links.ts";
 import { markdownFiles } from "./markdown.ts";
 import { checkMeasured } from "./measured.ts";
 import { checkOptions } from "./option-checks.ts";
-import { checkRecipes } from "./recipes.ts";
+import { checkRecipes, embedRecipes } from "./recipes.ts";
 
-const root = process.argv[2] ?? fileURLToPath(new URL("../../..", import.meta.url));
+const root = fileURLToPath(new URL("../../..", import.meta.url));
+if (process.argv.includes("--fix")) writeFileSync(join(root, "docs/recipes.md"), embedRecipes(root));
 
 const problems = [
   ...checkErrors(root),

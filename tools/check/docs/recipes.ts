@@ -28,7 +28,7 @@ function regions(root: string): Map<string, string> {
   return found;
 }
 
-/** The page of recipes shows every region of the programs, as it is there. `npm run embed:recipes` copies them. */
+/** The page of recipes shows every region of the programs, as it is there. `npm run check:docs -- --fix` copies them. */
 export function checkRecipes(root: string): string[] {
   const parts = regions(root);
   const shown = new Set<string>();
@@ -38,7 +38,9 @@ export function checkRecipes(root: string): string[] {
     shown.add(`${file}#${name}`);
     const part = parts.get(`${file}#${name}`);
     if (part === undefined) return [`${PAGE}:${line}: there is no region ${name} in ${FOLDER}/${file}`];
-    return part === code ? [] : [`${PAGE}:${line}: differs from ${FOLDER}/${file}: npm run embed:recipes`];
+    return part === code
+      ? []
+      : [`${PAGE}:${line}: differs from ${FOLDER}/${file}: npm run check:docs -- --fix`];
   });
   const hidden = [...parts.keys()].filter((part) => !shown.has(part));
   return [...problems, ...hidden.map((part) => `${PAGE}: does not show ${part} of ${FOLDER}`)];

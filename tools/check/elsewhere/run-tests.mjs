@@ -1,4 +1,4 @@
-// Runs the default suite, or a part of it, for a table of several runs: see test-matrix.mjs and test-servers.mjs.
+// Runs the default suite, or a part of it, for a table of several runs: see node.mjs and servers.mjs.
 import { execFile } from "node:child_process";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";

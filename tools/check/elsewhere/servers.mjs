@@ -1,8 +1,8 @@
-// npm run test:servers: what `npm test` runs, on every Redis and Valkey that is here, as a table.
+// npm run test:elsewhere -- servers: what `npm test` runs, on every Redis and Valkey that is here, as a table.
 //
-//   npm run test:servers                  all of them
-//   npm run test:servers -- --quick       the smoke, rights and contract tests only
-//   npm run test:servers -- test/quorum   these test files
+//   npm run test:elsewhere -- servers                 all of them
+//   npm run test:elsewhere -- servers --quick         the smoke, rights and contract tests only
+//   npm run test:elsewhere -- servers test/quorum     these test files
 //
 // Which servers: the programs that HOLDFAST_SERVERS names, paths with ":" between them as in PATH; without it
 // redis-server and valkey-server of the PATH, and the Redis 6.2 that tools/redis/old-redis.mjs has fetched.

@@ -1,8 +1,8 @@
 // Makes a container image of the redis-server (or valkey-server) on the PATH and the libraries that it needs, for a
 // machine that reaches no image registry. It wants a Docker that answers, and Linux:
 //
-//   npm run test:image
-//   TEST_REDIS_IMAGE=holdfast-redis npm run test:container
+//   npm run test:elsewhere -- image
+//   TEST_REDIS_IMAGE=holdfast-redis npm run test:elsewhere -- container
 //
 // Where no Docker runs, Debian's engine will do, started by hand as root and without touching the firewall:
 //
