@@ -1,4 +1,4 @@
-import type { Check, CheckOptions } from "./check/answer.ts";
+import type { Check } from "./check/answer.ts";
 import { type Checkable, check } from "./check/check.ts";
 import { ClientClosedError, type LossReason } from "./errors.ts";
 import { Events, type LockEvents } from "./events.ts";
@@ -10,7 +10,7 @@ import type { MultiLock } from "./locks/multi-lock.ts";
 import { OrderedMultiLock } from "./locks/ordered-multi-lock.ts";
 import { ReentrantLock } from "./locks/reentrant-lock.ts";
 import { Scope, Scopes } from "./locks/scope.ts";
-import { CHECK, CLOSE, type CloseOptions, type PassingOptions } from "./options.ts";
+import { CHECK, type CheckOptions, CLOSE, type CloseOptions, type PassingOptions } from "./options.ts";
 import type { Audience, Subscriptions } from "./redis/subscriptions.ts";
 import type { Transport } from "./redis/transport.ts";
 import { warnOfShortLease } from "./short-lease.ts";

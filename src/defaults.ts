@@ -162,9 +162,6 @@ export const CHECK_TIMEOUT = 2_000;
 /** How long `close()` lets holders finish. */
 export const GRACE = 5_000;
 
-/** The longest time a Node timer can wait is 2^31-1; longer waits are re-armed. */
-export const TIMER_MAX = 2 ** 31 - 1;
-
 /**
  * Members of a multi-lock that are held while others are waited for live at least this long: their renewals must keep up
  * also when the lease is short. Others pay for it only when this process crashes meanwhile, and not more than for a grant.

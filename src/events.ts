@@ -6,7 +6,7 @@ import {
   LockUnavailableError,
   NotReplicatedError,
 } from "./errors.ts";
-import { OVERTAKEN } from "./locks/overtaken.ts";
+import { OVERTAKEN } from "./overtaken.ts";
 import { outside } from "./util/outside.ts";
 
 /** By which method a caller came: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of several masters; `multiLock`. */

@@ -1,5 +1,15 @@
-import type { HoldId } from "./redis/replies.ts";
 import { drawBits } from "./util/random.ts";
+
+/** A hold's id in its parts. */
+export interface HoldId {
+  /** The name of the holder's host: in Kubernetes that of its pod, where every `pid` is 1. */
+  readonly host: string;
+  readonly pid: number;
+  /** The `id` of the holder's lock client. */
+  readonly client: string;
+  /** The number of the hold, of its client. */
+  readonly number: number;
+}
 
 /** Digits of the number and of the 64 random bits, in base 36: fixed, so that scripts and people can cut an id by place. */
 const NUMBER = 8;

@@ -1,4 +1,4 @@
-export type { Check, CheckedServer, CheckOptions } from "./check/answer.ts";
+export type { Check, CheckedServer } from "./check/answer.ts";
 export { createLockClient } from "./client.ts";
 export {
   ClientClosedError,
@@ -19,12 +19,14 @@ export type { EventKind, GiveUpReason, LockEvent, LockEvents } from "./events.ts
 export { type FencedEvalOptions, fencedEval } from "./fencing/fenced-eval.ts";
 export { type FencedSetOptions, fencedSet } from "./fencing/fenced-set.ts";
 export type { FenceOptions } from "./fencing/options.ts";
+export type { HoldId } from "./hold-ids.ts";
 export type { LockClient, QuorumClient } from "./lock-client.ts";
 export type { Lease } from "./locks/lease.ts";
 export type { Lock, LockBody } from "./locks/lock.ts";
 export type { MultiLease } from "./locks/multi-lease.ts";
 export type { MultiLock, MultiLockBody } from "./locks/multi-lock.ts";
 export type {
+  CheckOptions,
   CloseOptions,
   ForceUnlockOptions,
   LockClientOptions,
@@ -33,7 +35,7 @@ export type {
   SpinLockOptions,
 } from "./options.ts";
 export type { QuorumClientOptions } from "./quorum/options.ts";
-export type { HoldId, Inspected, Inspection } from "./redis/replies.ts";
+export type { Inspected, Inspection } from "./redis/replies.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis/types.ts";
 export type { Transaction } from "./transactions/attempt.ts";
 export { optimistic } from "./transactions/optimistic.ts";

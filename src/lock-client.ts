@@ -1,8 +1,8 @@
-import type { Check, CheckOptions } from "./check/answer.ts";
+import type { Check } from "./check/answer.ts";
 import type { LockEvents } from "./events.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
-import type { CloseOptions, PassingOptions, SpinLockOptions } from "./options.ts";
+import type { CheckOptions, CloseOptions, PassingOptions, SpinLockOptions } from "./options.ts";
 
 /** What every lock client has: scopes, events, an end. */
 export interface CommonClient {

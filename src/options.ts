@@ -10,7 +10,6 @@ import {
   REPLY_TIMEOUT,
 } from "./defaults.ts";
 import { quote } from "./errors.ts";
-import type { Terms } from "./lease/terms.ts";
 import {
   type Checked,
   checkOptions,
@@ -103,10 +102,28 @@ export interface CloseOptions {
   grace?: number | undefined;
 }
 
+/** How `check` looks. Times are whole milliseconds. */
+export interface CheckOptions {
+  /** How long all of it may take. Default: 2 000. */
+  timeout?: number | undefined;
+  /** How many replicas each server must have. Default: the client's `replicas`. */
+  replicas?: number | undefined;
+}
+
 /** How `forceUnlock` takes a lock away. */
 export interface ForceUnlockOptions {
   /** Tells the holder of a `lock` or `fairLock` by whose hand it lost it: 1 to 64 bytes of UTF-8. Default: it is not told. */
   label?: string | undefined;
+}
+
+/** What a caller wants of a lease, checked and with defaults filled in. */
+export interface Terms {
+  /** ms. */
+  readonly lease: number;
+  /** Renew it while it is held. False: it ends after `lease` ms, come what may. */
+  readonly watchdog: boolean;
+  /** The watchdog stops after this many ms. */
+  readonly maxHold: number;
 }
 
 /** A call's options, checked and complete. */

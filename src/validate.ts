@@ -1,5 +1,6 @@
-import { NAME_BYTES_MAX, TIMER_MAX } from "./defaults.ts";
+import { NAME_BYTES_MAX } from "./defaults.ts";
 import { quote, quoteAll } from "./errors.ts";
+import { TIMER_MAX } from "./util/timers.ts";
 
 /** What begins every message: "Cannot close the lock client". Names: of locks, "Cannot lock …", put together only when it is told. */
 export type What = string | readonly string[];

@@ -1,11 +1,3 @@
-/** How `check` looks. Times are whole milliseconds. */
-export interface CheckOptions {
-  /** How long all of it may take. Default: 2 000. */
-  timeout?: number | undefined;
-  /** How many replicas each server must have. Default: the client's `replicas`. */
-  replicas?: number | undefined;
-}
-
 /** What is known of one server. `null`: it did not say, or its user may not ask. */
 export interface CheckedServer {
   /** Where the connection leads: "127.0.0.1:6379". */

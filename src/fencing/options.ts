@@ -1,5 +1,4 @@
 import { FENCE_MEMORY, LEASE_MIN, REPLY_TIMEOUT, TIME_TOKEN_MIN } from "../defaults.ts";
-import type { Lease } from "../locks/lease.ts";
 import type { ClusterLike, RedisLike } from "../redis/types.ts";
 import {
   anything,
@@ -19,7 +18,7 @@ export interface FenceOptions {
    * The token of the lock that protects the resource; or its lease, whose write is then refused here, with LockLostError,
    * when its loss is known already.
    */
-  fence: number | Pick<Lease, "name" | "token" | "assertHeld">;
+  fence: number | { readonly name: string; readonly token: number; assertHeld(): void };
   /**
    * The name of what is protected: writes with the same one share a highest token. In Cluster it must have the slot of the
    * keys: "{order:42}" for "{order:42}:status". Default: the key, where there is exactly one.

@@ -1,8 +1,9 @@
-import { FENCE_SKEW, TIMER_MAX } from "../defaults.ts";
+import { FENCE_SKEW } from "../defaults.ts";
 import { FencedWriteError, quote, StaleTokenError } from "../errors.ts";
 import { type Script, ScriptRunner } from "../redis/script-runner.ts";
 import { hasOneSlotPerLock } from "../redis/slots.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "../redis/types.ts";
+import { TIMER_MAX } from "../util/timers.ts";
 import type { FenceTerms } from "./options.ts";
 
 /** A script that begins with the check of lua/fencing/check.lua, and what it is to work on. */

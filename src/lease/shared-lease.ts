@@ -1,13 +1,13 @@
 import { FIRST_REPLY, SHORT_LEASE } from "../defaults.ts";
 import { LockError, LockLostError, LockUnavailableError, type LossReason, quote } from "../errors.ts";
 import type { Caller, EventKind, LockEvent } from "../events.ts";
+import type { Terms } from "../options.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { thrownAt } from "../util/stacks.ts";
 import type { Hold } from "./hold.ts";
 import type { Renewer } from "./renewer.ts";
-import type { Terms } from "./terms.ts";
 
 /** What a tenure needs of the place that gave it. */
 export interface LeaseOwner {

@@ -3,11 +3,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Request } from "../options.ts";
+import { OVERTAKEN } from "../overtaken.ts";
 import { onAbort } from "../util/abort.ts";
 import { acquireAll, type Busy } from "../waiting/acquire-all.ts";
 import type { Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
-import { OVERTAKEN } from "./overtaken.ts";
 import type { Holding, Scopes } from "./scope.ts";
 import { keyOf } from "./with-lock.ts";
 

@@ -1,6 +1,7 @@
 import { LockError, LockTimeoutError, LockUnavailableError, quote, quoteAll } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Request } from "../options.ts";
+import { OVERTAKEN } from "../overtaken.ts";
 import { printAs } from "../util/print.ts";
 import type { Busy } from "../waiting/acquire-all.ts";
 import type { Member } from "../waiting/lock-kind.ts";
@@ -11,7 +12,6 @@ import { acquireAllBeside } from "./beside.ts";
 import { LeaseHandle } from "./lease.ts";
 import { type MultiLease, MultiLeaseHandle } from "./multi-lease.ts";
 import type { MultiLock, MultiLockBody } from "./multi-lock.ts";
-import { OVERTAKEN } from "./overtaken.ts";
 import type { Holding, Scopes } from "./scope.ts";
 import { assertKept, handle, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 

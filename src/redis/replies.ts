@@ -1,5 +1,5 @@
 // What scripts answer, decoded. One vocabulary for every lock kind.
-import { withoutBits } from "../hold-ids.ts";
+import { type HoldId, withoutBits } from "../hold-ids.ts";
 
 /** Of an attempt to take a lock, or to look again. `at` is the server's time in µs when the script ran. */
 export type AttemptAnswer =
@@ -52,17 +52,6 @@ export interface RenewAnswer {
   readonly ttl: number;
   /** When it was read, on both clocks, where replicas were waited for since then. */
   readonly read?: { readonly mono: number; readonly wall: number };
-}
-
-/** A hold's id in its parts. */
-export interface HoldId {
-  /** The name of the holder's host: in Kubernetes that of its pod, where every `pid` is 1. */
-  readonly host: string;
-  readonly pid: number;
-  /** The `id` of the holder's lock client. */
-  readonly client: string;
-  /** The number of the hold, of its client. */
-  readonly number: number;
 }
 
 /** What `inspect()` shows. `remaining` is null when the lock is free, Infinity when it has no TTL. */

@@ -1,4 +1,5 @@
-import { TIMER_MAX, TRANSACTION_RETRIES } from "../defaults.ts";
+import { TRANSACTION_RETRIES } from "../defaults.ts";
+import { TIMER_MAX } from "../util/timers.ts";
 import { checkFilled, checkOptions, count, refuse, signal } from "../validate.ts";
 
 /** How a transaction of `optimistic` is tried. */

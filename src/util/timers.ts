@@ -1,5 +1,7 @@
-import { TIMER_MAX } from "../defaults.ts";
 import { outside } from "./outside.ts";
+
+/** The longest time a Node timer can wait is 2^31-1; longer waits are re-armed. */
+export const TIMER_MAX = 2 ** 31 - 1;
 
 /** A time at which something must be done. Belongs to one place that sets and clears it. */
 export abstract class Timer {

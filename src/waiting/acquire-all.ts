@@ -2,7 +2,7 @@ import { CLAIM_AFTER, FIRST_REPLY, MULTI_LOCK_LEASE, OUTRUN_ROUNDS } from "../de
 import { LockLostError, LockUnavailableError } from "../errors.ts";
 import type { Caller } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import type { Terms } from "../lease/terms.ts";
+import type { Terms } from "../options.ts";
 import { orAbort } from "../util/abort.ts";
 import { isOurs, thrownAt } from "../util/stacks.ts";
 import type { Member } from "./lock-kind.ts";

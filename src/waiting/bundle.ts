@@ -4,7 +4,7 @@ import type { Caller } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import { releaseOutcome, unconfirmed } from "../lease/release-outcome.ts";
 import { type LeaseOwner, SharedLease, told } from "../lease/shared-lease.ts";
-import type { Terms } from "../lease/terms.ts";
+import type { Terms } from "../options.ts";
 import type { AllAnswer } from "../redis/replies.ts";
 import { onAbort } from "../util/abort.ts";
 import { failing } from "../util/stacks.ts";

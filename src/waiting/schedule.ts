@@ -19,7 +19,7 @@ import {
   UNKNOWN_POSITION,
 } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
-import type { Terms } from "../lease/terms.ts";
+import type { Terms } from "../options.ts";
 import { between } from "../util/random.ts";
 
 /** The nominal re-check period at a place in the queue, in ms. */
