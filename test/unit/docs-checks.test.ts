@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { checkReadme } from "../../tools/check/docs/code-checks.ts";
 import { checkLinks } from "../../tools/check/docs/links.ts";
 import { checkMeasured } from "../../tools/check/docs/measured.ts";
+import { checkNames } from "../../tools/check/docs/names.ts";
 import { checkOptions } from "../../tools/check/docs/option-checks.ts";
 import { checkRecipes } from "../../tools/check/docs/recipes.ts";
 
@@ -31,7 +32,7 @@ function changed(page: string, change: (text: string) => string): string {
 
 describe("the check of the docs", () => {
   it("finds nothing in the pages as they are", () => {
-    expect([...checkOptions(root), ...checkReadme(root)]).toEqual([]);
+    expect([...checkOptions(root), ...checkReadme(root), ...checkNames(root)]).toEqual([]);
   });
 
   it.each([
@@ -84,6 +85,19 @@ describe("the check of the docs", () => {
     expect(checkLinks(folder).filter((problem) => problem.startsWith("docs/java.md:1:"))).toEqual([
       "docs/java.md:1: the link none.md points to nothing: there is no docs/none.md",
       "docs/java.md:1: the link none.svg points to nothing: there is no docs/none.svg",
+    ]);
+  });
+
+  it("finds a command and a test that are not there", () => {
+    const folder = changed(
+      "docs/java.md",
+      (text) => `npm run test:none, \`faults/server/none\`, \`test/lock/none.test.ts\`\n${text}`,
+    );
+    for (const path of ["test", "package.json", ".ci"]) symlinkSync(join(root, path), join(folder, path));
+    expect(checkNames(folder)).toEqual([
+      "docs/java.md: npm run test:none is not there",
+      "docs/java.md: there is no test faults/server/none",
+      "docs/java.md: there is no test test/lock/none.test.ts",
     ]);
   });
 

@@ -51,7 +51,7 @@ describe("the tarball", () => {
     expect(packed).not.toContain("docs/recipes.md");
     // For people who change the library.
     expect(packed).not.toContain("docs/protocol.md");
-    expect(packed).not.toContain("docs/developing.md");
+    expect(packed).not.toContain("docs/maintaining.md");
   });
 
   it("is light", async () => {

@@ -10,6 +10,7 @@ import { checkLanguage } from "./language.ts";
 import { checkLinks } from "./links.ts";
 import { markdownFiles } from "./markdown.ts";
 import { checkMeasured } from "./measured.ts";
+import { checkNames } from "./names.ts";
 import { checkOptions } from "./option-checks.ts";
 import { checkRecipes, embedRecipes } from "./recipes.ts";
 
@@ -21,6 +22,7 @@ const problems = [
   ...checkOptions(root),
   ...checkScripts(root),
   ...checkReadme(root),
+  ...checkNames(root),
   ...checkMeasured(root),
   ...checkRecipes(root),
   ...checkLinks(root),

@@ -1,0 +1,48 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { join as joinPosix } from "node:path/posix";
+import ts from "typescript";
+
+/** What each module below a folder imports of the others, types included; paths as seen from `root`. */
+export type Imports = ReadonlyMap<string, readonly string[]>;
+
+const SKIPPED = /(^|\/)(node_modules|build|results)\//;
+
+export function readImports(root: string, folder: string): Imports {
+  const files = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .map((file) => joinPosix(folder, file))
+    .filter((file) => file.endsWith(".ts") && !SKIPPED.test(file));
+  return new Map(files.map((file) => [file, importsOf(root, file)]));
+}
+
+function importsOf(root: string, file: string): string[] {
+  return ts
+    .preProcessFile(readFileSync(join(root, file), "utf8"))
+    .importedFiles.filter(({ fileName }) => fileName.startsWith("."))
+    .map(({ fileName }) => joinPosix(file, "..", fileName));
+}
+
+/** The groups of modules in which each one leads to each other one. */
+export function circles(imports: Imports): string[][] {
+  const reached = new Map([...imports.keys()].map((file) => [file, reach(imports, file)]));
+  const found = new Map<string, string[]>();
+  for (const [file, others] of reached) {
+    if (!others.has(file)) continue;
+    const circle = [...others].filter((other) => reached.get(other)?.has(file)).sort();
+    found.set(circle.join(), circle);
+  }
+  return [...found.values()];
+}
+
+function reach(imports: Imports, from: string): Set<string> {
+  const seen = new Set<string>();
+  const visit = (file: string): void => {
+    for (const next of imports.get(file) ?? []) {
+      if (seen.has(next)) continue;
+      seen.add(next);
+      visit(next);
+    }
+  };
+  visit(from);
+  return seen;
+}

@@ -1,0 +1,116 @@
+import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, it, onTestFinished } from "vitest";
+import { testUrl } from "../support/fixture.ts";
+import { circles, readImports } from "../support/imports.ts";
+import { tryLockPassage } from "../support/passage.ts";
+
+// What docs/maintaining.md says of the layers. An exception that is not needed any more fails as well.
+
+/** From above to below; each entry may import those behind it. "" is every other file that lies in src itself. */
+const LAYERS = [
+  ["index"],
+  ["client"],
+  ["base-client"],
+  ["lock-client"],
+  ["check"],
+  ["locks", "kinds", "quorum"],
+  ["waiting"],
+  ["lease", "fencing", "transactions"],
+  ["redis"],
+  [""],
+  ["util"],
+];
+const UPWARD: string[] = [
+  "src/keys.ts → src/redis/slots.ts",
+  "src/quorum/quorum-client.ts → src/base-client.ts",
+  "src/quorum/quorum-client.ts → src/kinds/handoff-scripts.ts",
+  "src/quorum/quorum-client.ts → src/lock-client.ts",
+  "src/quorum/quorum-client.ts → src/locks/lock.ts",
+  "src/redis/subscriber.ts → src/kinds/handoff-scripts.ts",
+  "src/redis/subscriber.ts → src/waiting/schedule.ts",
+  "src/util/stacks.ts → src/errors.ts",
+];
+const IN_CIRCLES: string[] = [
+  "src/lease/hold.ts",
+  "src/lease/shared-lease.ts",
+  "src/redis/script-runner.ts",
+  "src/redis/sharded.ts",
+  "src/waiting/acquisition.ts",
+  "src/waiting/bundle.ts",
+  "src/waiting/lock-manager.ts",
+  "src/waiting/lock-queue.ts",
+  "src/waiting/place.ts",
+  "src/waiting/recheck-group.ts",
+  "src/waiting/self-wait.ts",
+];
+const MOST_LINES = 300;
+const LONGER: string[] = [
+  "src/waiting/acquisition.ts",
+  "src/waiting/lock-manager.ts",
+  "src/waiting/lock-queue.ts",
+];
+/** Of one warm, uncontended `tryLock()` and `unlock()`. */
+const MOST_FILES = 37;
+const MOST_ENTRIES = 214;
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** The folder of a module in src, or its name where that is a layer of its own. */
+const partOf = (file: string): string => {
+  const [, first = "", second] = file.replace(/\.ts$/, "").split("/");
+  return second !== undefined || LAYERS.flat().includes(first) ? first : "";
+};
+const depthOf = (part: string): number => LAYERS.findIndex((layer) => layer.includes(part));
+
+const upward = (from: string): string[] =>
+  [...readImports(from, "src")].flatMap(([file, targets]) =>
+    targets
+      .filter((to) => partOf(to) !== partOf(file) && depthOf(partOf(to)) <= depthOf(partOf(file)))
+      .map((to) => `${file} → ${to}`),
+  );
+
+/** A copy of src in which a line is added to a file. */
+function planted(file: string, line: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-architecture-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  cpSync(join(root, "src"), join(folder, "src"), { recursive: true });
+  appendFileSync(join(folder, file), line);
+  return folder;
+}
+
+it("imports go downwards only", () => {
+  expect(upward(root).sort()).toEqual(UPWARD);
+  const folder = planted("src/redis/replies.ts", 'import type { Hold } from "../lease/hold.ts";\n');
+  expect(upward(folder)).toContain("src/redis/replies.ts → src/lease/hold.ts");
+});
+
+it.each(["src", "demo", "benchmarks"])("no files of %s import each other in a circle", (folder) => {
+  const known = folder === "src" ? IN_CIRCLES : [];
+  expect(circles(readImports(root, folder)).flat().sort()).toEqual(known);
+});
+
+it("a circle of three files is found", () => {
+  const folder = planted("src/util/clock.ts", 'export type { Timers } from "./planted.ts";\n');
+  appendFileSync(join(folder, "src/util/planted.ts"), 'export type { Timers } from "./print.ts";\n');
+  appendFileSync(join(folder, "src/util/print.ts"), 'export type { now } from "./clock.ts";\n');
+  const circle = ["src/util/clock.ts", "src/util/planted.ts", "src/util/print.ts"];
+  expect(circles(readImports(folder, "src"))).toContainEqual(circle);
+});
+
+it(`no file of src has more than ${MOST_LINES} lines`, () => {
+  const longer = [...readImports(root, "src").keys()].filter((file) => {
+    const lines = readFileSync(join(root, file), "utf8").trimEnd().split("\n").length;
+    return lines > MOST_LINES && !file.endsWith(".generated.ts");
+  });
+  expect(longer.sort()).toEqual(LONGER);
+});
+
+it("the common way of a lock is short", async ({ annotate }) => {
+  const { files, entries } = await tryLockPassage(testUrl());
+  await annotate(`${files.length} files, ${entries} function entries`);
+  expect(files.length).toBeLessThanOrEqual(MOST_FILES);
+  expect(entries).toBeLessThanOrEqual(MOST_ENTRIES);
+});
