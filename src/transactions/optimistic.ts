@@ -2,11 +2,11 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { CONFLICT_PAUSE_MAX, CONFLICT_PAUSE_MIN, RETRY_MAX, RETRY_MIN } from "../defaults.ts";
 import { ConflictError, TransactionError } from "../errors.ts";
 import { type ClusterLike, isConnection, type RedisLike } from "../redis/types.ts";
+import { pause } from "../util/abort.ts";
 import { between } from "../util/random.ts";
-import { Attempt, type Transaction } from "./attempt.ts";
-import { type Loan, poolsOf } from "./connection-pool.ts";
+import { Attempt, type Transaction, TryAgain } from "./attempt.ts";
+import { poolsOf } from "./connection-pool.ts";
 import { checkTransaction, type OptimisticOptions } from "./options.ts";
-import { pause } from "./pause.ts";
 
 /** The body that this code is part of. Made at the first transaction: it costs every promise a little. */
 let bodies: AsyncLocalStorage<{ readonly hasEnded: boolean }> | null = null;
@@ -63,27 +63,28 @@ export async function optimistic<R extends RedisLike | ClusterLike, T>(
     );
   signal?.throwIfAborted();
   for (let tries = 1; ; tries++) {
-    let loan: Loan;
-    try {
-      loan = await pools.borrow(slot, signal);
-    } catch (error) {
+    const { session, checkin } = await pools.checkout(slot, signal).catch((error: unknown) => {
       signal?.throwIfAborted();
       throw new TransactionError(watched, "nothing", "was not executed", error);
-    }
-    const attempt = new Attempt<R>(loan.session, watched, slot);
+    });
+    const attempt = new Attempt<R>(session, watched, slot);
     const storage = bodies;
-    const outcome = await attempt
-      .run(() => storage.run(attempt, () => body(attempt.transaction)), signal)
-      .finally(loan.giveBack);
-    if (outcome.is === "done") return outcome.result;
-    signal?.throwIfAborted();
-    if (outcome.is === "lost") pools.refresh();
-    if (tries > retries) {
-      if (outcome.is === "conflict") throw new ConflictError(watched, tries);
-      throw new TransactionError(watched, "nothing", `was not executed in ${tries} tries`, outcome.cause);
+    let cause: Error | null;
+    try {
+      return await attempt.run(() => storage.run(attempt, () => body(attempt.transaction)), signal);
+    } catch (error) {
+      if (!(error instanceof TryAgain)) throw error;
+      ({ cause } = error);
+    } finally {
+      checkin();
     }
-    const [least, most] =
-      outcome.is === "conflict" ? [CONFLICT_PAUSE_MIN, CONFLICT_PAUSE_MAX] : [RETRY_MIN, RETRY_MAX];
+    signal?.throwIfAborted();
+    if (cause) pools.refresh();
+    if (tries > retries)
+      throw cause
+        ? new TransactionError(watched, "nothing", `was not executed in ${tries} tries`, cause)
+        : new ConflictError(watched, tries);
+    const [least, most] = cause ? [RETRY_MIN, RETRY_MAX] : [CONFLICT_PAUSE_MIN, CONFLICT_PAUSE_MAX];
     // Full jitter: callers that met in this try should not meet in the next.
     await pause(between(0, Math.min(most, least * 2 ** (tries - 1))), signal);
   }

@@ -1,4 +1,5 @@
 import pTimeout from "p-timeout";
+import { CONNECTION_IDLE } from "../defaults.ts";
 import { type SubscriberLike, unref } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
 import { outside } from "../util/outside.ts";
@@ -58,6 +59,7 @@ export class Session {
   readonly connection: ConnectionLike;
   #isWatching = false;
   #trouble: Error | null = null;
+  #idle: NodeJS.Timeout | undefined;
 
   private constructor(connection: ConnectionLike) {
     this.connection = connection;
@@ -122,6 +124,18 @@ export class Session {
   fail(error: Error): void {
     this.#trouble ??= error;
     this.connection.disconnect();
+  }
+
+  /** Nobody uses it for now: it closes after a while. */
+  rest(): this {
+    this.#idle = outside(() => setTimeout(() => this.connection.disconnect(), CONNECTION_IDLE).unref());
+    return this;
+  }
+
+  /** May it be used again? */
+  wake(): boolean {
+    clearTimeout(this.#idle);
+    return !this.isLost;
   }
 
   /** Is a failed command the connection's fault? Then that is over, or a dead one would be used again. */

@@ -1,33 +1,35 @@
-const listening = new WeakMap<AbortSignal, Set<() => void>>();
+/** What a signal tells, and the one listener through which it does. */
+interface Waiting {
+  readonly listeners: Set<() => void>;
+  readonly fire: () => void;
+}
+
+const known = new WeakMap<AbortSignal, Waiting>();
 
 /**
  * Calls `listener` when the signal aborts, and returns how to stop that. One listener per signal, however many wait on
  * it: a thousand waiters with one shutdown signal must not trip Node's warning about a leak.
  */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
-  let listeners = listening.get(signal);
-  if (!listeners) {
-    const set = new Set<() => void>();
-    listeners = set;
-    listening.set(signal, set);
+  let waiting = known.get(signal);
+  if (!waiting) {
+    const listeners = new Set<() => void>();
     const fire = (): void => {
-      listening.delete(signal);
-      for (const one of [...set]) one();
+      known.delete(signal);
+      for (const one of [...listeners]) one();
     };
+    waiting = { listeners, fire };
+    known.set(signal, waiting);
     signal.addEventListener("abort", fire, { once: true });
-    removers.set(set, () => {
-      listening.delete(signal);
-      signal.removeEventListener("abort", fire);
-    });
   }
-  const mine = listeners;
-  mine.add(listener);
+  const { listeners, fire } = waiting;
+  listeners.add(listener);
   return () => {
-    if (mine.delete(listener) && mine.size === 0) removers.get(mine)?.();
+    if (!listeners.delete(listener) || listeners.size > 0) return;
+    known.delete(signal);
+    signal.removeEventListener("abort", fire);
   };
 }
-
-const removers = new WeakMap<Set<() => void>, () => void>();
 
 /** The outcome of some work, or a rejection with the signal's reason as soon as it aborts. The work goes on then, unheard. */
 export function orAbort<T>(signal: AbortSignal | undefined, work: PromiseLike<T>): Promise<T> {
@@ -36,4 +38,13 @@ export function orAbort<T>(signal: AbortSignal | undefined, work: PromiseLike<T>
     if (signal?.aborted) reject(signal.reason);
     work.then(resolve, reject).then(unlisten);
   });
+}
+
+/** Waits so many ms. Rejects with the signal's reason when it aborts first. */
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  let timer: NodeJS.Timeout;
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  return orAbort(signal, over).finally(() => clearTimeout(timer));
 }
