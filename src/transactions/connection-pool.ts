@@ -10,7 +10,7 @@ import { between } from "../util/random.ts";
 import { type ConnectionLike, isElsewhere, isReply, OVERRIDES, Session } from "./session.ts";
 
 /** A connection for one try. `checkin` must be called once. */
-export interface Checkout {
+interface Checkout {
   readonly session: Session;
   readonly checkin: () => void;
 }
