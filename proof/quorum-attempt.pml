@@ -1,4 +1,4 @@
-/* An attempt to take the lock, and its end: src/quorum/quorum-lock.ts, verdict.ts, traces.ts. `c` is the client, `n` the node. */
+/* An attempt to take the lock, and its end: src/quorum/quorum-lock.ts, votes.ts, standing.ts. `c` is the client, `n` the node. */
 
 inline start(c) {
   printf("client %d asks\n", c);
@@ -28,7 +28,7 @@ inline castVote(c, n) {
      :: vote[AT(c, n)] == YES -> stands(c, n, COUNTS)
 #else
      /* A vote that took long counts as one that came behind somebody else. */
-     :: vote[AT(c, n)] == YES && (age[c] > 0 || behind[AT(c, n)]) -> stands(c, n, GUEST)
+     :: vote[AT(c, n)] == YES && (age[c] > 0 || behind[AT(c, n)]) -> stands(c, n, LATE)
      :: vote[AT(c, n)] == YES && age[c] == 0 && !behind[AT(c, n)] -> stands(c, n, COUNTS)
 #endif
      fi;

@@ -1,4 +1,4 @@
-/* A holder: renewals and joinings, src/quorum/renewal.ts, footing.ts, completion.ts. */
+/* A holder: renewals and joinings, src/quorum/footprint.ts, repair.ts, quorum-lock.ts. */
 
 inline renew(c) {
   printf("client %d: renews\n", c);
@@ -20,9 +20,9 @@ inline learn(c, n) {
 #endif
      skip
 #ifdef FLAW_STALE_CONFIRMS
-  :: said[AT(c, n)] == YES && stand[AT(c, n)] == GUEST ->
+  :: said[AT(c, n)] == YES && stand[AT(c, n)] == LATE ->
 #else
-  :: said[AT(c, n)] == YES && stand[AT(c, n)] == GUEST && same[AT(c, n)] ->
+  :: said[AT(c, n)] == YES && stand[AT(c, n)] == LATE && same[AT(c, n)] ->
 #endif
      stand[AT(c, n)] = COUNTS
   :: else
@@ -34,7 +34,7 @@ inline judge(c) {
   do
   :: n_ < NODES ->
      if
-#ifdef FLAW_GUEST_COUNTS
+#ifdef FLAW_LATE_NODE_COUNTS
      :: said[AT(c, n_)] == YES && stand[AT(c, n_)] != MISSING -> yes++
 #else
      :: said[AT(c, n_)] == YES && stand[AT(c, n_)] == COUNTS -> yes++
@@ -106,7 +106,7 @@ inline join(c, n, isHeard) {
   if
   :: own[n] == 0 || HAS(c, n) ->
      take(c, n, dl[c]);
-     if :: isHeard -> stands(c, n, GUEST) :: else fi
+     if :: isHeard -> stands(c, n, LATE) :: else fi
   :: else
   fi
 }

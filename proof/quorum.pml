@@ -39,10 +39,10 @@
 #define YES 2
 #define NO 3
 #define FAILED 4
-/* What a node is to a holder: src/quorum/repair.ts */
+/* What a node is to a holder: src/quorum/footprint.ts */
 #define COUNTS 0
 #define MISSING 1
-#define GUEST 2
+#define LATE 2
 
 #define ID(c) ((c) + 1)
 #define AT(c, n) ((c) * NODES + (n))
@@ -92,7 +92,7 @@ inline take(c, n, ticks) { own[n] = ID(c); if :: ttl[n] < ticks -> ttl[n] = tick
 #include "quorum-world.pml"
 
 /* A renewal right behind another one changes nothing. */
-#define RENEWS(c) (dl[c] < LEASE || !seen[c] || stand[AT(c, 0)] == GUEST || stand[AT(c, 1)] == GUEST || stand[AT(c, 2)] == GUEST)
+#define RENEWS(c) (dl[c] < LEASE || !seen[c] || stand[AT(c, 0)] == LATE || stand[AT(c, 1)] == LATE || stand[AT(c, 2)] == LATE)
 
 proctype Client(byte c) {
   byte n;

@@ -195,7 +195,7 @@ export const LONGEST_LEASE = 60_000;
  * When a node that did not vote for a lease is first asked to take it all the same, and again after twice as long …: time
  * for the loser of a race to give its vote back. Shorter leases do without.
  */
-export const COMPLETION_MIN = 10;
+export const REPAIR_MIN = 10;
 
 /**
  * A lease of a quorum that nobody renews asks its nodes whether they still have it each time that this part of it is over. A

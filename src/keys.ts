@@ -11,6 +11,11 @@ export interface LockKeys {
   readonly clock: string;
 }
 
+/** The keys of a quorum lock at one node, and its release channel. */
+export interface QuorumKeys extends Pick<LockKeys, "lock" | "clock"> {
+  readonly free: string;
+}
+
 /** Braces would end the hash tag early; percent signs must stay decodable. */
 const encode = (name: string): string => name.replace(/[%{}]/g, encodeURIComponent);
 const decode = (text: string): string => text.replace(/%(25|7B|7D)/g, decodeURIComponent);
@@ -39,14 +44,10 @@ export class Keys {
     return keys;
   }
 
-  /** The keys of a quorum lock at one of its nodes. No other kind touches them. */
-  ofQuorum(name: string): Pick<LockKeys, "lock" | "clock"> {
-    return { lock: `holdfast:quorum:{${encode(name)}}`, clock: "holdfast:quorum:clock" };
-  }
-
-  /** The release channel of a quorum lock. */
-  quorumChannel(name: string): string {
-    return `${this.prefix}holdfast:quorum:{${encode(name)}}:free`;
+  /** The keys of a quorum lock at each of its nodes, and its release channel there. No other kind touches them. */
+  ofQuorum(name: string): QuorumKeys {
+    const lock = `holdfast:quorum:{${encode(name)}}`;
+    return { lock, clock: "holdfast:quorum:clock", free: `${this.prefix}${lock}:free` };
   }
 
   /** The clock of the server, or slot, where this key lives. */

@@ -3,7 +3,7 @@
 --
 -- KEYS  lock, clock
 -- ARGV  1 hold   2 token   3 the last of its passes' tokens
--- RETURNS { "agreed" | "late" | "gone" | "taken" }
+-- RETURNS "agreed" | "late" | "gone" | "taken"
 -- INVARIANTS  Only where the hold owns the lock: a vote for another hold comes after the end of this one, and so after this
 --         write. The clock never goes back. A larger token stays: it is of a vote that came when the others were counted
 --         already, perhaps behind another client's lease.
@@ -11,16 +11,16 @@
 local lockKey, clockKey = KEYS[1], KEYS[2]
 local value = redis.call("GET", lockKey)
 if not value then
-  return { "gone" }
+  return "gone"
 end
 local holder, voted = string.match(value, "^(%S+) (%d+)$")
 if holder ~= ARGV[1] then
-  return { "taken" }
+  return "taken"
 elseif tonumber(voted) > tonumber(ARGV[2]) then
-  return { "late" }
+  return "late"
 end
 if (tonumber(redis.call("GET", clockKey) or 0) or 0) < tonumber(ARGV[3]) then
   redis.call("SET", clockKey, ARGV[3])
 end
 redis.call("SET", lockKey, ARGV[1] .. " " .. ARGV[2], "KEEPTTL")
-return { "agreed" }
+return "agreed"

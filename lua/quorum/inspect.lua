@@ -1,6 +1,6 @@
 -- The holder of the lock at one node, for people.
 --
--- KEYS  lock
+-- KEYS  lock, clock; the clock is not touched
 -- ARGV  none
 -- RETURNS { hold or "", token, remaining ms }
 -- INVARIANTS  Changes nothing.

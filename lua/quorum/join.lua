@@ -1,35 +1,33 @@
 -- One more node for a quorum lock that a majority has granted already: one that did not vote for it, or lost it since then.
 --
 -- KEYS  lock, clock
--- ARGV  1 hold   2 "<ttl ms> <token> <last> <notAfter>"
---         ttl: what is left of the lease   last: the last token of its passes
---         notAfter: this node's time in ms after which this command is stale; 0 = unknown
--- RETURNS { "owner", now µs, token, ttl ms }
+-- ARGV  1 hold   2 ttl ms: what is left of the lease   3 token   4 the last token of its passes
+--       5 notAfter: this node's time in ms after which this command is stale; 0 = unknown
+-- RETURNS { "owner", now µs, token }
 --         { "held", now µs, holder's ttl ms (-1: none), holder }
 --         { "stale", now µs }
 -- INVARIANTS  Stores the token that was agreed on, and no other. The clock never goes back, and is written first: where that
 --         is refused, nothing was done (R5). Never shortens a TTL (R2). Where the key is gone another client may have had
---         the lock since, so the caller does not count this node before the others have confirmed the hold: see `Footing`.
+--         the lock since, so the caller does not count this node before the others have confirmed the hold: see `Footprint`.
 
-local lockKey, clockKey = KEYS[1], KEYS[2]
-local ttl, token, last, notAfter = string.match(ARGV[2], "^(%d+) (%d+) (%d+) (%d+)$")
+local lockKey, clockKey, hold, ttl, notAfter = KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[5])
 local time = redis.call("TIME")
 local nowMicros = time[1] * 1000000 + time[2]
-if tonumber(notAfter) > 0 and nowMicros / 1000 > tonumber(notAfter) then
+if notAfter > 0 and nowMicros / 1000 > notAfter then
   return { "stale", nowMicros }
 end
 local value = redis.call("GET", lockKey)
 if value then
   local holder = string.match(value, "^%S+")
   local left = redis.call("PTTL", lockKey)
-  if holder ~= ARGV[1] then
+  if holder ~= hold then
     return { "held", nowMicros, left, holder or "" }
   end
   -- Its vote was cast here, or it has joined here, and the answer was lost.
-  ttl = math.max(left, tonumber(ttl))
+  ttl = math.max(left, ttl)
 end
-if (tonumber(redis.call("GET", clockKey) or 0) or 0) < tonumber(last) then
-  redis.call("SET", clockKey, last)
+if (tonumber(redis.call("GET", clockKey) or 0) or 0) < tonumber(ARGV[4]) then
+  redis.call("SET", clockKey, ARGV[4])
 end
-redis.call("SET", lockKey, ARGV[1] .. " " .. token, "PX", ttl)
-return { "owner", nowMicros, token, tonumber(ttl) }
+redis.call("SET", lockKey, hold .. " " .. ARGV[3], "PX", ttl)
+return { "owner", nowMicros, ARGV[3] }

@@ -1,6 +1,6 @@
 -- Raises the TTL of a hold at one node: the watchdog's renewal, a claim, an extension.
 --
--- KEYS  lock
+-- KEYS  lock, clock; the clock is not touched
 -- ARGV  1 hold   2 ttl ms
 -- RETURNS { "renewed" | "gone" | "taken", ttl ms (0 unless renewed) }
 -- INVARIANTS  Never shortens a TTL (R2). A node that has lost the key does not get it back by this, because the holder must

@@ -27,6 +27,8 @@ export class Hold {
   mayLive = 0;
   /** It was released by force: nobody may have it any more. */
   isRevoked = false;
+  /** What its kind knows of it besides: of a quorum lock, what each node has said. Nobody else looks at it. */
+  record: object | null = null;
   /** How often it may be passed on. */
   mayPass = Number.POSITIVE_INFINITY;
   /** The last one that was given with it. */

@@ -7,5 +7,13 @@ export interface Renewer {
   /** The longest lease, in ms; left out: whatever a timer can wait. */
   readonly longestLease?: number;
   /** `ttl` in ms, counted from now; never shortens. Rejects when there was no answer within `timeout` ms. */
-  renew(holds: readonly { name: string; id: string; ttl: number }[], timeout: number): Promise<RenewAnswer[]>;
+  renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]>;
+}
+
+/** A hold to be renewed. `record`: what its kind keeps about it. */
+export interface Renewal {
+  readonly name: string;
+  readonly id: string;
+  readonly ttl: number;
+  readonly record: object | null;
 }

@@ -219,7 +219,7 @@ export class SharedLease implements Caller {
     const timeout = Math.min(Math.max(this.left(), FIRST_REPLY), within);
     this.hold.asks(ttl);
     const answers = await this.#landlord.kind
-      .renew([{ name: this.name, id: this.hold.id, ttl }], timeout)
+      .renew([{ name: this.name, id: this.hold.id, ttl, record: this.hold.record }], timeout)
       .catch((error: unknown) => {
         throw new LockUnavailableError(this.name, "its lease was not extended", error);
       });

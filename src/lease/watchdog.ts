@@ -146,6 +146,7 @@ export class Watchdog {
       name: tenure.name,
       id: tenure.hold.id,
       ttl: tenure.terms.lease,
+      record: tenure.hold.record,
     }));
     let answers: RenewAnswer[];
     try {

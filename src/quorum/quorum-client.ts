@@ -7,10 +7,11 @@ import type { Lock } from "../locks/lock.ts";
 import { checkNoOptions } from "../options.ts";
 import { duplicate, type RedisLike } from "../redis/types.ts";
 import { printAs } from "../util/print.ts";
+import { channelAt } from "./node-commands.ts";
 import type { QuorumSettings } from "./options.ts";
+import { Quorum } from "./quorum.ts";
 import { QuorumKind } from "./quorum-lock.ts";
 import { QuorumSubscriptions } from "./subscriptions.ts";
-import { Quorum } from "./votes.ts";
 
 /** The locks on several independent masters. */
 export class MajorityClient extends BaseClient implements QuorumClient {
@@ -32,12 +33,10 @@ export class MajorityClient extends BaseClient implements QuorumClient {
         isCluster: false,
         isQuorum: true,
         restartDelay: settings.restartDelay,
-        channel: (name) => quorum.keys.quorumChannel(name),
+        channel: (name) => quorum.keys.ofQuorum(name).free,
         publish: (channel, message) =>
           Promise.allSettled(
-            quorum.nodes.map(({ commands }) =>
-              publishProbe(commands, commands.keys.prefix + channel, message),
-            ),
+            quorum.nodes.map((node) => publishProbe(node.commands, channelAt(node, channel), message)),
           ),
         trouble: () => quorum.trouble(),
       },

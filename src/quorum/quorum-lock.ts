@@ -1,31 +1,33 @@
 import { PROMPT_PART } from "../defaults.ts";
 import { withoutBits } from "../hold-ids.ts";
 import type { Hold } from "../lease/hold.ts";
-import { Validity } from "../lease/validity.ts";
+import type { Renewal } from "../lease/renewer.ts";
 import type { AttemptAnswer, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import { now } from "../util/clock.ts";
 import type { Ask, LockKind } from "../waiting/lock-kind.ts";
-import { Exposure } from "./exposure.ts";
-import { Footing } from "./footing.ts";
 import { Footprint } from "./footprint.ts";
-import { findHolder } from "./holders.ts";
-import type { QuorumNode } from "./node.ts";
-import type { Vote } from "./node-scripts.ts";
+import type { Vote } from "./node-commands.ts";
 import type { QuorumSettings } from "./options.ts";
-import { renewEverywhere } from "./renewal.ts";
-import { Completion } from "./repair.ts";
+import type { Quorum } from "./quorum.ts";
+import { Repair } from "./repair.ts";
+import type { Standing } from "./standing.ts";
 import { TokenClock } from "./token-clock.ts";
-import { type Granted, verdict } from "./verdict.ts";
-import type { Quorum } from "./votes.ts";
+import { countHolders, countVotes, type Granted } from "./votes.ts";
 
 /** What the kind asks its client for. */
-interface Company {
+interface QuorumHost {
   /** Takes a hold back behind, again and again until every node has answered. */
   withdraw(kind: LockKind, hold: Hold): void;
   /** The nodes have said that the hold's lease is lost. */
   lost(hold: Hold, why: "gone" | "taken"): void;
   /** A lease stands on a bare majority, on so many of so many nodes; or does no more. */
   exposed(hold: Hold, has: number, of: number): void;
+}
+
+/** What one node has said about a hold. */
+interface Word<A> {
+  readonly standing: Standing;
+  readonly answer: A;
 }
 
 /**
@@ -38,7 +40,7 @@ interface Company {
  * one's was not first: it would have ended before the earlier vote at Z, while its own lease had not begun yet. So Z
  * voted for it after it had stored T, and answered more than T and its passes; and its token is the largest of its votes:
  * where Z's came too late to be counted, and is larger, `agree` is refused there.
- * Nodes that take a lease later (`Completion`) are no votes, and are in neither majority.
+ * Nodes that take a lease later (`Repair`) are no votes, and are in neither majority.
  * Where Z forgot everything in between it was young, and did not vote; later the clocks of the clients decide.
  *
  * **Votes are one majority at one moment.** Nodes vote one after the other, and votes that came quickly count as
@@ -62,108 +64,89 @@ export class QuorumKind implements LockKind {
   /** One lock a call: where a node is missing, each lock has a fate of its own. */
   readonly batch = 1;
   readonly #quorum: Quorum;
-  readonly #retryDelay: number;
-  readonly #nodeTimeout: number;
-  readonly #company: Company;
+  readonly #settings: QuorumSettings;
+  readonly #host: QuorumHost;
   readonly #clock = new TokenClock();
-  readonly #traces = new WeakMap<object, Footprint>();
-  /** By the hold's id: of every lease. */
-  readonly #completions = new Map<string, Completion>();
 
-  constructor(quorum: Quorum, settings: QuorumSettings, company: Company) {
+  constructor(quorum: Quorum, settings: QuorumSettings, host: QuorumHost) {
     this.localPasses = settings.localPasses;
     this.longestLease = settings.longestLease;
     this.#quorum = quorum;
-    this.#retryDelay = settings.retryDelay;
-    this.#nodeTimeout = settings.nodeTimeout;
-    this.#company = company;
+    this.#settings = settings;
+    this.#host = host;
   }
 
   channel(name: string): string {
-    return this.#quorum.keys.quorumChannel(name);
+    return this.#quorum.keys.ofQuorum(name).free;
   }
 
   async attempt(hold: Hold, { lease }: Ask): Promise<AttemptAnswer> {
     const wish = { lease, passes: this.localPasses, token: this.#clock.propose(this.localPasses) };
-    const traces = new Footprint();
-    const voters = new Set<QuorumNode>();
-    this.#traces.set(hold, traces);
+    const footprint = this.#newFootprint(hold.name);
+    hold.record = footprint;
+    const { keys, standings } = footprint;
     const votes = this.#quorum.ask(
-      hold.name,
-      (node) => {
-        const { youth } = node;
-        if (youth) return Promise.reject(youth);
-        return traces.voting(node, this.#vote(node, hold, wish, voters), ({ is }) => is === "held");
-      },
-      ({ youth }) => youth === null,
+      keys,
+      standings,
+      (standing, state) =>
+        state === "young"
+          ? Promise.reject(standing.node.refusal(state, keys))
+          : footprint.take(standing, standing.node.vote(state, keys, hold.id, wish), this.#saw),
+      (_, state) => state !== "young",
     );
-    const decision = await this.#quorum.count(votes, (tally) =>
-      verdict(this.#quorum, tally, this.#retryDelay),
-    );
-    if (decision.is === "held") {
+    const outcome = await this.#quorum.count(votes, (tally) => countVotes(tally, this.#settings.retryDelay));
+    if (outcome.is === "held") {
       // Minority votes go back at once, and those that come late. The waiting engine knows nothing of them.
       // Waiters that a minority's votes refuse come back by themselves. RACE: votes were given up here, and the nodes that
       // hung have executed them: to a waiter they look like a held lock, so that it sleeps for all of that lease.
-      traces.wakes = this.#quorum.isMajority(traces.size);
-      if (traces.size > 0) this.#company.withdraw(this, hold);
-      return { ...decision, at: 0, position: null };
+      footprint.wakes = footprint.size >= this.#quorum.majority;
+      if (footprint.size > 0) this.#host.withdraw(this, hold);
+      return { ...outcome, at: 0, position: null };
     }
-    // RACE: a vote that comes from now on may come behind the end of another one.
-    const counted = new Set(voters);
-    const token = await this.#agree(hold, decision.granted, traces, counted);
-    const validity = new Validity(hold.sent);
-    validity.renewed(hold.sent, lease);
-    if (validity.left() <= 0) throw new Error("the votes took longer than the lease");
+    footprint.decided();
+    const token = await this.#agree(hold, footprint, outcome.granted);
+    hold.validity.renewed(hold.sent, lease);
+    if (hold.validity.left() <= 0) throw new Error("the votes took longer than the lease");
     // A late vote's token is behind those of whatever came in between, so larger than ours; or it took long.
-    const isLate = (node: QuorumNode, vote: Granted): boolean =>
-      vote.token > token || !(counted.has(node) || this.#isPrompt(hold));
-    this.#complete(hold, token, new Footing(this.#quorum.nodes, votes, isLate), traces);
+    footprint.granted(
+      this.#repair(hold, footprint, token),
+      (standing, vote) => vote.token > token || !(standing.isVoter || this.#isPrompt(hold)),
+    );
     // `at` is the same always: no node's time is compared with another's, and the deadline counts from the sending.
     return { is: "owner", at: 0, token, ttl: lease, already: false };
   }
 
-  /** `voters`: where a node is written down that said yes. */
-  async #vote(
-    node: QuorumNode,
-    { name, id }: Hold,
-    wish: Parameters<QuorumNode["vote"]>[2],
-    voters: Set<QuorumNode>,
-  ): Promise<Vote> {
-    const vote = await node.vote(name, id, wish);
-    if (vote.is === "owner") voters.add(node);
-    // Also of a node that was not needed: the next proposal is larger than what it has, and its vote as good as the others'.
+  /** Also of a node that was not needed: the next proposal is larger than what it has, and its vote as good as the others'. */
+  readonly #saw = (vote: Vote): void => {
     if (vote.is === "owner") this.#clock.saw(vote.token, this.localPasses);
-    return vote;
+  };
+
+  #newFootprint(name: string): Footprint {
+    return new Footprint(this.#quorum.keys.ofQuorum(name), this.#quorum.nodes);
   }
 
   /** The votes came so quickly that they count as one moment. */
   #isPrompt({ sent }: Hold): boolean {
     const { mono, wall } = now();
-    return Math.max(mono - sent.mono, wall - sent.wall) <= this.#nodeTimeout * PROMPT_PART;
+    return Math.max(mono - sent.mono, wall - sent.wall) <= this.#settings.nodeTimeout * PROMPT_PART;
   }
 
-  /** The token of a majority that has voted: see above. `counted`: the nodes of these votes. */
-  async #agree(
-    hold: Hold,
-    granted: readonly Granted[],
-    traces: Footprint,
-    counted: ReadonlySet<QuorumNode>,
-  ): Promise<number> {
+  /** The token of a majority that has voted: see above. */
+  async #agree(hold: Hold, { keys, standings }: Footprint, granted: readonly Granted[]): Promise<number> {
     const tokens = granted.map(({ token }) => token);
     const token = Math.max(...tokens);
     if (tokens.every((one) => one === token) && this.#isPrompt(hold)) return token;
-    const answers = this.#quorum.ask(hold.name, async (node) => {
-      const word = await traces.follow(
-        node,
-        node.agree(hold.name, hold.id, token, this.localPasses),
+    const answers = this.#quorum.ask(keys, standings, async (standing) => {
+      const answer = await standing.follow(
+        standing.node.agree(keys, hold.id, token, token + this.localPasses),
         (word) => word === "gone" || word === "taken",
       );
-      return counted.has(node) ? word : "late";
+      return standing.isVoter ? answer : "late";
     });
-    await this.#quorum.count(answers, ({ answers, pending }) => {
+    await this.#quorum.count(answers, ({ answers, pending, majority }) => {
       const agreed = answers.filter((word) => word === "agreed").length;
-      if (this.#quorum.isMajority(agreed)) return true;
-      if (this.#quorum.isMinority(agreed + pending))
+      if (agreed >= majority) return true;
+      if (agreed + pending < majority)
         throw new Error("the nodes that voted lost the lock before its token was agreed on");
       return undefined;
     });
@@ -171,86 +154,120 @@ export class QuorumKind implements LockKind {
   }
 
   /** Has the nodes take it too that did not vote for it, and those that lose it, until the lease ends. */
-  #complete(hold: Hold, token: number, footing: Footing, traces: Footprint): void {
-    const { id, name } = hold;
-    const last = token + this.localPasses;
-    const { nodes, majority } = this.#quorum;
-    const exposure = new Exposure(majority, (has) => this.#company.exposed(hold, has, nodes.length));
-    const completion = new Completion(footing, exposure, {
+  #repair(hold: Hold, footprint: Footprint, token: number): Repair {
+    const { majority, nodes } = this.#quorum;
+    const { keys } = footprint;
+    return new Repair(footprint, majority, {
       left: () => hold.validity.left(),
-      join: (node, ttl) => {
-        // Before it is traced: what was never sent need not be taken back.
-        const unfit = node.unfit(name);
-        if (unfit) return Promise.reject(unfit);
-        // Traced as a vote, so that the release reaches it also when that overtakes it.
-        return traces.voting(node, node.join(name, id, { ttl, token, last }), ({ is }) => is === "held");
+      join: (standing, ttl) => {
+        const { node } = standing;
+        const { state } = node;
+        // Before it is written down as sent: what was never sent need not be taken back.
+        if (state !== "voting") return Promise.reject(node.refusal(state, keys));
+        // Written down as a vote, so that the release reaches it also when that overtakes it.
+        return footprint.take(standing, node.join(keys, hold.id, ttl, token, token + this.localPasses));
       },
-      confirm: (ttl) => this.claim(hold, ttl, this.#nodeTimeout),
-      done: () => this.#completions.delete(id),
-      lost: (why) => this.#company.lost(hold, why),
+      renew: (ttl) => this.claim(hold, ttl, this.#settings.nodeTimeout),
+      lost: (why) => this.#host.lost(hold, why),
+      exposed: (has) => this.#host.exposed(hold, has, nodes.length),
     });
-    this.#completions.set(id, completion);
   }
 
-  /** The hold ends: no node is asked to take it any more. */
-  #stop(id: string): Completion | undefined {
-    const completion = this.#completions.get(id);
-    completion?.end();
-    this.#completions.delete(id);
-    return completion;
-  }
-
-  withdraw(hold: { readonly id: string; readonly name: string }): Promise<unknown> {
-    this.#stop(hold.id);
-    const traces = this.#traces.get(hold);
-    if (!traces) return Promise.resolve();
-    const { id, name } = hold;
-    return traces.erase((node) => {
-      const absence = node.absence(name, false); // what cannot be sent now is tried again
-      return absence ? Promise.reject(absence) : node.release(name, id, traces.wakes, 0);
+  withdraw({ id, record }: { readonly id: string; readonly record?: object | null }): Promise<unknown> {
+    if (!(record instanceof Footprint)) return Promise.resolve();
+    const { keys, wakes } = record;
+    return record.erase((node) => {
+      const { state } = node;
+      // What cannot be sent now is tried again.
+      const isAbsent = state === "away" || state === "twin" || state === "silent";
+      return isAbsent ? Promise.reject(node.refusal(state, keys)) : node.release(keys, id, wakes, 0);
     });
   }
 
   async release(hold: Hold): Promise<ReleaseAnswer> {
-    const traces = this.#traces.get(hold) ?? new Footprint();
-    const last = hold.token + this.localPasses;
-    const completion = this.#stop(hold.id);
-    const footing = completion?.footing;
-    const counts = (node: QuorumNode): boolean => footing?.counts(node) ?? true;
-    const words = this.#quorum.ask(
-      hold.name,
-      async (node) => {
-        const answer = await traces.follow(node, node.release(hold.name, hold.id, true, last), () => true);
-        if (answer.is === "released") await footing?.heard(node);
-        return { node, is: counts(node) || answer.is !== "released" ? answer.is : "gone" };
-      },
-      counts,
-    );
-    const answer = await this.#quorum.count(words, ({ answers }): ReleaseAnswer | undefined => {
-      const released = answers.filter(({ is }) => is === "released").length;
-      if (this.#quorum.isMajority(released)) return { is: "released", clock: last };
-      const unheard = footing?.unheard(answers) ?? this.#quorum.unheard(answers);
-      if (this.#quorum.isMajority(released + unheard)) return undefined;
-      return { is: answers.some(({ is }) => is === "taken") ? "taken" : "gone", clock: 0 };
-    });
+    const footprint = hold.record instanceof Footprint ? hold.record : this.#newFootprint(hold.name);
+    const clock = hold.token + this.localPasses;
+    footprint.keeper?.end();
+    const is = await this.#release(footprint, hold.id, clock);
     // The others have not answered yet, or cannot: it is taken back there when they do.
-    if (traces.size > 0) this.#company.withdraw(this, hold);
-    return answer;
+    if (footprint.size > 0) this.#host.withdraw(this, hold);
+    return { is, clock: is === "released" ? clock : 0 };
   }
 
-  renew(
-    holds: readonly { name: string; id: string; ttl: number }[],
-    timeout: number,
-  ): Promise<RenewAnswer[]> {
+  /** `last`: the last token of the hold, passes included. */
+  async #release(footprint: Footprint, id: string, last: number): Promise<ReleaseAnswer["is"]> {
+    const { keys } = footprint;
+    const words = this.#consult(footprint, "released", (standing) =>
+      standing.follow(standing.node.release(keys, id, true, last), () => true),
+    );
+    const decision = await this.#decide(footprint, "released", words);
+    return typeof decision === "string" ? decision : "released";
+  }
+
+  renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
     return Promise.all(holds.map((hold) => this.claim(hold, hold.ttl, timeout)));
   }
 
-  claim(hold: { name: string; id: string }, ttl: number, timeout: number): Promise<RenewAnswer> {
-    return renewEverywhere(this.#quorum, hold, ttl, timeout, this.#completions.get(hold.id));
+  /**
+   * Raises the TTL of a hold at every node. Only the word of nodes that count renews the lease, because a holder that has
+   * lost a majority must learn of it.
+   */
+  async claim(
+    { name, id, record }: { readonly name: string; readonly id: string; readonly record?: object | null },
+    ttl: number,
+    timeout: number,
+  ): Promise<RenewAnswer> {
+    const footprint = record instanceof Footprint ? record : this.#newFootprint(name);
+    const learn = footprint.renewing();
+    const words = this.#consult(footprint, "renewed", ({ node }) =>
+      node.renew(footprint.keys, id, ttl, timeout),
+    );
+    const decision = await this.#decide(footprint, "renewed", words);
+    if (typeof decision === "string") return { is: decision, ttl: 0 };
+    // RACE: if this were learned as the answers come, a node that lost the key would be asked to take it again also where the
+    // others have lost it too.
+    const learned = words.map((word) => word.then(({ standing, answer }) => learn(standing, answer)));
+    void Promise.allSettled(learned).then((all) =>
+      footprint.keeper?.renewed(footprint.standings.filter((_, i) => all[i]?.status === "rejected")),
+    );
+    return { is: "renewed", ttl: Math.min(...decision.map((answer) => answer.ttl)) };
+  }
+
+  /** Sends a command about a hold to every node. `yes`: the answer of a node that has the hold, or had it. */
+  #consult<A extends { readonly is: string }>(
+    { keys, standings }: Footprint,
+    yes: A["is"],
+    send: (standing: Standing) => Promise<A>,
+  ): Promise<Word<A>>[] {
+    return this.#quorum.ask(
+      keys,
+      standings,
+      async (standing) => {
+        const answer = await send(standing);
+        if (answer.is === yes) await standing.heard();
+        return { standing, answer };
+      },
+      ({ is }) => is === "counts",
+    );
+  }
+
+  /** The answers of a majority that counts and said yes, or why there can be none. */
+  #decide<A extends { readonly is: string }>(
+    footprint: Footprint,
+    yes: A["is"],
+    words: readonly Promise<Word<A>>[],
+  ): Promise<readonly A[] | "gone" | "taken"> {
+    return this.#quorum.count(words, ({ answers, majority }) => {
+      const counted = answers.filter(({ standing, answer }) => answer.is === yes && standing.is === "counts");
+      if (counted.length >= majority) return counted.map(({ answer }) => answer);
+      // Gone is only said when so many nodes have said so; one that does not answer may still have it.
+      if (counted.length + footprint.unheard(answers) >= majority) return undefined;
+      return answers.some(({ answer }) => answer.is === "taken") ? "taken" : "gone";
+    });
   }
 
   async inspect(name: string) {
-    const found = await findHolder(this.#quorum, name);
+    const found = await this.#holder(name);
     return {
       holder: found && withoutBits(found.holder),
       token: found?.token ?? 0,
@@ -261,16 +278,16 @@ export class QuorumKind implements LockKind {
 
   /** Only the holder's: if votes were taken from clients that are just asking, one node could be counted by two of them. */
   async forceRelease(name: string): Promise<boolean> {
-    const found = await findHolder(this.#quorum, name);
+    const found = await this.#holder(name);
     if (!found) return false;
-    const answers = this.#quorum.ask(name, (node) =>
-      node.release(name, found.holder, true, found.token + this.localPasses),
-    );
-    return this.#quorum.count(answers, ({ answers }) => {
-      const released = answers.filter(({ is }) => is === "released").length;
-      if (this.#quorum.isMajority(released)) return true;
-      // A node that does not answer may still have it.
-      return this.#quorum.isMajority(released + this.#quorum.unheard(answers)) ? undefined : false;
-    });
+    const last = found.token + this.localPasses;
+    return (await this.#release(this.#newFootprint(name), found.holder, last)) === "released";
+  }
+
+  /** Rejects when that cannot be known. */
+  #holder(name: string) {
+    const { keys, standings } = this.#newFootprint(name);
+    const asked = this.#quorum.ask(keys, standings, ({ node }) => node.inspect(keys));
+    return this.#quorum.count(asked, countHolders);
   }
 }

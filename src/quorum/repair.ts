@@ -1,122 +1,122 @@
 import {
   CLOCK_DRIFT,
   CLOCK_GRAIN,
-  COMPLETION_MIN,
+  EXPOSED_AFTER,
   LATE_AGAIN,
   LATE_TRIES,
   LOOK_PART,
+  REPAIR_MIN,
   RETRY_MAX,
 } from "../defaults.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
-import type { Exposure } from "./exposure.ts";
-import type { Footing, Learn } from "./footing.ts";
-import type { QuorumNode } from "./node.ts";
-import type { Vote } from "./node-scripts.ts";
+import type { Footprint } from "./footprint.ts";
+import type { Standing } from "./standing.ts";
 
-/** What is done for a lease, and when it ends. Times in ms. */
-interface Errands {
-  /** What is left of the lease. */
+/** What can be done for a lease. Times in ms. */
+interface RepairedLease {
+  /** What is left of it. */
   left(): number;
   /** Asks one more node to take the hold, for so long. */
-  join(node: QuorumNode, ttl: number): Promise<Vote>;
+  join(standing: Standing, ttl: number): Promise<unknown>;
   /** Renews the hold at all nodes, for so long. */
-  confirm(ttl: number): Promise<RenewAnswer>;
+  renew(ttl: number): Promise<RenewAnswer>;
   /** The nodes that count have said that the lease is lost. */
   lost(why: "gone" | "taken"): void;
-  /** There is nothing left to do: the lease is over. */
-  done(): void;
+  /** It has stood on a bare majority for a while; or, after that was told, stands on so many nodes again. */
+  exposed(has: number): void;
 }
 
 /**
- * Keeps a lease whole: brings it to the nodes that have not got it. Some did not vote for it, because another client's vote
- * stood there or because they were down; some lost it since then. Without this the lease would stand on a bare majority to
- * its end, and one fault would be one too many. Which node counts when: see `Footing`.
+ * Keeps a lease whole: brings it to the nodes that do not have it. Some did not vote for it, because another client's vote
+ * stood there or because they were down; some lost it since then. Protects the lease from a second fault: without this it
+ * would stand on a bare majority to its end. Which node counts when: see `Footprint`.
  *
  * | state | what is sent | leaves it by |
  * |---|---|---|
  * | voting | nothing: a node whose vote is out is not asked again before that is heard, or given up | the last vote |
  * | whole: all nodes count | nothing, where renewals come by themselves; else a renewal when 2/5 of the lease are over | a renewal finds a node that lost the key → broken |
- * | broken | after 10, 20, 40 … 2 000 ms a joining to each missing node, then a renewal where there are guests, or 2/5 of the lease are over | all nodes count → whole |
+ * | broken | after 10, 20, 40 … 2 000 ms the lease to each missing node, then a renewal where there are late nodes, or 2/5 of the lease are over | all nodes count → whole |
  * | over | nothing | – |
  */
-export class Completion {
-  readonly footing: Footing;
-  readonly #exposure: Exposure;
-  readonly #errands: Errands;
+export class Repair {
+  readonly #footprint: Footprint;
+  readonly #majority: number;
+  readonly #lease: RepairedLease;
   #timer: NodeJS.Timeout | undefined;
   #tries = 0;
-  #isOver = false;
+  #isVoting = true;
   /** A try is under way, or votes are out. */
   #isBusy = true;
+  #isOver = false;
   /** A node that counts did not answer the last renewal: when that was seen, and how often it is asked again because of it. */
-  #lateAt: number | null = null;
+  #lateAt = Number.NEGATIVE_INFINITY;
   #again = 0;
   /** The most that was ever left of the lease, and when all nodes were last asked, on the monotonic clock. */
   #span = 0;
   #askedAt = performance.now();
+  /** Runs while the lease stands on a bare majority, until that is told. */
+  #exposure: NodeJS.Timeout | undefined;
+  #isExposed = false;
+  #has = 0;
 
-  constructor(footing: Footing, exposure: Exposure, errands: Errands) {
-    this.footing = footing;
-    this.#exposure = exposure;
-    this.#errands = errands;
-    footing.onLack = () => this.#broke();
-    void footing.settled().then(() => {
-      this.#isBusy = false;
-      this.#changed();
-      this.#goOn();
-    });
+  constructor(footprint: Footprint, majority: number, lease: RepairedLease) {
+    this.#footprint = footprint;
+    this.#majority = majority;
+    this.#lease = lease;
   }
 
-  /** A renewal is sent to all nodes now: what each node's answer changes, when it is confirmed. */
-  asking(): Learn {
+  heard(): void {
+    if (!this.#isVoting || this.#footprint.standings.some(({ isOut }) => isOut)) return;
+    this.#isVoting = false;
+    this.#isBusy = false;
+    this.#look();
+    this.#goOn();
+  }
+
+  renewing(): void {
     this.#askedAt = performance.now();
-    return this.footing.asking();
   }
 
-  /** A renewal was confirmed, and every node has answered it or will not. */
-  asked(silent: readonly QuorumNode[]): void {
-    for (const node of silent) this.footing.silent(node);
-    this.#changed();
-    const isLate = silent.some((node) => this.footing.counts(node));
+  renewed(silent: readonly Standing[]): void {
+    for (const standing of silent) standing.isUnheard = true;
+    this.#look();
+    const isLate = silent.some(({ is }) => is === "counts");
     if (!isLate) this.#again = 0;
     // It may only have been late. Where it stays silent, the next renewal is soon enough.
-    else if (this.#lateAt === null) this.#again = LATE_TRIES;
-    this.#lateAt = isLate ? performance.now() : null;
+    else if (this.#lateAt < 0) this.#again = LATE_TRIES;
+    this.#lateAt = isLate ? performance.now() : Number.NEGATIVE_INFINITY;
     if (this.#again > 0 && !this.#isBusy) this.#goOn();
+  }
+
+  broke(): void {
+    // While a try is under way the next one follows by itself, after twice as long: a node that loses every key at once is
+    // not asked for ever at the same pace. Behind the last vote one follows too.
+    if (this.#isBusy) return;
+    if (this.#lacking === 1) this.#tries = 0; // it was whole
+    this.#goOn();
   }
 
   /** RACE: the lease ends. From now on nothing is sent that could bring the hold to a node behind its release. */
   end(): void {
     this.#isOver = true;
     clearTimeout(this.#timer);
-    this.#exposure.end();
+    clearTimeout(this.#exposure);
   }
 
-  #changed(): void {
-    if (!this.#isOver) this.#exposure.update(this.footing.has);
-  }
-
-  get #isWhole(): boolean {
-    return this.footing.missing.length + this.footing.guests.length === 0;
-  }
-
-  #broke(): void {
-    // While a try is under way the next one follows by itself, after twice as long: a node that loses every key at once is
-    // not asked for ever at the same pace. Behind the last vote one follows too.
-    if (this.#isBusy) return;
-    if (this.footing.missing.length + this.footing.guests.length === 1) this.#tries = 0; // it was whole
-    this.#goOn();
+  /** How many nodes do not count. */
+  get #lacking(): number {
+    return this.#footprint.standings.filter(({ is }) => is !== "counts").length;
   }
 
   /** To be called while nothing is under way. */
   #goOn(): void {
     if (this.#isOver) return;
-    const isWhole = this.#isWhole;
+    const isWhole = this.#lacking === 0;
     if (isWhole) this.#tries = 0;
     const retry = isWhole
       ? Number.POSITIVE_INFINITY
-      : Math.min(RETRY_MAX, COMPLETION_MIN * 2 ** Math.min(this.#tries++, 10));
-    const delay = Math.min(retry, Math.max(this.#untilLook(), COMPLETION_MIN));
+      : Math.min(RETRY_MAX, REPAIR_MIN * 2 ** Math.min(this.#tries++, 10));
+    const delay = Math.min(retry, Math.max(this.#untilLook(), REPAIR_MIN));
     // RACE: a renewal overtakes a vote that is still out, and that node says "gone"; then the vote is heard. Two timers would
     // go on side by side, and `end()` knows of one: the other would bring the hold to a node behind its release.
     clearTimeout(this.#timer);
@@ -125,36 +125,51 @@ export class Completion {
 
   /** ms until the nodes must be asked whether they still have the hold; 0 or less: now. */
   #untilLook(): number {
-    this.#span = Math.max(this.#span, this.#errands.left());
+    this.#span = Math.max(this.#span, this.#lease.left());
     const look = this.#askedAt + this.#span * LOOK_PART;
-    const again = Math.max(this.#lateAt ?? 0, this.#askedAt) + LATE_AGAIN;
+    const again = Math.max(this.#lateAt, this.#askedAt) + LATE_AGAIN;
     return (this.#again > 0 ? Math.min(again, look) : look) - performance.now();
   }
 
   async #try(): Promise<void> {
-    const left = this.#errands.left();
-    if (left <= 0) {
-      this.end();
-      return this.#errands.done();
-    }
+    const left = this.#lease.left();
+    if (left <= 0) return this.end();
     this.#isBusy = true;
-    const joins = this.footing.missing.map((node) =>
-      this.footing.joining(node, this.#errands.join(node, ttlFor(left))),
-    );
-    await Promise.all(joins);
+    const joins = this.#footprint.all("missing").map((one) => this.#lease.join(one, ttlFor(left)));
+    await Promise.allSettled(joins);
     const answer = await this.#confirm();
     this.#isBusy = false;
     if (answer === null || answer.is === "renewed") return this.#goOn();
-    // Whatever its guests have. They would hold up the next holder, and never count for this one.
-    if (!this.#isOver) this.#errands.lost(answer.is);
+    // Whatever its late nodes have. They would hold up the next holder, and never count for this one.
+    if (!this.#isOver) this.#lease.lost(answer.is);
   }
 
   /** Null: there was nothing to ask, or too few answered, so it is asked again. */
   async #confirm(): Promise<RenewAnswer | null> {
-    if (this.#isOver || (this.footing.guests.length === 0 && this.#untilLook() > 0)) return null;
+    if (this.#isOver || (this.#footprint.all("late").length === 0 && this.#untilLook() > 0)) return null;
     if (this.#again > 0) this.#again--;
-    // Also where a renewal has overtaken the joining: then the guests get what is left now.
-    return this.#errands.confirm(ttlFor(this.#errands.left())).catch(() => null);
+    // Also where a renewal has overtaken the joining: then the late nodes get what is left now.
+    return this.#lease.renew(ttlFor(this.#lease.left())).catch(() => null);
+  }
+
+  /**
+   * Does it stand on a bare majority? Every race leaves its winner on one for some ms, and a node may be late once: so it is
+   * told when it has lasted for a while; that it is over is told at once, and only where the other was told.
+   */
+  #look(): void {
+    if (this.#isOver) return;
+    this.#has = this.#footprint.has;
+    if (this.#has <= this.#majority) {
+      this.#exposure ??= setTimeout(() => {
+        this.#isExposed = true;
+        this.#lease.exposed(this.#has);
+      }, EXPOSED_AFTER).unref();
+      return;
+    }
+    clearTimeout(this.#exposure);
+    this.#exposure = undefined;
+    if (this.#isExposed) this.#lease.exposed(this.#has);
+    this.#isExposed = false;
   }
 }
 

@@ -2,7 +2,8 @@ import { WAKE_SPREAD } from "../defaults.ts";
 import { Subscriber } from "../redis/subscriber.ts";
 import type { Audience, Subscriptions } from "../redis/subscriptions.ts";
 import type { QuorumNode } from "./node.ts";
-import type { Quorum } from "./votes.ts";
+import { channelAt } from "./node-commands.ts";
+import type { Quorum } from "./quorum.ts";
 
 /**
  * The release channels of a quorum: a subscriber connection to each node.
@@ -118,11 +119,11 @@ export class QuorumSubscriptions implements Subscriptions {
         words.delete(hold);
         // RACE: those that are not heard made up a majority at once, when it was released at fewer. It is by now; but what
         // has come last was not heard, and to another node, which would tell, the release may never come.
-        if (this.#quorum.isMinority(from.size)) listener(hold);
+        if (from.size < this.#quorum.majority) listener(hold);
       });
     }
     const silent = this.#quorum.nodes.length - this.#heard(channel);
-    if (this.#quorum.isMajority(from.size + silent) && from.size <= this.#quorum.majority) listener(hold);
+    if (from.size + silent >= this.#quorum.majority && from.size <= this.#quorum.majority) listener(hold);
   }
 
   #after(ms: number, act: () => void): void {
@@ -133,6 +134,3 @@ export class QuorumSubscriptions implements Subscriptions {
     this.#timers.add(timer);
   }
 }
-
-/** Channels are data: the prefix of each connection is put before them here. */
-const channelAt = ({ commands }: QuorumNode, channel: string): string => commands.keys.prefix + channel;

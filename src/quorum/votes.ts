@@ -1,141 +1,76 @@
-import { Keys } from "../keys.ts";
-import type { Transport } from "../redis/transport.ts";
-import type { RedisLike } from "../redis/types.ts";
-import { QuorumNode } from "./node.ts";
-import type { Registry } from "./node-identity.ts";
+// What nodes have said, counted: who has the lock, and is that certain yet? The numbers decide, so no answer of a minority
+// can give a lock away or take it for held.
+import { between } from "../util/random.ts";
+import type { Holding, Vote } from "./node-commands.ts";
 
-/** What has been answered so far by so many nodes. */
+/** What has been answered so far. Of so many `nodes` that many are the `majority`, and `pending` may answer yet. */
 export interface Tally<A> {
   readonly answers: readonly A[];
   readonly pending: number;
-}
-
-/** The masters of a quorum, and as one thing what carries a client's commands. */
-export class Quorum implements Transport {
-  readonly nodes: readonly QuorumNode[];
+  readonly nodes: number;
   readonly majority: number;
-  readonly replyTimeout: number;
-  /** Of no node: each has a prefix of its own. */
-  readonly keys = new Keys("", false);
-  onReconnect: () => void = () => {};
-  onEnd: () => void = () => {};
-  /** Two nodes, by their numbers, have said that they are the same server. */
-  onTwin: (node: number, other: number) => void = () => {};
-
-  constructor(connections: readonly RedisLike[], settings: ConstructorParameters<typeof QuorumNode>[2]) {
-    const registry: Registry = new Map();
-    this.nodes = connections.map((redis, i) => new QuorumNode(i + 1, redis, settings, registry));
-    this.majority = majorityOf(connections.length);
-    this.replyTimeout = settings.replyTimeout;
-    for (const node of this.nodes) {
-      node.onReconnect = () => this.onReconnect();
-      node.onTwin = (other) => this.onTwin(node.number, other);
-      node.commands.onEnd = () => {
-        if (this.ended) this.onEnd();
-      };
-    }
-  }
-
-  get epoch(): number {
-    return this.nodes.reduce((sum, { commands }) => sum + commands.epoch, 0);
-  }
-
-  get isAway(): boolean {
-    return this.#isTooMany(({ commands }) => commands.isAway || commands.ended);
-  }
-
-  get ended(): boolean {
-    return this.#isTooMany(({ commands }) => commands.ended);
-  }
-
-  mayHaveReached(since: number): boolean {
-    return this.nodes.some(({ commands }) => commands.mayHaveReached(since));
-  }
-
-  trouble(): Error {
-    const absences = this.nodes.map((node) => (node.commands.isAway ? node.trouble() : undefined));
-    return noMajority(this.nodes.length, absences);
-  }
-
-  detach(): void {
-    for (const node of this.nodes) node.detach();
-  }
-
-  /**
-   * Asks every node that can answer; the others are errors at once. A node that hangs is asked too where the others are
-   * no majority: of those `counts` whose answer can help.
-   */
-  ask<A>(
-    name: string,
-    send: (node: QuorumNode) => Promise<A>,
-    counts: (node: QuorumNode) => boolean = () => true,
-  ): Promise<A>[] {
-    const isNeeded = this.isMinority(this.nodes.filter((node) => node.isLive && counts(node)).length);
-    return this.nodes.map((node) => {
-      const absence = node.absence(name, isNeeded);
-      return absence ? Promise.reject(absence) : send(node);
-    });
-  }
-
-  /**
-   * Resolves with the first decision: when it is made, the nodes that have not answered are not waited for. Rejects when
-   * there can be none.
-   */
-  count<A, D>(asked: readonly Promise<A>[], decide: (tally: Tally<A>) => D | undefined): Promise<D> {
-    return new Promise((resolve, reject) => {
-      const answers: A[] = [];
-      const errors: Error[] = [];
-      let pending = asked.length;
-      const look = (): void => {
-        pending--;
-        try {
-          const decision = decide({ answers, pending });
-          if (decision !== undefined) resolve(decision);
-          else if (pending === 0 || this.isMinority(answers.length + pending))
-            // After the next turn of the event loop: a caller that tries again at once must not keep ioredis from connecting.
-            setImmediate(() => reject(noMajority(asked.length, errors)));
-        } catch (error) {
-          reject(error);
-        }
-      };
-      for (const [i, one] of asked.entries())
-        one.then(
-          (answer) => {
-            answers.push(answer);
-            look();
-          },
-          (error: Error) => {
-            errors[i] = error; // in the order of the nodes
-            look();
-          },
-        );
-    });
-  }
-
-  isMajority(count: number): boolean {
-    return count >= this.majority;
-  }
-
-  /** How many nodes have not answered, yet or at all. */
-  unheard(answers: readonly unknown[]): number {
-    return this.nodes.length - answers.length;
-  }
-
-  /** So many nodes are too few to decide anything. */
-  isMinority(count: number): boolean {
-    return count < this.majority;
-  }
-
-  /** The nodes that this is true of are so many that the others are no majority. */
-  #isTooMany(isTrue: (node: QuorumNode) => boolean): boolean {
-    return this.isMinority(this.nodes.filter((node) => !isTrue(node)).length);
-  }
 }
 
-function noMajority(nodes: number, errors: readonly (Error | undefined)[]): Error {
-  const known = errors.filter((error) => error !== undefined);
-  const reasons = known.map(({ message }) => message).join("; ");
-  return new AggregateError(known, `no majority of ${nodes} nodes${reasons === "" ? "" : ` (${reasons})`}`);
+export type Granted = Extract<Vote, { is: "owner" }>;
+
+/** `ttl`: ms after which another try is worthwhile. `isSplit`: nobody has a majority. `holder`: all that have a vote. */
+export type Outcome =
+  | { readonly is: "owner"; readonly granted: readonly Granted[] }
+  | { readonly is: "held"; readonly ttl: number; readonly isSplit: boolean; readonly holder: string };
+
+/** What the votes decide, as soon as that is certain; undefined: not yet. `retryDelay`: the longest pause in ms after a split vote. */
+export function countVotes(
+  { answers, pending, nodes, majority }: Tally<Vote>,
+  retryDelay: number,
+): Outcome | undefined {
+  const granted = answers.filter((vote) => vote.is === "owner");
+  if (granted.length >= majority) return { is: "owner", granted };
+  const held = answers.filter((vote) => vote.is === "held");
+  const free = granted.length + pending;
+  // "Held" is only said when a majority was heard; with fewer the lock is not busy but unavailable.
+  if (granted.length + held.length < majority || free >= majority) return undefined;
+  const holder = [...new Set(held.map((vote) => vote.holder))].sort().join(" ");
+  if (majorityHolder(held, majority) !== null)
+    return { is: "held", ttl: firstFree(held, free, majority), isSplit: false, holder };
+  // Another client may hold it by a node that was not heard.
+  const isSplit = majorityHolder(held, majority - (nodes - answers.length)) === null;
+  // Each caller comes back after a time of its own, so that one of them comes back alone.
+  return { is: "held", ttl: between(0, retryDelay), isSplit, holder };
 }
 
-const majorityOf = (nodes: number): number => Math.floor(nodes / 2) + 1;
+/**
+ * The holder that a majority has recorded, and for how long a majority will have it; null: none; undefined: not known, as
+ * one holder and the nodes that have not answered may be a majority.
+ */
+export function countHolders({
+  answers,
+  nodes,
+  majority,
+}: Tally<Holding>): { holder: string; token: number; ttl: number } | null | undefined {
+  const held = answers.flatMap(({ holder, token, ttl }) => (holder === null ? [] : [{ holder, token, ttl }]));
+  const holder = majorityHolder(held, majority);
+  if (holder !== null) {
+    const same = held.filter((one) => one.holder === holder);
+    const ttls = same.map(({ ttl }) => ttl).sort((a, b) => b - a);
+    return { holder, token: Math.max(...same.map(({ token }) => token)), ttl: ttls[majority - 1] ?? 0 };
+  }
+  if (answers.length < majority) return undefined;
+  return majorityHolder(held, majority - (nodes - answers.length)) === null ? null : undefined;
+}
+
+/** The holder that so many nodes have recorded; null: none. */
+function majorityHolder(held: readonly { readonly holder: string }[], majority: number): string | null {
+  const counts = new Map<string, number>();
+  for (const { holder } of held) counts.set(holder, (counts.get(holder) ?? 0) + 1);
+  for (const [holder, count] of counts) if (count >= majority) return holder;
+  return null;
+}
+
+/**
+ * ms after which a majority may be free at the earliest, when nobody releases anything. `free`: so many nodes may be free
+ * now. Infinity: some that are needed have no end, or did not answer.
+ */
+function firstFree(held: readonly { readonly ttl: number }[], free: number, majority: number): number {
+  const ends = held.map(({ ttl }) => ttl).sort((a, b) => a - b);
+  return ends[majority - free - 1] ?? Number.POSITIVE_INFINITY;
+}

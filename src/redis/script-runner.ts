@@ -17,7 +17,7 @@ export interface Script {
   readonly lua: string;
   /** Somebody else's text: runs as it is, in Cluster too. */
   readonly isForeign?: true;
-  /** Its answer counts only on the connection that it was sent on. */
+  /** Its answer counts only on the connection that it was sent on: it is given up when that is lost. */
   readonly isBound?: true;
 }
 
@@ -114,7 +114,6 @@ export class ScriptRunner implements Transport {
       const reply = this.#redis.evalsha(script.sha, keys.length, ...keys, ...args);
       const since = performance.now();
       const until = since + Math.min(timeout, this.replyTimeout);
-      const epoch = this.#epoch;
       const sent: Sent = { until, since, script, isWritten: this.#redis.status === "ready", give: reject };
       this.#sent.add(sent);
       if (!this.#isSweeping) this.#sweepSoon();
@@ -142,8 +141,7 @@ export class ScriptRunner implements Transport {
         // RACE: a command that was given up must not be executed after the one that takes it back. What is bound to a
         // connection is given up with it; ioredis has sent it again all the same, and another client may have taught the
         // server the script that takes it back, and not this one.
-        const isGivenUp = !this.#sent.has(sent) || (script.isBound && this.#epoch !== epoch);
-        if (!isUnknown || isGivenUp) failed(error);
+        if (!isUnknown || !this.#sent.has(sent)) failed(error);
         else this.#evaluate(script, keys, args).then(answered, failed);
       });
     });
@@ -253,12 +251,13 @@ export class ScriptRunner implements Transport {
   #closed(forgets: boolean): void {
     this.#epoch++;
     this.#silence?.closed();
-    // No answer comes any more, and ioredis does not say so. What waits in its offline queue is not lost, and is sent later.
-    if (forgets)
-      this.#giveUp(
-        (sent) => sent.isWritten,
-        (sent) => new NoReplyError(`${sent.script.name} ${FORGOTTEN}`, this.lastError),
-      );
+    // Of what was written no answer comes any more where ioredis sends nothing again, and it does not say so. What waits in
+    // its offline queue is not lost, and is sent later. What is bound may be answered by another process now.
+    this.#giveUp(
+      ({ script, isWritten }) => script.isBound === true || (forgets && isWritten),
+      ({ script }) =>
+        new NoReplyError(`${script.name} ${script.isBound ? BOUND : FORGOTTEN}`, this.lastError),
+    );
   }
 
   #ready(): void {
@@ -275,6 +274,7 @@ export class ScriptRunner implements Transport {
 
 const FORGOTTEN =
   "was not answered before the connection was lost, and is not sent again (autoResendUnfulfilledCommands is false)";
+const BOUND = "was not answered before the connection was lost, and counts on that connection only";
 const REPEATED =
   "Either the Cluster refuses it (CLUSTERDOWN, TRYAGAIN), which ioredis keeps to itself and tries again, or ";
 const BLOCKED =

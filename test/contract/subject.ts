@@ -156,7 +156,7 @@ export class Subject implements Traits {
     const { redis } = this.first;
     if (this.queues) return redis.zcard(KEYS.of(name).queue);
     const keys = new Keys(redis.options.keyPrefix ?? "", this.isCluster);
-    const channel = this.isQuorum ? keys.quorumChannel(name) : keys.redissonChannel(name);
+    const channel = this.isQuorum ? keys.ofQuorum(name).free : keys.redissonChannel(name);
     const node = await this.topology.adminOf(channel);
     const [, listeners] = await node.pubsub((this.isCluster ? "SHARDNUMSUB" : "NUMSUB") as "NUMSUB", channel);
     return Number(listeners);

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { SharedLease } from "../../../src/lease/shared-lease.ts";
 import { QuorumNode } from "../../../src/quorum/node.ts";
-import { Quorum } from "../../../src/quorum/votes.ts";
+import { Quorum } from "../../../src/quorum/quorum.ts";
 import { handoffLua } from "../../../src/redis/lua.generated.ts";
 import { Waiter } from "../../../src/waiting/waiter.ts";
 
@@ -37,18 +37,16 @@ export const plants = {
 
   /** Of a quorum: half of the nodes, one of three or two of five, decide like a majority. */
   "half is enough"() {
-    const { isMajority, isMinority } = Quorum.prototype;
-    Quorum.prototype.isMajority = function (count) {
-      return isMajority.call(this, count + 1);
-    };
-    Quorum.prototype.isMinority = function (count) {
-      return isMinority.call(this, count + 1);
-    };
+    Object.defineProperty(Quorum.prototype, "majority", {
+      get(this: Quorum) {
+        return Math.floor(this.nodes.length / 2);
+      },
+    });
   },
 
   /** Of a quorum: a node votes as soon as it is up, whatever it has forgotten. */
   "young nodes vote"() {
-    Object.defineProperty(QuorumNode.prototype, "youth", { get: () => null });
+    Object.defineProperty(QuorumNode.prototype, "quarantine", { get: () => 0 });
   },
 };
 

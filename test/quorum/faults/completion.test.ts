@@ -98,7 +98,7 @@ describe("a lease of a bare majority", () => {
     await until(async () => (await stage.holders()).filter((holder) => holder !== null).length === 1);
     stage.proxy(3).record();
     stage.proxy(3).refuse(false);
-    await until(() => joins(3) > 0); // the late comer
+    await until(() => joins(3) > 0, { timeout: 10_000 }); // the late comer, without waiting for the next renewal
     // Two of three have the hold, for a moment; and yet it was not held in between.
     expect(await failure(lease.extend(30_000))).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
     await failure(lease.unlock());

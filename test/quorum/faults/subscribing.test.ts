@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
+import { Quorum } from "../../../src/quorum/quorum.ts";
 import { QuorumSubscriptions } from "../../../src/quorum/subscriptions.ts";
-import { Quorum } from "../../../src/quorum/votes.ts";
 import { failure } from "../../contract/observe.ts";
 import { QuorumStage } from "../../support/quorum-stage.ts";
 import { until } from "../../support/until.ts";
@@ -11,7 +11,7 @@ it("subscribing fails when a node that was acknowledged is lost before enough ot
   const { nodes } = await stage.join({}, "proxies");
   const quorum = new Quorum(nodes, { replyTimeout: 600, nodeTimeout: 400, restartDelay: 0 });
   const subscriptions = new QuorumSubscriptions(quorum, { isOwn: () => false, isWanted: () => true });
-  const channel = quorum.keys.quorumChannel(stage.name);
+  const channel = quorum.keys.ofQuorum(stage.name).free;
   stage.proxy(3).refuse(true); // never there
   stage.proxy(3).cut();
   stage.proxy(2).delay(300, { which: "subscribers" });

@@ -1,0 +1,191 @@
+import type { QuorumKeys } from "../keys.ts";
+import { quorumLua as lua } from "../redis/lua.generated.ts";
+import {
+  decodeRelease,
+  decodeRenewal,
+  fields,
+  oneOf,
+  type ReleaseAnswer,
+  type RenewAnswer,
+  ttl,
+} from "../redis/replies.ts";
+import { type Script, ScriptRunner } from "../redis/script-runner.ts";
+import type { RedisArgument, RedisLike } from "../redis/types.ts";
+
+/** Given up with the connection: on the next one a process may answer that has forgotten everything. */
+const acquire: Script = { ...lua.acquire, isBound: true };
+const join: Script = { ...lua.join, isBound: true };
+const agree: Script = { ...lua.agree, isBound: true };
+const introduce: Script = { ...lua.introduce, isBound: true };
+
+/** What one node says when it is asked to take a hold. `at` is its own time in µs, which nobody compares with another node's. */
+export type Vote =
+  | { readonly is: "owner"; readonly at: number; readonly token: number }
+  | { readonly is: "held"; readonly at: number; readonly ttl: number; readonly holder: string }
+  | { readonly is: "stale"; readonly at: number };
+
+/** What one node says to the token that the majority's votes lead to. */
+export type Agreement = "agreed" | "late" | "gone" | "taken";
+
+/** The holder of a lock at one node. `holder` is null when the lock is free there. */
+export interface Holding {
+  readonly holder: string | null;
+  readonly token: number;
+  readonly ttl: number;
+}
+
+/** Which process answers on a connection, and for how many whole seconds it has been up. `at`: its time in µs. */
+interface Introduction {
+  readonly at: number;
+  readonly uptime: number;
+  readonly runId: string;
+}
+
+export interface NodeSettings {
+  readonly replyTimeout: number;
+  readonly nodeTimeout: number;
+  readonly restartDelay: number;
+}
+
+/**
+ * The scripts of the quorum lock at one node as typed calls. Protects callers from a node that hangs: it knows for how long
+ * the node has answered nothing. Every error says which node it is from. Times in ms.
+ */
+export class NodeCommands {
+  /** Counted from 1, as people do. */
+  readonly number: number;
+  readonly redis: RedisLike;
+  readonly commands: ScriptRunner;
+  protected readonly settings: NodeSettings;
+  /** Since when nothing has been answered that was asked for. */
+  #askedSince: number | null = null;
+
+  constructor(number: number, redis: RedisLike, settings: NodeSettings) {
+    this.number = number;
+    this.redis = redis;
+    this.settings = settings;
+    this.commands = new ScriptRunner(redis, settings.replyTimeout);
+  }
+
+  /** `token`: the one proposed; `passes`: how many after it are reserved. */
+  protected acquire(
+    keys: QuorumKeys,
+    hold: string,
+    { lease, token, passes }: { lease: number; token: number; passes: number },
+  ): Promise<Vote> {
+    const timeout = Math.min(this.settings.nodeTimeout, lease);
+    return this.#take(acquire, keys, [hold, lease, token, passes], timeout);
+  }
+
+  /**
+   * Has the node take a hold that a majority has granted. `last`: the last token of its passes. Sent before this returns, so
+   * that nothing is sent when the hold may have ended.
+   */
+  join(keys: QuorumKeys, hold: string, ttl: number, token: number, last: number): Promise<Vote> {
+    return this.#take(join, keys, [hold, ttl, token, last], Math.min(this.settings.nodeTimeout, ttl));
+  }
+
+  #take(script: Script, keys: QuorumKeys, args: RedisArgument[], timeout: number): Promise<Vote> {
+    const decode = this.commands.timed(keys.clock, decodeVote);
+    return this.#run(script, keys, [...args, this.commands.notAfter(keys.clock, timeout)], decode, timeout);
+  }
+
+  /** Stores the token that the majority's votes lead to. */
+  protected storeToken(keys: QuorumKeys, hold: string, token: number, last: number): Promise<Agreement> {
+    return this.#run(agree, keys, [hold, token, last], decodeAgreement, this.settings.nodeTimeout);
+  }
+
+  /** Also of a young process, or after a resend: that it has the key, and for how long, is true whenever it is said. */
+  renew(keys: QuorumKeys, hold: string, ttl: number, timeout: number): Promise<RenewAnswer> {
+    return this.#run(lua.renew, keys, [hold, ttl], decodeRenewal, timeout);
+  }
+
+  /** `wakes`: tells waiters. `last`: the last token of the hold, passes included; 0: it has none. */
+  async release(keys: QuorumKeys, hold: string, wakes: boolean, last: number): Promise<ReleaseAnswer> {
+    const { epoch } = this.commands;
+    const channel = wakes ? channelAt(this, keys.free) : "";
+    const answer = await this.#run(lua.release, keys, [hold, channel, last], decodeRelease);
+    // A copy of our own command was here, and the connection broke before its reply came: only that one can have told
+    // this node the last token of the hold, unless it had voted.
+    const isOwnCopy =
+      answer.is === "gone" && this.commands.epoch !== epoch && last > 0 && answer.clock >= last;
+    return isOwnCopy ? { ...answer, is: "released" } : answer;
+  }
+
+  inspect(keys: QuorumKeys): Promise<Holding> {
+    return this.#run(lua.inspect, keys, [], decodeHolding);
+  }
+
+  protected askIdentity(keys: QuorumKeys): Promise<Introduction> {
+    const { nodeTimeout, replyTimeout } = this.settings;
+    // Its time too: the first vote already must not be executed when nobody waits for it any more.
+    const decode = this.commands.timed(keys.clock, decodeIntroduction);
+    const timeout = this.redis.status === "ready" ? nodeTimeout : replyTimeout;
+    return this.#run(introduce, keys, [channelAt(this, keys.free)], decode, timeout);
+  }
+
+  /** For how long the node has answered nothing although it was asked. */
+  protected get silence(): number {
+    return this.#askedSince === null ? 0 : performance.now() - this.#askedSince;
+  }
+
+  /** What was asked on a connection that is lost says nothing about the next one. */
+  protected forgetSilence(): void {
+    this.#askedSince = null;
+  }
+
+  /** Why nothing can be sent to the node now. */
+  trouble(): Error {
+    const { whereabouts, lastError } = this.commands;
+    return this.error(`its connection is lost (${whereabouts})`, lastError);
+  }
+
+  protected error(what: string, cause?: unknown): Error {
+    return new Error(`node ${this.number}: ${what}`, cause === undefined ? undefined : { cause });
+  }
+
+  #run<T>(
+    script: Script,
+    { lock, clock }: QuorumKeys,
+    args: RedisArgument[],
+    decode: (reply: unknown) => T,
+    timeout?: number,
+  ): Promise<T> {
+    this.#askedSince ??= performance.now();
+    return this.commands.run(script, [lock, clock], args, decode, timeout).then(
+      (answer) => {
+        this.#askedSince = null;
+        return answer;
+      },
+      (error: unknown) => {
+        const isAnswer = error instanceof Error && error.name === "ReplyError"; // a refusal ends a silence too
+        if (isAnswer) this.#askedSince = null;
+        else if (this.commands.isAway) throw this.trouble();
+        throw this.error(error instanceof Error ? error.message : String(error), error);
+      },
+    );
+  }
+}
+
+/** Channels are data: the prefix of each connection is put before them here. */
+export const channelAt = ({ commands }: NodeCommands, channel: string): string =>
+  commands.keys.prefix + channel;
+
+function decodeVote(reply: unknown): Vote {
+  const [word, at, first, second] = fields(reply);
+  if (word === "owner") return { is: word, at: Number(at), token: Number(first) };
+  if (word === "held") return { is: word, at: Number(at), ttl: ttl(first), holder: String(second) };
+  return { is: oneOf(word, "stale"), at: Number(at) };
+}
+
+const decodeAgreement = (reply: unknown) => oneOf(reply, "agreed", "late", "gone", "taken");
+
+function decodeHolding(reply: unknown): Holding {
+  const [holder, token, left] = fields(reply);
+  return { holder: holder === "" ? null : String(holder), token: Number(token), ttl: ttl(left) };
+}
+
+function decodeIntroduction(reply: unknown): Introduction {
+  const [uptime, runId, at] = fields(reply);
+  return { uptime: Number(uptime), runId: String(runId), at: Number(at) };
+}

@@ -1,0 +1,137 @@
+import { Keys, type QuorumKeys } from "../keys.ts";
+import type { Transport } from "../redis/transport.ts";
+import type { RedisLike } from "../redis/types.ts";
+import { type NodeState, QuorumNode, type Registry } from "./node.ts";
+import type { NodeSettings } from "./node-commands.ts";
+import type { Tally } from "./votes.ts";
+
+/**
+ * The masters of a quorum as one thing that carries a client's commands. Protects callers from single nodes: none of them
+ * is waited for when the others have decided, and a command for which there are too few is refused with every node's reason.
+ */
+export class Quorum implements Transport {
+  readonly nodes: readonly QuorumNode[];
+  readonly replyTimeout: number;
+  /** Of no node: each has a prefix of its own. */
+  readonly keys = new Keys("", false);
+  onReconnect: () => void = () => {};
+  onEnd: () => void = () => {};
+  /** Two nodes, by their numbers, have said that they are the same server. */
+  onTwin: (node: number, other: number) => void = () => {};
+
+  constructor(connections: readonly RedisLike[], settings: NodeSettings) {
+    const registry: Registry = new Map();
+    this.nodes = connections.map((redis, i) => new QuorumNode(i + 1, redis, settings, registry));
+    this.replyTimeout = settings.replyTimeout;
+    for (const node of this.nodes) {
+      node.onReconnect = () => this.onReconnect();
+      node.onTwin = (other) => this.onTwin(node.number, other);
+      node.commands.onEnd = () => {
+        if (this.ended) this.onEnd();
+      };
+    }
+  }
+
+  get majority(): number {
+    return Math.floor(this.nodes.length / 2) + 1;
+  }
+
+  get epoch(): number {
+    return this.nodes.reduce((sum, { commands }) => sum + commands.epoch, 0);
+  }
+
+  get isAway(): boolean {
+    return this.#isTooMany(({ commands }) => commands.isAway || commands.ended);
+  }
+
+  get ended(): boolean {
+    return this.#isTooMany(({ commands }) => commands.ended);
+  }
+
+  mayHaveReached(since: number): boolean {
+    return this.nodes.some(({ commands }) => commands.mayHaveReached(since));
+  }
+
+  trouble(): Error {
+    return noMajority(
+      this.nodes.length,
+      this.nodes.filter(({ commands }) => commands.isAway).map((node) => node.trouble()),
+    );
+  }
+
+  detach(): void {
+    for (const node of this.nodes) node.detach();
+  }
+
+  /**
+   * Asks at every node that can answer; the others are errors at once. A node that hangs is asked too where the others are
+   * no majority: of those whose answer `helps`.
+   */
+  ask<P extends { readonly node: QuorumNode }, A>(
+    keys: QuorumKeys,
+    places: readonly P[],
+    send: (place: P, state: NodeState) => Promise<A>,
+    helps: (place: P, state: NodeState) => boolean = () => true,
+  ): Promise<A>[] {
+    const { majority } = this;
+    // Each is looked at once: the send of one node's command can change nothing about the others.
+    const states = places.map((place) => ({ place, state: place.node.state }));
+    const isNeeded =
+      states.filter(({ place, state }) => isLive(state) && helps(place, state)).length < majority;
+    return states.map(({ place, state }) =>
+      isLive(state) || (isNeeded && state === "silent")
+        ? send(place, state)
+        : Promise.reject(place.node.refusal(state, keys)),
+    );
+  }
+
+  /**
+   * Resolves with the first decision: when it is made, the nodes that have not answered are not waited for. Rejects when
+   * there can be none.
+   */
+  count<A, D>(asked: readonly Promise<A>[], decide: (tally: Tally<A>) => D | undefined): Promise<D> {
+    return new Promise((resolve, reject) => {
+      const { majority } = this;
+      const nodes = asked.length;
+      const answers: A[] = [];
+      const errors: Error[] = [];
+      let pending = nodes;
+      const look = (): void => {
+        pending--;
+        try {
+          const decision = decide({ answers, pending, nodes, majority });
+          if (decision !== undefined) resolve(decision);
+          else if (pending === 0 || answers.length + pending < majority)
+            // After the next turn of the event loop: a caller that tries again at once must not keep ioredis from connecting.
+            setImmediate(() => reject(noMajority(nodes, errors)));
+        } catch (error) {
+          reject(error);
+        }
+      };
+      for (const [i, one] of asked.entries())
+        one.then(
+          (answer) => {
+            answers.push(answer);
+            look();
+          },
+          (error: Error) => {
+            errors[i] = error; // in the order of the nodes
+            look();
+          },
+        );
+    });
+  }
+
+  /** The nodes that this is true of are so many that the others are no majority. */
+  #isTooMany(isTrue: (node: QuorumNode) => boolean): boolean {
+    return this.nodes.filter((node) => !isTrue(node)).length < this.majority;
+  }
+}
+
+const isLive = (state: NodeState): boolean => state === "voting" || state === "young" || state === "unknown";
+
+function noMajority(nodes: number, errors: readonly Error[]): Error {
+  const known = errors.filter((error) => error !== undefined);
+  const reasons = known.map(({ message }) => message).join("; ");
+  return new AggregateError(known, `no majority of ${nodes} nodes${reasons === "" ? "" : ` (${reasons})`}`);
+}
