@@ -1,40 +1,65 @@
-/** npm run bench:micro: what the client itself costs, without a Redis. */
-import { Bench } from "tinybench";
-import { createLockClient } from "../../src/index.ts";
-import { decodeMessage } from "../../src/redis/messages.ts";
-import { instantRedis } from "./instant-redis.ts";
+/** npm run bench:micro [-- --against <commit>]: what the client costs without a Redis, and what one acquisition needs. */
+import { parseArgs } from "node:util";
+import { findRedis } from "../../tools/redis/index.ts";
+import { buildCommit } from "../against.ts";
+import { HOLDFAST, idAt } from "../contenders/ids.ts";
+import { findPlayers } from "../crew/players.ts";
+import { clientAlone } from "./client-alone.ts";
+import { measureNeeds, type Needs } from "./needs.ts";
+import { scriptTime } from "./script-time.ts";
 
-const locks = createLockClient(instantRedis());
-const lock = locks.lock("order:42");
-const fairLock = locks.fairLock("order:42");
-const GRANT =
-  "grant 1790000000000000 1790000000000000 3000 host:4711:0123456789abcdef:42 holdfast:{order:42}";
+const LABEL = 62;
+const FIGURE = 12;
+const CALLERS = 8;
 
-/** Two callers: the second parks behind the first, and gets the lock when that one unlocks. */
-async function parkAndPass(): Promise<void> {
-  const [first, second] = [lock.lock(), lock.lock()];
-  await (await first).unlock();
-  await (await second).unlock();
+const NEEDS: Readonly<Record<keyof Needs, string>> = {
+  files: "uncontended tryLock and unlock: files",
+  entries: "uncontended tryLock and unlock: function entries",
+  promises: "contended fairLock, 8 callers: promises per acquisition",
+  bytes: "contended fairLock, 8 callers: bytes per acquisition",
+  parked: "heap bytes of a caller that waits: lock",
+  parkedWithSignal: "heap bytes of a caller that waits: lock, with wait and signal",
+  parkedFair: "heap bytes of a caller that waits: fairLock",
+  parkedFairWithSignal: "heap bytes of a caller that waits: fairLock, wait and signal",
+};
+
+function print(label: string, ...figures: string[]): void {
+  process.stdout.write(`${label.padEnd(LABEL)}${figures.map((one) => one.padStart(FIGURE)).join("")}\n`);
 }
 
-const bench = new Bench({ time: 1_000, warmupTime: 500 })
-  .add("tryLock and unlock", async () => {
-    const lease = await lock.tryLock();
-    await lease?.unlock();
-  })
-  .add("withLock", () => lock.withLock(() => {}))
-  .add("fairLock: tryLock and unlock", async () => {
-    const lease = await fairLock.tryLock();
-    await lease?.unlock();
-  })
-  .add("park, wake and pass: two callers", parkAndPass)
-  .add("decode a grant", () => void decodeMessage(GRANT));
+const { values } = parseArgs({ options: { against: { type: "string" } } });
+// Everything is flushed: only a server of our own will do.
+delete process.env.REDIS_URL;
+const server = await findRedis();
+const other = values.against === undefined ? null : buildCommit(values.against);
+try {
+  const libraries = [null, ...(other ? [other.library] : [])];
+  print("", "here", ...(other ? [other.commit] : []));
 
-await bench.run();
-for (const task of bench.tasks) {
-  const { result } = task;
-  if (result.state !== "completed") throw new Error(`${task.name}: ${result.state}`);
-  const micros = result.latency.p50 * 1_000;
-  process.stdout.write(`${task.name.padEnd(34)}${micros.toFixed(2).padStart(8)} µs\n`);
+  const needs = [];
+  for (const library of libraries) needs.push(await measureNeeds(server.url, library));
+  for (const key of Object.keys(NEEDS) as (keyof Needs)[])
+    print(NEEDS[key], ...needs.map((one) => one[key].toFixed(0)));
+
+  const players = findPlayers({ isCold: false, profile: null, other });
+  const script = async (id: string, callers: number): Promise<void> => {
+    const times = [];
+    for (const one of other && HOLDFAST.includes(id) ? [id, idAt(id, other.commit)] : [id]) {
+      const player = players.get(one);
+      if (player) times.push(await scriptTime(server.url, player, callers));
+    }
+    const what = `server, ${callers === 1 ? "a free lock" : "contended"}, ${id}`;
+    print(`${what}: µs`, ...times.map(({ micros }) => micros.toFixed(1)));
+    print(`${what}: commands in scripts`, ...times.map(({ calls }) => calls.toFixed(1)));
+  };
+  await script("floor-pair", 1);
+  await script("redis-semaphore", 1);
+  await script("lock", 1);
+  await script("principle", CALLERS);
+  await script("fair-lock", CALLERS);
+
+  for (const [name, median] of await clientAlone()) print(`client alone, ${name}: µs`, median.toFixed(2));
+} finally {
+  other?.remove();
+  await server.stop();
 }
-await locks.close();

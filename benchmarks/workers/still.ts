@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Release, Session } from "../contenders/contender.ts";
+import { heap } from "./heap.ts";
 import type { Still, Stood } from "./protocol.ts";
 import { Troubles } from "./troubles.ts";
 
@@ -102,11 +103,4 @@ function snapshot(bench: Bench) {
   const { user, system } = process.cpuUsage();
   const timers = process.getActiveResourcesInfo().filter((what) => what === "Timeout").length;
   return { at: performance.now(), cpu: user + system, timers, commands: bench.commands() };
-}
-
-function heap(): number {
-  if (!globalThis.gc) throw new Error("node must run with --expose-gc");
-  globalThis.gc();
-  globalThis.gc();
-  return process.memoryUsage().heapUsed;
 }

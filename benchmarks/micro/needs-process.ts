@@ -1,0 +1,104 @@
+// A program: what an acquisition and a waiter need of the client, as JSON. For node with the flags of needs.ts.
+// Arguments: the URL of a Redis; the file URL of another commit's Holdfast, or nothing for the present one.
+import { createHook } from "node:async_hooks";
+import { setTimeout as delay } from "node:timers/promises";
+import { Redis } from "ioredis";
+import type { Lock } from "../../src/index.ts";
+import { measurePassage } from "../../test/support/coverage.ts";
+import { loadLibrary } from "../contenders/library.ts";
+import { heap } from "../workers/heap.ts";
+import type { Needs } from "./needs.ts";
+
+const WARM_UP = 10_000;
+const COUNTED = 1_000;
+const CALLERS = 8;
+const PARKED = 5_000;
+/** ms between two looks at the heap, and the share by which they may differ when all have parked. */
+const LOOK_EVERY = 500;
+const SAME = 0.001;
+const LONG = 600_000;
+
+const [url = "", library = null] = process.argv.slice(2);
+const { createLockClient } = await loadLibrary(library);
+const redis = new Redis(url);
+const locks = createLockClient(redis);
+const holder = createLockClient(new Redis(url));
+
+/** Callers of one process that take turns: each acquisition but the first is a hand-off by Redis. */
+async function contend(acquisitions: number): Promise<void> {
+  const lock = locks.fairLock("contended");
+  const loop = async (): Promise<void> => {
+    for (let i = 0; i < acquisitions / CALLERS; i++) {
+      const lease = await lock.lock();
+      await lease.unlock();
+    }
+  };
+  await Promise.all(Array.from({ length: CALLERS }, loop));
+}
+
+async function promises(): Promise<number> {
+  let made = 0;
+  const hook = createHook({
+    init(_id, type) {
+      if (type === "PROMISE") made++;
+    },
+  }).enable();
+  await contend(COUNTED);
+  hook.disable();
+  return made / COUNTED;
+}
+
+async function bytes(): Promise<number> {
+  const before = heap();
+  await contend(COUNTED);
+  // Nothing was collected meanwhile: the young generation has more room than this.
+  return (process.memoryUsage().heapUsed - before) / COUNTED;
+}
+
+/** Heap bytes of each caller that waits; its promise included, its signal not. */
+async function parked(lock: Lock, name: string, signals: readonly AbortSignal[] | null): Promise<number> {
+  const held = await holder.lock(name).lock();
+  const park = (i: number): void => {
+    const signal = signals?.[i];
+    // They end with the process.
+    void (signal ? lock.lock({ wait: LONG, signal }) : lock.lock());
+  };
+  park(0);
+  const before = await settledHeap();
+  for (let i = 1; i < PARKED; i++) park(i);
+  const each = ((await settledHeap()) - before) / (PARKED - 1);
+  if (!held.held) throw new Error("The lock was lost, and the callers do not wait any more");
+  return each;
+}
+
+/** The heap when nothing changes it any more: all have parked. */
+async function settledHeap(): Promise<number> {
+  let last = heap();
+  for (;;) {
+    await delay(LOOK_EVERY);
+    const now = heap();
+    if (Math.abs(now - last) < SAME * now) return now;
+    last = now;
+  }
+}
+
+const free = locks.lock("free");
+const pair = async (): Promise<void> => {
+  const lease = await free.tryLock();
+  await lease?.unlock();
+};
+
+await contend(WARM_UP);
+const signals = (): AbortSignal[] => Array.from({ length: PARKED }, () => new AbortController().signal);
+const passage = await measurePassage(pair, new URL(".", library ?? new URL("../../src/", import.meta.url)));
+const needs: Needs = {
+  files: passage.files.length,
+  entries: passage.entries,
+  promises: await promises(),
+  bytes: await bytes(),
+  parked: await parked(locks.lock("p1"), "p1", null),
+  parkedWithSignal: await parked(locks.lock("p2"), "p2", signals()),
+  parkedFair: await parked(locks.fairLock("p3"), "p3", null),
+  parkedFairWithSignal: await parked(locks.fairLock("p4"), "p4", signals()),
+};
+process.stdout.write(JSON.stringify(needs), () => process.exit());
