@@ -74,7 +74,7 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
     rounds: values.quick ? 1 : Math.max(1, Number(values.rounds)),
     seed: Number(values.seed),
     save: !values.quick && !values["no-save"] && values.against === undefined,
-    warmUp: values.quick ? 0.2 : 1,
+    warmUp: values.quick ? 0.05 : 1,
     java: !values.quick,
     table: values.table,
     against: values.against ?? null,

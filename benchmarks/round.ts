@@ -11,9 +11,6 @@ import type { Scenario } from "./scenarios/scenario.ts";
 /** Until the server has closed the connections of those who ran before, ms. */
 const REST = 200;
 
-/** A warm-up has the time of so many processes at least. It ends earlier when all have made their acquisitions. */
-const PROCESSES = 4;
-
 /** What a round needs besides its scenario and its contender. */
 export interface Stage {
   readonly redis: Redis;
@@ -77,6 +74,6 @@ function warmUpOf(
   const times = acquisitions === null ? null : Math.ceil((acquisitions * factor) / load.tasks);
   return {
     load: { ...load, hold: 0, think: 0, times },
-    duration: ms * factor * Math.max(PROCESSES, processes),
+    duration: ms(processes) * factor,
   };
 }

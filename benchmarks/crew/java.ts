@@ -7,7 +7,7 @@ import type { Calls, Player, WarmUp } from "./player.ts";
 // From build/benchmarks/crew to the sources.
 const FOLDER = fileURLToPath(new URL("../../../redisson/", import.meta.url));
 /** A JVM interprets at first; its figures count when the hot code is compiled. Its slowest lock would take minutes for 2 000. */
-const WARM_UP: WarmUp = { acquisitions: null, ms: 650 };
+const WARM_UP: WarmUp = { acquisitions: null, ms: (processes) => 1_250 * Math.max(2, processes) };
 /**
  * Without it the compilers of several JVMs fight over two cores: 4 processes x 4 callers reached 495 acquisitions/s after
  * 5 s and 1 174 after 25 s, with it 1 631 after 5 s.

@@ -20,8 +20,8 @@ export interface Player {
 export interface WarmUp {
   /** Acquisitions of each process; null: as many as there is time for. */
   readonly acquisitions: number | null;
-  /** ms for each process of the scenario: they share the processors. */
-  readonly ms: number;
+  /** ms at most for so many processes, which share the processors. */
+  readonly ms: (processes: number) => number;
 }
 
 /** Calls of each command. */

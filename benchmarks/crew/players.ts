@@ -7,7 +7,7 @@ import type { Player, WarmUp } from "./player.ts";
 
 const WORKER = fileURLToPath(new URL("../workers/worker.js", import.meta.url));
 /** V8 is done with compiling Holdfast after 3 000 to 4 000 acquisitions, and with COMPILE_EARLY after far fewer. */
-const WARM_UP: WarmUp = { acquisitions: 2_000, ms: 1_000 };
+const WARM_UP: WarmUp = { acquisitions: 2_000, ms: () => 20_000 };
 /**
  * V8 compiles what has run often. A service has run for hours; here 32 processes run each for seconds, and would be
  * measured in the interpreter: a hand-off of Holdfast took 1 214 µs of CPU time there, of the floor's token 507 µs;
