@@ -62,7 +62,7 @@ export class LeaseHandle implements Lease {
   readonly #leave: (() => Promise<void>) | null;
   #unlocking: Promise<void> | null = null;
 
-  /** `events`: where the failure of a `using` goes. `leave`: how to leave the tenure; null: as who has entered it. */
+  /** `events`: where the failure of a `using` goes. `leave`: how to leave the tenure; null: as a caller that has entered it. */
   constructor(tenure: SharedLease, events: Events, leave: (() => Promise<void>) | null) {
     this.#tenure = tenure;
     this.#events = events;
@@ -105,7 +105,7 @@ export class LeaseHandle implements Lease {
     if (this.#unlocking) return this.#unlocking.catch(() => {});
     if (this.#tenure.returned(this)) unwatchHandle(this);
     this.#unlocking = this.#leave ? this.#leave() : this.#tenure.exit();
-    // A promise of the caller's own: that a second call ignores a failure must not hide it from who has called first.
+    // A promise of the caller's own: that a second call ignores a failure must not hide it from the first caller.
     return this.#unlocking.then();
   }
 

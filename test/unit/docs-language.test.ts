@@ -91,7 +91,6 @@ return x -- the caller % asks
 `,
   "lua/handoff/take.lua": "-- %ever",
   "src/waiting/lock-manager.ts": "// %ever",
-  "src/lease/lease.ts": "// %ever",
   "src/code.ts": `/**
  * %ever reads this.
  * @param name for % asks

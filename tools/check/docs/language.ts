@@ -7,8 +7,6 @@ import { passages, readableFiles } from "./prose.ts";
  */
 const EXCEPTIONS = [
   "src/waiting/",
-  "src/lease/",
-  "src/locks/lease.ts",
   "src/redis/subscriber.ts",
   "src/redis/cluster-subscriber.ts",
   "lua/handoff/",
