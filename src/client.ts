@@ -20,7 +20,7 @@ import {
   type SpinLockOptions,
 } from "./options.ts";
 import { checkQuorumOptions, type QuorumClientOptions } from "./quorum/options.ts";
-import { MajorityClient } from "./quorum/quorum-client.ts";
+import { MajorityClient } from "./quorum-client.ts";
 import { ClusterSubscriber } from "./redis/cluster-subscriber.ts";
 import { Replication } from "./redis/replication.ts";
 import { ScriptRunner } from "./redis/script-runner.ts";

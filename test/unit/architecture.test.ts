@@ -13,6 +13,7 @@ import { tryLockPassage } from "../support/passage.ts";
 const LAYERS = [
   ["index"],
   ["client"],
+  ["quorum-client"],
   ["base-client"],
   ["lock-client"],
   ["check"],
@@ -25,10 +26,6 @@ const LAYERS = [
 ];
 const UPWARD: string[] = [
   "src/keys.ts → src/redis/slots.ts",
-  "src/quorum/quorum-client.ts → src/base-client.ts",
-  "src/quorum/quorum-client.ts → src/kinds/handoff-scripts.ts",
-  "src/quorum/quorum-client.ts → src/lock-client.ts",
-  "src/quorum/quorum-client.ts → src/locks/lock.ts",
   "src/redis/subscriber.ts → src/kinds/handoff-scripts.ts",
   "src/redis/subscriber.ts → src/waiting/schedule.ts",
   "src/util/stacks.ts → src/errors.ts",

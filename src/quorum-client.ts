@@ -1,17 +1,17 @@
-import { BaseClient } from "../base-client.ts";
-import { GRANT_WINDOW } from "../defaults.ts";
-import { LockError } from "../errors.ts";
-import { publishProbe } from "../kinds/handoff-scripts.ts";
-import type { QuorumClient } from "../lock-client.ts";
-import type { Lock } from "../locks/lock.ts";
-import { checkNoOptions } from "../options.ts";
-import { duplicate, type RedisLike } from "../redis/types.ts";
-import { printAs } from "../util/print.ts";
-import { channelAt } from "./node-commands.ts";
-import type { QuorumSettings } from "./options.ts";
-import { Quorum } from "./quorum.ts";
-import { QuorumKind } from "./quorum-lock.ts";
-import { QuorumSubscriptions } from "./subscriptions.ts";
+import { BaseClient } from "./base-client.ts";
+import { GRANT_WINDOW } from "./defaults.ts";
+import { LockError } from "./errors.ts";
+import { publishProbe } from "./kinds/handoff-scripts.ts";
+import type { QuorumClient } from "./lock-client.ts";
+import type { Lock } from "./locks/lock.ts";
+import { checkNoOptions } from "./options.ts";
+import { channelAt } from "./quorum/node-commands.ts";
+import type { QuorumSettings } from "./quorum/options.ts";
+import { Quorum } from "./quorum/quorum.ts";
+import { QuorumKind } from "./quorum/quorum-lock.ts";
+import { QuorumSubscriptions } from "./quorum/subscriptions.ts";
+import { duplicate, type RedisLike } from "./redis/types.ts";
+import { printAs } from "./util/print.ts";
 
 /** The locks on several independent masters. */
 export class MajorityClient extends BaseClient implements QuorumClient {
