@@ -41,7 +41,7 @@ export interface Parts {
 export abstract class BaseClient implements CommonClient {
   readonly #events = new Events();
   readonly #scopes: Scopes;
-  readonly #room: LockManager;
+  readonly #locks: LockManager;
   readonly #parts: Parts;
   #closing: Promise<void> | null = null;
 
@@ -50,11 +50,17 @@ export abstract class BaseClient implements CommonClient {
     warnOfShortLease(parts.leaseTime);
     this.#parts = parts;
     this.#scopes = new Scopes(parts.scopes);
-    this.#room = new LockManager(parts.transport, parts.subscribe, newClientId(), parts.window, this.#events);
+    this.#locks = new LockManager(
+      parts.transport,
+      parts.subscribe,
+      newClientId(),
+      parts.window,
+      this.#events,
+    );
   }
 
   get id(): string {
-    return this.#room.clientId;
+    return this.#locks.clientId;
   }
 
   toJSON(): object {
@@ -100,13 +106,17 @@ export abstract class BaseClient implements CommonClient {
     const rules = { ...CHECK, replicas: { ...CHECK.replicas, fallback: this.#parts.replicas } };
     const wanted = checkOptions("Cannot check the lock client", rules, options);
     if (this.#closing) throw new ClientClosedError(null);
-    const parts = { hearing: this.#room.hearing, clientId: this.id, lock: (name: string) => this.lock(name) };
+    const parts = {
+      hearing: this.#locks.hearing,
+      clientId: this.id,
+      lock: (name: string) => this.lock(name),
+    };
     return this.#scopes.outside(() => check(this.#parts.checkable, parts, wanted));
   }
 
   async close(options?: CloseOptions): Promise<void> {
     const { grace } = checkOptions("Cannot close the lock client", CLOSE, options);
-    this.#closing ??= this.#room.close(grace).finally(this.#parts.closed);
+    this.#closing ??= this.#locks.close(grace).finally(this.#parts.closed);
     return this.#closing;
   }
 
@@ -118,7 +128,7 @@ export abstract class BaseClient implements CommonClient {
   protected lockOf(name: string, kind: LockKind, { localPasses: passes }: PassingOptions = {}): Lock {
     return new ReentrantLock(
       { kind, name: checkName(name), passes },
-      this.#room,
+      this.#locks,
       this.#scopes,
       this.#parts.leaseTime,
     );
@@ -128,9 +138,9 @@ export abstract class BaseClient implements CommonClient {
   protected multiLockOf(members: readonly (string | Lock)[], kind: LockKind): MultiLock {
     const ordered = orderMembers(members, (one) => {
       if (typeof one === "string") return { kind, name: checkName(one) };
-      return typeof one === "object" && one !== null ? ReentrantLock.memberOf(one, this.#room) : null;
+      return typeof one === "object" && one !== null ? ReentrantLock.memberOf(one, this.#locks) : null;
     });
-    return new OrderedMultiLock(ordered, this.#room, this.#scopes, this.#parts.leaseTime);
+    return new OrderedMultiLock(ordered, this.#locks, this.#scopes, this.#parts.leaseTime);
   }
 
   /** Tells of an error that no caller sees. @internal */
@@ -152,11 +162,11 @@ export abstract class BaseClient implements CommonClient {
 
   /** Where this client hears of grants of a lock. @internal */
   protected channelOf(name: string): string {
-    return this.#room.hearing.grantChannel(name);
+    return this.#locks.hearing.grantChannel(name);
   }
 
   /** Withdraws a hold in the background (R3). @internal */
   protected withdraw(kind: LockKind, hold: Parameters<LockManager["withdraw"]>[1]): void {
-    this.#room.withdraw(kind, hold);
+    this.#locks.withdraw(kind, hold);
   }
 }

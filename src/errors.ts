@@ -20,13 +20,14 @@ export type LockErrorCode =
 /** What every error of this package has: a stable `code`, the lock's name (null: no single lock), and the cause. */
 export class LockError extends Error {
   override readonly name: string = "LockError";
-  readonly code: LockErrorCode;
-  readonly lockName: string | null;
 
-  constructor(code: LockErrorCode, lockName: string | null, message: string, cause?: unknown) {
+  constructor(
+    readonly code: LockErrorCode,
+    readonly lockName: string | null,
+    message: string,
+    cause?: unknown,
+  ) {
     super(message, cause === undefined ? undefined : { cause });
-    this.code = code;
-    this.lockName = lockName;
   }
 }
 
@@ -36,21 +37,18 @@ export class LockError extends Error {
  */
 export class LockTimeoutError extends LockError {
   override readonly name = "LockTimeoutError";
-  /** How long the call was willing to wait, in ms. */
-  readonly wait: number;
-
-  /**
-   * Where the holder was, when the time was over: in this scope, which had lent the lock to another body; in this process,
-   * by the same client; or elsewhere, as far as this client knows without asking Redis.
-   */
-  readonly heldBy: "this scope" | "this process" | "somebody else";
 
   /** `members`: how many locks the call wanted together. */
   constructor(
     lockName: string,
-    wait: number,
+    /** How long the call was willing to wait, in ms. */
+    readonly wait: number,
     members = 1,
-    heldBy: LockTimeoutError["heldBy"] = "somebody else",
+    /**
+     * Where the holder was, when the time was over: in this scope, which had lent the lock to another body; in this process,
+     * by the same client; or elsewhere, as far as this client knows without asking Redis.
+     */
+    readonly heldBy: "this scope" | "this process" | "somebody else" = "somebody else",
   ) {
     const held =
       members > 1
@@ -58,51 +56,43 @@ export class LockTimeoutError extends LockError {
         : heldBy === "somebody else"
           ? `for all of the ${wait} ms that this call waited`
           : `when the ${wait} ms were over that this call waited`;
-    super(
-      "LOCK_TIMEOUT",
-      lockName,
-      `Lock ${quote(lockName)} was held by ${HOLDERS[heldBy]} ${held}. ${CURES[heldBy]}`,
-    );
-    this.wait = wait;
-    this.heldBy = heldBy;
+    const { holder, cure } = HOLDERS[heldBy];
+    super("LOCK_TIMEOUT", lockName, `Lock ${quote(lockName)} was held by ${holder} ${held}. ${cure}`);
   }
 }
 
-const HOLDERS: Record<LockTimeoutError["heldBy"], string> = {
-  "somebody else": "somebody else",
-  "this process": "this process itself",
-  "this scope": "this scope itself, and lent to another body in it,",
-};
-
-const CURES: Record<LockTimeoutError["heldBy"], string> = {
-  "somebody else": "Wait longer, hold it for a shorter time, or use tryLock() and treat null as busy.",
-  "this process":
-    "If this call comes from the code that holds it, no wait is long enough: nest withLock(), or re-enter inside locks.scope().",
-  "this scope": "Bodies that run side by side in one scope have it one after the other.",
+const HOLDERS = {
+  "somebody else": {
+    holder: "somebody else",
+    cure: "Wait longer, hold it for a shorter time, or use tryLock() and treat null as busy.",
+  },
+  "this process": {
+    holder: "this process itself",
+    cure: "If this call comes from the code that holds it, no wait is long enough: nest withLock(), or re-enter inside locks.scope().",
+  },
+  "this scope": {
+    holder: "this scope itself, and lent to another body in it,",
+    cure: "Bodies that run side by side in one scope have it one after the other.",
+  },
 };
 
 /** The lock is no longer surely held: stop the protected work. `cause` = the body's error, if it had one. */
 export class LockLostError extends LockError {
   override readonly name = "LockLostError";
-  readonly reason: LossReason;
-  /** Reason "revoked": the `label` of the caller of `forceUnlock`; null when it gave none. Null for every other reason. */
-  readonly by: string | null;
-
   readonly #how: string;
 
   /** `how`: what is known of it, where that is more than the reason. */
   constructor(
     lockName: string,
-    reason: LossReason,
+    readonly reason: LossReason,
     cause?: unknown,
     how = LOSSES[reason],
-    by: string | null = null,
+    /** Reason "revoked": the `label` of the caller of `forceUnlock`; null when it gave none. Null for every other reason. */
+    readonly by: string | null = null,
   ) {
     const culprit = by === null ? "" : ` By ${quote(by)}.`;
     super("LOCK_LOST", lockName, `Lock ${quote(lockName)} was lost: ${how}${culprit}`, cause);
-    this.reason = reason;
     this.#how = how;
-    this.by = by;
   }
 
   /** The same loss, with the error of the work that it has stopped. @internal */
@@ -117,12 +107,8 @@ export class LockUnavailableError extends LockError {
 
   constructor(lockName: string | null, what: string, cause?: unknown) {
     const why = cause instanceof Error ? `: ${cause.message}` : "";
-    super(
-      "LOCK_UNAVAILABLE",
-      lockName,
-      `${lockName === null ? "The locks are" : `Lock ${quote(lockName)} is`} unavailable: ${what}${why}`,
-      cause,
-    );
+    const unavailable = lockName === null ? "The locks are" : `Lock ${quote(lockName)} is`;
+    super("LOCK_UNAVAILABLE", lockName, `${unavailable} unavailable: ${what}${why}`, cause);
   }
 }
 
@@ -132,32 +118,35 @@ export class LockUnavailableError extends LockError {
  */
 export class NotReplicatedError extends LockError {
   override readonly name = "NotReplicatedError";
-  /** How many replicas had to have it, and how many had it in time. */
-  readonly wanted: number;
-  readonly acknowledged: number;
 
-  constructor(lockName: string, wanted: number, acknowledged: number) {
+  constructor(
+    lockName: string,
+    /** How many replicas had to have it. */
+    readonly wanted: number,
+    /** How many had it in time. */
+    readonly acknowledged: number,
+  ) {
     super(
       "LOCK_NOT_REPLICATED",
       lockName,
       `Lock ${quote(lockName)} was given back: ${acknowledged} of the ${wanted} replicas that must have it acknowledged it in time.`,
     );
-    this.wanted = wanted;
-    this.acknowledged = acknowledged;
   }
 }
 
 /** The resource has seen a larger fencing token: a later holder was there. Nothing was written. */
 export class StaleTokenError extends LockError {
   override readonly name = "StaleTokenError";
-  /** What the fence protects. */
-  readonly resource: string;
-  /** The token that was refused. */
-  readonly token: number;
-  /** The highest token seen; null: it is forgotten, and this token is so old that it may be below it. */
-  readonly seen: number | null;
 
-  constructor(lockName: string | null, resource: string, token: number, seen: number | null) {
+  constructor(
+    lockName: string | null,
+    /** What the fence protects. */
+    readonly resource: string,
+    /** The token that was refused. */
+    readonly token: number,
+    /** The highest token seen; null: it is forgotten, and this token is so old that it may be below it. */
+    readonly seen: number | null,
+  ) {
     const why =
       seen === null
         ? "it was given longer ago than the fence remembers, so a larger one may have been seen and forgotten"
@@ -167,27 +156,21 @@ export class StaleTokenError extends LockError {
       lockName,
       `Nothing was written to ${quote(resource)}: the fencing token ${token} is stale; ${why}. Take the lock again.`,
     );
-    this.resource = resource;
-    this.token = token;
-    this.seen = seen;
   }
 }
 
 /** Redis did not confirm a fenced write. `cause` says what happened; without a reply, it may have been written. */
 export class FencedWriteError extends LockError {
   override readonly name = "FencedWriteError";
-  /** What the fence protects. */
-  readonly resource: string;
 
-  constructor(lockName: string | null, resource: string, cause: unknown) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    super(
-      "FENCED_WRITE_FAILED",
-      lockName,
-      `The fenced write to ${quote(resource)} was not confirmed: ${why}`,
-      cause,
-    );
-    this.resource = resource;
+  constructor(
+    lockName: string | null,
+    /** What the fence protects. */
+    readonly resource: string,
+    cause: unknown,
+  ) {
+    const why = `was not confirmed: ${cause instanceof Error ? cause.message : String(cause)}`;
+    super("FENCED_WRITE_FAILED", lockName, `The fenced write to ${quote(resource)} ${why}`, cause);
   }
 }
 
@@ -203,46 +186,39 @@ export class ClientClosedError extends LockError {
 /** `optimistic`: somebody else changed one of the keys during every try. Nothing was written. */
 export class ConflictError extends LockError {
   override readonly name = "ConflictError";
-  readonly keys: readonly string[];
-  /** How often the body ran: `retries` + 1. */
-  readonly tries: number;
 
-  constructor(keys: readonly string[], tries: number) {
+  constructor(
+    readonly keys: readonly string[],
+    /** How often the body ran: `retries` + 1. */
+    readonly tries: number,
+  ) {
     super(
       "CONFLICT",
       null,
       `The transaction on ${quoteAll(keys)} was not executed: others changed a key that it watches during each of ${tries} tries. ` +
         "Allow more retries, watch fewer keys, or use a lock where many write.",
     );
-    this.keys = keys;
-    this.tries = tries;
   }
 }
 
 /** `optimistic`: Redis did not execute a transaction as a whole. `executed` tells what is true in Redis now. */
 export class TransactionError extends LockError {
   override readonly name = "TransactionError";
-  readonly keys: readonly string[];
-  /**
-   * "nothing": no command of the transaction was executed; "partly": some were, and those that failed are the errors in
-   * `replies`; "unknown": EXEC was sent and its answer never came.
-   */
-  readonly executed: "nothing" | "partly" | "unknown";
-  /** What EXEC answered to each command, an Error for each that failed. Empty when there is no such answer. */
-  readonly replies: readonly unknown[];
 
   constructor(
-    keys: readonly string[],
-    executed: "nothing" | "partly" | "unknown",
+    readonly keys: readonly string[],
+    /**
+     * "nothing": no command of the transaction was executed; "partly": some were, and those that failed are the errors in
+     * `replies`; "unknown": EXEC was sent and its answer never came.
+     */
+    readonly executed: "nothing" | "partly" | "unknown",
     what: string,
     cause?: unknown,
-    replies: readonly unknown[] = [],
+    /** What EXEC answered to each command, an Error for each that failed. Empty when there is no such answer. */
+    readonly replies: readonly unknown[] = [],
   ) {
     const why = cause instanceof Error ? `: ${cause.message}` : "";
     super("TRANSACTION_FAILED", null, `The transaction on ${quoteAll(keys)} ${what}${why}`, cause);
-    this.keys = keys;
-    this.executed = executed;
-    this.replies = replies;
   }
 }
 
@@ -277,13 +253,8 @@ export function isLockLost(error: unknown): boolean {
 
 /** Several names as messages show them: the first few. */
 export function quoteAll(names: readonly string[]): string {
-  const more = names.length > 4 ? ` and ${names.length - 3} more` : "";
-  return (
-    names
-      .slice(0, more ? 3 : 4)
-      .map(quote)
-      .join(", ") + more
-  );
+  if (names.length <= 4) return names.map(quote).join(", ");
+  return `${quoteAll(names.slice(0, 3))} and ${names.length - 3} more`;
 }
 
 /** A name as messages show it: quoted, escaped, never longer than a line. */

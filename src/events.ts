@@ -86,30 +86,17 @@ export interface LockEvents {
 const MINUTE = 60_000;
 
 /** The client's events. Emitting costs nothing while nobody listens, and a throwing listener stops nothing. */
-export class Events {
-  readonly #emitter = new EventEmitter();
+export class Events extends EventEmitter {
   readonly #warned = new Map<string, number>();
-
-  on<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): void {
-    this.#emitter.on(event, listener);
-  }
-
-  once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): void {
-    this.#emitter.once(event, listener);
-  }
-
-  off<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): void {
-    this.#emitter.off(event, listener);
-  }
 
   /** `make` runs only when somebody listens. */
   tell<K extends Exclude<keyof LockEvents, "error">>(
     event: K,
     make: () => Parameters<LockEvents[K]>[0],
   ): void {
-    if (this.#emitter.listenerCount(event) === 0) return;
+    if (this.listenerCount(event) === 0) return;
     try {
-      outside(() => this.#emitter.emit(event, make()));
+      outside(() => this.emit(event, make()));
     } catch (error) {
       this.report(error);
     }
@@ -118,16 +105,11 @@ export class Events {
   /** An error that no caller sees. */
   report(error: unknown): void {
     const known = error instanceof Error ? error : new Error(String(error));
-    if (this.#emitter.listenerCount("error") > 0) {
-      try {
-        outside(() => this.#emitter.emit("error", known));
-        return;
-      } catch (thrown) {
-        this.#warn(thrown instanceof Error ? thrown : known);
-        return;
-      }
+    try {
+      if (!outside(() => this.emit("error", known))) this.#warn(known);
+    } catch (thrown) {
+      this.#warn(thrown instanceof Error ? thrown : known);
     }
-    this.#warn(known);
   }
 
   /** A call ended without the lock. `error`: what it rejects with; null: somebody else held it. */

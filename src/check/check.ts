@@ -20,9 +20,6 @@ export interface Checkable {
   trouble(): Error;
 }
 
-/** The lock with which it is tried, of this process alone. Several checks at a time wait for each other. */
-const nameOf = (clientId: string): string => `holdfast:check:${clientId}`;
-
 /** What is left for the servers of a Cluster that did not answer in time, in ms. */
 const LEAST = 50;
 
@@ -33,13 +30,12 @@ export async function check(
   { timeout, replicas }: { timeout: number; replicas: number },
 ): Promise<Check> {
   const { isCluster, isQuorum, restartDelay } = target;
-  const name = nameOf(clientId);
+  // The lock with which it is tried, of this process alone. Several checks at a time wait for each other.
+  const name = `holdfast:check:${clientId}`;
   const until = performance.now() + timeout;
-  const taking = problemOf(
-    "A lock cannot be taken and given back",
-    () => takeOnce(lock(name), timeout),
-    timeout,
-  );
+  // Shows the rights as nothing else does: all that a lock writes is written.
+  const take = async (): Promise<void> => (await lock(name).lock({ wait: timeout })).unlock();
+  const taking = problemOf("A lock cannot be taken and given back", take, timeout);
   // A Cluster knows its nodes when its first command is answered.
   if (isCluster) await taking;
   const servers = target.servers();
@@ -76,12 +72,6 @@ export async function check(
   };
 }
 
-/** Shows the rights as nothing else does: all that a lock writes is written. */
-async function takeOnce(lock: Lock, timeout: number): Promise<void> {
-  const lease = await lock.lock({ wait: timeout });
-  await lease.unlock();
-}
-
 /** Publishes to itself, and hears it. */
 async function hear(target: Checkable, hearing: Hearing, name: string, timeout: number): Promise<void> {
   const where = target.channel(name);
@@ -114,11 +104,8 @@ async function problemOf(what: string, work: () => Promise<void>, timeout: numbe
 
 function twinsOf(looked: readonly Looked[]): string[] {
   return looked.flatMap(({ runId, place }, i) => {
-    const first = runId === null ? -1 : looked.findIndex((one) => one.runId === runId);
-    return first < 0 || first === i
-      ? []
-      : [
-          `${looked[first]?.place} and ${place} are one server, which has one vote: give each node a server of its own.`,
-        ];
+    const first = runId === null ? undefined : looked.slice(0, i).find((one) => one.runId === runId);
+    if (!first) return [];
+    return `${first.place} and ${place} are one server, which has one vote: give each node a server of its own.`;
   });
 }

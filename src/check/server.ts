@@ -1,3 +1,4 @@
+import pTimeout from "p-timeout";
 import { FENCE_SKEW } from "../defaults.ts";
 import { checkLua } from "../redis/lua.generated.ts";
 import { withoutCommand } from "../redis/trouble.ts";
@@ -108,10 +109,5 @@ function isOlder(version: string, least: string): boolean {
 }
 
 /** Rejects when it takes longer. */
-export function atMost<T>(work: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`nothing came within ${Math.round(ms)} ms`)), ms);
-  });
-  return Promise.race([work, late]).finally(() => clearTimeout(timer));
-}
+export const atMost = <T>(work: Promise<T>, milliseconds: number): Promise<T> =>
+  pTimeout(work, { milliseconds, message: `nothing came within ${Math.round(milliseconds)} ms` });

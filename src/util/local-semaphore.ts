@@ -18,25 +18,16 @@ export class LocalSemaphore {
     }
     if (wait === 0) return false;
     return new Promise((resolve, reject) => {
-      const end = (): void => {
+      const end = (settle: () => void): void => {
         this.#waiting.delete(admit);
         clearTimeout(timer);
         unlisten?.();
+        settle();
       };
-      const admit = (): void => {
-        end();
-        resolve(true);
-      };
-      const giveUp = (): void => {
-        end();
-        resolve(false);
-      };
-      const abort = (): void => {
-        end();
-        reject(signal?.reason);
-      };
+      const admit = (): void => end(() => resolve(true));
+      const giveUp = (): void => end(() => resolve(false));
       const timer = wait === Number.POSITIVE_INFINITY ? undefined : setTimeout(giveUp, wait);
-      const unlisten = signal && onAbort(signal, abort);
+      const unlisten = signal && onAbort(signal, () => end(() => reject(signal.reason)));
       this.#waiting.add(admit);
     });
   }
