@@ -1,6 +1,7 @@
 import type { Replication } from "../redis/replication.ts";
 import { decodeRenewal, decodeRenewals, type RenewAnswer } from "../redis/replies.ts";
-import type { Script, ScriptRunner } from "../redis/script-runner.ts";
+import type { Script } from "../redis/script.ts";
+import type { ScriptRunner } from "../redis/script-runner.ts";
 import { Rights } from "./rights.ts";
 
 /** What the scripts of every protocol on one Redis need, and how they keep a hold: `renew` and `confirm` take the same arguments everywhere. */

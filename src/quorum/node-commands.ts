@@ -9,7 +9,8 @@ import {
   type RenewAnswer,
   ttl,
 } from "../redis/replies.ts";
-import { type Script, ScriptRunner } from "../redis/script-runner.ts";
+import type { Script } from "../redis/script.ts";
+import { ScriptRunner } from "../redis/script-runner.ts";
 import type { RedisArgument, RedisLike } from "../redis/types.ts";
 
 /** Given up with the connection: on the next one a process may answer that has forgotten everything. */

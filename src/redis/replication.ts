@@ -3,7 +3,8 @@ import { NotReplicatedError } from "../errors.ts";
 import { outside } from "../util/outside.ts";
 import { ownerOf } from "./nodes.ts";
 import { decodeRenewal, type RenewAnswer } from "./replies.ts";
-import { type Script, ScriptRunner } from "./script-runner.ts";
+import type { Script } from "./script.ts";
+import { ScriptRunner } from "./script-runner.ts";
 import { slotOf } from "./slots.ts";
 import { type ClusterLike, isCluster, type RedisLike, type SubscriberLike, unref } from "./types.ts";
 

@@ -1,43 +1,31 @@
 import { UNANSWERED } from "../defaults.ts";
 import { Keys } from "../keys.ts";
 import { outside } from "../util/outside.ts";
+import {
+  type Call,
+  type CallClass,
+  type CallOwner,
+  callClassOf,
+  PlainCall,
+  plain,
+  type Receiver,
+  ScriptKeys,
+} from "./call.ts";
 import { type Watch, watch } from "./connection-events.ts";
-import { ServerTimes } from "./server-times.ts";
-import { sharded } from "./sharded.ts";
-import { Silence } from "./silence.ts";
+import { type Script, sharded } from "./script.ts";
+import { ServerTimes, Silence } from "./servers.ts";
 import { slotOf } from "./slots.ts";
 import type { Transport } from "./transport.ts";
-import { isAboutConnection, whereabouts, withoutCommand } from "./trouble.ts";
+import {
+  forgotten,
+  isAboutConnection,
+  NoReplyError,
+  QUEUED,
+  silent,
+  whereabouts,
+  withoutCommand,
+} from "./trouble.ts";
 import { type ClusterLike, isCluster, isOwn, type RedisArgument, type RedisLike } from "./types.ts";
-
-/** A script as tools/build/embed-lua.mjs makes it. */
-export interface Script {
-  readonly name: string;
-  readonly sha: string;
-  readonly lua: string;
-  /** Somebody else's text: runs as it is, in Cluster too. */
-  readonly isForeign?: true;
-  /** Its answer counts only on the connection that it was sent on: it is given up when that is lost. */
-  readonly isBound?: true;
-}
-
-/** No reply came in time, or none will. The command may have been executed, or may be yet. */
-class NoReplyError extends Error {
-  override readonly name = "NoReplyError";
-
-  constructor(message: string, cause: Error | undefined) {
-    super(message, cause && { cause });
-  }
-}
-
-interface Sent {
-  readonly until: number;
-  readonly since: number;
-  readonly script: Script;
-  /** It is not in the offline queue: the server may have it. */
-  isWritten: boolean;
-  give(error: Error): void;
-}
 
 /** How often unanswered commands are looked at. A timer and an error object for every command would cost 14 µs each. */
 const SWEEP = 50;
@@ -50,13 +38,14 @@ const SWEEP = 50;
  * connection to its node closed, out of order (R1 and R3 make that harmless), and does not say so: that a node was lost
  * counts as a lost connection.
  */
-export class ScriptRunner implements Transport {
+export class ScriptRunner implements Transport, CallOwner {
   readonly replyTimeout: number;
   readonly keys: Keys;
   readonly isCluster: boolean;
   readonly #redis: RedisLike | ClusterLike;
   readonly #watch: Watch;
-  readonly #sent = new Set<Sent>();
+  readonly #Call: CallClass;
+  readonly #sent = new Set<Call>();
   /** One timer for the client's life, set again by `refresh()`: making and unref'ing one costs more than a command. */
   #sweeper: NodeJS.Timeout | undefined;
   #isSweeping = false;
@@ -73,6 +62,7 @@ export class ScriptRunner implements Transport {
     this.replyTimeout = replyTimeout;
     this.#redis = redis;
     this.isCluster = isCluster(redis);
+    this.#Call = callClassOf(redis);
     this.keys = new Keys(redis.options.keyPrefix ?? "", this.isCluster);
     this.#silence = isOwn(redis) ? new Silence(redis, replyTimeout) : null;
     this.#watch = watch(redis, {
@@ -95,84 +85,121 @@ export class ScriptRunner implements Transport {
     return this.#over || this.#redis.status === "end";
   }
 
+  /** Keys for `send` and `run`, without the connection's prefix: made once where they are used again and again. */
+  keysOf(names: readonly string[]): ScriptKeys {
+    return new ScriptKeys(this.keys.prefix, names);
+  }
+
   /**
-   * Runs a script: EVALSHA, and EVAL when the server does not know it.
-   *
-   * @throws the server's or the connection's error, what `decode` throws, or NoReplyError after `timeout` ms, at the
-   *   most `replyTimeout`.
+   * Runs a script: EVALSHA, and EVAL when the server does not know it. The receiver is told the answer; or the server's or the
+   * connection's error, or NoReplyError after `timeout` ms, at the most `replyTimeout`. `Class`: how it is sent.
    */
+  send(
+    script: Script,
+    keys: ScriptKeys,
+    args: readonly RedisArgument[],
+    receiver: Receiver,
+    timeout = this.replyTimeout,
+    Class = this.#Call,
+  ): void {
+    if (this.isCluster && !script.isForeign) script = sharded(script);
+    const call = new Class(this, script, keys, args, receiver, Math.min(timeout, this.replyTimeout));
+    call.isWritten = this.#redis.status === "ready";
+    this.#sent.add(call);
+    if (!this.#isSweeping) this.#sweepSoon();
+    if (this.#silence) {
+      call.node = this.#serverOf(keys);
+      this.#silence.sent(call.node);
+    }
+    this.#write(call);
+  }
+
+  /** As `send`, for what is rare. Resolves with what `decode` makes of the answer, or rejects with what it throws. */
   run<T>(
     script: Script,
-    keys: readonly string[],
+    keys: ScriptKeys | readonly string[],
     args: readonly RedisArgument[],
     decode: (reply: unknown) => T,
-    timeout = this.replyTimeout,
+    timeout?: number,
   ): Promise<T> {
-    if (this.isCluster && !script.isForeign) script = sharded(script);
     return new Promise((resolve, reject) => {
-      // Sent first: Redis works while the rest of this is done.
-      const reply = this.#redis.evalsha(script.sha, keys.length, ...keys, ...args);
-      const since = performance.now();
-      const until = since + Math.min(timeout, this.replyTimeout);
-      const sent: Sent = { until, since, script, isWritten: this.#redis.status === "ready", give: reject };
-      this.#sent.add(sent);
-      if (!this.#isSweeping) this.#sweepSoon();
-      const node = this.#silence ? this.#serverOf(keys[0]) : "";
-      this.#silence?.sent(node);
-      const answered = (reply: unknown): void => {
-        this.#silence?.heard(node);
-        // Given up already: its time is too old to go by.
-        if (!this.#sent.delete(sent)) return;
-        if (reply === "QUEUED") reject(new Error(QUEUED));
-        else
-          try {
-            resolve(decode(reply));
-          } catch (error) {
-            reject(error);
-          }
-      };
-      const failed = (error: unknown): void => {
-        if (error instanceof Error && error.name === "ReplyError") this.#silence?.heard(node);
-        this.#sent.delete(sent);
-        reject(this.#explained(error));
-      };
-      reply.then(answered, (error: unknown) => {
-        const isUnknown = error instanceof Error && error.message.startsWith("NOSCRIPT");
-        // RACE: a command that was given up must not be executed after the one that takes it back. What is bound to a
-        // connection is given up with it; ioredis has sent it again all the same, and another client may have taught the
-        // server the script that takes it back, and not this one.
-        if (!isUnknown || !this.#sent.has(sent)) failed(error);
-        else this.#evaluate(script, keys, args).then(answered, failed);
-      });
+      const receiver = { answered: (reply: unknown) => resolve(decode(reply)), failed: reject };
+      const Class = script.isForeign || args.some(Buffer.isBuffer) ? PlainCall : this.#Call;
+      this.send(
+        script,
+        keys instanceof ScriptKeys ? keys : this.keysOf(keys),
+        args,
+        receiver,
+        timeout,
+        Class,
+      );
     });
   }
 
-  async #evaluate(
-    { lua }: Script,
-    keys: readonly string[],
-    args: readonly RedisArgument[],
-  ): Promise<unknown> {
-    return this.#redis.eval(lua, keys.length, ...keys, ...args);
+  #write(call: Call): void {
+    const { script, name, keys, argv } = call;
+    if (!(call instanceof PlainCall)) return void this.#redis.sendCommand(call);
+    const args = [keys.names.length, ...keys.names, ...argv] as const;
+    const text = name === "eval" ? script.lua : script.sha;
+    const reply = script.isForeign
+      ? this.#redis[name](text, ...args)
+      : this.#redis.callBuffer(name, text, ...args);
+    reply.then(call.resolve, call.reject);
+  }
+
+  replied(call: Call, reply: unknown): void {
+    this.#silence?.heard(call.node);
+    // Given up already: its time is too old to go by.
+    if (!this.#sent.delete(call)) return;
+    const { receiver, script } = call;
+    try {
+      const answer = script.isForeign ? reply : plain(reply);
+      if (answer === "QUEUED") receiver.failed(new Error(QUEUED));
+      else receiver.answered(answer);
+    } catch (error) {
+      receiver.failed(error);
+    }
+  }
+
+  refused(call: Call, error: unknown): void {
+    const isUnknown =
+      call.name === "evalsha" && error instanceof Error && error.message.startsWith("NOSCRIPT");
+    // RACE: a command that was given up must not be executed after the one that takes it back. What is bound to a connection
+    // is given up with it; ioredis has sent it again all the same, and another client may have taught the server the script
+    // that takes it back, and not this one.
+    if (isUnknown && this.#sent.has(call)) {
+      call.name = "eval";
+      this.#write(call);
+      return;
+    }
+    if (error instanceof Error && error.name === "ReplyError") this.#silence?.heard(call.node);
+    if (this.#sent.delete(call)) call.receiver.failed(this.#explained(error));
+  }
+
+  /** The server that has this key said that its time was so many µs. */
+  tellTime(key: string | ScriptKeys, micros: number): void {
+    this.#times.tell(this.#serverOf(key), micros);
   }
 
   /** A decoder that also takes the time, in µs, of the server where this clock stands from an answer that tells it. */
   timed<T extends object>(clock: string, decode: (reply: unknown) => T): (reply: unknown) => T {
     return (reply) => {
       const answer: T & { readonly at?: number } = decode(reply);
-      if (answer.at !== undefined) this.#times.tell(this.#serverOf(clock), answer.at);
+      if (answer.at !== undefined) this.tellTime(clock, answer.at);
       return answer;
     };
   }
 
   /** See `ServerTimes`. `timeout`: when the caller of the command gives up, in ms. */
-  notAfter(clock: string, timeout = this.replyTimeout): number {
-    return this.#times.notAfter(this.#serverOf(clock), Math.min(timeout, this.replyTimeout));
+  notAfter(key: string | ScriptKeys, timeout = this.replyTimeout): number {
+    return this.#times.notAfter(this.#serverOf(key), Math.min(timeout, this.replyTimeout));
   }
 
   /** The address of the node that has this key; in Cluster there are several. */
-  #serverOf(key: string | undefined): string {
-    if (!isCluster(this.#redis) || key === undefined) return "";
-    return this.#redis.slots[slotOf(this.keys.prefix + key)]?.[0] ?? "";
+  #serverOf(key: string | ScriptKeys): string {
+    if (!this.isCluster) return "";
+    const slot = typeof key === "string" ? slotOf(this.keys.prefix + key) : key.slot;
+    return (slot === null ? undefined : (this.#redis as ClusterLike).slots[slot]?.[0]) ?? "";
   }
 
   mayHaveReached(since: number): boolean {
@@ -182,7 +209,7 @@ export class ScriptRunner implements Transport {
   trouble(): Error {
     const { status } = this.#redis;
     if (status !== "ready") return this.#error("no connection to Redis");
-    return this.#error("Redis has not answered", `. ${this.isCluster ? REPEATED : ""}${BLOCKED}`);
+    return this.#error("Redis has not answered", `. ${silent(this.isCluster)}`);
   }
 
   get whereabouts(): string {
@@ -223,11 +250,12 @@ export class ScriptRunner implements Transport {
     if (this.#sent.size > 0) this.#sweepSoon();
   };
 
-  #giveUp(isLost: (sent: Sent) => boolean, why: (sent: Sent) => Error): void {
+  #giveUp(isLost: (sent: Call) => boolean, why: (sent: Call) => Error): void {
     for (const sent of this.#sent) {
       if (!isLost(sent)) continue;
       this.#sent.delete(sent);
-      sent.give(why(sent));
+      const error = why(sent);
+      queueMicrotask(() => sent.receiver.failed(error));
     }
   }
 
@@ -241,11 +269,11 @@ export class ScriptRunner implements Transport {
     });
   }
 
-  #noReply(sent: Sent, now: number): Error {
+  #noReply(sent: Call, now: number): Error {
     const text = `no reply to ${sent.script.name} within ${Math.round(now - sent.since)} ms (${this.whereabouts})`;
     const cause = this.lastError;
     if (this.#redis.status !== "ready" || now - sent.since < UNANSWERED) return new NoReplyError(text, cause);
-    return new NoReplyError(`${text}. ${this.isCluster ? REPEATED : ""}${BLOCKED}`, cause);
+    return new NoReplyError(`${text}. ${silent(this.isCluster)}`, cause);
   }
 
   #closed(forgets: boolean): void {
@@ -255,8 +283,7 @@ export class ScriptRunner implements Transport {
     // its offline queue is not lost, and is sent later. What is bound may be answered by another process now.
     this.#giveUp(
       ({ script, isWritten }) => script.isBound === true || (forgets && isWritten),
-      ({ script }) =>
-        new NoReplyError(`${script.name} ${script.isBound ? BOUND : FORGOTTEN}`, this.lastError),
+      ({ script }) => new NoReplyError(forgotten(script), this.lastError),
     );
   }
 
@@ -271,15 +298,3 @@ export class ScriptRunner implements Transport {
     this.onEnd();
   }
 }
-
-const FORGOTTEN =
-  "was not answered before the connection was lost, and is not sent again (autoResendUnfulfilledCommands is false)";
-const BOUND = "was not answered before the connection was lost, and counts on that connection only";
-const REPEATED =
-  "Either the Cluster refuses it (CLUSTERDOWN, TRYAGAIN), which ioredis keeps to itself and tries again, or ";
-const BLOCKED =
-  "Redis is slow or unreachable, or the connection is blocked by a command such as BLPOP: give the lock client a " +
-  'connection of its own with { connection: "own" }';
-const QUEUED =
-  "the connection is inside MULTI, so the command was queued and not executed: use pipelined MULTI, or give the lock " +
-  'client a connection of its own with { connection: "own" }';

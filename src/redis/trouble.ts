@@ -1,3 +1,4 @@
+import type { Script } from "./script.ts";
 import { type Address, type ClusterLike, isCluster, type RedisLike } from "./types.ts";
 
 /** Where a connection leads, its state, and what went wrong with it; null: nothing that is known. */
@@ -87,3 +88,27 @@ export const isAboutConnection = (error: Error): boolean =>
   /^(NOAUTH|WRONGPASS|DENIED|LOADING|MASTERDOWN|CLUSTERDOWN|ERR (max number of clients|AUTH |invalid password|Client sent AUTH|This instance has cluster))/.test(
     error.message,
   );
+
+/** No reply came in time, or none will. The command may have been executed, or may be yet. */
+export class NoReplyError extends Error {
+  override readonly name = "NoReplyError";
+
+  constructor(message: string, cause: Error | undefined) {
+    super(message, cause && { cause });
+  }
+}
+
+/** Why a command that was sent on a connection that is lost gets no answer any more. */
+export const forgotten = ({ name, isBound }: Script): string =>
+  `${name} was not answered before the connection was lost, and ${isBound ? "counts on that connection only" : "is not sent again (autoResendUnfulfilledCommands is false)"}`;
+
+/** Why a connection that is there may not answer. */
+export const silent = (isCluster: boolean): string =>
+  `${isCluster ? REPEATED : ""}Redis is slow or unreachable, or the connection is blocked by a command such as BLPOP: give the lock client a connection of its own with { connection: "own" }`;
+
+const REPEATED =
+  "Either the Cluster refuses it (CLUSTERDOWN, TRYAGAIN), which ioredis keeps to itself and tries again, or ";
+
+export const QUEUED =
+  "the connection is inside MULTI, so the command was queued and not executed: use pipelined MULTI, or give the lock " +
+  'client a connection of its own with { connection: "own" }';

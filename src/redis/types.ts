@@ -12,6 +12,8 @@ interface Connection {
   readonly options: { readonly keyPrefix?: string | undefined };
   evalsha(sha: string, numberOfKeys: number, ...args: RedisArgument[]): Promise<unknown>;
   eval(script: string, numberOfKeys: number, ...args: RedisArgument[]): Promise<unknown>;
+  callBuffer(command: string, ...args: RedisArgument[]): Promise<unknown>;
+  sendCommand(command: object): unknown;
   on(event: string, listener: Listener): unknown;
   on(event: "error" | "node error", listener: ErrorListener): unknown;
   off(event: string, listener: Listener): unknown;

@@ -1,5 +1,6 @@
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type Lock, LockError, LockLostError } from "../../src/index.ts";
+import { onScript } from "../support/scripts-sent.ts";
 import { until } from "../support/until.ts";
 import { failure, lossOf, timersRing } from "./observe.ts";
 import type { Subject } from "./subject.ts";
@@ -50,8 +51,7 @@ export function leases(subject: Subject): void {
       const { name, theirs } = subject.pair();
       const lease = await subject.of(party, name).lock();
       const { signal } = lease;
-      for (const redis of subject.group(party.redis))
-        vi.spyOn(redis, "evalsha").mockReturnValue(new Promise(() => {}));
+      for (const redis of subject.group(party.redis)) onScript(redis, () => {});
       const next = await until(() => theirs.tryLock());
       expect(lease.held).toBe(false);
       await timersRing();

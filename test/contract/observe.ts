@@ -2,6 +2,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import { onTestFinished, vi } from "vitest";
 import { LockLostError, type LossReason } from "../../src/index.ts";
 import type { Party } from "../support/fixture.ts";
+import { holdReply, onScript } from "../support/scripts-sent.ts";
 import { until } from "../support/until.ts";
 
 /** Counts what one party sends: the commands on its connection, and the connections it opens beside it. */
@@ -63,16 +64,14 @@ export class Gate {
 /** Keeps the answer to the next script until the gate opens. Resolves when Redis has executed it. */
 export function holdAnswer(redis: Party["redis"], read: Gate): Promise<void> {
   const executed = new Gate();
-  const evalsha = redis.evalsha.bind(redis);
-  const spy = vi
-    .spyOn(redis, "evalsha")
-    .mockImplementationOnce(async (...args: Parameters<typeof evalsha>) => {
-      const reply = await evalsha(...args);
+  const restore = onScript(redis, (script, send) => {
+    restore();
+    holdReply(script, () => {
       executed.open();
-      await read.passed;
-      return reply;
+      return read.passed;
     });
-  onTestFinished(() => void spy.mockRestore());
+    send();
+  });
   return executed.passed;
 }
 

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
 import { awake } from "../support/awake.ts";
+import { holdReply, onScript } from "../support/scripts-sent.ts";
 import { until } from "../support/until.ts";
 import { Gate } from "./observe.ts";
 import { seeded } from "./seed.ts";
@@ -37,14 +38,14 @@ export function races(subject: Subject): void {
         let late = 0;
         // The second "held" comes after the subscription: what it says is old when its waiter reads it.
         for (const redis of connections) {
-          const evalsha = redis.evalsha.bind(redis);
           let busy = 0;
-          vi.spyOn(redis, "evalsha").mockImplementation(async (...args: Parameters<typeof evalsha>) => {
-            const reply = await evalsha(...args);
-            if (!Array.isArray(reply) || reply[0] !== "held" || ++busy !== 2) return reply;
-            late++;
-            await gate.passed;
-            return reply;
+          onScript(redis, (script, send) => {
+            holdReply(script, (reply) => {
+              if (!Array.isArray(reply) || !/^(held|3)$/.test(String(reply[0])) || ++busy !== 2) return null;
+              late++;
+              return gate.passed;
+            });
+            send();
           });
         }
         const heard: string[] = [];

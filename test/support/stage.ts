@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { handoffLua, redissonLua } from "../../src/redis/lua.generated.ts";
-import { sharded } from "../../src/redis/sharded.ts";
+import { sharded } from "../../src/redis/script.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { awake } from "./awake.ts";
 import { freshName, Parties, type Party } from "./fixture.ts";

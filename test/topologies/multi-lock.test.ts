@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
-import { sharded } from "../../src/redis/sharded.ts";
+import { sharded } from "../../src/redis/script.ts";
 import { slotOf } from "../../src/redis/slots.ts";
 import { failure, lossOf, Section } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";

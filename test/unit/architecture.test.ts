@@ -33,8 +33,6 @@ const UPWARD: string[] = [
 const IN_CIRCLES: string[] = [
   "src/lease/hold.ts",
   "src/lease/shared-lease.ts",
-  "src/redis/script-runner.ts",
-  "src/redis/sharded.ts",
   "src/waiting/acquisition.ts",
   "src/waiting/bundle.ts",
   "src/waiting/lock-manager.ts",
@@ -51,7 +49,7 @@ const LONGER: string[] = [
 ];
 /** Of one warm, uncontended `tryLock()` and `unlock()`. */
 const MOST_FILES = 37;
-const MOST_ENTRIES = 214;
+const MOST_ENTRIES = 241;
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 

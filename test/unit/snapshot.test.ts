@@ -23,7 +23,8 @@ const redis = {
   disconnect() {},
   duplicate: () => redis,
   eval: () => new Promise(() => {}),
-  evalsha(sha, count, ...rest) {
+  evalsha() {},
+  callBuffer(name, sha, count, ...rest) {
     console.log(rest[count]);
     process.exit();
   },

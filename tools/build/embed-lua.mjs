@@ -76,7 +76,7 @@ const protocols = readdirSync(root, { withFileTypes: true })
   });
 
 const text = `// Made by tools/build/embed-lua.mjs from lua/. Do not edit.
-import type { Script } from "./script-runner.ts";
+import type { Script } from "./script.ts";
 
 ${[...parts.values()].map(({ expression, value }) => `const ${expression} = ${value};\n`).join("")}
 ${protocols.join("\n")}`;

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Lease } from "../../../src/index.ts";
 import type { HeldCommand } from "../../support/proxy-connection.ts";
+import { onScript } from "../../support/scripts-sent.ts";
 import { runs, Stage } from "../../support/stage.ts";
 import type { Match } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
@@ -81,21 +82,20 @@ describe("a late copy changes nothing", () => {
       await stage.warm(near);
       const first = await held();
       // As a Cluster does it: the first reply is lost with its connection, and the command goes out again behind others.
-      const { evalsha } = near.redis;
       let again = (): void => {};
       const queueing = new Promise<void>((sent) => {
-        near.redis.evalsha = ((...args: Parameters<typeof evalsha>) => {
-          const reply = evalsha.apply(near.redis, args);
-          if (!runs("acquire", "queue")(["evalsha", ...args.map(String)])) return reply;
-          near.redis.evalsha = evalsha;
+        const restore = onScript(near.redis, (script, send) => {
+          if (!runs("acquire", "queue")([script.name, ...script.args.map(String)])) return send();
+          restore();
           sent();
-          return new Promise((resolve) => {
-            again = () => {
-              const copy = evalsha.apply(near.redis, args);
-              resolve(answer === "read" ? copy : copy.then(() => Promise.reject(new Error("lost"))));
-            };
-          });
-        }) as typeof evalsha;
+          const { resolve, reject } = script;
+          script.resolve = () => {};
+          send();
+          again = () => {
+            script.resolve = answer === "read" ? resolve : () => reject(new Error("lost"));
+            send();
+          };
+        });
       });
       const waiting = near.locks.lock(lock.name).lock();
       await queueing;

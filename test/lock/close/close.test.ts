@@ -1,10 +1,11 @@
 import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient, type LockClientOptions } from "../../../src/index.ts";
 import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import type { LockKind } from "../../support/actor-process.ts";
 import { freshName } from "../../support/fixture.ts";
 import { connectionIds, keysWithoutTtl, trackUnhandled, type UnhandledTracker } from "../../support/leaks.ts";
+import { onScript } from "../../support/scripts-sent.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 
@@ -285,9 +286,13 @@ describe("close()", () => {
     const waiting = outcome(locks[kind](name).lock({ lease: 20_000 }));
     await until(async () => (await other.inspect()).waiters.length === 1);
     proxy.freeze("commands");
-    const evalsha = vi.spyOn(redis, "evalsha");
+    let sent = 0;
+    onScript(redis, (_, send) => {
+      sent++;
+      send();
+    });
     await lease.unlock();
-    await until(() => evalsha.mock.calls.length > 0, { what: "the claim" });
+    await until(() => sent > 0, { what: "the claim" });
     expect((await other.inspect()).holder).toContain(locks.id);
     const closing = locks.close({ grace: 5_000 });
     // Before the client is closed, which takes the grace, or an answer to the claim.

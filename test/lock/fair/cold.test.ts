@@ -1,11 +1,12 @@
 import { createServer } from "node:net";
 import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient, type LockClient } from "../../../src/index.ts";
 import { Gate } from "../../contract/observe.ts";
 import { freshName, Parties, type Party, testUrl } from "../../support/fixture.ts";
 import { trackUnhandled } from "../../support/leaks.ts";
 import { Onlooker } from "../../support/onlooker.ts";
+import { holdReply, onScript } from "../../support/scripts-sent.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 
@@ -76,10 +77,9 @@ it("one whose try has won keeps the lock, though its answer comes after the subs
   await isTold; // that it is held; both subscribe
   // From now on tries are executed at once, and answered when the gate opens.
   const gate = new Gate();
-  const send = cold.redis.evalsha.bind(cold.redis) as (...args: unknown[]) => Promise<unknown>;
-  vi.spyOn(cold.redis, "evalsha").mockImplementation((...args: unknown[]) => {
-    const reply = send(...args);
-    return String(args[7]).startsWith("try ") ? reply.finally(() => gate.passed) : reply;
+  onScript(cold.redis, (script, send) => {
+    if (String(script.args[7]).startsWith("try ")) holdReply(script, () => gate.passed);
+    send();
   });
   await held.unlock();
   await until(async () => (await lock.holder()).startsWith(cold.locks.id), { what: "a try to win" });

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { SPIN_MAX, SPIN_REST } from "../../../src/defaults.ts";
 import { LockUnavailableError } from "../../../src/index.ts";
 import { spinLua } from "../../../src/redis/lua.generated.ts";
@@ -8,6 +8,7 @@ import { countCommands } from "../../support/command-count.ts";
 import { rights } from "../../support/documented-rights.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
 import { trackUnhandled } from "../../support/leaks.ts";
+import { holdReply, onScript } from "../../support/scripts-sent.ts";
 import { serverIs } from "../../support/server-version.ts";
 import { type Match, TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
@@ -45,14 +46,11 @@ async function held(ms = 60_000): Promise<string> {
 function watchTries({ redis }: Party, answered: (at: number) => unknown = () => {}): number[] {
   const tries: number[] = [];
   const start = performance.now();
-  const evalsha = redis.evalsha.bind(redis);
-  const spy = vi.spyOn(redis, "evalsha").mockImplementation(async (...args: Parameters<typeof evalsha>) => {
+  onScript(redis, (script, send) => {
     tries.push(performance.now() - start);
-    const reply = await evalsha(...args);
-    await answered(performance.now() - start);
-    return reply;
+    holdReply(script, () => answered(performance.now() - start));
+    send();
   });
-  onTestFinished(() => void spy.mockRestore());
   return tries;
 }
 

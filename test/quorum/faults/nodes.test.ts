@@ -46,7 +46,7 @@ describe.each([3, 5])("%i masters", (count) => {
       stage.server(node).suspend();
       const connection = first.nodes[node - 1];
       if (!connection) throw new Error("no such node");
-      return vi.spyOn(connection, "evalsha");
+      return vi.spyOn(connection, "sendCommand");
     });
     const lease = await mine.lock();
     const [, extended] = await timed(lease.extend(40_000));

@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { EXPIRY_JITTER, RETRY_DELAY } from "../../../src/defaults.ts";
 import { percentile, seeded } from "../../../tools/numbers.ts";
 import { QuorumStage, runsQuorum } from "../../support/quorum-stage.ts";
+import { onScript } from "../../support/scripts-sent.ts";
 import { until } from "../../support/until.ts";
 
 /** The longest pause between two tries after a split vote. */
@@ -70,18 +71,10 @@ it("of three clients that try once, and split the votes, one gets the lock and t
 });
 
 /** The next vote that is asked for on this connection is sent so many ms later. */
-function delayFirstVote(node: { evalsha: (...args: never[]) => Promise<unknown> }, ms: number): void {
-  const evalsha = node.evalsha as (...args: unknown[]) => Promise<unknown>;
-  const isVote = (args: unknown[]) => runsQuorum("acquire")(["evalsha", `${args[0]}`]);
-  const own = Object.getOwnPropertyDescriptor(node, "evalsha");
-  Object.defineProperty(node, "evalsha", {
-    configurable: true,
-    value: async (...args: unknown[]) => {
-      if (!isVote(args)) return evalsha.apply(node, args);
-      if (own) Object.defineProperty(node, "evalsha", own);
-      else delete (node as { evalsha?: unknown }).evalsha;
-      await new Promise((resolve) => setTimeout(resolve, ms));
-      return evalsha.apply(node, args);
-    },
+function delayFirstVote(node: Parameters<typeof onScript>[0], ms: number): void {
+  const restore = onScript(node, ({ name, args }, send) => {
+    if (!runsQuorum("acquire")([name, `${args[0]}`])) return send();
+    restore();
+    setTimeout(send, ms);
   });
 }

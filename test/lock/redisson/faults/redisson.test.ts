@@ -5,6 +5,7 @@ import { channelOf, counterOf, JavaThread } from "../../../contract/java.ts";
 import { failure, Gate, lossOf } from "../../../contract/observe.ts";
 import { failCommand } from "../../../support/failing-command.ts";
 import type { Party } from "../../../support/fixture.ts";
+import { holdReply, onScript } from "../../../support/scripts-sent.ts";
 import { Stage, timed } from "../../../support/stage.ts";
 import { type Match, named, type TcpProxy } from "../../../support/tcp-proxy.ts";
 import { until } from "../../../support/until.ts";
@@ -164,16 +165,16 @@ describe("waiting", () => {
 
   /** Has the n-th try of `near` executed, and its answer read when the gate opens. */
   function holdAnswer(n: number): { executed: Promise<void>; read: Gate } {
-    const { evalsha } = near.redis;
     const [executed, read] = [new Gate(), new Gate()];
     let tries = 0;
-    near.redis.evalsha = (async (...args: Parameters<typeof evalsha>) => {
-      const reply = await evalsha.apply(near.redis, args);
-      if (args[0] !== lua.acquire.sha || ++tries !== n) return reply;
-      executed.open();
-      await read.passed;
-      return reply;
-    }) as typeof evalsha;
+    onScript(near.redis, (script, send) => {
+      if (script.args[0] === lua.acquire.sha && ++tries === n)
+        holdReply(script, () => {
+          executed.open();
+          return read.passed;
+        });
+      send();
+    });
     return { executed: executed.passed, read };
   }
 

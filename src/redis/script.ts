@@ -1,5 +1,15 @@
 import { createHash } from "node:crypto";
-import type { Script } from "./script-runner.ts";
+
+/** A script as tools/build/embed-lua.mjs makes it. */
+export interface Script {
+  readonly name: string;
+  readonly sha: string;
+  readonly lua: string;
+  /** A text of the application: runs as it is, in Cluster too, and its reply is told as ioredis tells it. */
+  readonly isForeign?: true;
+  /** Its answer counts only on the connection that it was sent on: it is given up when that is lost. */
+  readonly isBound?: true;
+}
 
 const made = new Map<Script, Script>();
 

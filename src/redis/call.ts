@@ -1,0 +1,232 @@
+import { tracingChannel } from "node:diagnostics_channel";
+import type { Writable } from "node:stream";
+import type { Script } from "./script.ts";
+import { slotOf } from "./slots.ts";
+import type { ClusterLike, RedisArgument, RedisLike } from "./types.ts";
+
+/** Is told once how a command ended. */
+export interface Receiver {
+  /**
+   * What the script answered: numbers are numbers, strings are strings, whatever the connection's options say. Called while
+   * ioredis reads, in the asynchronous context of the connection. It may throw before it has changed anything, when it
+   * cannot read the reply: then `failed` is told.
+   */
+  answered(reply: unknown): void;
+  /** Nobody knows whether the script has run, or will yet. Called from a microtask, never while the command is being sent. */
+  failed(error: unknown): void;
+}
+
+/** The keys of a script, as Redis reads them. Made once for each lock. */
+export class ScriptKeys {
+  /** Without the connection's `keyPrefix`. */
+  readonly names: readonly string[];
+  readonly full: readonly string[];
+  /** Their number, and they, in Redis's protocol. */
+  readonly text: string;
+  #slot: number | null | undefined;
+
+  constructor(prefix: string, names: readonly string[]) {
+    const full: string[] = [];
+    let text = `$${String(names.length).length}\r\n${names.length}\r\n`;
+    for (const name of names) {
+      const key = prefix + name;
+      full.push(key);
+      text += `$${Buffer.byteLength(key)}\r\n${key}\r\n`;
+    }
+    this.names = names;
+    this.full = full;
+    this.text = text;
+  }
+
+  /** The hash slot of all of them; null: there are none. */
+  get slot(): number | null {
+    const [first] = this.full;
+    this.#slot ??= first === undefined ? null : slotOf(first);
+    return this.#slot;
+  }
+}
+
+/** Whose call it is. */
+export interface CallOwner {
+  /** Called while ioredis reads. */
+  replied(call: Call, reply: unknown): void;
+  /** Called from a microtask: ioredis refuses some commands while it is being asked to send them. */
+  refused(call: Call, error: unknown): void;
+}
+
+/** A script on its way to Redis and back. */
+export interface Call {
+  readonly script: Script;
+  readonly keys: ScriptKeys;
+  readonly argv: readonly RedisArgument[];
+  readonly receiver: Receiver;
+  /** When it was sent, and when it is given up. */
+  readonly since: number;
+  readonly until: number;
+  /** The address of the node that it went to, in Cluster; told only of connections that are ours alone. */
+  node: string;
+  /** It is not in the offline queue: the server may have it. */
+  isWritten: boolean;
+  /** A script is sent by its hash, and as text to a server that does not know it. */
+  name: "evalsha" | "eval";
+  readonly resolve: (reply: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export type CallClass = new (
+  owner: CallOwner,
+  script: Script,
+  keys: ScriptKeys,
+  argv: readonly RedisArgument[],
+  receiver: Receiver,
+  timeout: number,
+) => Call;
+
+const tracing = tracingChannel("ioredis:command");
+
+/**
+ * A class of calls that ioredis's `sendCommand` takes, because they inherit `methods` from its own Command. Its constructor is
+ * left out: it makes a promise, six closures and two lists of all arguments, and measures every key again. What this class
+ * does not know, such as what a later version asks of a command, is still answered by ioredis's methods.
+ */
+function makeClass(methods: object): CallClass {
+  class ScriptCommand implements Call {
+    readonly script: Script;
+    readonly keys: ScriptKeys;
+    readonly argv: readonly RedisArgument[];
+    readonly receiver: Receiver;
+    readonly since = performance.now();
+    until: number;
+    node = "";
+    isWritten = false;
+    name: "evalsha" | "eval" = "evalsha";
+    // Those who trace ioredis put functions of their own in the place of these two, and call them without `this`.
+    resolve: (reply: unknown) => void;
+    reject: (error: unknown) => void;
+    // What ioredis notes on a command.
+    isTraced = false;
+    inTransaction = false;
+    isResolved = false;
+    isSettled = false;
+    #promise: Promise<unknown> | undefined;
+
+    constructor(...[owner, script, keys, argv, receiver, timeout]: ConstructorParameters<CallClass>) {
+      this.script = script;
+      this.keys = keys;
+      this.argv = argv;
+      this.receiver = receiver;
+      this.until = this.since + timeout;
+      this.resolve = (reply) => owner.replied(this, reply);
+      this.reject = (error) => queueMicrotask(() => owner.refused(this, error));
+    }
+
+    /** For errors and tracers. */
+    get args(): RedisArgument[] {
+      const { script, keys, argv } = this;
+      const text = this.name === "evalsha" ? script.sha : script.lua;
+      return [text, String(keys.full.length), ...keys.full, ...argv];
+    }
+
+    getKeys(): readonly string[] {
+      return this.keys.full;
+    }
+
+    getSlot(): number | null {
+      return this.keys.slot;
+    }
+
+    /** ioredis's `commandTimeout`. */
+    setTimeout(ms: number): void {
+      this.until = Math.min(this.until, this.since + ms);
+    }
+
+    toWritable(stream: Writable): string {
+      cork(stream);
+      const { script, keys, argv } = this;
+      const head = this.name === "evalsha" ? `$7\r\nevalsha\r\n$40\r\n${script.sha}\r\n` : evalText(script);
+      let text = `*${3 + keys.full.length + argv.length}\r\n${head}${keys.text}`;
+      for (const arg of argv) {
+        const part = String(arg);
+        text += `$${Buffer.byteLength(part)}\r\n${part}\r\n`;
+      }
+      return text;
+    }
+
+    /** ioredis returns it, and we do not look at it: it is made for those who subscribe to the diagnostics channel only. */
+    get promise(): Promise<unknown> | undefined {
+      if (!tracing.hasSubscribers || this.#promise) return this.#promise;
+      this.#promise = new Promise((done, failed) => {
+        const { resolve, reject } = this;
+        this.resolve = (reply) => {
+          done(reply);
+          resolve(reply);
+        };
+        this.reject = (error) => {
+          failed(error);
+          reject(error);
+        };
+      });
+      this.#promise.catch(() => {});
+      return this.#promise;
+    }
+  }
+  return Object.setPrototypeOf(ScriptCommand.prototype, methods).constructor;
+}
+
+const evalText = ({ lua }: Script): string => `$4\r\neval\r\n$${Buffer.byteLength(lua)}\r\n${lua}\r\n`;
+
+/** Calls of connections whose `sendCommand` takes no command that we make: `callBuffer` sends them. */
+export const PlainCall = makeClass(Object.prototype);
+
+const classes = new WeakMap<object, CallClass>();
+
+/**
+ * The class of the calls that this connection's `sendCommand` takes. Commands must inherit from the Command of the caller's
+ * own copy of ioredis, which is found by what a method of the connection makes: so two copies and versions of ioredis can
+ * live in one process, and none is imported. Friendly error stacks need what ioredis notes when a method is called.
+ */
+export function callClassOf(redis: RedisLike | ClusterLike): CallClass {
+  const { showFriendlyErrorStack } = redis.options as { showFriendlyErrorStack?: boolean };
+  if (showFriendlyErrorStack || Object.hasOwn(redis, "evalsha")) return PlainCall;
+  const catching = { options: { value: {} }, sendCommand: { value: (command: unknown) => command } };
+  const command: unknown = Object.create(redis, catching).evalsha("", 0);
+  if (typeof command !== "object" || command === null || !("toWritable" in command)) return PlainCall;
+  const methods = Object.getPrototypeOf(command);
+  const made = classes.get(methods) ?? makeClass(methods);
+  classes.set(methods, made);
+  return made;
+}
+
+/** Streams with commands that are not written yet. */
+const corked: Writable[] = [];
+let hearsExit = false;
+
+/**
+ * What is sent on a connection from here to the end of this drain of microtasks is written by one system call, which costs
+ * more than all else that a command costs: the replies that one read brings lead to as many commands. Those of the
+ * application between ours go along, in order.
+ */
+function cork(stream: Writable): void {
+  if (stream.writableCorked > 0) return;
+  stream.cork();
+  if (corked.push(stream) > 1) return;
+  process.nextTick(uncork);
+  if (hearsExit) return;
+  hearsExit = true;
+  // The program may end itself right behind an unlock that it does not wait for.
+  process.on("exit", uncork);
+}
+
+function uncork(): void {
+  for (const stream of corked.splice(0)) stream.uncork();
+}
+
+/** A reply without Buffers, whose numbers are numbers: with `stringNumbers` ioredis makes strings of them, of nothing else. */
+export function plain(reply: unknown): unknown {
+  if (typeof reply === "number") return reply;
+  if (Buffer.isBuffer(reply)) return reply.toString();
+  if (typeof reply === "string") return Number(reply);
+  if (!Array.isArray(reply)) return reply;
+  for (const [i, item] of reply.entries()) if (typeof item !== "number") reply[i] = plain(item);
+  return reply;
+}
