@@ -15,16 +15,19 @@ hidden byte m, n_, kk;
 inline check() {
   m = 0;
   do
-  :: m < TURNS ->
+  :: m < QUEUES ->
      /* A caller that believes that it is the owner is the owner, and for at least as long as it believes. */
      if :: BELIEVES(m) -> assert(own == h[m]); assert(exp >= dl[m]); CHECK_TOKEN(m) :: else fi;
+#if TRIES > 0
+     if :: HASTY(m) && own != 0 -> wasHeld[m] = true :: else fi;
+#endif
      m++
   :: else -> break
   od;
   if
-  :: own != 0 && own != copied && st[TURN(own)] != DEAD && h[TURN(own)] != own && to[CLIENT(TURN(own))].n == 0 && kept.kind == 0 ->
+  :: own != 0 && own != copied && st[QUEUE_OF(own)] != DEAD && h[QUEUE_OF(own)] != own && to[CLIENT(QUEUE_OF(own))].n == 0 && kept.kind == 0 && !UNDER_WAY ->
      /* A hold that its client has done with is on its way out of Redis. */
-     kk = CLIENT(TURN(own)); n_ = 0;
+     kk = CLIENT(QUEUE_OF(own)); n_ = 0;
      do :: n_ < heard[kk].n && heard[kk].m[n_].hold != own -> n_++ :: else -> break od;
      assert(n_ < heard[kk].n)
   :: else
@@ -41,12 +44,25 @@ inline checkToken() {
 #endif
 }
 
+/* A waiter's place is gone. That may happen when its messages were lost, until it has told Redis that they are not heard. */
+inline checkPlace() {
+#ifdef PLACE_KEPT
+#ifdef CAN_HANG
+  assert(settling[k] > 0)
+#else
+  assert(false)
+#endif
+#else
+  skip
+#endif
+}
+
 /* "Taken" is not said of a hold that ended by its own command, as long as the chain of hand-overs is unbroken. */
 inline checkAnswer(kind_, hold_, old_) {
 #ifdef TOKENS
   m = (kind_ == YIELD -> old_ : hold_);
   if
-  :: (kind_ == YIELD || kind_ == RELEASE) && res == TAKEN -> assert(released[TURN(m)] != m)
+  :: (kind_ == YIELD || kind_ == RELEASE) && res == TAKEN -> assert(released[QUEUE_OF(m)] != m)
   :: else
   fi;
   m = 0
@@ -55,26 +71,31 @@ inline checkAnswer(kind_, hold_, old_) {
 #endif
 }
 
-#define IDLE_TURN(t) (st[t] == DEAD || frozen[CLIENT(t)] || (st[t] != HOLDING && st[t] != RETRYING && st[t] != SUBSCRIBING && !(st[t] == PARKED && IS_DUE(t) && !busy[t] && isFirst(t))))
-#define IDLE_CLIENT(k) (to[k].n == to[k].ran && (frozen[k] || !ALIVE(k) || (to[k].n == 0 && heard[k].n == 0 && SUBSCRIBED(k))))
+#ifdef LONG_HOLDS
+#define MUST_END(t) (st[t] == HOLDING && dl[t] == 0)
+#else
+#define MUST_END(t) (st[t] == HOLDING)
+#endif
+#define IDLE_QUEUE(t) (st[t] == DEAD || frozen[CLIENT(t)] || (!MUST_END(t) && st[t] != RETRYING && st[t] != SUBSCRIBING && !(st[t] == PARKED && IS_DUE(t) && !busy[t] && isFirst(t))))
+#define IDLE_CLIENT(k) (to[k].n == to[k].ran && (frozen[k] || !ALIVE(k) || (to[k].n == 0 && heard[k].n == 0 && (SUBSCRIBED(k) || HUNG(k)))))
 #if CLIENTS > 2
 #define CLIENTS_IDLE (IDLE_CLIENT(0) && IDLE_CLIENT(1) && IDLE_CLIENT(2))
 #else
 #define CLIENTS_IDLE (IDLE_CLIENT(0) && IDLE_CLIENT(1))
 #endif
-#if TURNS > 3
-#define TURNS_IDLE (IDLE_TURN(0) && IDLE_TURN(1) && IDLE_TURN(2) && IDLE_TURN(3))
-#elif TURNS > 2
-#define TURNS_IDLE (IDLE_TURN(0) && IDLE_TURN(1) && IDLE_TURN(2))
+#if QUEUES > 3
+#define QUEUES_IDLE (IDLE_QUEUE(0) && IDLE_QUEUE(1) && IDLE_QUEUE(2) && IDLE_QUEUE(3))
+#elif QUEUES > 2
+#define QUEUES_IDLE (IDLE_QUEUE(0) && IDLE_QUEUE(1) && IDLE_QUEUE(2))
 #else
-#define TURNS_IDLE (IDLE_TURN(0) && IDLE_TURN(1))
+#define QUEUES_IDLE (IDLE_QUEUE(0) && IDLE_QUEUE(1))
 #endif
-#if defined(URGENT)
-#define QUIET (CLIENTS_IDLE && TURNS_IDLE)
+#if defined(PROMPT)
+#define QUIET (!UNDER_WAY && CLIENTS_IDLE && QUEUES_IDLE)
 #elif defined(CALM)
-#define QUIET (CLIENTS_IDLE && (!calm || TURNS_IDLE))
+#define QUIET (!UNDER_WAY && CLIENTS_IDLE && (!calm || QUEUES_IDLE))
 #else
-#define QUIET CLIENTS_IDLE
+#define QUIET (!UNDER_WAY && CLIENTS_IDLE)
 #endif
 
 inline tick() {
@@ -82,15 +103,15 @@ inline tick() {
   if
   :: exp > 0 ->
      exp--;
-#ifdef TURN_KEPT
+#ifdef GRANT_KEPT
      /* No grant runs out unread. */
-     if :: exp == 0 -> assert(st[TURN(own)] == HOLDING || st[TURN(own)] == DEAD) :: else fi;
+     if :: exp == 0 -> assert(st[QUEUE_OF(own)] == HOLDING || st[QUEUE_OF(own)] == DEAD) :: else fi;
 #endif
      if :: exp == 0 -> free() :: else fi
   :: else
   fi;
   i = 0;
-  do :: i < QMAX -> if :: qd[i] > 0 -> qd[i]-- :: else fi; i++ :: else -> break od;
+  do :: i < QMAX -> if :: qt[i] > 0 -> qt[i]-- :: else fi; i++ :: else -> break od;
   i = 0;
   do
   :: i < CLIENTS ->
@@ -98,9 +119,22 @@ inline tick() {
      do :: x < to[i].n -> if :: AGES(to[i].c[x]) && to[i].c[x].age < AGE_MAX -> to[i].c[x].age++ :: else fi; x++ :: else -> break od;
      x = 0;
      do :: x < heard[i].n -> if :: heard[i].m[x].age < LAG_MAX -> heard[i].m[x].age++ :: else fi; x++ :: else -> break od;
+     if
+     :: wordTtl[i] > 0 -> wordTtl[i]--; if :: wordTtl[i] == 0 -> word[i] = false :: else fi
+     :: else
+     fi;
+#ifdef SILENCE
+     if :: silent[i] < ENTRY_TTL -> silent[i]++ :: else fi;
+#endif
+#ifdef CAN_HANG
+     if :: settling[i] > 0 -> settling[i]-- :: else fi;
+#endif
      i++
   :: else -> break
   od;
+#ifdef CAN_REPEAT
+  if :: late.kind != 0 && AGES(late) && late.age < AGE_MAX -> late.age++ :: else fi;
+#endif
   if :: kept.kind != 0 && kept.age < AGE_MAX -> kept.age++ :: else fi;
   if
   :: ghost != 0 ->
@@ -110,11 +144,13 @@ inline tick() {
   fi;
   i = 0;
   do
-  :: i < TURNS ->
+  :: i < QUEUES ->
      if :: dl[i] > 0 -> dl[i]-- :: else fi;
      if :: lag[i] == UNKNOWN && sage[i] < WINDOW -> sage[i]++ :: else fi;
-#if defined(CALM) || defined(URGENT)
+#ifdef TIMED
      if :: due[i] > 0 -> due[i]-- :: else fi;
+#endif
+#if defined(CALM) || defined(URGENT)
      if
 #ifdef CALM
      :: calm && WAITS(i) ->
@@ -139,11 +175,22 @@ inline calmDown() {
   calm = true; faults = 0; aborts = 0; extends = 0; delays = 0; clear(kept);
   i = 0;
   do
-  :: i < TURNS -> waited[i] = 0; due[i] = (st[i] == PARKED -> RECHECK : 0); i++
+  :: i < QUEUES -> waited[i] = 0; due[i] = (st[i] == PARKED -> RECHECK : 0); i++
   :: else -> break
   od;
   i = 0;
-  do :: i < CLIENTS -> frozen[i] = false; i++ :: else -> break od
+#ifdef CAN_FULL
+  noMemory = false;
+#endif
+  do
+  :: i < CLIENTS ->
+     frozen[i] = false;
+#ifdef CAN_HANG
+     hung[i] = false;
+#endif
+     i++
+  :: else -> break
+  od
 }
 #endif
 
@@ -152,10 +199,11 @@ inline stepBack() {
   printf("---- the server's clock steps back\n");
   if :: exp > 0 -> exp = exp + BACK :: else fi;
   i = 0;
-  do :: i < qn -> qd[i] = qd[i] + BACK; i++ :: else -> break od;
+  do :: i < qn -> qt[i] = qt[i] + BACK; i++ :: else -> break od;
   i = 0;
   do
   :: i < CLIENTS ->
+     if :: wordTtl[i] > 0 -> wordTtl[i] = wordTtl[i] + BACK :: else fi;
      x = 0;
      do
      :: x < to[i].ran ->
@@ -170,15 +218,21 @@ inline stepBack() {
   od;
   i = 0;
   do
-  :: i < TURNS ->
+  :: i < QUEUES ->
      if :: st[i] == PARKED && lag[i] != UNKNOWN -> lag[i] = (lag[i] + BACK > LAG_MAX -> LAG_MAX : lag[i] + BACK) :: else fi;
      i++
   :: else -> break
   od
 }
 
-/* Both keys of the queue end some time after the furthest deadline. */
-#define isOver() (qd[0] == 0 && qd[1] == 0 && qd[2] == 0 && qd[3] == 0 && qd[4] == 0 && qd[5] == 0)
+/* The keys end some time after the furthest deadline. */
+#ifdef FLAW_QUEUE_ENDS_EARLY
+#define isOver() (qt[0] == 0 && qt[1] == 0 && qt[2] == 0 && qt[3] == 0 && qt[4] == 0 && qt[5] == 0)
+#elif CLIENTS > 2
+#define isOver() (qt[0] == 0 && qt[1] == 0 && qt[2] == 0 && qt[3] == 0 && qt[4] == 0 && qt[5] == 0 && wordTtl[0] == 0 && wordTtl[1] == 0 && wordTtl[2] == 0)
+#else
+#define isOver() (qt[0] == 0 && qt[1] == 0 && qt[2] == 0 && qt[3] == 0 && qt[4] == 0 && qt[5] == 0 && wordTtl[0] == 0 && wordTtl[1] == 0)
+#endif
 inline dropQueue() {
   do :: qn > 0 -> remove(0) :: else -> break od
 }

@@ -1,4 +1,5 @@
-/* A turn: src/waiting/lock-queue.ts and search.ts, with the deadline of src/lease/validity.ts. `t` is the turn, `k` its client. */
+/* A lock queue and its acquisition: src/waiting/lock-queue.ts and acquisition.ts, with the deadline of src/lease/validity.ts.
+ * `t` is the lock queue, `k` its client. */
 
 #define EXPLICIT(t) ((t) == 0)   /* an explicit lease; the others have the watchdog */
 #define WAITS(t) (st[t] == ASKING || st[t] == SUBSCRIBING || st[t] == PARKED || st[t] == RETRYING || st[t] == CLAIMING || st[t] == YIELDING)
@@ -16,17 +17,36 @@
 #endif
 #define FAULT (MAY_FAIL(k) && faults > 0 && !calm && ALIVE(k))
 #define MAY_READ (to[k].ran > 0 && !frozen[k])
+/* Has this client nothing but a place in the queue, and does Redis know that it is subscribed? */
+#define AT_REST(k) (sub[k] && st[FIRST(k)] == PARKED && to[k].n == 0 && heard[k].n == 0 && due[FIRST(k)] > 0 && !busy[FIRST(k)] && (wordTtl[k] == 0 || word[k]))
+/* Grants are heard, or will not be for now. */
+#ifdef UNHEARD
+#define MAY_QUEUE(k) true
+#define UNHEARD_ON (st[t] == SUBSCRIBING || HUNG(k))
+#else
+#define UNHEARD_ON HUNG(k)
+#define MAY_QUEUE(k) (SUBSCRIBED(k) || HUNG(k))
+#endif
+/* A place whose grants are not heard looks as often as the first one: it has to find its grant within the window. */
+#ifdef FLAW_UNHEARD_LOOKS_LATE
+#define LOOKS_SELDOM(t) IS_FAR(t)
+#else
+#define LOOKS_SELDOM(t) (IS_FAR(t) && SUBSCRIBED(CLIENT(t)))
+#endif
+#define PERIOD(t) (LOOKS_SELDOM(t) -> FAR_PERIOD : RECHECK)
 #if defined(FLAW_NO_RECHECK)
 #define IS_DUE(t) false
 #elif defined(CALM)
 #define IS_DUE(t) (!calm || due[t] == 0)
-#elif defined(URGENT)
+#elif defined(PROMPT)
 #define IS_DUE(t) (due[t] == 0)
 #else
 #define IS_DUE(t) true
 #endif
 
 hidden byte then, fresh, used, rem, enough;
+hidden byte unheard;
+#define WANTED(t) (!nobody[t] || HASTY(t))
 #define NOTHING 0
 #define SEEK 1
 #define FOUND 2
@@ -38,8 +58,13 @@ byte first;
 #else
 #define isFirst(t) true
 #endif
+#ifdef FLAW_AGAIN_EARLY
+#define AGAIN_STATE(t) (st[t] == PARKED || st[t] == ASKING)
+#else
+#define AGAIN_STATE(t) (st[t] == PARKED)
+#endif
 
-inline mark(id) { if :: id != 0 && TURN(id) == t -> used = used | (1 << ((id) & 7)) :: else fi }
+inline mark(id) { if :: id != 0 && QUEUE_OF(id) == t -> used = used | (1 << ((id) & 7)) :: else fi }
 
 /* R1: an id that nothing refers to any more. */
 inline newHold() {
@@ -55,6 +80,9 @@ inline newHold() {
   x = 0; do :: x < to[k].n -> mark(to[k].c[x].hold); mark(to[k].c[x].other); x++ :: else -> break od;
   x = 0; do :: x < heard[k].n -> mark(heard[k].m[x].hold); x++ :: else -> break od;
   mark(kept.hold); mark(kept.other);
+#ifdef CAN_REPEAT
+  mark(late.hold); mark(late.other);
+#endif
   fresh = 1;
   do :: fresh < 8 && (used & (1 << fresh)) -> fresh++ :: else -> break od;
   assert(fresh < 8);
@@ -64,16 +92,55 @@ inline newHold() {
 
 inline fresh_(state) {
   disown();
+  clearFar();
   h[t] = fresh; st[t] = state; lag[t] = UNKNOWN; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; busy[t] = false
+}
+
+/* The caller that would not wait has its answer. */
+inline notHasty() {
+#if TRIES > 0
+  hasty[t] = 0; wasHeld[t] = false
+#else
+  skip
+#endif
+}
+
+inline clearFar() {
+#ifdef FAR
+  far[t] = false
+#else
+  skip
+#endif
 }
 
 /* Nothing of ours is wanted in Redis. */
 inline rest() {
-  unpark(); disown();
-  st[t] = IDLE; h[t] = 0; lag[t] = 0; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; nobody[t] = false; busy[t] = false;
-#if defined(CALM) || defined(URGENT)
-  due[t] = 0; waited[t] = 0
+  unpark(); disown(); clearFar();
+  st[t] = IDLE; h[t] = 0; lag[t] = 0; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; nobody[t] = false; busy[t] = false; notHasty();
+#ifdef TIMED
+  due[t] = 0; waited[t] = 0; acked[t] = false
 #endif
+}
+
+/* Its place in the queue was answered: when to look again. RACE 2: "held" to a command that was sent before the last
+ * acknowledgement is not the last word, whenever it is read: what was granted in between was not heard. */
+inline sleep(first_) {
+#ifdef FAR
+  far[t] = cf;
+#endif
+#ifdef TIMED
+  due[t] = (LOOKS_SELDOM(t) && first_ -> FIRST_LOOK : PERIOD(t));
+#ifdef CALM
+  if :: !calm -> due[t] = 0 :: else fi;
+#endif
+#if defined(FLAW_HEARD_ONCE_IS_ENOUGH)
+  if :: !cc && SUBSCRIBED(k) -> due[t] = 0 :: else fi;
+#elif !defined(FLAW_UNHEARD_ANSWER_COUNTS)
+  if :: acked[t] -> due[t] = 0 :: else fi;
+#endif
+  acked[t] = false;
+#endif
+  skip
 }
 
 inline park() {
@@ -81,19 +148,14 @@ inline park() {
 #ifdef FAIR
   if :: t < 2 && st[1 - t] == PARKED -> first = 1 - t :: else fi;
 #endif
-#ifdef CALM
-  due[t] = (calm -> RECHECK : 0)
-#endif
-#ifdef URGENT
-  due[t] = RECHECK
-#endif
+  sleep(true)
 }
 
 inline unpark() {
 #ifdef FAIR
   if
   :: t < 2 && st[t] == PARKED && st[1 - t] == PARKED ->
-#if defined(CALM) || defined(URGENT)
+#ifdef TIMED
      if :: first == t -> due[1 - t] = RECHECK :: else fi;
 #endif
      first = 0
@@ -108,29 +170,65 @@ inline unpark() {
 inline start() {
   unpark();
   newHold();
+  unheard = UNHEARD_ON;
   fresh_(ASKING);
-#if defined(CALM) || defined(URGENT)
-  due[t] = 0;
+#ifdef TIMED
+  due[t] = 0; acked[t] = false;
 #endif
 #ifdef FLAW_QUEUES_UNHEARD
   send(QUEUE, fresh, 0)
 #else
-  if :: SUBSCRIBED(k) -> send(QUEUE, fresh, 0) :: else -> send(TRY, fresh, 0) fi
+  if
+  :: nobody[t] || !(SUBSCRIBED(k) || unheard) -> send(TRY, fresh, 0)
+  :: else -> send(QUEUE, fresh, 0)
+  fi
+#endif
+#if TRIES > 0
+  if :: HASTY(t) -> hasty[t] = BEFORE :: else fi
+#endif
+}
+
+#if TRIES > 0
+/* A caller comes that would not wait. It shares the acquire that is under way, and its answer, or makes one. */
+inline hurry() {
+  hasty[t] = SINCE; wasHeld[t] = false;
+  if
+  :: st[t] == IDLE -> nobody[t] = true; start()
+  :: st[t] == SUBSCRIBING || st[t] == RETRYING -> start()
+  :: else
+  fi
+}
+#endif
+
+/* It is told that somebody else has the lock. RACE 16: not by what was asked before it came. */
+inline tellBusy() {
+#if TRIES > 0
+  if
+#ifdef FLAW_BUSY_BEFORE_IT_CAME
+  :: HASTY(t) ->
+#else
+  :: hasty[t] == BEFORE ->
+#endif
+     assert(wasHeld[t]); hasty[t] = 0; wasHeld[t] = false
+  :: else
+  fi
+#else
+  skip
 #endif
 }
 
 /* Subscribing, or the pause after a failure. */
 inline pause(state) {
-  unpark(); disown();
+  unpark(); disown(); clearFar();
   h[t] = 0; st[t] = state; lag[t] = 0; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; busy[t] = false
 }
 
 inline give() {
   unpark(); disown();
-  printf("turn %d holds the lock by hold %d for %d\n", t, h[t], dl[t]);
-  st[t] = HOLDING; busy[t] = false; lag[t] = 0; sage[t] = 0;
-#if defined(CALM) || defined(URGENT)
-  waited[t] = 0; due[t] = 0;
+  printf("lock queue %d holds the lock by hold %d for %d\n", t, h[t], dl[t]);
+  st[t] = HOLDING; busy[t] = false; lag[t] = 0; sage[t] = 0; nobody[t] = false; notHasty();
+#ifdef TIMED
+  waited[t] = 0; due[t] = 0; acked[t] = false;
 #endif
   checkToken()
 }
@@ -140,32 +238,34 @@ inline claim() { unpark(); disown(); st[t] = CLAIMING; busy[t] = false; lag[t] =
 /* What follows from what was read: `then`, and how much must be left for handing it out without a claim. */
 inline follow() {
   if
-  :: then == FOUND && (nobody[t] || dl[t] == 0) -> send(LEAVE, h[t], 0); then = SEEK
-  :: then == FOUND && !nobody[t] && dl[t] >= enough -> give()
-  :: then == FOUND && !nobody[t] && dl[t] > 0 && dl[t] < enough -> claim()
+  :: then == FOUND && (!WANTED(t) || dl[t] == 0) -> send(LEAVE, h[t], 0); then = SEEK
+  :: then == FOUND && WANTED(t) && dl[t] >= enough -> give()
+  :: then == FOUND && WANTED(t) && dl[t] > 0 && dl[t] < enough -> claim()
   :: else
   fi;
   if
-  :: then == SEEK && nobody[t] -> rest()
-  :: then == SEEK && !nobody[t] -> start()
+  :: then == SEEK && !WANTED(t) -> rest()
+  :: then == SEEK && WANTED(t) -> start()
   :: else
   fi
 }
 
-/* R3: the outcome of (ck, ch, co) is unknown. The turn is not always that of the process that runs this. */
+/* R3: the outcome of (ck, ch, co) is unknown. `t` is not always the lock queue whose process runs this. */
 inline failed() {
-  t = TURN(ch);
+  t = QUEUE_OF(ch);
   if
   :: ck == LEAVE -> send(LEAVE, ch, 0)
   :: ck == RELEASE -> undo(ch)
   :: ck == YIELD -> undo(co)
   :: ck == AGAIN && st[t] == PARKED && h[t] == ch -> busy[t] = false
   :: ck == RENEW && st[t] == HOLDING && h[t] == ch -> busy[t] = false
+  /* RACE 15: what the last copy has done nobody knows. */
+  :: MAY_TAKE(ck) && h[t] != ch -> undo(ch)
   :: else
   fi;
   if
   :: ((ck == TRY || ck == QUEUE) && st[t] == ASKING || ck == YIELD && st[t] == YIELDING || ck == CLAIM && st[t] == CLAIMING) && h[t] == ch ->
-     undo(ch);
+     undo(ch); notHasty();
      if :: nobody[t] -> rest() :: else -> pause(RETRYING) fi
   :: else
   fi
@@ -182,7 +282,7 @@ inline undo(id) {
 /* A duplicate of the subscriber is made when the self-test says that it is deaf, or not counted any more. */
 inline selfTest() {
 #ifndef FLAW_NO_DEAF_RULE
-  if :: deaf[k] || !sub[k] -> deaf[k] = false; subscribe() :: else fi
+  if :: (deaf[k] || !sub[k]) && !HUNG(k) -> deaf[k] = false; subscribe() :: else fi
 #else
   skip
 #endif
@@ -193,8 +293,9 @@ inline minus(from, less) { rem = (from > less -> from - less : 0) }
 inline readReply() {
   ck = to[k].c[0].kind; ch = to[k].c[0].hold; co = to[k].c[0].other; ct = to[k].c[0].token;
   ca = to[k].c[0].age; cr = to[k].c[0].res; cd = to[k].c[0].d;
+  cc = to[k].c[0].counted; cf = FAR_OF(to[k].c[0]);
   drop(0);
-  printf("turn %d reads the answer to %d of hold %d: %d\n", t, ck, ch, cr);
+  printf("lock queue %d reads the answer to %d of hold %d: %d\n", t, ck, ch, cr);
   then = NOTHING; enough = (LEASE + 1) / 2;
   if
   :: st[t] == DEAD
@@ -205,9 +306,11 @@ inline readReply() {
         if
         :: cr == OWNER || cr == MINE -> minus(cd, ca); dl[t] = rem; token[t] = ct; then = FOUND
         :: cr == HELD && ck == TRY ->
-           if :: nobody[t] || SUBSCRIBED(k) -> then = SEEK :: else -> pause(SUBSCRIBING) fi
-        :: cr == HELD && ck != TRY && nobody[t] -> send(LEAVE, ch, 0); then = SEEK
-        :: cr == HELD && ck != TRY && !nobody[t] -> park(); lag[t] = cd; sage[t] = 0
+           tellBusy();
+           if :: nobody[t] || HASTY(t) || SUBSCRIBED(k) -> then = SEEK :: else -> pause(SUBSCRIBING) fi
+        /* Everybody is told, also a caller that came since: with a place in the queue the answer would be the same. */
+        :: cr == HELD && ck != TRY && nobody[t] -> notHasty(); send(LEAVE, ch, 0); then = SEEK
+        :: cr == HELD && ck != TRY && !nobody[t] -> notHasty(); park(); lag[t] = cd; sage[t] = 0
         :: cr == STALE ->
 #ifndef FLAW_STALE_FORGOTTEN
            send(LEAVE, ch, 0);
@@ -215,22 +318,16 @@ inline readReply() {
            then = SEEK
         :: else -> then = SEEK
         fi
-     :: ck == AGAIN && st[t] == PARKED && h[t] == ch ->
+     :: ck == AGAIN && AGAIN_STATE(t) && h[t] == ch ->
         busy[t] = false;
-#ifdef CALM
-        due[t] = (calm -> RECHECK : 0);
-#endif
-#ifdef URGENT
-        due[t] = RECHECK;
-#endif
         if
         :: cr == OWNER || cr == MINE ->
            if :: cr == MINE -> selfTest() :: else fi;
            minus(cd, ca); dl[t] = rem; token[t] = ct; then = FOUND
-        :: cr == HELD -> lag[t] = cd; sage[t] = 0
-        :: cr == GONE -> selfTest(); then = SEEK
+        :: cr == HELD -> lag[t] = cd; sage[t] = 0; sleep(false)
+        :: cr == GONE -> checkPlace(); selfTest(); then = SEEK
         :: else ->
-#if defined(CALM) || defined(URGENT)
+#ifdef TIMED
            due[t] = 0
 #endif
            skip
@@ -246,7 +343,7 @@ inline readReply() {
            minus(cd, ca);
            if :: rem > dl[t] -> dl[t] = rem :: else fi;
            /* Its caller has gone, or the answer took longer than the lease. */
-           if :: nobody[t] || dl[t] == 0 -> then = FOUND :: else -> give() fi
+           if :: !WANTED(t) || dl[t] == 0 -> then = FOUND :: else -> give() fi
         :: else ->
 #ifndef FLAW_CLAIM_FORGOTTEN
            send(LEAVE, ch, 0);
@@ -264,6 +361,8 @@ inline readReply() {
            minus(cd, ca); if :: rem > dl[t] -> dl[t] = rem :: else fi
         :: else -> lost()
         fi
+     /* RACE 15 */
+     :: MAY_TAKE(ck) && (cr == OWNER || cr == MINE) && h[t] != ch -> send(LEAVE, ch, 0)
      :: else
      fi
   fi;
@@ -273,7 +372,7 @@ inline readReply() {
 inline readMessage() {
   ch = heard[k].m[0].hold; ca = heard[k].m[0].age; ct = heard[k].m[0].token;
   unhear();
-  printf("turn %d reads the grant of hold %d\n", t, ch);
+  printf("lock queue %d reads the grant of hold %d\n", t, ch);
   then = NOTHING;
   enough = (EXPLICIT(t) -> LEASE : 1);
   if
@@ -292,35 +391,37 @@ inline readMessage() {
      then = FOUND
   :: (st[t] == CLAIMING || st[t] == HOLDING) && h[t] == ch
   :: else ->
+#ifndef FLAW_STRAY_IGNORED
      send(LEAVE, ch, 0)
+#endif
+     skip
   fi;
   follow()
 }
 
 inline lookAgain() {
   busy[t] = true;
+#ifdef TIMED
+  acked[t] = false;
+#endif
 #ifdef FLAW_T_MOVED
   lag[t] = UNKNOWN; sage[t] = 0;
 #endif
-#ifdef FAIR
-  if :: t < 2 && st[1 - t] == PARKED -> x = h[1 - t]; send(AGAIN, h[t], x) :: else -> send(AGAIN, h[t], 0) fi
-#else
   send(AGAIN, h[t], 0)
-#endif
 }
 
 /* The deadline has passed, or Redis says so. */
 inline lost() {
-  printf("turn %d has lost hold %d\n", t, h[t]);
+  printf("lock queue %d has lost hold %d\n", t, h[t]);
   send(LEAVE, h[t], 0);
   rest()
 }
 
-inline unlock() { printf("turn %d unlocks hold %d\n", t, h[t]); send(RELEASE, h[t], 0); rest() }
+inline unlock() { printf("lock queue %d unlocks hold %d\n", t, h[t]); send(RELEASE, h[t], 0); rest() }
 
 inline pass() {
   todo[t]--; passes[t]++;
-  printf("turn %d passes hold %d on\n", t, h[t]);
+  printf("lock queue %d passes hold %d on\n", t, h[t]);
   if :: EXPLICIT(t) && dl[t] < LEASE -> claim() :: else -> give() fi
 }
 
@@ -328,14 +429,14 @@ inline yield() {
   todo[t]--;
   x = h[t]; co = x;
   newHold();
-  printf("turn %d yields hold %d for %d\n", t, co, fresh);
+  printf("lock queue %d yields hold %d for %d\n", t, co, fresh);
   send(YIELD, fresh, co);
   fresh_(YIELDING)
 }
 
 /* The last caller leaves. */
 inline abandon() {
-  printf("turn %d: its last caller leaves\n", t);
+  printf("lock queue %d: its last caller leaves\n", t);
   if
   :: st[t] == PARKED -> send(LEAVE, h[t], 0); rest()
   :: st[t] == SUBSCRIBING || st[t] == RETRYING -> rest()

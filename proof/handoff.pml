@@ -1,32 +1,43 @@
 /* The hand-off protocol as built, for Spin: README.md says what is modelled and how to run it.
  *
  * Time is relative: every age and every TTL is a small number of ticks, moved by the clock together, so a run has no end
- * and no horizon. A hold is turn * 8 + n. An id that nothing refers to any more is as good as a new one, so the smallest
+ * and no horizon. A hold is (its lock queue) * 8 + n. An id that nothing refers to any more is as good as a new one, so the smallest
  * such n is taken, and the state space is finite.
  *
  * What may happen in a run (-D):
- *   TURNS=n FAIR     turns; FAIR: turns 0 and 1 belong to one client, an entry each, no passes, no yields
- *   ROUNDS=n ABORTS=n EXTENDS=n   callers of turn 0; callers that leave; extensions to LONG by turn 1
- *   FAULTS=n         faults in one run, of the kinds CAN_BREAK CAN_KEEP CAN_TIME_OUT CAN_DENY CAN_CRASH CAN_FREEZE CAN_MISS
- *                    CAN_APART CAN_STEP CAN_FORCE
+ *   QUEUES=n FAIR    lock queues, each with one entry in Redis; FAIR: 0 and 1 belong to one client, no passes, no yields
+ *   ROUNDS=n TRIES=n ABORTS=n EXTENDS=n   callers of lock queue 0; callers of the last one that would not wait;
+ *                    callers that leave; extensions to LONG by lock queue 1
+ *   FAULTS=n         faults in one run, of the kinds CAN_BREAK CAN_KEEP CAN_REPEAT CAN_TIME_OUT CAN_DENY CAN_FULL CAN_CRASH
+ *                    CAN_CRASH_WAITING CAN_FREEZE CAN_MISS CAN_RECONNECT CAN_HANG
+ *                    (CAN_HANG_AT_FIRST) CAN_APART CAN_STEP CAN_FORCE
  *   PLAIN            everybody is subscribed, nobody renews, only client 0 meets faults
+ *   UNHEARD          SUBSCRIBE may take so long that a client queues before it is acknowledged
+ *   FAR              places behind the first one stand far behind: they look seldom
  *   TOKENS           tokens are numbers (else only: is it the current one?)
  *   CALM             at some moment the trouble ends: from then on everybody acts at once, and all must end in BOUND ticks
  *   URGENT           everybody acts at once from the start, one fault may come: nobody waits for more than BOUND ticks
+ *   LONG_HOLDS       the same, but holders hold for as long as they like, and the bound is not checked
+ *   GRANT_KEPT       no grant runs out unread
+ *   PLACE_KEPT       no waiter loses its place
+ *   SILENCE          no client is granted the lock that Redis has not heard of for the TTL of an entry
  *   FLAW_…           one rule is left out: the checks must find it
  */
-#ifndef TURNS
-#define TURNS 3
+#ifndef QUEUES
+#define QUEUES 3
 #endif
 #ifdef FAIR
-#define CLIENTS (TURNS - 1)
+#define CLIENTS (QUEUES - 1)
 #define CLIENT(t) ((t) < 2 -> 0 : (t) - 1)
 #else
-#define CLIENTS TURNS
+#define CLIENTS QUEUES
 #define CLIENT(t) (t)
 #endif
 #ifndef ROUNDS
 #define ROUNDS 2
+#endif
+#ifndef TRIES
+#define TRIES 0
 #endif
 #ifndef ABORTS
 #define ABORTS 0
@@ -53,10 +64,29 @@
 #define WINDOW 2
 #ifdef FLAW_RECHECK_LONG
 #define RECHECK 3
-#define PATIENCE 6
+#define ENTRY_TTL 6
 #else
 #define RECHECK 1
-#define PATIENCE 3
+#define ENTRY_TTL 3
+#endif
+#ifdef FLAW_KEPT_FOR_LONG
+#define KEPT_FOR 8
+#else
+#define KEPT_FOR ENTRY_TTL  /* by a re-check */
+#endif
+/* Of a place far behind: the period of its re-checks, when the first one comes, and for how long each keeps it. */
+#define FAR_PERIOD 4
+#ifdef FLAW_FIRST_LOOK_LATE
+#define FIRST_LOOK FAR_PERIOD
+#else
+#define FIRST_LOOK 2
+#endif
+#define FAR_TTL 5
+#if defined(URGENT) || defined(LONG_HOLDS)
+#define PROMPT 1
+#endif
+#if defined(CALM) || defined(PROMPT)
+#define TIMED 1
 #endif
 #define LEASE 3
 #ifndef REPLY
@@ -105,7 +135,7 @@
 #define LEFT 8
 #define RENEWED 9
 #define ERROR 10
-/* states of a turn: src/waiting/states.ts, both halves in one */
+/* states of a lock queue: src/waiting/states.ts, its acquisition included */
 #define IDLE 0
 #define ASKING 1
 #define SUBSCRIBING 2
@@ -116,7 +146,7 @@
 #define YIELDING 7
 #define DEAD 8
 
-#define TURN(hold) ((hold) >> 3)
+#define QUEUE_OF(hold) ((hold) >> 3)
 #define CURRENT 1
 #define OLD 2
 #ifdef TOKENS
@@ -130,48 +160,78 @@
 #define STALE_AT(age_) (age_ > REPLY)
 #endif
 
-/* A turn: what this process wants of the lock, and the hold by which Redis knows it. */
-byte st[TURNS], h[TURNS];
-byte todo[TURNS];              /* callers that have still to come; those behind the holder are among them */
-byte lag[TURNS];               /* S - t of the last answered acquire or yield: the pair of R4 in one number */
-byte sage[TURNS];              /* while that is UNKNOWN: how long ago the hold was first sent */
-byte dl[TURNS];                /* local deadline: what is left of it */
-byte token[TURNS], passes[TURNS];
-bool nobody[TURNS];            /* its last caller has left */
-bool busy[TURNS];              /* a re-check or a renewal is on its way */
-#if defined(CALM) || defined(URGENT)
-byte due[TURNS];               /* until its next re-check */
-byte waited[TURNS];
+/* A lock queue: what this process wants of the lock, and the hold by which Redis knows it. */
+byte st[QUEUES], h[QUEUES];
+byte todo[QUEUES];              /* callers that have still to come; those behind the holder are among them */
+byte lag[QUEUES];               /* S - t of the last answered acquire or yield: the pair of R4 in one number */
+byte sage[QUEUES];              /* while that is UNKNOWN: how long ago the hold was first sent */
+byte dl[QUEUES];                /* local deadline: what is left of it */
+byte token[QUEUES], passes[QUEUES];
+bool nobody[QUEUES];            /* its last caller has left */
+bool busy[QUEUES];              /* a re-check or a renewal is on its way */
+#ifdef TIMED
+byte due[QUEUES];               /* until its next re-check */
+byte waited[QUEUES];
+bool acked[QUEUES];             /* SUBSCRIBE was acknowledged since it has asked */
+#endif
+#ifdef FAR
+bool far[QUEUES];               /* stands far behind, by the last answer */
+#define IS_FAR(t) far[t]
+#else
+#define IS_FAR(t) false
+#endif
+#if TRIES > 0
+byte hasty[QUEUES];             /* a caller that would not wait: BEFORE, it came before the last acquire was sent, or SINCE */
+bool wasHeld[QUEUES];           /* for the check: was the lock held at some moment since that caller came? */
+#define BEFORE 1
+#define SINCE 2
+#define HASTY(t) (hasty[t] != 0)
+byte tries = TRIES;
+#else
+#define HASTY(t) false
+#endif
+#ifdef CAN_HANG
+bool hung[CLIENTS];             /* SUBSCRIBE hangs */
+byte settling[CLIENTS];         /* ticks until its places have told that it is not heard */
+#define HUNG(k) hung[k]
+#else
+#define HUNG(k) false
 #endif
 bool calm;
 bool frozen[CLIENTS];
+#ifdef SILENCE
+byte silent[CLIENTS];          /* ticks since Redis ran a command of this client, up to ENTRY_TTL */
+#endif
 byte faults = FAULTS, aborts = ABORTS, extends = EXTENDS, delays = DELAYS;
 byte revoked;                  /* the hold that was ended by force */
 byte best;                     /* the largest token that a caller was given */
 
-#include "network.pml"
 #include "server.pml"
+#include "network.pml"
 #include "client.pml"
 #include "checks.pml"
 
 proctype Server(byte k) {
 end: do
-  :: d_step { to[k].ran < to[k].n -> serve(); check() }
+  :: d_step { to[k].ran < to[k].n -> serve(); tidy(); check() }
 #ifdef CAN_DENY
   :: d_step { faults > 0 && !calm && to[k].ran < to[k].n && deniable(to[k].c[to[k].ran].kind) -> faults--; deny(); check() }
 #endif
   od
 }
 
-proctype Turn(byte t) {
+proctype LockQueue(byte t) {
   byte k = CLIENT(t);
 end: do
   :: d_step { st[t] == IDLE && todo[t] > 0 && !calm && ROOM -> todo[t]--; start(); check() }
   :: d_step { nobody[t] && st[t] != IDLE && st[t] != DEAD && todo[t] > 0 && !calm && !frozen[k] -> todo[t]--; nobody[t] = false }
-  :: d_step { MAY_READ && TURN(to[k].c[0].hold) == t -> readReply(); check() }
-  :: d_step { heard[k].n > 0 && !frozen[k] && TURN(heard[k].m[0].hold) == t && (ROOM || st[t] == DEAD) -> readMessage(); check() }
-  :: d_step { st[t] == PARKED && !busy[t] && IS_DUE(t) && isFirst(t) && !frozen[k] && ROOM -> lookAgain(); check() }
-  :: d_step { (st[t] == RETRYING || (st[t] == SUBSCRIBING && SUBSCRIBED(k))) && !frozen[k] && ROOM -> start(); check() }
+  :: d_step { MAY_READ && QUEUE_OF(to[k].c[0].hold) == t -> readReply(); check() }
+  :: d_step { heard[k].n > 0 && !frozen[k] && QUEUE_OF(heard[k].m[0].hold) == t && (ROOM || st[t] == DEAD) -> readMessage(); check() }
+  :: d_step { AGAIN_STATE(t) && !busy[t] && IS_DUE(t) && isFirst(t) && !frozen[k] && ROOM -> lookAgain(); check() }
+#if TRIES > 0
+  :: d_step { t == QUEUES - 1 && tries > 0 && !calm && ROOM && hasty[t] != SINCE && (st[t] == IDLE || st[t] == ASKING || st[t] == SUBSCRIBING || st[t] == RETRYING) -> tries--; hurry(); check() }
+#endif
+  :: d_step { (st[t] == RETRYING || (st[t] == SUBSCRIBING && MAY_QUEUE(k))) && !frozen[k] && ROOM -> start(); check() }
   :: d_step { st[t] == HOLDING && dl[t] == 0 && !frozen[k] && ROOM -> lost(); check() }
   :: d_step { st[t] == HOLDING && dl[t] > 0 && !frozen[k] && ROOM -> unlock(); check() }
 #ifndef FAIR
@@ -193,7 +253,7 @@ end: do
 proctype Network(byte k) {
   byte t;
 end: do
-  :: d_step { !SUBSCRIBED(k) && ALIVE(k) && !frozen[k] -> subscribe(); skip }
+  :: d_step { !SUBSCRIBED(k) && ALIVE(k) && !frozen[k] && !HUNG(k) -> subscribe(); skip }
 #ifdef CAN_BREAK
   :: d_step { FAULT && to[k].n > 0 && to[k].n < 4 -> faults--; resend(); skip }
   :: d_step { FAULT && to[k].n > 0 && to[k].n < 4 -> faults--; reject(); t = 0; check() }
@@ -201,12 +261,28 @@ end: do
 #ifdef CAN_KEEP
   :: d_step { FAULT && to[k].ran < to[k].n && kept.kind == 0 -> faults--; keep(); resend(); skip }
 #endif
+#ifdef CAN_REPEAT
+  :: d_step { FAULT && to[k].n > 0 && late.kind == 0 -> faults--; putOff(); skip }
+  :: d_step { late.kind != 0 && CLIENT(QUEUE_OF(late.hold)) == k && !frozen[k] && to[k].n < K -> sendAgain(); skip }
+#endif
 #ifdef CAN_TIME_OUT
   :: d_step { FAULT && to[k].n > 0 && to[k].n < 4 && to[k].c[0].kind < GIVEN_UP && to[k].c[0].kind != LEAVE -> faults--; timeOut(); t = 0; check() }
 #endif
 #ifdef CAN_CRASH
   :: d_step { FAULT -> faults--; crash(); t = 0; sub[k] = false; check() }
   :: d_step { FAULT && sub[k] -> faults--; crash(); t = 0; deaf[k] = true; check() }
+#endif
+#ifdef CAN_CRASH_WAITING
+  :: d_step { FAULT && AT_REST(k) -> faults--; crash(); t = 0; sub[k] = false; check() }
+#endif
+#ifdef CAN_HANG
+#ifdef CAN_HANG_AT_FIRST
+#define MAY_HANG (!hung[k] && !sub[k])
+#else
+#define MAY_HANG (!hung[k])
+#endif
+  :: d_step { FAULT && MAY_HANG -> faults--; if :: sub[k] -> hush(); settling[k] = 2 :: else fi; sub[k] = false; hung[k] = true }
+  :: d_step { hung[k] -> hung[k] = false }
 #endif
 #ifdef CAN_FREEZE
   :: d_step { FAULT -> faults--; frozen[k] = true }
@@ -216,8 +292,10 @@ end: do
   :: d_step { FAULT && sub[k] -> faults--; sub[k] = false; apart[k] = true }
   :: d_step { FAULT && sub[k] -> faults--; hush(); sub[k] = false; apart[k] = true; deaf[k] = true }
 #endif
-#ifdef CAN_MISS
+#if defined(CAN_MISS) || defined(CAN_RECONNECT)
   :: d_step { FAULT && sub[k] -> faults--; hush(); sub[k] = false }
+#endif
+#ifdef CAN_MISS
   :: d_step { FAULT && sub[k] -> faults--; hush(); deaf[k] = true }
 #endif
   od
@@ -225,31 +303,35 @@ end: do
 
 proctype World() {
 end: do
-  :: d_step { QUIET -> tick(); check() }
-  :: d_step { delays > 0 && !calm && !QUIET -> delays--; tick(); check() }
+  :: d_step { QUIET -> tick(); tidy(); check() }
+  :: d_step { delays > 0 && !calm && !QUIET -> delays--; tick(); tidy(); check() }
 #ifdef CALM
   :: d_step { !calm -> calmDown(); skip }
 #endif
 #ifdef CAN_KEEP
-  :: d_step { kept.kind != 0 -> runKept(); check() }
+  :: d_step { kept.kind != 0 -> runKept(); tidy(); check() }
+#endif
+#ifdef CAN_FULL
+  :: d_step { faults > 0 && !calm && !noMemory -> faults--; noMemory = true }
+  :: d_step { noMemory -> noMemory = false }
 #endif
 #ifdef CAN_STEP
   :: d_step { faults > 0 && !calm -> faults--; stepBack(); check() }
 #endif
 #ifdef CAN_FORCE
-  :: d_step { faults > 0 && !calm && own != 0 -> faults--; forceRelease(); check() }
+  :: d_step { faults > 0 && !calm && own != 0 -> faults--; forceRelease(); tidy(); check() }
 #endif
-  :: d_step { qn > 0 && isOver() -> dropQueue(); skip }
+  :: d_step { qn > 0 && isOver() -> dropQueue(); tidy() }
   od
 }
 
 init {
   atomic {
     i = 0;
-    do :: i < TURNS -> todo[i] = (i == 0 -> ROUNDS : 1); i++ :: else -> break od;
+    do :: i < QUEUES -> todo[i] = (i == 0 -> ROUNDS : 1); i++ :: else -> break od;
     i = 0;
     do :: i < CLIENTS -> sub[i] = (WARM || i != CLIENTS - 1); i++ :: else -> break od;
-    i = 0; do :: i < TURNS -> run Turn(i); i++ :: else -> break od;
+    i = 0; do :: i < QUEUES -> run LockQueue(i); i++ :: else -> break od;
     i = 0; do :: i < CLIENTS -> run Server(i); run Network(i); i++ :: else -> break od;
     i = 0;
     run World()

@@ -2,7 +2,11 @@
  * commands were executed and their replies wait to be read. */
 
 typedef Command {
-  byte kind, hold, other;      /* other: the old hold of a yield; the sibling's hold of a re-check */
+  byte kind, hold, other;      /* other: the old hold of a yield */
+  bool counted;                /* was the client heard when this was sent? The digit of what it queues */
+#ifdef FAR
+  bool far;                    /* asked: does its place stand far behind? Answered: the same, by Redis */
+#endif
   byte token;                  /* answered with owner */
 #ifdef TOKENS
   byte told;                   /* sent with a release or yield */
@@ -14,10 +18,20 @@ typedef Connection { Command c[K]; byte n, ran }
 Connection to[CLIENTS];
 Command kept;                  /* a copy of a command that the network still has: it may run at any later time */
 byte copied;                   /* the hold of such a copy */
+#ifdef CAN_REPEAT
+Command late;                  /* taken out of its connection, to be sent again behind others: what Redis did not know (NOSCRIPT), or
+                                  sent to another node, or what a Cluster client sends again for a lost answer */
+#define UNDER_WAY (late.kind != 0)
+#else
+#define UNDER_WAY false
+#endif
 byte ghost;                    /* since the copy was sent, while the lock is held by it */
 
 inline copyCommand(from, dest) {
-  dest.kind = from.kind; dest.hold = from.hold; dest.other = from.other; dest.token = from.token;
+  dest.kind = from.kind; dest.hold = from.hold; dest.other = from.other; dest.token = from.token; dest.counted = from.counted;
+#ifdef FAR
+  dest.far = from.far;
+#endif
 #ifdef TOKENS
   dest.told = from.told;
 #endif
@@ -28,6 +42,10 @@ inline clear(at) {
 #ifdef TOKENS
   at.told = 0;
 #endif
+#ifdef FAR
+  at.far = false;
+#endif
+  at.counted = false;
   at.kind = 0; at.hold = 0; at.other = 0; at.token = 0; at.age = 0; at.res = 0; at.d = 0
 }
 
@@ -45,6 +63,14 @@ inline send(kind_, hold_, other_) {
   to[k].c[to[k].n].kind = kind_;
   to[k].c[to[k].n].hold = hold_;
   to[k].c[to[k].n].other = other_;
+#ifdef FLAW_QUEUES_UNHEARD
+  to[k].c[to[k].n].counted = (kind_ == QUEUE || kind_ == AGAIN || kind_ == YIELD);
+#else
+  to[k].c[to[k].n].counted = (SUBSCRIBED(k) && (kind_ == QUEUE || kind_ == AGAIN || kind_ == YIELD));
+#endif
+#ifdef FAR
+  to[k].c[to[k].n].far = (kind_ == AGAIN && IS_FAR(t));
+#endif
 #ifdef TOKENS
   if :: kind_ == RELEASE || kind_ == YIELD -> to[k].c[to[k].n].told = token[t] :: else fi;
 #endif
@@ -52,6 +78,12 @@ inline send(kind_, hold_, other_) {
 }
 
 hidden byte ck, ch, co, ct, ca, cr, cd;
+hidden byte cc, cf;
+#ifdef FAR
+#define FAR_OF(at) at.far
+#else
+#define FAR_OF(at) false
+#endif
 
 #define deniable(kind_) (((kind_) & 15) != LEAVE)
 #define AT to[k].c[to[k].ran]
@@ -60,7 +92,7 @@ hidden byte ck, ch, co, ct, ca, cr, cd;
 #else
 #define TOLD(at) 0
 #endif
-#if defined(CAN_BREAK) || defined(CAN_KEEP)
+#if defined(CAN_BREAK) || defined(CAN_KEEP) || defined(CAN_REPEAT)
 #define CAN_SEND_AGAIN (faults > 0)
 #else
 #define CAN_SEND_AGAIN false
@@ -71,7 +103,7 @@ hidden byte ck, ch, co, ct, ca, cr, cd;
 /* A reply that nobody needs counts as read at once. */
 inline executed() {
   if
-  :: AT.kind >= GIVEN_UP || AT.kind == LEAVE || st[TURN(AT.hold)] == DEAD || (AT.kind == RELEASE && res != ERROR && !CAN_SEND_AGAIN) ->
+  :: AT.kind >= GIVEN_UP || AT.kind == LEAVE || st[QUEUE_OF(AT.hold)] == DEAD || (AT.kind == RELEASE && res != ERROR && !CAN_SEND_AGAIN) ->
      x = to[k].ran; drop(x)
   :: else ->
      AT.res = res;
@@ -81,17 +113,31 @@ inline executed() {
      :: res == RENEWED -> AT.d = d
      :: else -> AT.d = 0
      fi;
+#ifdef FAR
+     AT.far = (res == HELD && farOff);
+#endif
      to[k].ran++
   fi
 }
 
-/* The hold of turn t is over: what is answered to its commands is not looked at. A release or yield is looked at, once more. */
+/* RACE 15: a copy of an acquire that is run behind the end of its hold takes the lock once more: its answer is looked at. */
+#if defined(CAN_REPEAT) && !defined(FLAW_COPY_FORGOTTEN)
+#define MAY_TAKE(kind_) (kind_ == TRY || kind_ == QUEUE)
+#else
+#define MAY_TAKE(kind_) false
+#endif
+#define IS_DISOWNED(at) (at.hold == h[t] && h[t] != 0 && at.kind != RELEASE && at.kind != YIELD && at.kind < GIVEN_UP && at.kind != LEAVE && !MAY_TAKE(at.kind))
+
+/* The hold of lock queue t is over: what is answered to its commands is not looked at. A release or yield is looked at, once more. */
 inline disown() {
+#ifdef CAN_REPEAT
+  if :: late.kind != 0 && IS_DISOWNED(late) -> late.kind = late.kind + GIVEN_UP :: else fi;
+#endif
   x = 0;
   do
   :: x < to[k].n ->
      if
-     :: to[k].c[x].hold == h[t] && h[t] != 0 && to[k].c[x].kind != RELEASE && to[k].c[x].kind != YIELD && to[k].c[x].kind < GIVEN_UP && to[k].c[x].kind != LEAVE ->
+     :: IS_DISOWNED(to[k].c[x]) ->
         if :: x < to[k].ran -> drop(x) :: else -> to[k].c[x].kind = to[k].c[x].kind + GIVEN_UP; x++ fi
      :: else -> x++
      fi
@@ -101,11 +147,22 @@ inline disown() {
 
 /* The server runs the next command of client k. */
 inline serve() {
-  ck = AT.kind & 15; ch = AT.hold; co = AT.other; ct = TOLD(AT); ca = AT.age;
+  ck = AT.kind & 15; ch = AT.hold; co = AT.other; ct = TOLD(AT); ca = AT.age; cc = AT.counted; cf = FAR_OF(AT);
   printf("redis: runs %d for hold %d\n", ck, ch);
-  run_(ck, ch, co, ct, ca);
+#ifdef CAN_FULL
+  kk = qn + (own != 0);
+#endif
+#ifdef SILENCE
+  silent[k] = 0;
+#endif
+  run_(ck, ch, co, ct, ca, cc, cf);
   printf("redis: answers %d; owner %d for %d, %d waiting\n", res, own, exp, qn);
   checkAnswer(ck, ch, co);
+#ifdef CAN_FULL
+  /* A full Redis gives nobody a lock that needs more memory, and refuses nothing that ends a hold or keeps a place. */
+  if :: noMemory -> assert((res != OWNER || qn + (own != 0) <= kk) && (res != ERROR || ck == TRY || ck == QUEUE)) :: else fi;
+  kk = 0;
+#endif
   executed()
 }
 
@@ -166,11 +223,27 @@ inline keep() {
   copied = kept.hold
 }
 
+#ifdef CAN_REPEAT
+/* The oldest command of client k comes back to it, executed or not, and is sent again later, behind what is sent meanwhile. */
+inline putOff() {
+  printf("network: client %d will send %d of hold %d again\n", k, to[k].c[0].kind, to[k].c[0].hold);
+  copyCommand(to[k].c[0], late);
+  late.res = 0; late.d = 0; late.token = 0;
+  drop(0)
+}
+
+inline sendAgain() {
+  copyCommand(late, to[k].c[to[k].n]);
+  to[k].n++;
+  clear(late)
+}
+#endif
+
 inline runKept() {
-  ck = kept.kind; ch = kept.hold; co = kept.other; ct = TOLD(kept); ca = kept.age;
-  run_(ck, ch, co, ct, ca);
+  ck = kept.kind; ch = kept.hold; co = kept.other; ct = TOLD(kept); ca = kept.age; cc = kept.counted; cf = FAR_OF(kept);
+  run_(ck, ch, co, ct, ca, cc, cf);
   printf("redis: runs the late copy of %d of hold %d: %d; owner %d for %d\n", ck, ch, res, own, exp);
-  if :: res == OWNER && h[TURN(ch)] != ch -> ghost = ca + 1 :: else fi;
+  if :: res == OWNER && h[QUEUE_OF(ch)] != ch -> ghost = ca + 1 :: else fi;
   clear(kept)
 }
 
@@ -178,9 +251,12 @@ inline runKept() {
 inline crash() {
   printf("client %d crashes\n", k);
   t = 0;
-  do :: t < TURNS -> if :: CLIENT(t) == k -> rest(); todo[t] = 0; st[t] = DEAD :: else fi; t++ :: else -> break od;
+  do :: t < QUEUES -> if :: CLIENT(t) == k -> rest(); todo[t] = 0; st[t] = DEAD :: else fi; t++ :: else -> break od;
   t = 0;
   do :: to[k].ran > 0 -> drop(0) :: else -> break od;
+#ifdef CAN_REPEAT
+  if :: late.kind != 0 && CLIENT(QUEUE_OF(late.hold)) == k -> clear(late) :: else fi;
+#endif
   hush()
 }
 
@@ -207,7 +283,18 @@ inline subscribe() {
 #ifdef CAN_APART
   apart[k] = false;
 #endif
-#if defined(CALM) || defined(URGENT)
-  i = 0; do :: i < TURNS -> if :: CLIENT(i) == k -> due[i] = 0 :: else fi; i++ :: else -> break od
+#ifdef TIMED
+  i = 0;
+  do
+  :: i < QUEUES ->
+     if
+     :: CLIENT(i) == k ->
+        due[i] = 0;
+        if :: st[i] == ASKING || st[i] == YIELDING || busy[i] && st[i] == PARKED -> acked[i] = true :: else fi
+     :: else
+     fi;
+     i++
+  :: else -> break
+  od
 #endif
 }

@@ -4,80 +4,106 @@
 const KINDS = {
   BREAK: "connection breaks",
   KEEP: "a late copy",
+  REPEAT: "sent again behind others",
   TIME_OUT: "a time-out",
   DENY: "a refused write",
+  FULL: "Redis is full",
   CRASH: "a crash",
   MISS: "messages lost",
+  HANG: "SUBSCRIBE hangs",
   APART: "a subscriber not counted",
   STEP: "the clock steps back",
   FORCE: "a forced release",
 };
 const FAULTS = Object.keys(KINDS);
 const can = (...kinds) => `-DFAULTS=1 ${kinds.map((kind) => `-DCAN_${kind}`).join(" ")}`;
-const two = "-DTURNS=2 -DDELAYS=2";
-const three = "-DTURNS=3";
+const two = "-DQUEUES=2 -DDELAYS=2";
+const short = "-DQUEUES=2 -DDELAYS=0";
+const three = "-DQUEUES=3";
+const one = "-DQUEUES=3 -DROUNDS=1";
+const urgent = "-DQUEUES=2 -DURGENT";
+const places = "-DLONG_HOLDS -DPLACE_KEPT";
+const grants = `${one} -DLONG_HOLDS -DGRANT_KEPT -DFAR`;
 
 /** Of the hand-off: what must hold. In the short version with smaller bounds; null: not in it. */
 const HANDOFF_HOLDS = [
-  [
-    "two clients, extensions, aborts",
-    `${two} -DABORTS=1 -DEXTENDS=1`,
-    "-DTURNS=2 -DDELAYS=1 -DABORTS=1 -DEXTENDS=1",
-  ],
+  ["two clients, extensions, aborts", `${two} -DABORTS=1 -DEXTENDS=1`, `${short} -DABORTS=1 -DEXTENDS=1`],
   ...FAULTS.map((kind) => [`two clients, ${KINDS[kind]}`, `${two} ${can(kind)}`, null]),
-  ["two clients, any fault", null, `-DTURNS=2 -DDELAYS=0 ${can(...FAULTS)}`],
-  ["three clients", `${three} -DDELAYS=1`, `${three} -DDELAYS=1 -DROUNDS=1`],
-  ["three clients, connection breaks", `${three} -DDELAYS=0 -DROUNDS=1 ${can("BREAK", "TIME_OUT")}`, null],
-  ["three clients, a break and delays", `${three} -DPLAIN -DROUNDS=1 -DDELAYS=2 ${can("BREAK")}`, null],
-  ["three clients, messages lost, crash", `${three} -DDELAYS=0 -DROUNDS=1 ${can("MISS", "CRASH")}`, null],
+  ["two clients, any fault", null, `${short} ${can(...FAULTS)}`],
+  [
+    "two clients, callers that would not wait",
+    `${two} -DUNHEARD -DTRIES=2 -DABORTS=1`,
+    `${short} -DROUNDS=1 -DUNHEARD -DTRIES=2 -DABORTS=1`,
+  ],
+  ["two clients, queued unheard, a late copy", `${short} -DUNHEARD ${can("KEEP")}`, null],
+  ["three clients", `${three} -DDELAYS=1`, `${one} -DDELAYS=0`],
+  ["three clients, connection breaks", `${one} -DDELAYS=0 ${can("BREAK", "TIME_OUT")}`, null],
+  ["three clients, a break and delays", `${one} -DPLAIN -DDELAYS=2 ${can("BREAK")}`, null],
+  ["three clients, sent again behind others", `${one} -DPLAIN -DDELAYS=1 ${can("REPEAT")}`, null],
+  ["three clients, messages lost, crash", `${one} -DDELAYS=0 ${can("MISS", "CRASH")}`, null],
+  ["three clients, the clock steps back", `${one} -DPLAIN -DDELAYS=1 ${can("STEP")}`, null],
   [
     "tokens, two clients",
     `${two} -DTOKENS ${can("BREAK", "FORCE")}`,
-    `-DTURNS=2 -DDELAYS=0 -DTOKENS ${can("BREAK", "FORCE")}`,
+    `${short} -DTOKENS ${can("BREAK", "FORCE")}`,
   ],
-  ["tokens, three clients", `${three} -DDELAYS=1 -DROUNDS=1 -DTOKENS`, null],
-  [
-    "fair: two places in one client",
-    `${three} -DFAIR -DROUNDS=1 -DDELAYS=1`,
-    `${three} -DFAIR -DROUNDS=1 -DDELAYS=0`,
-  ],
-  ["fair, messages lost, crash", `${three} -DFAIR -DROUNDS=1 -DDELAYS=0 ${can("MISS", "CRASH")}`, null],
+  ["tokens, sent again behind others", `-DQUEUES=2 -DDELAYS=1 -DTOKENS ${can("REPEAT")}`, null],
+  ["tokens, three clients", `${one} -DDELAYS=1 -DTOKENS`, null],
+  ["fair: two places in one client", `${one} -DFAIR -DDELAYS=1`, `${one} -DFAIR -DDELAYS=0`],
+  ["fair, messages lost, crash", `${one} -DFAIR -DDELAYS=0 ${can("MISS", "CRASH")}`, null],
   [
     "no lost waiter: two clients, any fault",
-    `-DTURNS=2 -DCALM -DBOUND=3 -DDELAYS=1 ${can(...FAULTS, "FREEZE")}`,
-    `-DTURNS=2 -DCALM -DBOUND=3 -DDELAYS=0 ${can(...FAULTS, "FREEZE")}`,
+    `-DQUEUES=2 -DCALM -DBOUND=3 -DDELAYS=1 ${can(...FAULTS, "FREEZE")}`,
+    `-DQUEUES=2 -DROUNDS=1 -DCALM -DBOUND=3 -DDELAYS=0 ${can(...FAULTS, "FREEZE")}`,
   ],
-  ["no lost waiter: three clients", `${three} -DCALM -DBOUND=3 -DDELAYS=1 -DROUNDS=1`, null],
-  [
-    "no lost waiter: fair",
-    `${three} -DFAIR -DCALM -DBOUND=5 -DDELAYS=0 -DROUNDS=1 ${can("MISS", "CRASH")}`,
-    null,
-  ],
+  ["no lost waiter: three clients", `${one} -DCALM -DBOUND=3 -DDELAYS=1`, null],
+  ["no lost waiter: fair", `${one} -DFAIR -DCALM -DBOUND=5 -DDELAYS=0 ${can("MISS", "CRASH")}`, null],
   [
     "waiting, no fault: no tick",
-    `${three} -DURGENT -DABORTS=1 -DBOUND=0`,
-    `${three} -DURGENT -DABORTS=1 -DBOUND=0`,
+    `${three} -DURGENT -DUNHEARD -DABORTS=1 -DBOUND=0`,
+    `${three} -DURGENT -DUNHEARD -DABORTS=1 -DBOUND=0`,
   ],
   [
     "waiting, connection breaks: no tick",
-    `${three} -DURGENT -DBOUND=0 ${can("BREAK", "TIME_OUT", "DENY")}`,
-    `${three} -DURGENT -DBOUND=0 ${can("BREAK", "TIME_OUT", "DENY")}`,
+    `${three} -DURGENT -DBOUND=0 ${can("BREAK", "REPEAT", "TIME_OUT", "DENY")}`,
+    `${one} -DURGENT -DBOUND=0 ${can("BREAK", "REPEAT", "TIME_OUT", "DENY")}`,
+  ],
+  [
+    "waiting, a waiter crashes: no tick",
+    `${three} -DURGENT -DUNHEARD -DBOUND=0 ${can("CRASH_WAITING")}`,
+    `${one} -DURGENT -DUNHEARD -DBOUND=0 ${can("CRASH_WAITING")}`,
   ],
   [
     "waiting, messages lost: a re-check",
-    `${three} -DURGENT -DTURN_KEPT -DBOUND=1 ${can("MISS")}`,
-    `${three} -DURGENT -DTURN_KEPT -DBOUND=1 ${can("MISS")}`,
+    `${three} -DURGENT -DGRANT_KEPT -DBOUND=1 ${can("MISS")}`,
+    `${one} -DURGENT -DGRANT_KEPT -DBOUND=1 ${can("MISS")}`,
+  ],
+  [
+    "waiting, SUBSCRIBE hangs: two re-checks",
+    `${three} -DURGENT -DGRANT_KEPT -DBOUND=2 ${can("HANG")}`,
+    `${urgent} -DGRANT_KEPT -DBOUND=2 ${can("HANG")}`,
   ],
   [
     "waiting, any one fault: a lease",
     `${three} -DURGENT -DBOUND=3 ${can(...FAULTS, "FREEZE")}`,
-    `${three} -DROUNDS=1 -DURGENT -DBOUND=3 ${can(...FAULTS, "FREEZE")}`,
+    `${one} -DURGENT -DBOUND=3 ${can(...FAULTS, "FREEZE")}`,
   ],
   [
     "waiting, fair: a lease and a window",
-    `${three} -DFAIR -DROUNDS=1 -DURGENT -DBOUND=5 ${can("BREAK", "MISS", "CRASH", "FREEZE")}`,
+    `${one} -DFAIR -DURGENT -DBOUND=5 ${can("BREAK", "MISS", "CRASH", "FREEZE")}`,
     null,
   ],
+  ["places kept, far ones", `${three} ${places} -DPLAIN -DFAR`, `${one} ${places} -DPLAIN -DFAR`],
+  ["places kept, queued unheard", `${three} ${places} -DUNHEARD`, null],
+  [
+    "places kept, SUBSCRIBE hangs",
+    `-DQUEUES=2 ${places} ${can("HANG")}`,
+    `-DQUEUES=2 ${places} ${can("HANG")}`,
+  ],
+  ["places kept, sent again behind others", `${urgent} -DPLACE_KEPT -DBOUND=0 ${can("REPEAT")}`, null],
+  ["grants kept, far places, a reconnect", `${grants} -DPLAIN ${can("RECONNECT")}`, null],
+  ["grants kept, far places, unheard", `${grants} ${can("HANG", "HANG_AT_FIRST")}`, null],
+  ["silent clients get nothing", `-DQUEUES=2 -DLONG_HOLDS -DSILENCE ${can("FREEZE")}`, null],
 ];
 
 /** One rule is left out: what must be found. All of them are in the short version. */
@@ -88,18 +114,36 @@ const HANDOFF_FINDS = [
   ["T_MOVED", two],
   ["DEADLINE_FROM_RECEIPT", two],
   ["PUBLISH_FIRST", `${two} ${can("DENY")}`],
+  ["POP_FIRST", `${short} ${can("FULL")}`],
+  ["YIELD_QUEUES_FIRST", `${short} ${can("FULL")}`],
   ["TOKENS_NOT_RESERVED", `${two} -DTOKENS`],
+  ["TOKENS_AS_TEXT", `${short} -DTOKENS`],
+  ["TICKET_BEHIND", `${short} ${can("STEP")}`],
   ["NO_LEAVE", `${two} ${can("TIME_OUT")}`],
-  ["RECHECK_LONG", `-DTURNS=2 -DURGENT -DTURN_KEPT ${can("MISS")}`],
-  ["NO_RECHECK", `-DTURNS=2 -DURGENT ${can("MISS")}`],
-  ["QUEUES_UNHEARD", "-DTURNS=2 -DURGENT -DBOUND=0"],
+  ["STRAY_IGNORED", `${short} ${can("REPEAT")}`],
+  ["RECHECK_LONG", `${urgent} -DGRANT_KEPT ${can("MISS")}`],
+  ["NO_RECHECK", `${urgent} ${can("MISS")}`],
+  ["QUEUES_UNHEARD", `${urgent} -DPLACE_KEPT -DBOUND=0`],
+  ["UNHEARD_ANSWER_COUNTS", `${urgent} -DUNHEARD -DBOUND=0`],
+  ["HEARD_ONCE_IS_ENOUGH", `${grants} -DPLAIN ${can("RECONNECT")}`],
+  ["UNHEARD_SKIPPED", `-DQUEUES=2 ${places} ${can("HANG")}`],
+  ["OLD_WORD_COUNTS", `-DQUEUES=2 ${places} ${can("HANG")}`],
+  ["UNCOUNTED_FOR_EVER", `${one} -DURGENT -DUNHEARD -DBOUND=0 ${can("CRASH_WAITING")}`],
+  ["UNHEARD_LOOKS_LATE", `${grants} ${can("HANG", "HANG_AT_FIRST")}`],
+  ["FIRST_LOOK_LATE", `${one} ${places} -DPLAIN -DFAR`],
+  ["QUEUE_ENDS_EARLY", `${one} ${places} -DPLAIN -DFAR`],
+  ["KEPT_FOR_LONG", `-DQUEUES=2 -DLONG_HOLDS -DSILENCE ${can("FREEZE")}`],
+  ["MEMBER_CHANGES", `${urgent} -DROUNDS=1 -DUNHEARD ${can("KEEP")}`],
+  ["AGAIN_EARLY", `${urgent} -DPLACE_KEPT -DBOUND=0 ${can("REPEAT")}`],
+  ["COPY_FORGOTTEN", `${short} ${can("REPEAT")}`],
+  ["BUSY_BEFORE_IT_CAME", `${short} -DROUNDS=1 -DTRIES=1`],
   ["NO_NOT_AFTER", `${two} ${can("KEEP")}`],
   ["AGAIN_QUEUES", `${two} -DFLAW_CLAIM_AFTER_DEADLINE`],
   ["ONE_RECEIPT", `${two} -DTOKENS ${can("BREAK")}`],
-  ["CLAIM_AFTER_DEADLINE", `${two} ${can("BREAK")}`],
-  ["STALE_FORGOTTEN", `${two} -DREPLY=1 ${can("BREAK")}`],
-  ["CLAIM_FORGOTTEN", `${three} -DPLAIN -DROUNDS=1 -DDELAYS=2 ${can("BREAK")}`],
-  ["LATE_RENEWAL_COUNTS", `${two} ${can("KEEP")}`],
+  ["CLAIM_AFTER_DEADLINE", `${two} -DROUNDS=1 ${can("BREAK")}`],
+  ["STALE_FORGOTTEN", `${two} -DROUNDS=1 -DREPLY=1 ${can("BREAK")}`],
+  ["CLAIM_FORGOTTEN", `-DQUEUES=2 -DDELAYS=1 ${can("REPEAT")}`],
+  ["LATE_RENEWAL_COUNTS", `${two} -DROUNDS=1 ${can("KEEP")}`],
   ["PUBLISH_THEN_SKIP", `${two} ${can("APART")}`],
 ];
 

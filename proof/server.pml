@@ -2,11 +2,26 @@
  * Times are what is left of them, in ticks. A lock with exp == 0 does not exist. */
 
 byte own, exp;                 /* lock: the owner's hold, and its TTL */
-byte qn, q[QMAX], qd[QMAX];    /* queue and waiters: holds in the order of their tickets, and their deadlines */
+byte qn, q[QMAX];              /* queue: the holds in the order of their tickets */
+byte qt[QMAX];                 /* their tickets: what is left of ticket + ENTRY_TTL */
+bool qc[QMAX];                 /* the digit of the member: does the count of receivers prove anything? */
+byte wordTtl[CLIENTS];         /* clients: what is left of the deadline that the last re-check has written; 0: none */
+bool word[CLIENTS];            /* its digit: was the client heard when that was sent? */
+#ifdef CAN_STEP
+byte qr[QMAX];                 /* for the check: the order in which they came */
+#endif
+#ifdef CAN_FULL
+bool noMemory;                     /* what needs memory is refused, unless the script has written already */
+#define REFUSES noMemory
+#else
+#define REFUSES false
+#endif
 #ifdef TOKENS
 byte tok, since, last;         /* the owner's token, the start of its chain; the clock. The worst case for tokens is a server
-                                  clock that is behind `last` all the time: a token is last + 1 */
-byte released[TURNS];          /* for the check: the hold that ended by its own release, while the chain is unbroken */
+                                  time that is behind `last` all the time, and has fewer digits than a token */
+#define FLOOR 10
+#define SHORT_TIME 9
+byte released[QUEUES];         /* for the check: the hold that ended by its own release, while the chain is unbroken */
 #endif
 
 bool sub[CLIENTS];             /* counted as a receiver of its channel */
@@ -23,26 +38,117 @@ typedef Message { byte hold, age, token };  /* a grant; age: by the server's clo
 typedef Channel { Message m[MMAX]; byte n };
 Channel heard[CLIENTS];        /* published, and not read yet */
 
-hidden byte i, j, x, f, w, who, granted, front, stands, res, d;
-hidden byte wasFree;
+hidden byte i, j, x, f, w, granted, front, rank, res, d, farOff;
+hidden byte wasFree, stands, proves;
+
+#ifdef FLAW_OLD_WORD_COUNTS
+#define KEEPS_WORDS true
+#else
+#define KEEPS_WORDS false
+#endif
+#define CLIENT_OF(i) CLIENT(QUEUE_OF(q[i]))
+
+/* An entry may be granted until the later one of two times: ticket + ENTRY_TTL, and what its client has written. */
+#define LIVES(i) (qt[i] > 0 || wordTtl[CLIENT_OF(i)] > 0)
+
+/* Is an entry dead when nobody is counted? What its client has said last counts before what the entry says. */
+#if defined(FLAW_UNHEARD_SKIPPED)
+#define COUNTS(i) (qc[i] || (wordTtl[CLIENT_OF(i)] > 0 && word[CLIENT_OF(i)]))
+#elif defined(FLAW_UNCOUNTED_FOR_EVER)
+#define COUNTS(i) (qc[i] && !(wordTtl[CLIENT_OF(i)] > 0 && !word[CLIENT_OF(i)]))
+#else
+#define COUNTS(i) (wordTtl[CLIENT_OF(i)] > 0 -> word[CLIENT_OF(i)] : qc[i])
+#endif
+
+/* States that nothing can tell apart are made one: a ticket's deadline that is not the later one, and what a client has said
+ * that waits no more, unless it was not heard. */
+inline tidy() {
+  j = 0;
+#ifndef CAN_STEP
+  do :: j < qn -> if :: qt[j] <= wordTtl[CLIENT_OF(j)] -> qt[j] = 0 :: else fi; j++ :: else -> break od;
+  j = 0;
+#endif
+  do
+  :: j < CLIENTS ->
+     if
+     :: word[j] && wordTtl[j] <= ENTRY_TTL ->
+        x = 0; do :: x < qn && CLIENT_OF(x) != j -> x++ :: else -> break od;
+        if :: x == qn && !KEEPS_WORDS -> wordTtl[j] = 0; word[j] = false :: else fi
+     :: else
+     fi;
+     j++
+  :: else -> break
+  od;
+  j = 0
+}
 
 inline find(id) {
   f = 0;
   do :: f < qn && q[f] != id -> f++ :: else -> break od
 }
 
+/* ZADD NX names the whole member. */
+#ifdef FLAW_MEMBER_CHANGES
+inline findMember(id, counted) {
+  f = 0;
+  do :: f < qn && !(q[f] == id && qc[f] == counted) -> f++ :: else -> break od
+}
+#else
+inline findMember(id, counted) { find(id) }
+#endif
+
 inline remove(at) {
   j = at;
-  do :: j + 1 < qn -> q[j] = q[j + 1]; qd[j] = qd[j + 1]; j++ :: else -> break od;
-  qn--; q[qn] = 0; qd[qn] = 0
+#ifdef CAN_STEP
+  rank = qr[at];
+#endif
+  do
+  :: j + 1 < qn ->
+     q[j] = q[j + 1]; qt[j] = qt[j + 1]; qc[j] = qc[j + 1];
+#ifdef CAN_STEP
+     qr[j] = qr[j + 1];
+#endif
+     j++
+  :: else -> break
+  od;
+  qn--; q[qn] = 0; qt[qn] = 0; qc[qn] = false;
+#ifdef CAN_STEP
+  qr[qn] = 0;
+  j = 0; do :: j < qn -> if :: qr[j] > rank -> qr[j]-- :: else fi; j++ :: else -> break od
+#endif
 }
 
-inline enqueue(id) { assert(qn < QMAX); q[qn] = id; qd[qn] = PATIENCE; qn++ }
+/* A ticket is greater than all others in the queue: the time, or one more than the last. */
+inline enqueue(id, counted) {
+  assert(qn < QMAX);
+  find(id);
+  /* A hold stands in the queue once. */
+  assert(f == qn);
+  j = qn;
+#ifdef FLAW_TICKET_BEHIND
+  do
+  :: j > 0 && qt[j - 1] > ENTRY_TTL -> q[j] = q[j - 1]; qt[j] = qt[j - 1]; qc[j] = qc[j - 1]; qr[j] = qr[j - 1]; j--
+  :: else -> break
+  od;
+  qt[j] = ENTRY_TTL;
+#else
+  qt[j] = (j > 0 && qt[j - 1] > ENTRY_TTL -> qt[j - 1] : ENTRY_TTL);
+#endif
+  q[j] = id; qc[j] = counted;
+#ifdef CAN_STEP
+  qr[j] = qn;
+#endif
+  qn++;
+#ifndef FLAW_OLD_WORD_COUNTS
+  /* What its client has said before was true of a subscription that it does not have any more. The deadline stands. */
+  if :: !counted -> word[CLIENT(QUEUE_OF(id))] = false :: else fi
+#endif
+}
 
 /* The chain of hand-overs is broken: what was released before may be told "taken". */
 inline breakChain() {
 #ifdef TOKENS
-  j = 0; do :: j < TURNS -> released[j] = 0; j++ :: else -> break od
+  j = 0; do :: j < QUEUES -> released[j] = 0; j++ :: else -> break od
 #else
   skip
 #endif
@@ -51,9 +157,9 @@ inline breakChain() {
 /* What is on its way to `hold` is about a former grant. */
 inline outdate(id) {
 #ifndef TOKENS
-  j = CLIENT(TURN(id)); x = 0;
+  j = CLIENT(QUEUE_OF(id)); x = 0;
   do :: x < heard[j].n -> if :: heard[j].m[x].hold == id -> heard[j].m[x].token = OLD :: else fi; x++ :: else -> break od;
-  if :: h[TURN(id)] == id && token[TURN(id)] != 0 -> token[TURN(id)] = OLD :: else fi
+  if :: h[QUEUE_OF(id)] == id && token[QUEUE_OF(id)] != 0 -> token[QUEUE_OF(id)] = OLD :: else fi
 #else
   skip
 #endif
@@ -64,7 +170,11 @@ inline take(id, ttl, chain) {
   outdate(id);
   own = id; exp = ttl;
 #ifdef TOKENS
-  tok = last + 1;
+#ifdef FLAW_TOKENS_AS_TEXT
+  tok = (last / 10 >= SHORT_TIME -> last + 1 : SHORT_TIME);
+#else
+  tok = (last < FLOOR -> FLOOR : last + 1);
+#endif
 #ifdef FLAW_TOKENS_NOT_RESERVED
   last = tok;
 #else
@@ -91,7 +201,7 @@ inline free() {
 inline raise(ttl) { if :: exp < ttl -> exp = ttl :: else fi }
 
 inline publish(id) {
-  j = CLIENT(TURN(id));
+  j = CLIENT(QUEUE_OF(id));
   if
   :: SUBSCRIBED(j) && !deaf[j] ->
      assert(heard[j].n < MMAX);
@@ -103,24 +213,42 @@ inline publish(id) {
   fi
 }
 
+/* First come, first served: no live entry that came before it still stands. */
+inline checkOrder() {
+#ifdef CAN_STEP
+  j = 0;
+  do
+  :: j < qn -> assert(qr[j] >= rank || !LIVES(j) || (COUNTS(j) && !sub[CLIENT_OF(j)])); j++
+  :: else -> break
+  od
+#else
+  skip
+#endif
+}
+
 /* shared.lua: grantNext. `granted`: the hold that got the lock, `me` (then nothing was written for it), or 0. */
 inline grantNext(me, chain) {
   granted = 0;
   do
   :: qn == 0 -> break
   :: else ->
-     front = q[0]; stands = qd[0];
+     front = q[0]; stands = LIVES(0); proves = COUNTS(0);
      remove(0);
      if
-     :: front == me -> granted = me; break
-     :: front != me && stands > 0 ->
+     :: front == me -> granted = me; checkOrder(); break
+     :: front != me && stands ->
 #ifdef FLAW_PUBLISH_THEN_SKIP
         take(front, WINDOW, chain);
         publish(front);
-        if :: sub[CLIENT(TURN(front))] -> granted = front; break :: else fi
+        if :: sub[CLIENT(QUEUE_OF(front))] || !proves -> granted = front; break :: else fi
 #else
         if
-        :: sub[CLIENT(TURN(front))] -> take(front, WINDOW, chain); publish(front); granted = front; break
+        :: sub[CLIENT(QUEUE_OF(front))] || !proves ->
+           checkOrder();
+#ifdef SILENCE
+           assert(silent[CLIENT(QUEUE_OF(front))] < ENTRY_TTL);
+#endif
+           take(front, WINDOW, chain); publish(front); granted = front; break
         :: else
         fi
 #endif
@@ -138,7 +266,7 @@ inline handOver(chain) {
 /* The hold ends by its own command. */
 inline receipt() {
 #ifdef TOKENS
-  released[TURN(own)] = own;
+  released[QUEUE_OF(own)] = own;
 #ifdef FLAW_ONE_RECEIPT
   since = tok;
 #endif
@@ -159,37 +287,72 @@ inline whatBecame(token_) {
 #endif
 }
 
-/* acquire.lua. `d`: for held, how long ago it was sent; for owner and mine, the TTL that is answered. */
-inline acquire(mode, id, sibling, age_) {
+/* Both for an acquire and for a re-check. `d`: the TTL that is answered. */
+inline mine() {
+  res = MINE;
+#ifdef FLAW_MINE_NOT_RAISED
+  d = LEASE
+#else
+  raise(LEASE); d = exp
+#endif
+}
+
+#ifdef FLAW_POP_FIRST
+#define EXISTS true
+#else
+#define EXISTS (qn > 0)
+#endif
+
+/* acquire.lua, to try and to queue. `d`: for held, how long ago it was sent; for owner and mine, the TTL that is answered. */
+inline acquire(mode, id, counted, age_) {
   d = age_;
-  find(id);
   if
   :: STALE_AT(age_) -> res = STALE
-  :: !STALE_AT(age_) && own == id ->
-     res = MINE;
-#ifdef FLAW_MINE_NOT_RAISED
-     d = LEASE
-#else
-     raise(LEASE); d = exp
-#endif
-#ifndef FLAW_AGAIN_QUEUES
-  :: !STALE_AT(age_) && own != id && mode == AGAIN && f == qn -> res = GONE
-#endif
+  :: !STALE_AT(age_) && own == id -> mine()
   :: else ->
      wasFree = (own == 0);
      granted = 0;
+     if
+     /* The first write is one that a full Redis refuses. */
+     :: wasFree && !EXISTS && REFUSES -> res = ERROR
+     :: wasFree && (EXISTS || !REFUSES) ->
+        grantNext(id, false);
+        if :: granted == 0 || granted == id -> take(id, LEASE, false); res = OWNER; d = LEASE :: else -> res = HELD fi
+     :: else -> res = HELD
+     fi;
+     findMember(id, counted);
+     if
+     :: res == HELD && mode == QUEUE && f == qn && !wasFree && REFUSES -> res = ERROR
+     :: res == HELD && mode == QUEUE && f == qn && (wasFree || !REFUSES) -> enqueue(id, counted)
+     :: else
+     fi;
+     find(id); farOff = (f > 0)
+  fi
+}
+
+/* recheck.lua: from its place in the queue. It says that its client still waits, whether that is heard, and how long its
+ * places may be kept: for all places of the client. It queues nothing, so it is never too late. */
+inline recheck(id, counted, isFar_, age_) {
+  d = age_;
+  find(id);
+  if
+  :: own == id -> mine()
+  :: own != id && f == qn -> res = GONE
+  :: else ->
+     granted = 0;
+     wasFree = (own == 0);
      if :: wasFree -> grantNext(id, false) :: else fi;
      if
      :: wasFree && (granted == 0 || granted == id) -> take(id, LEASE, false); res = OWNER; d = LEASE
      :: else ->
         res = HELD;
-        find(id);
-        if
-        :: mode == TRY
-        :: mode != TRY && f < qn -> qd[f] = PATIENCE
-        :: mode != TRY && f == qn -> enqueue(id)
-        fi;
-        if :: sibling != 0 -> find(sibling); if :: f < qn -> qd[f] = PATIENCE :: else fi :: else fi
+        find(id); farOff = (f > 0);
+        /* Removing what is past is the write that a full Redis does not refuse. */
+        j = CLIENT(QUEUE_OF(id));
+        wordTtl[j] = (isFar_ -> FAR_TTL : KEPT_FOR); word[j] = counted;
+#ifdef FLAW_MEMBER_CHANGES
+        qc[f] = counted
+#endif
      fi
   fi
 }
@@ -203,20 +366,24 @@ inline release(id, token_) {
 }
 
 /* yield.lua */
-inline yield_(old_, new_, token_, age_) {
+inline yield_(old_, new_, token_, age_, counted) {
   d = age_;
   find(new_);
   if
   :: own == new_ -> raise(LEASE); d = exp; res = MINE
   :: own != new_ && f < qn -> res = HELD
   :: own != new_ && f == qn && own != old_ -> whatBecame(token_)
+#ifdef FLAW_YIELD_QUEUES_FIRST
+  :: own != new_ && f == qn && own == old_ && REFUSES -> res = ERROR
+#endif
   :: else ->
+     /* ZREM of the new member is the write that a full Redis does not refuse. */
      receipt();
-     enqueue(new_);
+     enqueue(new_, counted);
      grantNext(new_, true);
      if
      :: granted == new_ -> take(new_, LEASE, true); res = OWNER; d = LEASE
-     :: else -> res = HELD
+     :: else -> res = HELD; find(new_); farOff = (f > 0)
      fi
   fi
 }
@@ -246,12 +413,17 @@ inline renew(id, ttl) {
 /* force-release.lua; what it publishes only ends a lease sooner, and is left out. */
 inline forceRelease() { revoked = own; handOver(false) }
 
-inline run_(kind_, hold_, other_, token_, age_) {
-  d = 0; res = 0;
+inline run_(kind_, hold_, other_, token_, age_, counted_, isFar) {
+  d = 0; res = 0; farOff = 0;
   if
-  :: kind_ == TRY || kind_ == QUEUE || kind_ == AGAIN -> acquire(kind_, hold_, other_, age_)
+  :: kind_ == TRY || kind_ == QUEUE -> acquire(kind_, hold_, counted_, age_)
+#ifdef FLAW_AGAIN_QUEUES
+  :: kind_ == AGAIN -> acquire(QUEUE, hold_, counted_, age_)
+#else
+  :: kind_ == AGAIN -> recheck(hold_, counted_, isFar, age_)
+#endif
   :: kind_ == RELEASE -> release(hold_, token_)
-  :: kind_ == YIELD -> yield_(other_, hold_, token_, age_)
+  :: kind_ == YIELD -> yield_(other_, hold_, token_, age_, counted_)
   :: kind_ == LEAVE -> leave(hold_)
   :: kind_ == RENEW || kind_ == CLAIM -> renew(hold_, LEASE)
   :: kind_ == EXTEND -> renew(hold_, LONG)
