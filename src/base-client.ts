@@ -1,5 +1,6 @@
 import type { Check } from "./check/answer.ts";
 import { type Checkable, check } from "./check/check.ts";
+import { SHORT_LEASE } from "./defaults.ts";
 import { ClientClosedError, type LossReason } from "./errors.ts";
 import { Events, type LockEvents } from "./events.ts";
 import type { Hold } from "./lease/hold.ts";
@@ -13,7 +14,6 @@ import { Scope, Scopes } from "./locks/scope.ts";
 import { CHECK, type CheckOptions, CLOSE, type CloseOptions, type PassingOptions } from "./options.ts";
 import type { Audience, Subscriptions } from "./redis/subscriptions.ts";
 import type { Transport } from "./redis/transport.ts";
-import { warnOfShortLease } from "./short-lease.ts";
 import { newClientId } from "./util/random.ts";
 import { checkName, checkOptions } from "./validate.ts";
 import type { LockKind } from "./waiting/lock-kind.ts";
@@ -169,4 +169,17 @@ export abstract class BaseClient implements CommonClient {
   protected withdraw(kind: LockKind, hold: Parameters<LockManager["withdraw"]>[1]): void {
     this.#locks.withdraw(kind, hold);
   }
+}
+
+let isTold = false;
+
+/** Warns, once in a process, of a lease that was meant to be in seconds. */
+function warnOfShortLease(leaseTime: number): void {
+  if (leaseTime >= SHORT_LEASE || isTold) return;
+  isTold = true;
+  process.emitWarning(
+    `A lock client was created with a leaseTime of ${leaseTime} ms, which a slow answer of Redis or a busy event loop can outlast: ` +
+      "it is in milliseconds, and 30 seconds are 30_000.",
+    { type: "HoldfastWarning", code: "LOCK_SHORT_LEASE" },
+  );
 }

@@ -1,101 +1,117 @@
 // Every default and every tuned number, with its reason. Times are milliseconds.
 
+// ---- Bounds of what callers give
+
+export const LEASE_MIN = 10;
+export const NAME_BYTES_MAX = 512;
+export const LABEL_BYTES_MAX = 64;
+/** A lease below this, in ms, was mostly meant to be one in seconds. */
+export const SHORT_LEASE = 100;
+/** Members of a multi-lock: bounds how long one script keeps the server. */
+export const MEMBERS_MAX = 100;
+/** More passes may not be asked for: each hold reserves a fencing token for every one of them. */
+export const PASSES_MAX = 1_000;
+/** The fewest nodes of which one may fail. */
+export const QUORUM_MIN = 3;
+
+// ---- Leases and clocks
+
 /** The lease when none is given; the watchdog renews it. Redisson's `lockWatchdogTimeout`. */
 export const LEASE_TIME = 30_000;
-
 /** The watchdog renews when a third of the lease is over: two more tries fit in before it ends. */
 export const RENEWALS_PER_LEASE = 3;
-
 /** A renewal takes along what is due within this part of a renewal period: 1 000 leases are a dozen calls, not 1 000. */
 export const RENEWAL_LOOKAHEAD = 0.25;
-
 /** Locks in one renewal call: Redisson's batch. Bounds how long one script keeps the server. */
 export const RENEWAL_BATCH = 100;
-
 /** Locks whose renewals are sent in one turn of the event loop: some ms. Of more than these the rest goes in the next turns. */
 export const RENEWALS_PER_TURN = 200;
-
+/** Clock rates differ by less than this: the local deadline comes before the server's. */
+export const CLOCK_DRIFT = 0.01;
+/** Redis keeps expiry times in whole milliseconds; taken off every local deadline. */
+export const CLOCK_GRAIN = 2;
 /**
- * A caller that has waited for so many of its leases, all the while for one holder in its own process, is warned of a
- * deadlock. Callers that hold for longer than a lease each are no deadlock.
+ * Members of a multi-lock that are held while others are waited for live at least this long: their renewals must keep up
+ * also when the lease is short. Others pay for it only when this process crashes meanwhile, and not more than for a grant.
  */
-export const SELF_WAIT_LEASES = 2;
+export const MULTI_LOCK_LEASE = 3_000;
+
+// ---- Answers
 
 /** How long a command may stay unanswered. */
 export const REPLY_TIMEOUT = 5_000;
-
 /** A silent connection of the client's own is replaced after `replyTimeout`, then after twice as long …, up to this. */
 export const SILENCE_MAX = 60_000;
-
 /** The first command of a call with a short wait, or none, gets at least this long. */
 export const FIRST_REPLY = 500;
-
 /** A command about the lock that is older makes "somebody else holds it" unsure. */
 export const UNANSWERED = 500;
-
 /** How long replicas may take to acknowledge a lock, where that is asked for. */
 export const REPLICA_TIMEOUT = 1_000;
+/** Between tries after Redis failed: 50, 100, 200 … ms. */
+export const RETRY_MIN = 50;
+export const RETRY_MAX = 2_000;
+/** Between looks for the node that a release channel's slot has moved to: 25, 50, 100 … ms. */
+export const REROUTE_MIN = 25;
+export const REROUTE_MAX = 1_000;
+/** The self-test of a subscriber: at most one in this time, and how long its message may take. */
+export const SELF_TEST_EVERY = 5_000;
+export const SELF_TEST_REPLY = 1_000;
+/** How long `check()` may take: a readiness probe waits a second or a few. */
+export const CHECK_TIMEOUT = 2_000;
+/** How long `close()` lets holders finish. */
+export const GRACE = 5_000;
+
+// ---- Handing on
 
 /** The TTL of a lock that was granted by message, until its new holder is known to be awake. */
 export const GRANT_WINDOW = 3_000;
-
 /** A watchdog lease granted by message is raised to its full lease once it was held this long. */
 export const CLAIM_AFTER = 100;
-
 /**
  * Passes in memory before the lock goes to the next process. `hot-4x4`: 8 passes gave 40 000 acquisitions/s, 16 gave
  * 70 000 with the same p99 of the wait (1.2 ms). Holds of 1 ms pay with a longer p99 (74 ms, with 8: 46 ms).
  */
 export const LOCAL_PASSES = 16;
-
-/** More passes may not be asked for: each hold reserves a fencing token for every one of them. */
-export const PASSES_MAX = 1_000;
-
 /** Passes happen only this long after a grant: with longer holds a hand-off costs little, and is fair. */
 export const PASS_TIME = 25;
-
 /** Of an explicit lease this part must be left when it is handed out, else it is raised first. */
 export const ENOUGH_EXPLICIT = 0.9;
-
 /** Of a watchdog lease, cut to the grant window, this part must be left: the claim follows soon. */
 export const ENOUGH_WATCHDOG = 0.5;
-
 /**
  * A hold that lives longer than this many of the next holder's leases is not passed: if the next holder crashed, all others
  * would wait for the rest.
  */
 export const TOO_MUCH = 1.5;
 
+// ---- Waiting
+
 /**
  * While SUBSCRIBE takes longer than this, the client tries the lock all the same, then after twice as long, and so on: the
  * lock may be free by now.
  */
 export const SUBSCRIBED_SOON = 100;
-
 /** How long a parked hold sleeps, by its position in the queue. Shorter than the grant window: a lost message must not cost the turn. */
 export const RECHECKS = [
   { before: 8, period: 1_500 },
   { before: 100, period: 3_000 },
   { before: Number.POSITIVE_INFINITY, period: 10_000 },
 ] as const;
-
 /** A position nobody has told yet: the first re-check of a far place comes early and moves its deadline. */
 export const UNKNOWN_POSITION = 8;
-
 /** Re-checks are spread by this part of their period, so that waiters of one lock do not come together. */
 export const RECHECK_SPREAD = 0.25;
-
 /** A waiter that looks for an expired lock adds up to this much to the holder's TTL. */
 export const EXPIRY_JITTER = 50;
-
 /** A queue entry lives this many re-check periods, and never less than PATIENCE_MIN. */
 export const PATIENCE_PERIODS = 3;
 export const PATIENCE_MIN = 4_500;
-
-/** Between tries after Redis failed: 50, 100, 200 … ms. */
-export const RETRY_MIN = 50;
-export const RETRY_MAX = 2_000;
-
+/**
+ * A caller that has waited for so many of its leases, all the while for one holder in its own process, is warned of a
+ * deadlock. Callers that hold for longer than a lease each are no deadlock.
+ */
+export const SELF_WAIT_LEASES = 2;
 /**
  * A caller whose lease is over before it can have it is tried again for at least this long; then it is refused when even the
  * fastest answer took more than this part of the lease, and after so many tries in any case.
@@ -103,41 +119,33 @@ export const RETRY_MAX = 2_000;
 export const OUTRUN_PATIENCE = 1_000;
 export const OUTRUN_SHARE = 0.4;
 export const OUTRUN_TRIES = 10;
-
 /** The same for several locks, whose lease begins when all are held: so many tries in a row. */
 export const OUTRUN_ROUNDS = 3;
+/** Between the first and the last node's word of one release, as waiters hear it. Then it counts, however few have told. */
+export const WAKE_SPREAD = 100;
+/**
+ * Wake-ups that prove to be made up lead to one try in this time, and no more. Honest ones are not held up by it: behind
+ * them the lock has changed hands; and one that a try has overtaken, behind which nothing is new, comes alone.
+ */
+export const WAKE_REST = 50;
+
+// ---- Spin locks
 
 /** Between the tries of a spin lock: 1, 2, 4 … 128 ms, as Redisson's spin lock; each is cut by up to this part, at random. */
 export const SPIN_MIN = 1;
 export const SPIN_MAX = 128;
 export const SPIN_SPREAD = 0.5;
-
 /** After its turn a process keeps off a spin lock for this part of the time that it had it, so that others find it free. */
 export const SPIN_REST = 0.25;
-
 /** A spin lock is tried once more when so much is left of the wait: enough for the answer. */
 export const SPIN_LAST_TRY = 5;
 
-/** Between looks for the node that a release channel's slot has moved to: 25, 50, 100 … ms. */
-export const REROUTE_MIN = 25;
-export const REROUTE_MAX = 1_000;
-
-/** Clock rates differ by less than this: the local deadline comes before the server's. */
-export const CLOCK_DRIFT = 0.01;
-
-/** Redis keeps expiry times in whole milliseconds; taken off every local deadline. */
-export const CLOCK_GRAIN = 2;
-
-/** The self-test of a subscriber: at most one in this time, and how long its message may take. */
-export const SELF_TEST_EVERY = 5_000;
-export const SELF_TEST_REPLY = 1_000;
+// ---- Fencing and transactions
 
 /** How long a fence remembers the highest token after the last write: longer than a process that comes back has slept. */
 export const FENCE_MEMORY = 24 * 3_600_000;
-
 /** Tokens are the time in µs; a smaller one (2001-09) is a counter, such as Redisson's, and has no age. */
 export const TIME_TOKEN_MIN = 1e15;
-
 /** A fence lasts this much longer: the clocks of the lock's server and of the resource's may differ by it. */
 export const FENCE_SKEW = 60_000;
 /**
@@ -145,90 +153,48 @@ export const FENCE_SKEW = 60_000;
  * most; of two such processes 96 % of the calls were done in 17, of four 75 %: that is work for a lock.
  */
 export const TRANSACTION_RETRIES = 16;
-
 /** Before a body runs again after a conflict: at random up to 2, 4, 8 … ms. */
 export const CONFLICT_PAUSE_MIN = 2;
 export const CONFLICT_PAUSE_MAX = 250;
-
 /** Transactions that one caller's connection has under way; the others queue. More would only conflict more. */
 export const TRANSACTIONS_AT_ONCE = 8;
-
 /** A connection for transactions that nobody has used for this long is closed. */
 export const CONNECTION_IDLE = 10_000;
 
-/** How long `check()` may take: a readiness probe waits a second or a few. */
-export const CHECK_TIMEOUT = 2_000;
-
-/** How long `close()` lets holders finish. */
-export const GRACE = 5_000;
-
-/**
- * Members of a multi-lock that are held while others are waited for live at least this long: their renewals must keep up
- * also when the lease is short. Others pay for it only when this process crashes meanwhile, and not more than for a grant.
- */
-export const MULTI_LOCK_LEASE = 3_000;
-
-/** Members of a multi-lock: bounds how long one script keeps the server. */
-export const MEMBERS_MAX = 100;
-/** The fewest nodes of which one may fail. */
-export const QUORUM_MIN = 3;
+// ---- Quorums
 
 /**
  * How long a node of a quorum may leave a vote unanswered. It only matters where the others cannot decide without that
  * node, and is short enough for an answer within FIRST_REPLY, with a sweep of 50 ms.
  */
 export const NODE_TIMEOUT = 400;
-
 /**
  * After a split vote: a random time up to this one, with EXPIRY_JITTER on top. Some round trips, so that the first to come
  * back mostly has all votes before the second asks.
  */
 export const RETRY_DELAY = 150;
-
 /**
  * No lease of a quorum lock is longer, because a node that restarted stays out for this long. The same for every client of
  * the nodes, so it does not follow `leaseTime`: twice the default one.
  */
 export const LONGEST_LEASE = 60_000;
-
 /**
  * When a node that did not vote for a lease is first asked to take it all the same, and again after twice as long …: time
  * for the loser of a race to give its vote back. Shorter leases do without.
  */
 export const REPAIR_MIN = 10;
-
 /**
  * A lease of a quorum that nobody renews asks its nodes whether they still have it each time that this part of it is over. A
  * little more than the watchdog's third: where that renews, nothing further is sent.
  */
 export const LOOK_PART = 0.4;
-
 /** How long a lease must have stood on a bare majority before that is told: longer than what follows a race, or one late answer. */
 export const EXPOSED_AFTER = 1_000;
-
 /**
  * A node that did not answer a renewal is asked again after this time, and once more: before its lease is told to be exposed.
  * Twice, because what is answered late is not read: the first one only has the node probed.
  */
 export const LATE_AGAIN = EXPOSED_AFTER / 3;
 export const LATE_TRIES = 2;
-
 /** Votes that took longer than this part of `nodeTimeout` are looked at once more before the caller gets the lease. */
 export const PROMPT_PART = 0.5;
-
-/** Between the first and the last node's word of one release, as waiters hear it. Then it counts, however few have told. */
-export const WAKE_SPREAD = 100;
-
-/**
- * Wake-ups that prove to be made up lead to one try in this time, and no more. Honest ones are not held up by it: behind
- * them the lock has changed hands; and one that a try has overtaken, behind which nothing is new, comes alone.
- */
-export const WAKE_REST = 50;
-
-/** Bounds of the numbers that callers give. */
-export const LEASE_MIN = 10;
-export const NAME_BYTES_MAX = 512;
-export const LABEL_BYTES_MAX = 64;
-
-/** A lease below this, in ms, was mostly meant to be one in seconds. */
-export const SHORT_LEASE = 100;
