@@ -7,7 +7,7 @@ export const NAME_BYTES_MAX = 512;
 export const LABEL_BYTES_MAX = 64;
 /** A lease below this, in ms, was mostly meant to be one in seconds. */
 export const SHORT_LEASE = 100;
-/** Members of a multi-lock: bounds how long one script keeps the server. */
+/** Members of a multi-lock: bounds how many commands one call sends at once. */
 export const MEMBERS_MAX = 100;
 /** More passes may not be asked for: each hold reserves a fencing token for every one of them. */
 export const PASSES_MAX = 1_000;
@@ -128,6 +128,12 @@ export const WAKE_SPREAD = 100;
  * them the lock has changed hands; and one that a try has overtaken, behind which nothing is new, comes alone.
  */
 export const WAKE_REST = 50;
+/**
+ * A `tryLock()` for several locks that got some of them and not all tries once more after a random time between these: some
+ * round trips, so that of two that were in each other's way one is gone when the other comes back.
+ */
+export const OVERLAP_MIN = 1;
+export const OVERLAP_MAX = 5;
 
 // ---- Spin locks
 

@@ -3,14 +3,11 @@ import { handoffLua as lua } from "../redis/lua.generated.ts";
 import { encodeLabel } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
-  type AllAnswer,
   type AttemptAnswer,
-  decodeAll,
   decodeAttempt,
   decodeForced,
   decodeInspection,
   decodeRelease,
-  decodeReleases,
   decodeYield,
   type Inspected,
   type ReleaseAnswer,
@@ -34,6 +31,12 @@ export interface Entry {
   readonly counted: boolean;
 }
 
+/** A lock, and the hold that must own it, or nothing is done. */
+export interface After {
+  readonly lock: string;
+  readonly id: string;
+}
+
 /** Lua reads integers; a window of Infinity never comes here, because it was cut to the lease. */
 const pack = ({ grantTtl, passes, counted, channel }: Entry): string =>
   `${grantTtl} ${passes} ${counted ? 1 : 0} ${channel ?? ""}`;
@@ -52,40 +55,16 @@ export class HandoffScripts extends HoldScripts {
     hold: string,
     ask: { lease: number; mode: "try" | "queue" | "again"; others: readonly string[] },
     entry: Entry,
+    after: After | null,
   ): Promise<AttemptAnswer> {
     const request = `${ask.mode} ${ask.lease} ${entry.patience} ${this.commands.notAfter(keys.clock)} ${this.#unlooked}`;
-    const args = [hold, request, pack(entry), ...ask.others];
+    const args = [hold, request, pack(entry)];
     return this.commands.run(
       lua.acquire,
-      all(keys),
-      args,
+      after ? [...all(keys), after.lock] : all(keys),
+      after ? [...args, after.id] : [...args, ...ask.others],
       this.rights.learning(this.commands.timed(keys.clock, decodeAttempt)),
     );
-  }
-
-  /** Locks that share a clock. `channel`: where the client listens; null: nowhere yet. */
-  acquireAll(
-    locks: readonly LockKeys[],
-    holds: readonly string[],
-    lease: number,
-    channel: string | null,
-  ): Promise<AllAnswer> {
-    const clock = locks[0]?.clock ?? "";
-    const request = `${lease} ${this.commands.notAfter(clock)} ${this.#unlooked}`;
-    return this.commands.run(
-      lua.acquireAll,
-      locks.flatMap(all),
-      [request, channel ?? "", ...holds],
-      this.rights.learning(this.commands.timed(clock, decodeAll)),
-    );
-  }
-
-  releaseAll(
-    locks: readonly LockKeys[],
-    holds: readonly { id: string; token: number }[],
-  ): Promise<(ReleaseAnswer | Error)[]> {
-    const args = holds.flatMap((hold) => [hold.id, hold.token]);
-    return this.commands.run(lua.releaseAll, locks.flatMap(all), args, decodeReleases);
   }
 
   release(keys: LockKeys, hold: string, token: number): Promise<ReleaseAnswer> {

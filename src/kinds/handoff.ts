@@ -1,8 +1,9 @@
 import { GRANT_WINDOW, RENEWAL_BATCH } from "../defaults.ts";
+import type { Hold } from "../lease/hold.ts";
 import type { Replication } from "../redis/replication.ts";
 import type { ScriptRunner } from "../redis/script-runner.ts";
-import type { AllAtOnce, Ask, LockKind } from "../waiting/lock-kind.ts";
-import { type Entry, HandoffScripts } from "./handoff-scripts.ts";
+import type { Ask, LockKind } from "../waiting/lock-kind.ts";
+import { type After, type Entry, HandoffScripts } from "./handoff-scripts.ts";
 
 /**
  * The default lock, and its fair variant: waiters queue in Redis, and the unlock makes the next of them the owner.
@@ -24,22 +25,7 @@ export function handoffLock(
     channel: ask.channel?.name ?? null,
     counted: ask.channel?.counted ?? false,
   });
-  const all: AllAtOnce = {
-    // Locks with the same clock share a slot: all of them on one server, in Cluster those behind a prefix with a tag.
-    place: (name) => keys.of(name).clock,
-    attempt: (holds, lease, channel) =>
-      scripts.acquireAll(
-        holds.map((hold) => keys.of(hold.name)),
-        holds.map((hold) => hold.id),
-        lease,
-        channel,
-      ),
-    release: (holds) =>
-      scripts.releaseAll(
-        holds.map((hold) => keys.of(hold.name)),
-        holds,
-      ),
-  };
+  const after = ({ id, name }: Hold): After => ({ id, lock: keys.of(name).lock });
   return {
     label: isFair ? "fairLock" : "lock",
     eventKind: isFair ? "fair" : "lock",
@@ -49,7 +35,8 @@ export function handoffLock(
     localPasses: passes,
     channel: () => null,
     pause: null,
-    attempt: (hold, ask) => scripts.acquire(keys.of(hold.name), hold.id, ask, entry(ask)),
+    attempt: (hold, ask) =>
+      scripts.acquire(keys.of(hold.name), hold.id, ask, entry(ask), ask.after && after(ask.after)),
     withdraw: (hold) => scripts.leave(keys.of(hold.name), hold.id),
     release: (hold) => scripts.release(keys.of(hold.name), hold.id, hold.token),
     yield: (old, hold, ask) => scripts.yield(keys.of(hold.name), old, hold.id, ask.lease, entry(ask)),
@@ -61,8 +48,8 @@ export function handoffLock(
       ),
     claim: (hold, ttl, timeout) => scripts.claim(hold.name, keys.of(hold.name).lock, hold.id, ttl, timeout),
     isConfirmed: replication !== null,
-    // What replicas must confirm is claimed lock by lock.
-    all: replication ? undefined : all,
+    // Locks with the same clock share a slot: all of them on one server, in Cluster those behind a prefix with a tag.
+    together: (name) => keys.of(name).clock,
     recount: null,
     inspect: (name) => scripts.inspect(keys.of(name)),
     forceRelease: (name, label) => scripts.forceRelease(keys.of(name), label),

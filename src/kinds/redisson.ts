@@ -46,6 +46,7 @@ export function redissonLock(
     claim: (hold, ttl, timeout) => scripts.claim(hold.name, hold.name, owner(hold.id), ttl, timeout),
     isConfirmed: replication !== null,
     recount: (hold, count) => scripts.recount(hold.name, owner(hold.id), count),
+    together: null,
     inspect: (name) => scripts.inspect(name),
     forceRelease: (name) => scripts.forceRelease(name, channel(name)),
   };

@@ -37,6 +37,7 @@ export function spinLock(commands: ScriptRunner, replication: Replication | null
     claim: (hold, ttl, timeout) => scripts.claim(hold.name, hold.name, hold.id, ttl, timeout),
     isConfirmed: replication !== null,
     recount: null,
+    together: null,
     inspect: (name) => scripts.inspect(name),
     forceRelease: (name) => scripts.forceRelease(name),
   };

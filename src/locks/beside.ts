@@ -1,11 +1,11 @@
 // Several calls of one scope can want a lock at the same time. What one of them gets, its scope holds, so the others must
 // enter it again. A call that stayed in line instead would wait for its own scope, for ever.
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { OVERLAP_MAX } from "../defaults.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Request } from "../options.ts";
 import { OVERTAKEN } from "../overtaken.ts";
-import { onAbort } from "../util/abort.ts";
-import { acquireAll, type Busy } from "../waiting/acquire-all.ts";
+import { onAbort, pause } from "../util/abort.ts";
+import { acquireAll, type Busy, type Taken } from "../waiting/acquire-all.ts";
 import type { Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import type { Holding, Scopes } from "./scope.ts";
@@ -60,16 +60,18 @@ export function waitBeside<T>(
 }
 
 /**
- * Gathers what the caller's scopes do not hold. Null: they have got one of these locks meanwhile, by another call. What was
- * gathered is given back then, because the order in which the rest must be taken may have changed.
+ * Takes all that the caller's scopes do not hold, and hands it to `take`. Resolves with what was busy; null: nothing was.
+ * Rejects with OVERTAKEN when the scopes got one of these locks by another call. What was taken is given back then, because
+ * the order in which the rest must be taken may have changed.
  */
-export async function acquireAllBeside(
+export async function acquireAllBeside<M extends Member>(
   room: LockManager,
   scopes: Scopes,
-  members: readonly Member[],
+  members: readonly M[],
   request: Request,
-): Promise<readonly SharedLease[] | Busy | null> {
-  if (!scopes.current()) return acquireAll(room, members, request);
+  take: (taken: readonly Taken<M>[]) => void,
+): Promise<Busy | null> {
+  if (!scopes.current()) return handOut(await acquireAll(room, members, request), take);
   const keys = members.map(({ kind, name }) => keyOf(kind.protocol, name));
   const { signal } = request;
   const controller = new AbortController();
@@ -77,28 +79,38 @@ export async function acquireAllBeside(
   if (signal?.aborted) controller.abort(signal.reason);
   const forget = scopes.want(keys, () => controller.abort(OVERTAKEN));
   try {
-    const taken = await acquireAll(room, members, { ...request, signal: controller.signal });
-    return "busy" in taken && (await overtaken(scopes, keys)) ? null : taken;
-  } catch (error) {
-    if (error === OVERTAKEN) return null;
-    throw error;
+    // RACE: its scope holds them before this call is forgotten. In between another one, which found them busy, would find
+    // neither a lock of its scope nor a call that is about to get it.
+    const busy = handOut(await acquireAll(room, members, { ...request, signal: controller.signal }), take);
+    if (busy && (await overtaken(scopes, keys))) throw OVERTAKEN;
+    return busy;
   } finally {
     forget();
     unlisten?.();
   }
 }
 
+function handOut<M extends Member>(
+  taken: readonly Taken<M>[] | Busy,
+  take: (taken: readonly Taken<M>[]) => void,
+): Busy | null {
+  if ("busy" in taken) return taken;
+  take(taken);
+  return null;
+}
+
 /**
  * A lock is busy, and another call of this scope wants it: perhaps the lock is busy because that call has just got it. RACE:
- * both answers come in one packet, and the way from its answer to the scope has more steps than ours. So the scope is asked
- * again when all of these have been taken.
+ * both answers come in one packet, and the way from its answer to the scope has more steps than ours; or it is a multi-lock
+ * whose other members are answered in the next packets. So the scope is asked again a moment later.
  */
 async function overtaken(scopes: Scopes, keys: readonly string[]): Promise<Holding | null> {
-  if (!scopes.isWantedTwice(keys)) return null;
-  await nextTurn();
-  for (const key of keys) {
-    const holding = scopes.find(key);
-    if (holding) return holding;
+  const find = (): Holding | null => keys.map((key) => scopes.find(key)).find((one) => one !== null) ?? null;
+  let found = find();
+  for (const ms of [0, OVERLAP_MAX]) {
+    if (found || !scopes.isWantedTwice(keys)) break;
+    await pause(ms, undefined);
+    found = find();
   }
-  return null;
+  return found;
 }

@@ -15,11 +15,13 @@ import type { MultiLock, MultiLockBody } from "./multi-lock.ts";
 import type { Holding, Scopes } from "./scope.ts";
 import { assertKept, handle, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 
-/** A member, and what the current scope holds of it. */
-interface Seat {
-  readonly member: Member;
+/** A member in one call. */
+interface Seat extends Member {
   readonly key: string;
+  /** What the current scope holds of it. */
   readonly holding: Holding | null;
+  /** What this call has of it, or will have: the scope's, or its own. */
+  lease: SharedLease | null;
 }
 
 /** A multi-lock as the caller sees it: arguments, scopes and handles around the gathering of its members. */
@@ -62,31 +64,26 @@ export class OrderedMultiLock implements MultiLock {
     const entered: (() => void)[] = [];
     for (const { tenure } of borrowed) tenure.share();
     try {
-      let tenures: readonly SharedLease[];
-      try {
-        for (const holding of borrowed) {
-          if (!(await this.#borrow(holding, rest(until), request.signal)))
-            this.#timedOut({ busy: holding.tenure.name }, request, "this scope");
-          entered.push(() => holding.gate.leave());
-        }
-        const all = await this.#acquireAll(seats, { ...request, wait: rest(until) });
-        if (!all) throw OVERTAKEN;
-        tenures = "busy" in all ? this.#timedOut(all, request) : all;
-      } catch (error) {
-        await Promise.allSettled(borrowed.map(({ tenure }) => tenure.leave()));
-        if (error !== OVERTAKEN) throw error;
-        for (const leave of entered.splice(0)) leave();
-        return await this.#within(body, { ...request, wait: rest(until) });
+      for (const holding of borrowed) {
+        if (!(await this.#borrow(holding, rest(until), request.signal)))
+          this.#timedOut({ busy: holding.tenure.name }, request, "this scope");
+        entered.push(() => holding.gate.leave());
       }
-      const { events } = this.#room;
-      const leases = tenures.map((tenure) => new LeaseHandle(tenure, events, () => tenure.leave()));
-      const keyed = seats.flatMap(({ key }, i) => {
-        const tenure = tenures[i];
-        return tenure ? [[key, tenure] as const] : [];
-      });
-      const again = () => Promise.all(borrowed.map(({ tenure }) => lengthen(tenure, request)));
-      const lease = new MultiLeaseHandle(leases, events);
-      return await runBody({ scopes: this.#scopes, events, isOrdered: true }, keyed, lease, body, again);
+      const busy = await this.#acquireMissing(seats, { ...request, wait: rest(until) });
+      if (busy) this.#timedOut(busy, request);
+    } catch (error) {
+      await Promise.allSettled(borrowed.map(({ tenure }) => tenure.leave()));
+      for (const leave of entered) leave();
+      if (error !== OVERTAKEN) throw error;
+      return this.#within(body, { ...request, wait: rest(until) });
+    }
+    const { events } = this.#room;
+    const taken = seats.flatMap(({ key, lease }) => (lease ? [[key, lease] as const] : []));
+    const handles = taken.map(([, lease]) => new LeaseHandle(lease, events, () => lease.leave()));
+    const lease = new MultiLeaseHandle(handles, events);
+    const again = () => Promise.all(borrowed.map(({ tenure }) => lengthen(tenure, request)));
+    try {
+      return await runBody({ scopes: this.#scopes, events, isOrdered: true }, taken, lease, body, again);
     } finally {
       for (const leave of entered) leave();
     }
@@ -122,32 +119,27 @@ export class OrderedMultiLock implements MultiLock {
     const until = performance.now() + request.wait;
     const scope = this.#scopes.current();
     const seats = this.#seats(request);
-    const again: SharedLease[] = [];
-    let tenures: readonly SharedLease[] | Busy | null;
+    const again = held(seats).map(({ tenure }) => tenure);
+    if (again.length > 0) await enterAll(again);
+    let busy: Busy | null;
     try {
-      // RACE: all in this statement. Behind an answer a later one may have been unlocked, and would be entered in vain.
-      const entering = held(seats).map(({ tenure }) => tenure.enter().then(() => again.push(tenure)));
-      if (entering.length > 0) {
-        await Promise.allSettled(entering);
-        await Promise.all(entering);
-      }
-      tenures = await this.#acquireAll(seats, request);
+      busy = await this.#acquireMissing(seats, request, (key, lease) => {
+        // The scope may have ended while this waited: then they are nobody's but the caller's.
+        if (!scope?.hasEnded) scope?.hold(key, lease, true);
+      });
     } catch (error) {
-      await exit(again);
-      throw error;
+      await exitAll(again);
+      if (error !== OVERTAKEN) throw error;
+      return this.#acquire({ ...request, wait: rest(until) });
     }
-    if (!tenures || "busy" in tenures) {
-      await exit(again);
-      return tenures ?? this.#acquire({ ...request, wait: rest(until) });
+    if (busy) {
+      await exitAll(again);
+      return busy;
     }
-    // The scope may have ended while this waited: then they are nobody's but the caller's.
-    const keeper = scope && !scope.hasEnded ? scope : null;
-    const leases = tenures.map((tenure, i) => {
-      const seat = seats[i];
-      if (seat && !seat.holding) keeper?.hold(seat.key, tenure, true);
-      return handle(tenure, keeper, this.#room.events);
-    });
-    const lease = new MultiLeaseHandle(leases, this.#room.events);
+    const { events } = this.#room;
+    const keeper = scope?.hasEnded ? null : scope;
+    const handles = seats.flatMap(({ lease }) => (lease ? handle(lease, keeper, events) : []));
+    const lease = new MultiLeaseHandle(handles, events);
     await Promise.all(again.map((tenure) => lengthen(tenure, request))).catch(async (error: unknown) => {
       await lease.unlock().catch(() => {});
       throw error;
@@ -155,30 +147,36 @@ export class OrderedMultiLock implements MultiLock {
     return lease;
   }
 
-  /** A tenure for each seat: what the scope holds, and what must be taken. Null: the scope holds more of them by now. */
-  async #acquireAll(seats: readonly Seat[], request: Request): Promise<readonly SharedLease[] | Busy | null> {
-    const missing = seats.filter(({ holding }) => !holding).map(({ member }) => member);
-    const taken =
-      missing.length > 0 ? await acquireAllBeside(this.#room, this.#scopes, missing, request) : [];
-    if (!taken || "busy" in taken) return taken;
-    const next = taken.values();
-    return seats.flatMap(({ holding }) => holding?.tenure ?? next.next().value ?? []);
+  /** Takes what the scope does not hold, with a word to `took` for each. Resolves with what was busy; rejects also with OVERTAKEN. */
+  async #acquireMissing(
+    seats: readonly Seat[],
+    request: Request,
+    took?: (key: string, lease: SharedLease) => void,
+  ): Promise<Busy | null> {
+    const missing = seats.filter(({ holding }) => !holding);
+    if (missing.length === 0) return null;
+    return acquireAllBeside(this.#room, this.#scopes, missing, request, (taken) => {
+      for (const { member, lease } of taken) {
+        member.lease = lease;
+        took?.(member.key, lease);
+      }
+    });
   }
 
   /** @throws LockLostError, LockError LOCK_ORDER. */
   #seats({ wait }: Request): readonly Seat[] {
     const seats = this.#members.map((member) => {
       const key = keyOf(member.kind.protocol, member.name);
-      return { member, key, holding: this.#scopes.find(key) };
+      const holding = this.#scopes.find(key);
+      return { ...member, key, holding, lease: holding?.tenure ?? null };
     });
     for (const { tenure } of held(seats)) assertKept(tenure);
     const missing = seats.find(({ holding }) => !holding);
     if (!missing || wait === 0) return seats;
     // RACE 11: the holder of the earlier one may wait for the later one, which this scope holds: each would wait for the
     // other, for ever. Also a lock that is none of these, when a multi-lock around this one has taken it.
-    const member = held(seats).findLast(({ key }) => key > missing.key);
-    const last = member ?? this.#scopes.behind(missing.key);
-    if (last) throw outOfOrder(missing.member.name, last.tenure.name);
+    const last = held(seats).findLast(({ key }) => key > missing.key) ?? this.#scopes.behind(missing.key);
+    if (last) throw outOfOrder(missing.name, last.tenure.name);
     return seats;
   }
 
@@ -207,8 +205,23 @@ export class OrderedMultiLock implements MultiLock {
 
 const held = (seats: readonly Seat[]): Holding[] => seats.flatMap(({ holding }) => holding ?? []);
 
-const exit = (tenures: readonly SharedLease[]): Promise<unknown> =>
-  Promise.allSettled(tenures.map((tenure) => tenure.exit()));
+/**
+ * Enters all of these once more, or none. RACE: all in the statement of the call. Behind an answer a later one may have been
+ * unlocked, and would be entered in vain.
+ */
+async function enterAll(leases: readonly SharedLease[]): Promise<void> {
+  const entered: SharedLease[] = [];
+  const outcomes = await Promise.allSettled(
+    leases.map((lease) => lease.enter().then(() => entered.push(lease))),
+  );
+  const failed = outcomes.find((outcome) => outcome.status === "rejected");
+  if (!failed) return;
+  await exitAll(entered);
+  throw failed.reason;
+}
+
+const exitAll = (leases: readonly SharedLease[]): Promise<unknown> =>
+  Promise.allSettled(leases.map((lease) => lease.exit()));
 
 const rest = (until: number): number => Math.max(0, until - performance.now());
 

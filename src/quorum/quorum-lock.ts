@@ -61,6 +61,7 @@ export class QuorumKind implements LockKind {
   readonly yield = null;
   readonly isConfirmed = false;
   readonly recount = null;
+  readonly together = null;
   /** One lock a call: where a node is missing, each lock has a fate of its own. */
   readonly batch = 1;
   readonly #quorum: Quorum;

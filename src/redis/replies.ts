@@ -5,18 +5,8 @@ import { type HoldId, withoutBits } from "../hold-ids.ts";
 export type AttemptAnswer =
   | Placed
   | { readonly is: "gone"; readonly at: number }
-  | { readonly is: "stale"; readonly at: number };
-
-/** Of an attempt to take several locks: all of them, or what is in the way. `index`: the first lock that is not free. */
-export type AllAnswer =
-  | {
-      readonly is: "owner";
-      readonly at: number;
-      readonly ttl: number;
-      readonly tokens: readonly number[];
-    }
-  | { readonly is: "held" | "queued"; readonly at: number; readonly index: number }
-  | { readonly is: "gone" | "stale"; readonly at: number };
+  | { readonly is: "stale"; readonly at: number }
+  | { readonly is: "blocked"; readonly at: number };
 
 type Placed =
   | {
@@ -88,29 +78,12 @@ export function oneOf<T extends string>(value: unknown, ...allowed: T[]): T {
 
 export function decodeAttempt(reply: unknown): AttemptAnswer {
   const [word, at] = fields(reply);
-  return decodePlaced(reply) ?? { is: oneOf(word, "gone", "stale"), at: Number(at) };
+  return decodePlaced(reply) ?? { is: oneOf(word, "gone", "stale", "blocked"), at: Number(at) };
 }
 
 export function decodeRelease(reply: unknown): ReleaseAnswer {
   const [word, clock] = fields(reply);
   return { is: oneOf(word, "released", "gone", "taken"), clock: Number(clock) };
-}
-
-export function decodeAll(reply: unknown): AllAnswer {
-  const [word, at, first, ...rest] = fields(reply);
-  const is = oneOf(word, "owner", "held", "queued", "gone", "stale");
-  if (is === "owner") return { is, at: Number(at), ttl: Number(first), tokens: rest.map(Number) };
-  if (is === "gone" || is === "stale") return { is, at: Number(at) };
-  return { is, at: Number(at), index: Number(first) - 1 };
-}
-
-/** An answer for each lock; an error where its release failed, which stops no other. */
-export function decodeReleases(reply: unknown): (ReleaseAnswer | Error)[] {
-  const list = fields(reply);
-  return Array.from({ length: list.length / 2 }, (_, i) => {
-    const [word, detail] = list.slice(2 * i, 2 * i + 2);
-    return word === "failed" ? new Error(String(detail)) : decodeRelease([word, detail]);
-  });
 }
 
 export function decodeYield(reply: unknown): YieldAnswer {

@@ -1,3 +1,5 @@
+import pTimeout from "p-timeout";
+
 /** What a signal tells, and the one listener through which it does. */
 interface Waiting {
   readonly listeners: Set<() => void>;
@@ -48,3 +50,7 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
   });
   return orAbort(signal, over).finally(() => clearTimeout(timer));
 }
+
+/** Waits for something, but no longer than this; p-timeout wants a positive number. */
+export const atMost = (done: PromiseLike<unknown>, ms: number): Promise<unknown> =>
+  pTimeout(done, { milliseconds: Math.max(1, ms), fallback: () => {} });

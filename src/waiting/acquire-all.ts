@@ -1,14 +1,30 @@
-import { CLAIM_AFTER, FIRST_REPLY, MULTI_LOCK_LEASE, OUTRUN_ROUNDS } from "../defaults.ts";
+import {
+  CLAIM_AFTER,
+  FIRST_REPLY,
+  MULTI_LOCK_LEASE,
+  OUTRUN_ROUNDS,
+  OVERLAP_MAX,
+  OVERLAP_MIN,
+  UNANSWERED,
+} from "../defaults.ts";
 import { LockLostError, LockUnavailableError } from "../errors.ts";
 import type { Caller } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Terms } from "../options.ts";
-import { orAbort } from "../util/abort.ts";
+import { atMost, orAbort, pause } from "../util/abort.ts";
+import { between } from "../util/random.ts";
 import { isOurs, thrownAt } from "../util/stacks.ts";
 import type { Member } from "./lock-kind.ts";
 import type { Entrance, LockManager } from "./lock-manager.ts";
 import { outran } from "./outrun.ts";
 import { isEnough } from "./schedule.ts";
+import { BLOCKED, type Link } from "./waiter.ts";
+
+/** A member, and the lease on it. */
+export interface Taken<M extends Member> {
+  readonly member: M;
+  readonly lease: SharedLease;
+}
 
 /** The lock that somebody else held when the time to wait was over. */
 export interface Busy {
@@ -16,49 +32,44 @@ export interface Busy {
 }
 
 /**
- * Takes several locks, all or none. `members` come in an order that is the same everywhere, and nobody waits for one of
- * them while he holds a later one: so no two callers ever wait for each other.
+ * Takes several locks, all or none, by ordinary acquires. `members` come in an order that is the same everywhere. Resolves with
+ * a lease for each, in that order.
  *
- * Locks that one command can take are tried so. What is in the way is then waited for in its turn, as by anybody, with
- * those before it held; the watchdog keeps these meanwhile. The caller's lease begins when all are held.
+ * Members of one server are tried together: their tries are sent at once, and each does nothing unless the one before it has
+ * won. The first one that is busy is then waited for as by any caller, with those before it held; the watchdog keeps these
+ * meanwhile. So the call stands in one queue at a time, and holds nothing that comes behind it in the order: no two callers
+ * ever wait for each other. The caller's lease begins when all are held.
  *
- * Rejects as `LockManager.enter` does. What was taken in vain is given back behind the answer: a Redis that hangs must not hold
- * that up.
+ * Rejects as `LockManager.enter` does. What was taken in vain is given back first, as far as Redis answers.
  */
-export async function acquireAll(
-  room: LockManager,
-  members: readonly Member[],
+export async function acquireAll<M extends Member>(
+  manager: LockManager,
+  members: readonly M[],
   entrance: Entrance,
-): Promise<readonly SharedLease[] | Busy> {
-  const by = room.newCaller("multi");
+): Promise<readonly Taken<M>[] | Busy> {
+  const by = manager.newCaller("multi");
   const since = performance.now();
-  const gathering = new AllAcquisition(room, { ...entrance, by });
-  const giveUp = (name: string, error: unknown): void => {
-    gathering.giveBack();
-    room.events.tellGiveUp(name, by, since, entrance.wait, error);
-  };
+  const acquisition = new AllAcquisition(manager, members, { ...entrance, by });
+  const gaveUp = (name: string, error: unknown): void =>
+    manager.events.tellGiveUp(name, by, since, entrance.wait, error);
   try {
-    for (;;) {
-      const busy = await gathering.take(members, entrance.terms);
-      if (!busy && (await gathering.begin(members))) return gathering.taken.splice(0);
-      if (busy) {
-        giveUp(busy.busy, null);
-        return busy;
-      }
-      gathering.giveBack();
-    }
+    const busy = await acquisition.run();
+    if (!busy) return acquisition.taken;
+    gaveUp(busy.name, null);
+    return { busy: busy.name };
   } catch (error) {
-    giveUp(gathering.at ?? members[0]?.name ?? "", error);
+    gaveUp(acquisition.at, error);
     throw isOurs(error) ? thrownAt(error, acquireAll) : error;
   }
 }
 
-class AllAcquisition {
-  /** In order. */
-  readonly taken: SharedLease[] = [];
-  /** The lock that was waited for last, by itself. */
-  at: string | null = null;
-  readonly #room: LockManager;
+class AllAcquisition<M extends Member> {
+  /** What is held, in the order of the members. */
+  readonly taken: Taken<M>[] = [];
+  /** The lock that was asked for last. */
+  at = "";
+  readonly #manager: LockManager;
+  readonly #members: readonly M[];
   readonly #entrance: Entrance & { by: Caller };
   readonly #until: number;
   /** Of what is held while others are waited for. */
@@ -66,109 +77,166 @@ class AllAcquisition {
   /** How many times in a row the lease was over before it could begin, because its extension took longer. */
   #outruns = 0;
 
-  constructor(room: LockManager, entrance: Entrance & { by: Caller }) {
-    this.#room = room;
+  constructor(manager: LockManager, members: readonly M[], entrance: Entrance & { by: Caller }) {
+    this.#manager = manager;
+    this.#members = members;
     this.#entrance = entrance;
     this.#until = performance.now() + entrance.wait;
     const lease = Math.max(entrance.terms.lease, MULTI_LOCK_LEASE);
     this.#meanwhile = { lease, watchdog: true, maxHold: Number.POSITIVE_INFINITY };
   }
 
-  /** Takes these, with those before them held. Null: done; else what was busy when the time was over. */
-  async take(members: readonly Member[], terms = this.#meanwhile): Promise<Busy | null> {
-    const [first] = members;
-    if (!first) return null;
-    const { all } = first.kind;
-    const count = together(members);
-    if (!all || count === 1) return (await this.#enter(first)) ?? this.take(members.slice(1));
-    const names = members.slice(0, count).map(({ name }) => name);
-    const entrance = this.#entering(count === members.length ? terms : this.#meanwhile);
-    const outcome = await this.#room.enterAll(first.kind, all, names, entrance);
-    if (!("index" in outcome)) {
-      this.taken.push(...outcome);
-      return this.take(members.slice(count));
+  /** Null: all are taken. Else the one that was busy when the time was over, and nothing is held. */
+  async run(): Promise<M | null> {
+    let isLast = this.#entrance.wait > 0;
+    try {
+      for (;;) {
+        const busy = await this.#take();
+        if (!busy && (await this.#begin())) return null;
+        const got = this.taken.length;
+        // RACE: a hold that stood at a later server while this waits at an earlier one would block its lock for the whole lease.
+        await this.#leave(this.taken.splice(0), busy ? UNANSWERED : Math.max(this.#left, UNANSWERED));
+        if (busy && (isLast || got === 0)) return busy;
+        if (!busy) continue;
+        // RACE: what was in the way may be another one that could not get all of its locks either. Both may have met others
+        // so, and all would be told "busy" of locks that nobody has.
+        isLast = true;
+        await pause(between(OVERLAP_MIN, OVERLAP_MAX), this.#entrance.signal);
+      }
+    } catch (error) {
+      await this.#leave(this.taken.splice(0), UNANSWERED);
+      throw error;
     }
-    const { index, isHeld } = outcome;
-    const busy = members[index] ?? first;
-    if (isHeld && entrance.wait === 0) return { busy: busy.name };
-    // Never a later one first.
-    return (
-      (await this.take(members.slice(0, index))) ??
-      (await this.#enter(busy)) ??
-      (await this.take(members.slice(index + 1)))
-    );
   }
 
-  async #enter({ kind, name, passes }: Member): Promise<Busy | null> {
+  /** Takes what is not taken yet. Null: done; else what was busy when the time was over. */
+  async #take(): Promise<M | null> {
+    for (;;) {
+      const [first, ...others] = this.#members.slice(this.taken.length);
+      if (!first) return null;
+      const group = [first, ...others.slice(0, together(first, others))];
+      const { terms } = group.length === this.#members.length ? this.#entrance : { terms: this.#meanwhile };
+      let next: M | null = first;
+      if (group.length > 1) {
+        next = await this.#tryTogether(group, terms);
+        if (!next) continue;
+        if (this.#entrance.wait === 0) return next;
+      }
+      this.#keep();
+      const taken = await this.#enter(next, {
+        terms: group.length > 1 ? this.#meanwhile : terms,
+        wait: this.#left,
+      });
+      if (!taken) return next;
+      this.taken.push(taken);
+    }
+  }
+
+  /** Sends the tries of all of these at once. Returns the first one that somebody else holds; null: go on from what is taken. */
+  async #tryTogether(group: readonly M[], terms: Terms): Promise<M | null> {
+    const tries: Promise<Taken<M> | null>[] = [];
+    let before: Link | null = null;
+    for (const member of group) {
+      const link: Link = { before, hold: null, wait: this.#left };
+      tries.push(this.#enter(member, { terms, wait: 0, link }));
+      // Its try is another caller's, or needed no command: nothing is known that the next one could name.
+      if (!link.hold) break;
+      before = link;
+    }
+    const outcomes = await Promise.allSettled(tries);
+    const end = outcomes.findIndex((outcome) => outcome.status === "rejected" || !outcome.value);
+    const got = outcomes.flatMap((outcome) => (outcome.status === "fulfilled" ? (outcome.value ?? []) : []));
+    const stop = outcomes[end];
+    const count = stop ? end : got.length;
+    this.taken.push(...got.slice(0, count));
+    // Hardly ever any: one before them was lost, or asked for again, meanwhile. RACE: a hold behind the one that is waited for
+    // would be what two callers need to wait for each other.
+    await this.#leave(got.slice(count), Math.max(this.#left, UNANSWERED));
+    this.at = group[end]?.name ?? this.at;
+    if (stop?.status === "rejected" && stop.reason !== BLOCKED) throw stop.reason;
+    return stop?.status === "fulfilled" ? (group[end] ?? null) : null;
+  }
+
+  #enter(member: M, entrance: Pick<Entrance, "terms" | "wait" | "link">): Promise<Taken<M> | null> {
+    const { kind, name, passes } = member;
+    const { signal, by } = this.#entrance;
     this.at = name;
-    const entrance = { ...this.#entering(this.#meanwhile), passes };
-    const tenure = await this.#room.enter(kind, name, entrance, (tenure) => tenure);
-    if (!tenure) return { busy: name };
-    this.taken.push(tenure);
-    return null;
+    return this.#manager.enter(kind, name, { ...entrance, passes, signal, by }, (lease) => ({
+      member,
+      lease,
+    }));
   }
 
   /** One time to wait for all. When it is over, what is left is tried once. */
-  #entering(terms: Terms): Entrance & { by: Caller } {
-    const wait = Math.max(0, this.#until - performance.now());
-    const { signal, by } = this.#entrance;
-    return { terms, wait, signal, by };
+  get #left(): number {
+    return Math.max(0, this.#until - performance.now());
   }
 
-  /** All are taken: from now on they are the caller's, for all of his lease. False: one was lost meanwhile. */
-  async begin(members: readonly Member[]): Promise<boolean> {
+  /** Others are waited for, perhaps for longer than the lease: the watchdog keeps what is taken. */
+  #keep(): void {
+    for (const one of this.taken) this.#set(one, this.#meanwhile);
+  }
+
+  #set({ member, lease }: Taken<M>, terms: Terms): void {
+    if (lease.terms === terms || !lease.expire()) return;
+    lease.begin(terms);
+    this.#manager.watchdog.watch(lease, member.kind);
+  }
+
+  /** All are taken: from now on they are the caller's, for all of its lease. False: one was lost meanwhile. */
+  async #begin(): Promise<boolean> {
     const { terms, signal } = this.#entrance;
     // The first may have been taken long ago: less is left than was asked for, or somebody took it away by force or deleted
     // it, which no renewal has told yet.
     const at = performance.now();
-    const old = this.taken.filter(
+    const leases = this.taken.map(({ lease }) => lease);
+    const old = leases.filter(
       ({ hold, since, terms: own }) =>
-        at - since.mono > CLAIM_AFTER || !isEnough(hold, terms, this.#room.window, own === terms),
+        at - since.mono > CLAIM_AFTER || !isEnough(hold, terms, this.#manager.window, own === terms),
     );
-    const wereHeld = this.taken.every((tenure) => tenure.expire());
+    const wereHeld = leases.every((lease) => lease.expire());
     if (old.length > 0) {
       const within = Math.max(this.#until - at, FIRST_REPLY);
-      const extending = Promise.allSettled(old.map((tenure) => tenure.extend(terms.lease, within)));
+      const extending = Promise.allSettled(old.map((lease) => lease.extend(terms.lease, within)));
       // What is lost is seen below.
       for (const extended of await orAbort(signal, extending))
         if (extended.status === "rejected" && !(extended.reason instanceof LockLostError))
           throw extended.reason;
     }
-    const loss = this.taken.find((tenure) => !tenure.expire())?.loss;
-    if (loss) {
-      const isOutrun = wereHeld && loss.reason === "expired";
-      const isOver = performance.now() >= this.#until;
-      this.#outruns = isOutrun ? this.#outruns + 1 : 0;
-      // Now and then that can happen. When it goes on, the lease is shorter than Redis takes, and more tries would end the same.
-      if (isOutrun && (isOver || this.#outruns >= OUTRUN_ROUNDS))
-        throw outran(loss.lockName ?? "", terms.lease, performance.now() - at);
-      if (isOver) throw new LockUnavailableError(loss.lockName, "it was lost before all were held", loss);
-      return false;
+    const loss = leases.find((lease) => !lease.expire())?.loss;
+    if (!loss) {
+      for (const one of this.taken) this.#set(one, terms);
+      return true;
     }
-    for (const [i, tenure] of this.taken.entries()) {
-      const kind = members[i]?.kind;
-      if (tenure.terms === terms || !kind) continue;
-      tenure.begin(terms);
-      this.#room.watchdog.watch(tenure, kind);
-    }
-    return true;
+    const isOutrun = wereHeld && loss.reason === "expired";
+    const isOver = performance.now() >= this.#until;
+    this.#outruns = isOutrun ? this.#outruns + 1 : 0;
+    // Now and then that can happen. When it goes on, the lease is shorter than Redis takes, and more tries would end the same.
+    if (isOutrun && (isOver || this.#outruns >= OUTRUN_ROUNDS))
+      throw outran(loss.lockName ?? "", terms.lease, performance.now() - at);
+    if (isOver) throw new LockUnavailableError(loss.lockName, "it was lost before all were held", loss);
+    return false;
   }
 
-  giveBack(): void {
-    for (const tenure of this.taken.splice(0))
-      tenure.leave().catch((error: unknown) => {
-        if (!(error instanceof LockLostError)) this.#room.events.report(error);
-      });
+  /** Gives these back. Waits so many ms for Redis to say so: a Redis that hangs must not hold up a caller, nor what it does instead. */
+  async #leave(taken: readonly Taken<M>[], within: number): Promise<void> {
+    if (taken.length === 0) return;
+    const leaving = taken.map(({ lease }) =>
+      lease.leave().catch((error: unknown) => {
+        if (!(error instanceof LockLostError)) this.#manager.events.report(error);
+      }),
+    );
+    // A caller that has gone gets its answer at once.
+    await orAbort(this.#entrance.signal, atMost(Promise.all(leaving), within)).catch(() => {});
   }
 }
 
-/** How many of the first of them one command can take. */
-function together(members: readonly Member[]): number {
-  const place = ({ kind, name }: Member): string | null =>
-    kind.all ? `${kind.protocol} ${kind.all.place(name)}` : null;
-  const [first] = members;
-  const common = first ? place(first) : null;
-  if (common === null) return 1;
-  const other = members.findIndex((member) => place(member) !== common);
-  return other < 0 ? members.length : other;
+/** With how many of the others, from the first on, this one can be tried together. */
+function together({ kind, name }: Member, others: readonly Member[]): number {
+  const place = kind.together?.(name);
+  if (place === undefined) return 0;
+  const end = others.findIndex(
+    (other) => other.kind.protocol !== kind.protocol || other.kind.together?.(other.name) !== place,
+  );
+  return end < 0 ? others.length : end;
 }

@@ -8,7 +8,7 @@ import type { Place } from "./place.ts";
 import { backOff, nextTry, rest, sleep } from "./schedule.ts";
 import { watchSelfWait } from "./self-wait.ts";
 import { ACQUISITION_MOVES, type AcquisitionState, type Asking, assertMove } from "./states.ts";
-import type { Waiter } from "./waiter.ts";
+import { BLOCKED, type Waiter } from "./waiter.ts";
 
 /** How many wake-ups came, where none would have been heard. */
 const UNHEARD = -1;
@@ -111,17 +111,18 @@ export class Acquisition {
     this.#heeded = this.#wakes;
     const state: Asking = { at: "asking", hold, isQueueing };
     this.#to(state);
+    if (head.link) head.link.hold = hold;
     health.sending();
     kind.attempt(hold, this.#place.ask(hold, isQueueing ? "queue" : "try", head)).then(
       (answer) => {
         if (answer.is === "held") this.#meet(hold, answer, isWoken);
-        this.#asked(state, wakes, answer);
+        this.#asked(state, wakes, answer, head);
       },
       (error: unknown) => this.#failed(state, error),
     );
   }
 
-  #asked(state: Asking, wakes: number, answer: AttemptAnswer): void {
+  #asked(state: Asking, wakes: number, answer: AttemptAnswer, head: Waiter): void {
     const { hold } = state;
     this.#place.health.answered();
     // RACE 4: granted by message before this reply was read. The grant counts, and the hold has its own end.
@@ -141,6 +142,7 @@ export class Acquisition {
     )
       this.#contend(hold, answer.ttl);
     else if (answer.is === "held") this.busy(hold, answer.ttl, answer.position, wakes);
+    else if (answer.is === "blocked") this.#blocked(hold, head);
     else {
       // Stale: older than its notAfter when Redis ran it. The server's clock is known now. A first copy of the command may
       // have been in time, and owns the lock.
@@ -177,6 +179,15 @@ export class Acquisition {
     health.failure = new Error("nobody holds the lock, and nobody got it: the votes were split");
     this.#to({ at: "retrying" });
     this.#nap.until(performance.now() + pause);
+  }
+
+  /** Nothing was done, for a reason that concerns this caller only: those who share its try ask for themselves. */
+  #blocked(hold: Hold, caller: Waiter): void {
+    const { line } = this.#place;
+    this.#place.forget(hold);
+    line.refuse(caller, BLOCKED);
+    line.asksAgain();
+    this.start();
   }
 
   /** The lock is held by somebody else. `wakes`: how many wake-ups had come when that was asked. */

@@ -1,14 +1,7 @@
 import type { EventKind } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewer } from "../lease/renewer.ts";
-import type {
-  AllAnswer,
-  AttemptAnswer,
-  Inspected,
-  ReleaseAnswer,
-  RenewAnswer,
-  YieldAnswer,
-} from "../redis/replies.ts";
+import type { AttemptAnswer, Inspected, ReleaseAnswer, RenewAnswer, YieldAnswer } from "../redis/replies.ts";
 
 /** How one attempt is made. */
 export interface Ask {
@@ -22,6 +15,8 @@ export interface Ask {
   readonly passes: number;
   /** Other queued holds of this client whose places are kept alive by the same command. */
   readonly others: readonly string[];
+  /** Of a try that belongs to a multi-lock: nothing is done unless this hold owns its lock, which is one of `together`. */
+  readonly after: Hold | null;
   /** Where grants are heard, or will be by who queues unheard; null while nothing is subscribed. */
   readonly channel: Channel | null;
 }
@@ -76,20 +71,14 @@ export interface LockKind extends Renewer {
   readonly isConfirmed: boolean;
   /** Tell Redis how often the lock was entered. Null: Redis does not care. */
   readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
-  /** Several locks by one command. Left out: the kind cannot. */
-  readonly all?: AllAtOnce | undefined;
+  /**
+   * Locks of one protocol with the same answer are on one server for good, so an attempt at one of them can look at another.
+   * Null: of this kind none can.
+   */
+  readonly together: ((name: string) => string) | null;
   inspect(name: string): Promise<Inspected>;
   /** `label`: for the holder, where the protocol has a message for it. */
   forceRelease(name: string, label: string | null): Promise<boolean>;
-}
-
-/** How a kind takes several locks, or none of them, and gives them back. Each method but `place` is one command. */
-export interface AllAtOnce {
-  /** Locks of one protocol with the same answer can be taken together. */
-  place(name: string): string;
-  attempt(holds: readonly Hold[], lease: number, channel: string | null): Promise<AllAnswer>;
-  /** An answer for each hold, in order; an error where its release failed, which stops no other. */
-  release(holds: readonly Hold[]): Promise<(ReleaseAnswer | Error)[]>;
 }
 
 /** A lock of a kind. */

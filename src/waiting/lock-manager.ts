@@ -1,4 +1,3 @@
-import pTimeout from "p-timeout";
 import { UNANSWERED } from "../defaults.ts";
 import { ClientClosedError, LockError, LockUnavailableError, quote } from "../errors.ts";
 import type { Caller, Events } from "../events.ts";
@@ -10,20 +9,19 @@ import type { Terms } from "../options.ts";
 import { OVERTAKEN } from "../overtaken.ts";
 import type { Audience, Subscriptions } from "../redis/subscriptions.ts";
 import type { Transport } from "../redis/transport.ts";
-import { onAbort } from "../util/abort.ts";
+import { atMost, onAbort } from "../util/abort.ts";
 import { now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { TIMER_MAX, Timers } from "../util/timers.ts";
-import { Bundle, type InTheWay } from "./bundle.ts";
 import { Cleanup } from "./cleanup.ts";
 import { GrantInbox } from "./grant-inbox.ts";
 import { Hearing } from "./hearing.ts";
-import type { AllAtOnce, LockKind } from "./lock-kind.ts";
+import type { LockKind } from "./lock-kind.ts";
 import { LockQueue } from "./lock-queue.ts";
 import { RecheckGroup } from "./recheck-group.ts";
 import { LONGEST_PATIENCE } from "./schedule.ts";
 import { enlist } from "./self-wait.ts";
-import { Waiter } from "./waiter.ts";
+import { type Link, Waiter } from "./waiter.ts";
 import type { WaitersOwner } from "./waiters.ts";
 
 /** How a caller comes in. */
@@ -35,11 +33,13 @@ export interface Entrance {
   readonly by?: Caller | undefined;
   /** How often the lock may have been passed on in this process before this caller gets it. Left out: as its kind has it. */
   readonly passes?: number | undefined;
+  /** It is one of several tries that are sent together, with `wait` 0. */
+  readonly link?: Link | undefined;
   /** Is told how to leave the line, for a call whose scope may get the lock by another call. */
   readonly leaving?: ((leave: () => void) => void) | undefined;
 }
 
-/** The waiting room of a client: every turn, and what they share. The only ways in are `enter` and `enterAll`. */
+/** The waiting room of a client: every turn, and what they share. The only way in is `enter`. */
 export class LockManager implements WaitersOwner {
   readonly clientId: string;
   readonly commands: Transport;
@@ -54,8 +54,6 @@ export class LockManager implements WaitersOwner {
   readonly #turns = new Set<LockQueue>();
   /** Turns that all callers of a lock share, by kind and name. */
   readonly #shared = new Map<LockKind, Map<string, LockQueue>>();
-  /** What is asked for or held beside the turns. */
-  readonly #bundles = new Set<Bundle>();
   /** Parked places, where every caller has one of his own, by lock, in the order of parking. */
   readonly #siblings = new Map<string, RecheckGroup>();
   /** A kind whose `withdraw` understands grants that nobody expects. */
@@ -121,7 +119,7 @@ export class LockManager implements WaitersOwner {
   enter<T>(
     kind: LockKind,
     name: string,
-    { terms, wait, signal, by, leaving, passes = kind.localPasses }: Entrance,
+    { terms, wait, signal, by, leaving, link, passes = kind.localPasses }: Entrance,
     take: (tenure: SharedLease) => T,
   ): Promise<T | null> {
     return new Promise<T | null>((resolve, reject) => {
@@ -140,23 +138,11 @@ export class LockManager implements WaitersOwner {
         resolve: settle,
         reject,
       });
+      if (link) waiter.link = link;
       if (signal) waiter.unlisten = onAbort(signal, () => turn.leave(waiter, signal.reason));
       leaving?.(() => turn.leave(waiter, OVERTAKEN));
       turn.join(waiter);
     });
-  }
-
-  /** Tries once to take several locks that have one `all.place`: all of them, or none. */
-  async enterAll(
-    kind: LockKind,
-    all: AllAtOnce,
-    names: readonly string[],
-    entrance: Entrance & { by: Caller },
-  ): Promise<readonly SharedLease[] | InTheWay> {
-    this.#admit(null, entrance.signal);
-    const bundle = new Bundle(kind, all, names, this);
-    this.#bundles.add(bundle);
-    return bundle.ask(entrance);
   }
 
   /** No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them. */
@@ -165,7 +151,7 @@ export class LockManager implements WaitersOwner {
     this.#refuseAll((name) => new ClientClosedError(name));
     const patience = Math.min(grace, this.replyTimeout);
     const answerBy = performance.now() + patience;
-    // Every turn, and every bundle, ends: with its holder's unlock, or with the answer to the command that is on its way.
+    // Every turn ends: with its holder's unlock, or with the answer to the command that is on its way.
     await atMost(this.#emptied(), this.watchdog.size > 0 ? grace : patience);
     const isTaken = this.#takeLeases(grace);
     // One time for all answers: a Redis that did not answer while holders were waited for will not answer now. What is
@@ -250,12 +236,6 @@ export class LockManager implements WaitersOwner {
     if (shared?.get(turn.name) === turn) shared.delete(turn.name);
   }
 
-  /** Nothing is left in it. */
-  unbundled(bundle: Bundle): void {
-    this.#bundles.delete(bundle);
-    this.#tellEmpty();
-  }
-
   /** The places of this client at a lock where every caller has one of his own, for one more; null where they share one. */
   siblings(kind: LockKind, name: string): RecheckGroup | null {
     if (!kind.solitary) return null;
@@ -321,7 +301,7 @@ export class LockManager implements WaitersOwner {
   }
 
   /** @throws when nobody may come in any more, or this caller has gone already. */
-  #admit(name: string | null, signal: AbortSignal | undefined): void {
+  #admit(name: string, signal: AbortSignal | undefined): void {
     if (this.#closed) throw new ClientClosedError(name);
     if (this.commands.ended) throw ended(name, this.commands);
     if (signal?.aborted) throw signal.reason;
@@ -329,7 +309,6 @@ export class LockManager implements WaitersOwner {
 
   #refuseAll(error: (name: string | null) => Error): void {
     for (const turn of [...this.#turns]) turn.leaveAll(() => error(turn.name));
-    for (const bundle of [...this.#bundles]) bundle.refuse(error(null));
   }
 
   #emptied(): Promise<void> {
@@ -342,14 +321,9 @@ export class LockManager implements WaitersOwner {
   #tellEmpty(): void {
     if (!this.#whenEmpty) return;
     for (const turn of this.#turns) if (turn.isUnderWay) return;
-    for (const bundle of this.#bundles) if (bundle.isUnderWay) return;
     this.#whenEmpty();
   }
 }
-
-/** Waits for something, but no longer than this; p-timeout wants a positive number. */
-const atMost = (done: Promise<void>, ms: number): Promise<void> =>
-  pTimeout(done, { milliseconds: Math.max(1, ms), fallback: () => {} });
 
 function leftBehind(tenures: readonly SharedLease[]): LockError {
   const at = performance.now();

@@ -74,6 +74,7 @@ export class Place {
       passes: hold.mayPass,
       patience: patience(position),
       others,
+      after: (mode !== "again" && head.link?.before?.hold) || null,
       channel: this.kind.queues ? this.room.hearing.told(this.channel, mode === "queue") : null,
     };
   }

@@ -1,4 +1,5 @@
 import type { Caller, EventKind } from "../events.ts";
+import type { Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Terms } from "../options.ts";
 import { failing, isOurs } from "../util/stacks.ts";
@@ -11,6 +12,21 @@ interface Host {
   /** It ends without the lock. `error`: what it rejects with; null: somebody else held it. */
   gaveUp(waiter: Waiter, error: unknown): void;
 }
+
+/**
+ * One try of several that a multi-lock sends together, in order: nothing is done in Redis unless the lock of the one before it
+ * is owned by that one's hold. Then the call ends with BLOCKED.
+ */
+export interface Link {
+  readonly before: Link | null;
+  /** With what it was asked for last. Null: with nothing of its own, because another caller's command tells for it too. */
+  hold: Hold | null;
+  /** ms that the caller of the multi-lock is willing to wait, and so for the answer; this try does not wait. */
+  readonly wait: number;
+}
+
+/** Why a try of a multi-lock ends: the lock before it is not held. Nobody outside of the package sees this error. */
+export const BLOCKED = new Error("the lock before it is not held");
 
 /** How a waiter ends: with what `take` makes of its tenure, with null, or with an error. */
 export interface Ending {
@@ -41,6 +57,8 @@ export class Waiter extends Timer implements Caller {
   next: Waiter | null = null;
   previous: Waiter | null = null;
   listed = false;
+  /** Of a try that belongs to a multi-lock. */
+  link: Link | null = null;
   readonly #host: Host;
   readonly #take: Ending["take"];
   readonly #resolve: Ending["resolve"];

@@ -64,7 +64,8 @@ export class Waiters {
   }
 
   #mustHear(waiter: Waiter, since: number): void {
-    waiter.answerBy = since + Math.min(this.#keeper.replyTimeout, Math.max(waiter.wait, FIRST_REPLY));
+    const wait = waiter.link?.wait ?? waiter.wait;
+    waiter.answerBy = since + Math.min(this.#keeper.replyTimeout, Math.max(wait, FIRST_REPLY));
     this.#keeper.timers.set(waiter, waiter.answerBy);
   }
 

@@ -38,14 +38,16 @@ describe("a loss", () => {
           how === "expired" ? { lease: 100 } : {},
         ),
       );
-      expect(error).toBeInstanceOf(LockLostError);
+      expect(error, String(error)).toBeInstanceOf(LockLostError);
       const lockName = how === "expired" ? expect.any(String) : names[1];
       expect(error).toMatchObject({
         lockName,
         reason: how === "expired" ? "expired" : "gone",
         cause: bodyError,
       });
-      expect(errors).toHaveLength(how === "expired" ? 3 : 1);
+      // Their leases end within moments, and what has not ended by then is released.
+      if (how === "expired") expect([1, 2, 3]).toContain(errors.length);
+      else expect(errors).toHaveLength(1);
       await several.gone(names);
     },
   );
@@ -98,21 +100,14 @@ describe("a release that fails", () => {
     await several.gone(names); // tried again behind
   });
 
-  it("of a command for several is told for each of them, and nothing stays", async () => {
+  it("by the connection is told for the lock that it concerns, and nothing stays", async () => {
     const names = three();
-    const held = await theirs.locks.lock(names[0]).lock();
     const { locks, redis } = await several.join();
-    const waiting = locks.multiLock(names).lock();
-    await several.look(names[0]).queued(1);
-    await held.unlock();
-    const lease = await waiting;
-    const failed = failCommand(redis, "before", runs("releaseAll"));
+    const lease = await locks.multiLock(names).lock();
+    const failed = failCommand(redis, "before", runs("release"));
     const error = await failure(lease.unlock());
     await failed;
-    // The first came by its turn, and was released by a command of its own.
-    expect((error as AggregateError).errors).toMatchObject(
-      names.slice(1).map((lockName) => ({ code: "LOCK_UNAVAILABLE", lockName })),
-    );
+    expect(error).toMatchObject({ code: "LOCK_UNAVAILABLE", lockName: names[0] });
     expect(isLockLost(error)).toBe(false);
     await several.gone(names);
   });

@@ -129,9 +129,10 @@ describe("multi-locks side by side in one scope", () => {
     const foreign = await b.locks.lock(three).lock();
     const controller = new AbortController();
     await a.locks.scope(async () => {
+      const singles = Promise.all([a.locks.lock(one).lock(), a.locks.lock(two).lock()]);
       const late = failure(a.locks.multiLock([one, three]).lock({ wait: 100 }));
       const aborted = failure(a.locks.multiLock([two, three]).lock({ signal: controller.signal }));
-      const leases = await Promise.all([a.locks.lock(one).lock(), a.locks.lock(two).lock()]);
+      const leases = await singles;
       expect(await late).toMatchObject({ code: "LOCK_TIMEOUT" });
       controller.abort("enough");
       expect(await aborted).toBe("enough");

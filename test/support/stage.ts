@@ -123,7 +123,7 @@ export function runs(script: keyof typeof handoffLua, mode?: "try" | "queue" | "
   return (command) =>
     command[0] === "evalsha" &&
     shas.includes(`${command[1]}`) &&
-    (mode === undefined || command[8]?.startsWith(`${mode} `) === true);
+    (mode === undefined || command[4 + Number(command[2])]?.startsWith(`${mode} `) === true);
 }
 
 /** Resolves with the result and the ms that it took. */

@@ -1,15 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { handoffLua } from "../../src/redis/lua.generated.ts";
-import { sharded } from "../../src/redis/script.ts";
 import { slotOf } from "../../src/redis/slots.ts";
 import { failure, lossOf, Section } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
+import { onScript } from "../support/scripts-sent.ts";
 import { RedisCluster } from "../support/servers/cluster.ts";
 import { until } from "../support/until.ts";
 
 // In Cluster locks have slots of their own: a multi-lock takes them one after the other, in the same order as everybody.
-// Behind a prefix with a tag they share one, and one command takes them all.
+// Behind a prefix with a tag they share one, and are tried together.
 
 const parties = new Parties();
 const unhandled = trackUnhandled({ ignore: ["LOCK_SELF_WAIT"] });
@@ -48,12 +47,6 @@ const free = (names: readonly string[], { redis }: Party = mine): Promise<unknow
       ),
     { what: "all locks to be free", timeout: 4_000 },
   );
-/** How often the nodes have run a script for several locks. */
-async function runsOfAll(): Promise<number> {
-  const { sha } = sharded(handoffLua.acquireAll);
-  const known = await Promise.all((await cluster.admins()).map((admin) => admin.script("EXISTS", sha)));
-  return known.flat().filter((one) => Number(one) === 1).length;
-}
 
 describe("members in several slots", () => {
   it("are taken in order and given back together", async () => {
@@ -67,7 +60,6 @@ describe("members in several slots", () => {
     expect(lease.remaining()).toBeGreaterThan(50_000);
     await lease.unlock();
     await free(names);
-    expect(await runsOfAll()).toBe(0);
   });
 
   it("are all given back when one is busy", async () => {
@@ -113,12 +105,20 @@ describe("members in several slots", () => {
 });
 
 describe("members in one slot", () => {
-  it("are taken by one command, handed on by message, and told of a forced release", async () => {
+  it("are tried at once, handed on by message, and told of a forced release", async () => {
     const [near, far] = [await join("{app}:"), await join("{app}:")];
     const names = [1, 2, 3].map((i) => `${freshName()}:${i}`).sort();
-    const before = await runsOfAll();
-    const lease = await near.locks.multiLock(names).lock();
-    expect([await runsOfAll(), before]).toEqual([1, 0]);
+    await (await near.locks.multiLock(names).lock()).unlock(); // the nodes know the scripts
+    const sent: number[] = [];
+    let turn = 0;
+    onScript(near.redis, (_, send) => {
+      sent.push(turn);
+      send();
+    });
+    const taking = near.locks.multiLock(names).lock();
+    turn = 1;
+    const lease = await taking;
+    expect(sent).toEqual([0, 0, 0]);
     const waiting = far.locks.multiLock(names).lock();
     const queued = async () =>
       (await Promise.all(names.map((name) => near.redis.zcard(`holdfast:{${name}}:queue`)))).join() ===

@@ -34,7 +34,6 @@ const IN_CIRCLES: string[] = [
   "src/lease/hold.ts",
   "src/lease/shared-lease.ts",
   "src/waiting/acquisition.ts",
-  "src/waiting/bundle.ts",
   "src/waiting/lock-manager.ts",
   "src/waiting/lock-queue.ts",
   "src/waiting/place.ts",

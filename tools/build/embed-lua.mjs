@@ -10,7 +10,7 @@ const root = new URL("../../lua/", import.meta.url);
 const target = new URL("../../src/redis/lua.generated.ts", import.meta.url);
 
 /** Parts of scripts, not scripts. */
-const INCLUDED = ["shared.lua", "rights.lua", "several.lua"];
+const INCLUDED = ["shared.lua", "rights.lua"];
 
 const camel = (text) => text.replace(/\W+(\w)/g, (_, letter) => letter.toUpperCase());
 

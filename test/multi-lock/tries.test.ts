@@ -1,0 +1,170 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import type { LockError } from "../../src/index.ts";
+import { awake } from "../support/awake.ts";
+import type { Party } from "../support/fixture.ts";
+import { MultiLocks, three } from "../support/multi-locks.ts";
+import { onScript } from "../support/scripts-sent.ts";
+import { runs } from "../support/stage.ts";
+import { until } from "../support/until.ts";
+
+// The members of a multi-lock are tried together, and nobody else may be worse off by tries in vain.
+
+const several = new MultiLocks();
+let mine: Party;
+let theirs: Party;
+beforeAll(() => {
+  ({ mine, theirs } = several);
+});
+
+/** What a try brought; undefined: a busy machine has not answered it in time. */
+async function answered<T>(trying: Promise<T>): Promise<T | undefined> {
+  return trying.catch((error: LockError) => {
+    if (error.code !== "LOCK_UNAVAILABLE") throw error;
+    return undefined;
+  });
+}
+
+/** Calls `act` before this client sends this script for the first time, which waits for it. */
+function before({ redis }: Party, script: "release" | "acquire", act: () => Promise<unknown>): void {
+  const match = runs(script);
+  let isFirst = true;
+  onScript(redis, ({ name, args }, send) => {
+    if (!isFirst || !match([name, ...args.map(String)])) return send();
+    isFirst = false;
+    void act().then(send);
+  });
+}
+
+describe("a member behind a busy one", () => {
+  it("is never in the way of others, however many try all of them", async () => {
+    const [busy, free] = three();
+    const held = await theirs.locks.lock(busy).lock();
+    const pollers = await Promise.all(Array.from({ length: 20 }, () => several.join()));
+    const end = awake() + 1_500;
+    let polls = 0;
+    const polling = pollers.map(async ({ locks }) => {
+      while (awake() < end || polls < 40) {
+        expect((await answered(locks.multiLock([busy, free]).tryLock())) ?? null).toBeNull();
+        polls++;
+      }
+    });
+    const told: string[] = [];
+    while (awake() < end || told.length < 40) {
+      const lease = await answered(mine.locks.lock(free).tryLock());
+      if (lease !== undefined) told.push(lease ? "had" : "held");
+      await lease?.unlock();
+    }
+    await Promise.all(polling);
+    expect(told).not.toContain("held");
+    await held.unlock();
+    await several.gone([busy, free]);
+  });
+
+  it("is asked for anew by the callers that have shared its try", async () => {
+    const [busy, free] = three();
+    const held = await theirs.locks.lock(busy).lock();
+    const all = mine.locks.multiLock([busy, free]).tryLock();
+    const sharing = [mine.locks.lock(free).tryLock(), mine.locks.lock(free).lock({ wait: 10_000 })] as const;
+    expect(await all).toBeNull();
+    const first = await sharing[0];
+    expect(first?.held).toBe(true);
+    await first?.unlock();
+    await (await sharing[1]).unlock();
+    await held.unlock();
+    await several.gone([busy, free]);
+  });
+
+  it("is taken behind one whose try another caller of the client has shared", async () => {
+    const [first, second] = three();
+    const single = mine.locks.lock(first).lock();
+    const all = mine.locks.multiLock([first, second]).lock();
+    await (await single).unlock();
+    const lease = await all;
+    expect(lease.held).toBe(true);
+    await lease.unlock();
+    await several.gone([first, second]);
+  });
+});
+
+describe("tryLock() of several that overlap", () => {
+  it("never refuses all of them", async () => {
+    const names = three();
+    const [a, b, c] = names;
+    const others = [await several.join(), await several.join()];
+    for (let round = 0; round < 150; round++) {
+      const leases = await Promise.all([
+        mine.locks.multiLock([a, b, c]).tryLock(),
+        theirs.locks.multiLock([b, c]).tryLock(),
+        ...others.map(({ locks }, i) => locks.multiLock(i === 0 ? [a, c] : names).tryLock()),
+      ]);
+      const had = leases.filter((lease) => lease !== null);
+      expect(had).toHaveLength(1); // any two of them have c in common
+      for (const lease of had) await lease.unlock();
+    }
+    await several.gone(names);
+  });
+
+  it("tries once more when it got some: what was in the way may have been in vain too", async () => {
+    const [a, b] = three();
+    const { locks, redis } = await several.join();
+    const held = await theirs.locks.lock(b).lock();
+    before({ locks, redis }, "release", () => held.unlock());
+    const lease = await locks.multiLock([a, b]).tryLock();
+    expect(lease?.held).toBe(true);
+    await lease?.unlock();
+    await several.gone([a, b]);
+  });
+});
+
+describe("what was taken in vain", () => {
+  it("is free before null is told", async () => {
+    const [a, b, c] = three();
+    const held = await theirs.locks.lock(c).lock();
+    for (const wait of [0, 60]) {
+      expect(await mine.locks.multiLock([a, b, c]).tryLock(wait)).toBeNull();
+      expect(await several.holders([a, b])).toEqual(["", ""]);
+    }
+    await held.unlock();
+    await several.gone([a, b, c]);
+  });
+
+  it("is free before an error is told", async () => {
+    const [a, b, c] = three();
+    await mine.redis.set(several.look(c).keys.lock, "something else", "PX", 5_000);
+    await expect(mine.locks.multiLock([a, b, c]).lock()).rejects.toMatchObject({
+      code: "LOCK_UNAVAILABLE",
+      lockName: c,
+    });
+    expect(await several.holders([a, b])).toEqual(["", ""]);
+    await mine.redis.del(several.look(c).keys.lock);
+  });
+
+  it("is given back when its client closes, or its caller leaves, between the tries and their answers", async () => {
+    const names = three();
+    const [first, second] = [await several.join(), await several.join()];
+    const controller = new AbortController();
+    const aborted = first.locks.multiLock(names).lock({ signal: controller.signal });
+    const closed = second.locks.multiLock(names).lock();
+    controller.abort("enough");
+    const closing = second.locks.close();
+    await expect(aborted).rejects.toBe("enough");
+    await expect(closed).rejects.toMatchObject({ code: "CLIENT_CLOSED" });
+    await closing;
+    await several.gone(names);
+  });
+});
+
+it("a member that is waited for stands in one queue, with nothing behind it, also where callers of the client share it", async () => {
+  const names = three();
+  const [a, b, c] = names;
+  const held = await theirs.locks.lock(b).lock();
+  const { locks } = await several.join();
+  const calls = [names, [b, c], names].map((members) => locks.multiLock(members).lock());
+  await several.look(b).queued(1);
+  await until(async () => (await several.holders([a]))[0] === locks.id);
+  expect(await several.look(c).waiters()).toEqual([]);
+  expect(await several.holders([c])).toEqual([""]);
+  await held.unlock();
+  await Promise.all(calls.map((call) => call.then((lease) => lease.unlock())));
+  await several.gone(names);
+});
