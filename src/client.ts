@@ -1,9 +1,8 @@
 import { BaseClient } from "./base-client.ts";
 import { LOCAL_PASSES, QUORUM_MIN } from "./defaults.ts";
 import { quote } from "./errors.ts";
-import type { Keys } from "./keys.ts";
+import { hasOneSlotPerLock, type Keys } from "./keys.ts";
 import { handoffLock } from "./kinds/handoff.ts";
-import { publishProbe } from "./kinds/handoff-scripts.ts";
 import { redissonLock } from "./kinds/redisson.ts";
 import { spinLock } from "./kinds/spin.ts";
 import type { LockClient, QuorumClient } from "./lock-client.ts";
@@ -22,9 +21,9 @@ import {
 import { checkQuorumOptions, type QuorumClientOptions } from "./quorum/options.ts";
 import { MajorityClient } from "./quorum-client.ts";
 import { ClusterSubscriber } from "./redis/cluster-subscriber.ts";
+import { publishProbe } from "./redis/probe.ts";
 import { Replication } from "./redis/replication.ts";
 import { ScriptRunner } from "./redis/script-runner.ts";
-import { hasOneSlotPerLock } from "./redis/slots.ts";
 import { Subscriber } from "./redis/subscriber.ts";
 import { whereabouts } from "./redis/trouble.ts";
 import { type ClusterLike, duplicate, isCluster, isConnection, type RedisLike } from "./redis/types.ts";

@@ -1,6 +1,6 @@
 // Every key and channel name is built here; scripts build none. `keyPrefix` is what ioredis puts before keys, and only
 // before keys: channels are data and carry it themselves, or PUBLISH would reach nobody.
-import { hashed, SlotKeys, slotOf } from "./redis/slots.ts";
+import { hashed, SlotKeys, slotOf } from "./util/slots.ts";
 
 /** The keys of one lock. The hash tag is the whole name, so that they share a slot whatever the name contains. */
 export interface LockKeys {
@@ -118,3 +118,8 @@ export class Keys {
 /** Redisson's rule for helper keys: the name is braced unless it contains a brace already. */
 const redissonHelper = (prefix: string, name: string): string =>
   name.includes("{") ? `${prefix}:${name}` : `${prefix}:{${name}}`;
+
+/** Do all keys of a lock share a slot behind this prefix? Not behind `a{}b`: an empty tag makes the whole key count. */
+export function hasOneSlotPerLock(keyPrefix: string): boolean {
+  return slotOf(`${keyPrefix}holdfast:{x}`) === slotOf(`${keyPrefix}holdfast:{x}:queue`);
+}

@@ -1,7 +1,6 @@
 import { BaseClient } from "./base-client.ts";
 import { GRANT_WINDOW } from "./defaults.ts";
 import { LockError } from "./errors.ts";
-import { publishProbe } from "./kinds/handoff-scripts.ts";
 import type { QuorumClient } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
 import { checkNoOptions } from "./options.ts";
@@ -10,6 +9,7 @@ import type { QuorumSettings } from "./quorum/options.ts";
 import { Quorum } from "./quorum/quorum.ts";
 import { QuorumKind } from "./quorum/quorum-lock.ts";
 import { QuorumSubscriptions } from "./quorum/subscriptions.ts";
+import { publishProbe } from "./redis/probe.ts";
 import { duplicate, type RedisLike } from "./redis/types.ts";
 import { printAs } from "./util/print.ts";
 

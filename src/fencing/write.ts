@@ -1,8 +1,8 @@
 import { FENCE_SKEW } from "../defaults.ts";
 import { FencedWriteError, quote, StaleTokenError } from "../errors.ts";
+import { hasOneSlotPerLock } from "../keys.ts";
 import type { Script } from "../redis/script.ts";
 import { ScriptRunner } from "../redis/script-runner.ts";
-import { hasOneSlotPerLock } from "../redis/slots.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "../redis/types.ts";
 import { TIMER_MAX } from "../util/timers.ts";
 import type { FenceTerms } from "./options.ts";

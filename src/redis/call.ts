@@ -1,7 +1,7 @@
 import { tracingChannel } from "node:diagnostics_channel";
 import type { Writable } from "node:stream";
+import { slotOf } from "../util/slots.ts";
 import type { Script } from "./script.ts";
-import { slotOf } from "./slots.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "./types.ts";
 
 /** Is told once how a command ended. */

@@ -1,6 +1,7 @@
 import { UNANSWERED } from "../defaults.ts";
 import { Keys } from "../keys.ts";
 import { outside } from "../util/outside.ts";
+import { slotOf } from "../util/slots.ts";
 import {
   type Call,
   type CallClass,
@@ -14,7 +15,6 @@ import {
 import { type Watch, watch } from "./connection-events.ts";
 import { type Script, sharded } from "./script.ts";
 import { ServerTimes, Silence } from "./servers.ts";
-import { slotOf } from "./slots.ts";
 import type { Transport } from "./transport.ts";
 import {
   forgotten,

@@ -1,10 +1,9 @@
 import pTimeout, { TimeoutError } from "p-timeout";
-import { SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
-import { publishProbe } from "../kinds/handoff-scripts.ts";
+import { RECHECK_SPREAD, RETRY_MAX, RETRY_MIN, SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
 import { outside } from "../util/outside.ts";
-import { newNonce } from "../util/random.ts";
-import { backOff } from "../waiting/schedule.ts";
+import { doubling, newNonce } from "../util/random.ts";
 import { probeMessage } from "./messages.ts";
+import { publishProbe } from "./probe.ts";
 import type { ScriptRunner } from "./script-runner.ts";
 import type { Audience, Subscriptions } from "./subscriptions.ts";
 import { type RedisLike, type SubscriberLike, unref } from "./types.ts";
@@ -205,10 +204,13 @@ export class Subscriber implements Subscriptions {
     // While it is away, its next connect does it. What was heard before, and is refused on a live one, would stay unheard by
     // those who wait; what was never heard is tried by its callers.
     if (this.#source.isSharded || connection.status !== "ready" || this.#forgotten === 0) return;
-    setTimeout(() => {
-      const isMine = this.#connection === connection && connection.status === "ready" && !this.#closed;
-      if (isMine && this.#source.isWanted()) void this.#resubscribe(connection, failures + 1);
-    }, backOff(failures)).unref();
+    setTimeout(
+      () => {
+        const isMine = this.#connection === connection && connection.status === "ready" && !this.#closed;
+        if (isMine && this.#source.isWanted()) void this.#resubscribe(connection, failures + 1);
+      },
+      doubling(failures, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD),
+    ).unref();
   }
 
   /** One SUBSCRIBE for a channel, however many callers begin to wait at the same time. */

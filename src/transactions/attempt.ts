@@ -1,7 +1,7 @@
 import { TransactionError } from "../errors.ts";
-import { slotOf } from "../redis/slots.ts";
 import type { ClusterLike, RedisLike } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
+import { slotOf } from "../util/slots.ts";
 import { type CommandLike, isElsewhere, isReply, type QueueLike, rootOf, type Session } from "./session.ts";
 
 /** The connections of a Cluster to its nodes; of anything else its own kind. */

@@ -1,12 +1,12 @@
 import { REPLY_TIMEOUT, RETRY_MAX, RETRY_MIN, TRANSACTIONS_AT_ONCE } from "../defaults.ts";
 import { quote } from "../errors.ts";
 import { ownerOf } from "../redis/nodes.ts";
-import { slotOf } from "../redis/slots.ts";
 import { type ClusterLike, isCluster, type RedisLike } from "../redis/types.ts";
 import { pause } from "../util/abort.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
 import { outside } from "../util/outside.ts";
 import { between } from "../util/random.ts";
+import { slotOf } from "../util/slots.ts";
 import { type ConnectionLike, isElsewhere, isReply, OVERRIDES, Session } from "./session.ts";
 
 /** A connection for one try. `checkin` must be called once. */

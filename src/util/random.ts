@@ -37,3 +37,8 @@ export function newNonce(): string {
 export function between(low: number, high: number): number {
   return low + Math.random() * (high - low);
 }
+
+/** What to wait before the n-th further try (from 0): `least`, doubled each time up to `most`, by `spread` more or less. */
+export function doubling(tries: number, least: number, most: number, spread: number): number {
+  return Math.min(most, least * 2 ** Math.min(tries, 10)) * between(1 - spread, 1 + spread);
+}

@@ -20,7 +20,7 @@ import {
 } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Terms } from "../options.ts";
-import { between } from "../util/random.ts";
+import { between, doubling } from "../util/random.ts";
 
 /** The nominal re-check period at a place in the queue, in ms. */
 function period(position: number | null): number {
@@ -87,10 +87,7 @@ export function nextTry(since: number): number {
 
 /** After a failure: 50, 100, 200 … 2 000 ms, spread. */
 export function backOff(failures: number): number {
-  return (
-    Math.min(RETRY_MAX, RETRY_MIN * 2 ** Math.min(failures, 10)) *
-    between(1 - RECHECK_SPREAD, 1 + RECHECK_SPREAD)
-  );
+  return doubling(failures, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD);
 }
 
 /**

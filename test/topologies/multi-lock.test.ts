@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { slotOf } from "../../src/redis/slots.ts";
+import { slotOf } from "../../src/util/slots.ts";
 import { failure, lossOf, Section } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";

@@ -24,12 +24,7 @@ const LAYERS = [
   [""],
   ["util"],
 ];
-const UPWARD: string[] = [
-  "src/keys.ts → src/redis/slots.ts",
-  "src/redis/subscriber.ts → src/kinds/handoff-scripts.ts",
-  "src/redis/subscriber.ts → src/waiting/schedule.ts",
-  "src/util/stacks.ts → src/errors.ts",
-];
+const UPWARD: string[] = ["src/util/stacks.ts → src/errors.ts"];
 const IN_CIRCLES: string[] = [
   "src/lease/hold.ts",
   "src/lease/shared-lease.ts",

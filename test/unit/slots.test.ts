@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Keys } from "../../src/keys.ts";
-import { hasOneSlotPerLock, SlotKeys, slotOf } from "../../src/redis/slots.ts";
+import { hasOneSlotPerLock, Keys } from "../../src/keys.ts";
+import { SlotKeys, slotOf } from "../../src/util/slots.ts";
 
 describe("hash slots", () => {
   // As CLUSTER KEYSLOT answers.

@@ -42,8 +42,3 @@ export class SlotKeys {
     }
   }
 }
-
-/** Do all keys of a lock share a slot behind this prefix? Not behind `a{}b`: an empty tag makes the whole key count. */
-export function hasOneSlotPerLock(keyPrefix: string): boolean {
-  return slotOf(`${keyPrefix}holdfast:{x}`) === slotOf(`${keyPrefix}holdfast:{x}:queue`);
-}
