@@ -72,9 +72,11 @@ export class Footprint {
   }
 
   /** Has every node take the hold back that may have it. Rejects when one has not answered. */
-  async erase(release: (node: QuorumNode) => Promise<unknown>): Promise<void> {
+  async erase(release: (standing: Standing) => Promise<unknown>): Promise<void> {
     this.keeper?.end();
-    const tries = await Promise.allSettled(this.standings.map((standing) => standing.erase(release)));
+    const tries = await Promise.allSettled(
+      this.standings.map((standing) => standing.erase(() => release(standing))),
+    );
     for (const one of tries) if (one.status === "rejected") throw one.reason;
   }
 

@@ -35,13 +35,6 @@ export interface Holding {
   readonly ttl: number;
 }
 
-/** Which process answers on a connection, and for how many whole seconds it has been up. `at`: its time in µs. */
-interface Introduction {
-  readonly at: number;
-  readonly uptime: number;
-  readonly runId: string;
-}
-
 export interface NodeSettings {
   readonly replyTimeout: number;
   readonly nodeTimeout: number;
@@ -59,7 +52,7 @@ export class NodeCommands {
   readonly commands: ScriptRunner;
   protected readonly settings: NodeSettings;
   /** Since when nothing has been answered that was asked for. */
-  #askedSince: number | null = null;
+  protected askedSince: number | null = null;
 
   constructor(number: number, redis: RedisLike, settings: NodeSettings) {
     this.number = number;
@@ -117,7 +110,8 @@ export class NodeCommands {
     return this.#run(lua.inspect, keys, [], decodeHolding);
   }
 
-  protected askIdentity(keys: QuorumKeys): Promise<Introduction> {
+  /** Which process answers on this connection, and for how many whole seconds it has been up. */
+  protected askIdentity(keys: QuorumKeys): Promise<{ uptime: number; runId: string }> {
     const { nodeTimeout, replyTimeout } = this.settings;
     // Its time too: the first vote already must not be executed when nobody waits for it any more.
     const decode = this.commands.timed(keys.clock, decodeIntroduction);
@@ -127,12 +121,7 @@ export class NodeCommands {
 
   /** For how long the node has answered nothing although it was asked. */
   protected get silence(): number {
-    return this.#askedSince === null ? 0 : performance.now() - this.#askedSince;
-  }
-
-  /** What was asked on a connection that is lost says nothing about the next one. */
-  protected forgetSilence(): void {
-    this.#askedSince = null;
+    return this.askedSince === null ? 0 : performance.now() - this.askedSince;
   }
 
   /** Why nothing can be sent to the node now. */
@@ -152,15 +141,15 @@ export class NodeCommands {
     decode: (reply: unknown) => T,
     timeout?: number,
   ): Promise<T> {
-    this.#askedSince ??= performance.now();
+    this.askedSince ??= performance.now();
     return this.commands.run(script, [lock, clock], args, decode, timeout).then(
       (answer) => {
-        this.#askedSince = null;
+        this.askedSince = null;
         return answer;
       },
       (error: unknown) => {
         const isAnswer = error instanceof Error && error.name === "ReplyError"; // a refusal ends a silence too
-        if (isAnswer) this.#askedSince = null;
+        if (isAnswer) this.askedSince = null;
         else if (this.commands.isAway) throw this.trouble();
         throw this.error(error instanceof Error ? error.message : String(error), error);
       },
@@ -186,7 +175,7 @@ function decodeHolding(reply: unknown): Holding {
   return { holder: holder === "" ? null : String(holder), token: Number(token), ttl: ttl(left) };
 }
 
-function decodeIntroduction(reply: unknown): Introduction {
+function decodeIntroduction(reply: unknown) {
   const [uptime, runId, at] = fields(reply);
   return { uptime: Number(uptime), runId: String(runId), at: Number(at) };
 }

@@ -172,7 +172,7 @@ export class QuorumNode extends NodeCommands {
   readonly #closed = (): void => {
     this.#process = null;
     this.#twin = null;
-    this.forgetSilence();
+    this.askedSince = null;
   };
 
   #assertOld(): void {

@@ -10,7 +10,6 @@ import type { Vote } from "./node-commands.ts";
 import type { QuorumSettings } from "./options.ts";
 import type { Quorum } from "./quorum.ts";
 import { Repair } from "./repair.ts";
-import type { Standing } from "./standing.ts";
 import { TokenClock } from "./token-clock.ts";
 import { countHolders, countVotes, type Granted } from "./votes.ts";
 
@@ -24,24 +23,14 @@ interface QuorumHost {
   exposed(hold: Hold, has: number, of: number): void;
 }
 
-/** What one node has said about a hold. */
-interface Word<A> {
-  readonly standing: Standing;
-  readonly answer: A;
-}
+/** A hold, with what was written down about it. */
+type Recorded = Pick<Hold, "name" | "id"> & Partial<Pick<Hold, "record">>;
 
 /**
  * Redlock: the holder of a lock is the hold that a majority of independent masters has written down.
  * https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/
  *
- * **Tokens grow.** Before a caller gets a lease with token T, a majority of nodes has stored T with its passes, each of
- * them while the hold owned its key: either in the vote itself, when all votes brought the same token, or by `agree`. A
- * later lease has a majority too, so one node Z is in both. The keys of two holds are at Z one after the other. The later
- * one's was not first: it would have ended before the earlier vote at Z, while its own lease had not begun yet. So Z
- * voted for it after it had stored T, and answered more than T and its passes; and its token is the largest of its votes:
- * where Z's came too late to be counted, and is larger, `agree` is refused there.
- * Nodes that take a lease later (`Repair`) are no votes, and are in neither majority.
- * Where Z forgot everything in between it was young, and did not vote; later the clocks of the clients decide.
+ * **Tokens grow**: see `TokenClock`.
  *
  * **Votes are one majority at one moment.** Nodes vote one after the other, and votes that came quickly count as
  * simultaneous. RACE: B's vote stands at node 1, its commands to the others are slow, and A has nodes 2 and 3. Node 1
@@ -85,15 +74,13 @@ export class QuorumKind implements LockKind {
     const wish = { lease, passes: this.localPasses, token: this.#clock.propose(this.localPasses) };
     const footprint = this.#newFootprint(hold.name);
     hold.record = footprint;
-    const { keys, standings } = footprint;
     const votes = this.#quorum.ask(
-      keys,
-      standings,
-      (standing, state) =>
-        state === "young"
-          ? Promise.reject(standing.node.refusal(state, keys))
-          : footprint.take(standing, standing.node.vote(state, keys, hold.id, wish), this.#saw),
-      (_, state) => state !== "young",
+      footprint,
+      (standing) => {
+        const { node, state } = standing;
+        return footprint.take(standing, node.vote(state, footprint.keys, hold.id, wish), this.#saw);
+      },
+      true,
     );
     const outcome = await this.#quorum.count(votes, (tally) => countVotes(tally, this.#settings.retryDelay));
     if (outcome.is === "held") {
@@ -126,6 +113,10 @@ export class QuorumKind implements LockKind {
     return new Footprint(this.#quorum.keys.ofQuorum(name), this.#quorum.nodes);
   }
 
+  #footprintOf({ name, record }: Recorded): Footprint {
+    return record instanceof Footprint ? record : this.#newFootprint(name);
+  }
+
   /** The votes came so quickly that they count as one moment. */
   #isPrompt({ sent }: Hold): boolean {
     const { mono, wall } = now();
@@ -133,16 +124,14 @@ export class QuorumKind implements LockKind {
   }
 
   /** The token of a majority that has voted: see above. */
-  async #agree(hold: Hold, { keys, standings }: Footprint, granted: readonly Granted[]): Promise<number> {
-    const tokens = granted.map(({ token }) => token);
+  async #agree(hold: Hold, footprint: Footprint, granted: readonly Granted[]): Promise<number> {
+    const tokens = granted.map((vote) => vote.token);
     const token = Math.max(...tokens);
-    if (tokens.every((one) => one === token) && this.#isPrompt(hold)) return token;
-    const answers = this.#quorum.ask(keys, standings, async (standing) => {
-      const answer = await standing.follow(
-        standing.node.agree(keys, hold.id, token, token + this.localPasses),
-        (word) => word === "gone" || word === "taken",
-      );
-      return standing.isVoter ? answer : "late";
+    if (Math.min(...tokens) === token && this.#isPrompt(hold)) return token;
+    const answers = this.#quorum.ask(footprint, async (standing) => {
+      const stored = standing.node.agree(footprint.keys, hold.id, token, token + this.localPasses);
+      const word = await standing.follow(stored, (word) => word === "gone" || word === "taken");
+      return standing.isVoter ? word : "late";
     });
     await this.#quorum.count(answers, ({ answers, pending, majority }) => {
       const agreed = answers.filter((word) => word === "agreed").length;
@@ -174,19 +163,19 @@ export class QuorumKind implements LockKind {
     });
   }
 
-  withdraw({ id, record }: { readonly id: string; readonly record?: object | null }): Promise<unknown> {
-    if (!(record instanceof Footprint)) return Promise.resolve();
-    const { keys, wakes } = record;
-    return record.erase((node) => {
-      const { state } = node;
-      // What cannot be sent now is tried again.
-      const isAbsent = state === "away" || state === "twin" || state === "silent";
-      return isAbsent ? Promise.reject(node.refusal(state, keys)) : node.release(keys, id, wakes, 0);
-    });
+  withdraw(hold: Recorded): Promise<unknown> {
+    const footprint = this.#footprintOf(hold);
+    const { keys, wakes } = footprint;
+    // What cannot be sent now is tried again.
+    return footprint.erase((standing) =>
+      standing.look(false)
+        ? standing.node.release(keys, hold.id, wakes, 0)
+        : Promise.reject(standing.node.refusal(standing.state, keys)),
+    );
   }
 
   async release(hold: Hold): Promise<ReleaseAnswer> {
-    const footprint = hold.record instanceof Footprint ? hold.record : this.#newFootprint(hold.name);
+    const footprint = this.#footprintOf(hold);
     const clock = hold.token + this.localPasses;
     footprint.keeper?.end();
     const is = await this.#release(footprint, hold.id, clock);
@@ -197,11 +186,9 @@ export class QuorumKind implements LockKind {
 
   /** `last`: the last token of the hold, passes included. */
   async #release(footprint: Footprint, id: string, last: number): Promise<ReleaseAnswer["is"]> {
-    const { keys } = footprint;
-    const words = this.#consult(footprint, "released", (standing) =>
-      standing.follow(standing.node.release(keys, id, true, last), () => true),
-    );
-    const decision = await this.#decide(footprint, "released", words);
+    const decision = await this.#quorum.consult(footprint, "released", (standing) =>
+      standing.follow(standing.node.release(footprint.keys, id, true, last), () => true),
+    ).decision;
     return typeof decision === "string" ? decision : "released";
   }
 
@@ -213,58 +200,21 @@ export class QuorumKind implements LockKind {
    * Raises the TTL of a hold at every node. Only the word of nodes that count renews the lease, because a holder that has
    * lost a majority must learn of it.
    */
-  async claim(
-    { name, id, record }: { readonly name: string; readonly id: string; readonly record?: object | null },
-    ttl: number,
-    timeout: number,
-  ): Promise<RenewAnswer> {
-    const footprint = record instanceof Footprint ? record : this.#newFootprint(name);
+  async claim(hold: Recorded, ttl: number, timeout: number): Promise<RenewAnswer> {
+    const footprint = this.#footprintOf(hold);
     const learn = footprint.renewing();
-    const words = this.#consult(footprint, "renewed", ({ node }) =>
-      node.renew(footprint.keys, id, ttl, timeout),
+    const { words, decision } = this.#quorum.consult(footprint, "renewed", ({ node }) =>
+      node.renew(footprint.keys, hold.id, ttl, timeout),
     );
-    const decision = await this.#decide(footprint, "renewed", words);
-    if (typeof decision === "string") return { is: decision, ttl: 0 };
+    const renewed = await decision;
+    if (typeof renewed === "string") return { is: renewed, ttl: 0 };
     // RACE: if this were learned as the answers come, a node that lost the key would be asked to take it again also where the
     // others have lost it too.
     const learned = words.map((word) => word.then(({ standing, answer }) => learn(standing, answer)));
     void Promise.allSettled(learned).then((all) =>
       footprint.keeper?.renewed(footprint.standings.filter((_, i) => all[i]?.status === "rejected")),
     );
-    return { is: "renewed", ttl: Math.min(...decision.map((answer) => answer.ttl)) };
-  }
-
-  /** Sends a command about a hold to every node. `yes`: the answer of a node that has the hold, or had it. */
-  #consult<A extends { readonly is: string }>(
-    { keys, standings }: Footprint,
-    yes: A["is"],
-    send: (standing: Standing) => Promise<A>,
-  ): Promise<Word<A>>[] {
-    return this.#quorum.ask(
-      keys,
-      standings,
-      async (standing) => {
-        const answer = await send(standing);
-        if (answer.is === yes) await standing.heard();
-        return { standing, answer };
-      },
-      ({ is }) => is === "counts",
-    );
-  }
-
-  /** The answers of a majority that counts and said yes, or why there can be none. */
-  #decide<A extends { readonly is: string }>(
-    footprint: Footprint,
-    yes: A["is"],
-    words: readonly Promise<Word<A>>[],
-  ): Promise<readonly A[] | "gone" | "taken"> {
-    return this.#quorum.count(words, ({ answers, majority }) => {
-      const counted = answers.filter(({ standing, answer }) => answer.is === yes && standing.is === "counts");
-      if (counted.length >= majority) return counted.map(({ answer }) => answer);
-      // Gone is only said when so many nodes have said so; one that does not answer may still have it.
-      if (counted.length + footprint.unheard(answers) >= majority) return undefined;
-      return answers.some(({ answer }) => answer.is === "taken") ? "taken" : "gone";
-    });
+    return { is: "renewed", ttl: Math.min(...renewed.map((answer) => answer.ttl)) };
   }
 
   async inspect(name: string) {
@@ -287,8 +237,8 @@ export class QuorumKind implements LockKind {
 
   /** Rejects when that cannot be known. */
   #holder(name: string) {
-    const { keys, standings } = this.#newFootprint(name);
-    const asked = this.#quorum.ask(keys, standings, ({ node }) => node.inspect(keys));
+    const footprint = this.#newFootprint(name);
+    const asked = this.#quorum.ask(footprint, ({ node }) => node.inspect(footprint.keys));
     return this.#quorum.count(asked, countHolders);
   }
 }

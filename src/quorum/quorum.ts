@@ -1,9 +1,17 @@
-import { Keys, type QuorumKeys } from "../keys.ts";
+import { Keys } from "../keys.ts";
 import type { Transport } from "../redis/transport.ts";
 import type { RedisLike } from "../redis/types.ts";
-import { type NodeState, QuorumNode, type Registry } from "./node.ts";
+import type { Footprint } from "./footprint.ts";
+import { QuorumNode, type Registry } from "./node.ts";
 import type { NodeSettings } from "./node-commands.ts";
+import type { Standing } from "./standing.ts";
 import type { Tally } from "./votes.ts";
+
+/** What one node has said about a hold. */
+interface Word<A> {
+  readonly standing: Standing;
+  readonly answer: A;
+}
 
 /**
  * The masters of a quorum as one thing that carries a client's commands. Protects callers from single nodes: none of them
@@ -53,9 +61,10 @@ export class Quorum implements Transport {
   }
 
   trouble(): Error {
+    const away = this.nodes.filter(({ commands }) => commands.isAway);
     return noMajority(
       this.nodes.length,
-      this.nodes.filter(({ commands }) => commands.isAway).map((node) => node.trouble()),
+      away.map((node) => node.trouble()),
     );
   }
 
@@ -64,25 +73,22 @@ export class Quorum implements Transport {
   }
 
   /**
-   * Asks at every node that can answer; the others are errors at once. A node that hangs is asked too where the others are
-   * no majority: of those whose answer `helps`.
+   * Asks every node that can answer about the hold of this footprint; the others are errors at once. A node that hangs is
+   * asked too where those that count are no majority without it. `isVote`: young nodes are not asked.
    */
-  ask<P extends { readonly node: QuorumNode }, A>(
-    keys: QuorumKeys,
-    places: readonly P[],
-    send: (place: P, state: NodeState) => Promise<A>,
-    helps: (place: P, state: NodeState) => boolean = () => true,
+  ask<A>(
+    { keys, standings }: Footprint,
+    send: (standing: Standing) => Promise<A>,
+    isVote = false,
   ): Promise<A>[] {
-    const { majority } = this;
-    // Each is looked at once: the send of one node's command can change nothing about the others.
-    const states = places.map((place) => ({ place, state: place.node.state }));
-    const isNeeded =
-      states.filter(({ place, state }) => isLive(state) && helps(place, state)).length < majority;
-    return states.map(({ place, state }) =>
-      isLive(state) || (isNeeded && state === "silent")
-        ? send(place, state)
-        : Promise.reject(place.node.refusal(state, keys)),
-    );
+    let helpful = 0;
+    for (const standing of standings) if (standing.look(isVote) && standing.is === "counts") helpful++;
+    const isNeeded = helpful < this.majority;
+    return standings.map((standing) => {
+      const { isLive, node, state } = standing;
+      if (isLive || (isNeeded && state === "silent")) return send(standing);
+      return Promise.reject(node.refusal(state, keys));
+    });
   }
 
   /**
@@ -90,16 +96,19 @@ export class Quorum implements Transport {
    * there can be none.
    */
   count<A, D>(asked: readonly Promise<A>[], decide: (tally: Tally<A>) => D | undefined): Promise<D> {
+    const { majority } = this;
+    const nodes = asked.length;
     return new Promise((resolve, reject) => {
-      const { majority } = this;
-      const nodes = asked.length;
       const answers: A[] = [];
       const errors: Error[] = [];
       let pending = nodes;
+      let isDecided = false;
       const look = (): void => {
         pending--;
+        if (isDecided) return;
         try {
           const decision = decide({ answers, pending, nodes, majority });
+          isDecided = decision !== undefined;
           if (decision !== undefined) resolve(decision);
           else if (pending === 0 || answers.length + pending < majority)
             // After the next turn of the event loop: a caller that tries again at once must not keep ioredis from connecting.
@@ -122,13 +131,35 @@ export class Quorum implements Transport {
     });
   }
 
+  /**
+   * Sends a command about a hold to every node. `yes`: the answer of a node that has the hold, or had it. Decides for the
+   * answers of a majority that counts and said yes, or says why there can be none.
+   */
+  consult<A extends { readonly is: string }>(
+    footprint: Footprint,
+    yes: A["is"],
+    send: (standing: Standing) => Promise<A>,
+  ): { words: Promise<Word<A>>[]; decision: Promise<readonly A[] | "gone" | "taken"> } {
+    const words = this.ask(footprint, async (standing) => {
+      const answer = await send(standing);
+      if (answer.is === yes && standing.isOut) await standing.heard();
+      return { standing, answer };
+    });
+    const decision = this.count(words, ({ answers, majority }) => {
+      const counted = answers.filter(({ standing, answer }) => answer.is === yes && standing.is === "counts");
+      if (counted.length >= majority) return counted.map(({ answer }) => answer);
+      // Gone is only said when so many nodes have said so; one that does not answer may still have it.
+      if (counted.length + footprint.unheard(answers) >= majority) return undefined;
+      return answers.some(({ answer }) => answer.is === "taken") ? "taken" : "gone";
+    });
+    return { words, decision };
+  }
+
   /** The nodes that this is true of are so many that the others are no majority. */
   #isTooMany(isTrue: (node: QuorumNode) => boolean): boolean {
     return this.nodes.filter((node) => !isTrue(node)).length < this.majority;
   }
 }
-
-const isLive = (state: NodeState): boolean => state === "voting" || state === "young" || state === "unknown";
 
 function noMajority(nodes: number, errors: readonly Error[]): Error {
   const known = errors.filter((error) => error !== undefined);

@@ -1,4 +1,4 @@
-import { NotAskedError, type QuorumNode } from "./node.ts";
+import { type NodeState, NotAskedError, type QuorumNode } from "./node.ts";
 import type { Vote } from "./node-commands.ts";
 
 /**
@@ -16,7 +16,11 @@ export class Standing {
   isUnheard = true;
   /** What it said when it was asked to take the hold; null: nothing. */
   vote: Vote | null = null;
-  #mayHave = false;
+  /** Of its node when that was looked at last, and whether a node in this state is asked without need. */
+  state: NodeState = "unknown";
+  isLive = true;
+  /** The node was told of the hold, and has not said since then that the hold is not there. */
+  mayHave = false;
   #taking: Promise<unknown> | null = null;
   /** Commands about the hold that are neither answered nor given up, and what waits until there are none. */
   #pending = 0;
@@ -26,9 +30,11 @@ export class Standing {
     this.node = node;
   }
 
-  /** The node was told of the hold, and has not said since then that the hold is not there. */
-  get mayHave(): boolean {
-    return this.#mayHave;
+  /** Reads the state of its node, once for each command. `isVote`: for a vote a young one is not asked. */
+  look(isVote: boolean): boolean {
+    this.state = this.node.state;
+    this.isLive = this.state === "voting" || this.state === "unknown" || (this.state === "young" && !isVote);
+    return this.isLive;
   }
 
   /** It was asked to take the hold, and that is neither answered nor given up. */
@@ -38,10 +44,10 @@ export class Standing {
 
   /** The node was asked to take the hold: for its vote, or for a lease that others have granted. Calls `heard` in any case. */
   take(asked: Promise<Vote>, heard: (vote: Vote | null) => void): Promise<Vote> {
-    this.#mayHave = true;
+    this.mayHave = true;
     this.#pending++;
     const done = (vote: Vote | null, isNowhere: boolean): void => {
-      if (isNowhere) this.#mayHave = false;
+      if (isNowhere) this.mayHave = false;
       this.#taking = null;
       this.vote = vote;
       this.#answered();
@@ -71,12 +77,12 @@ export class Standing {
    * So it takes back only what was voted on before it was sent; `erase` sends another one behind the vote.
    */
   follow<A>(command: Promise<A>, isGone: (answer: A) => boolean): Promise<A> {
-    if (!this.#mayHave) return command;
+    if (!this.mayHave) return command;
     const overtakes = this.isOut;
     this.#pending++;
     return command.then(
       (answer) => {
-        if (!overtakes && isGone(answer)) this.#mayHave = false;
+        if (!overtakes && isGone(answer)) this.mayHave = false;
         this.#answered();
         return answer;
       },
@@ -88,11 +94,11 @@ export class Standing {
   }
 
   /** Has the node take the hold back, if it may have it. */
-  async erase(release: (node: QuorumNode) => Promise<unknown>): Promise<void> {
+  async erase(release: () => Promise<unknown>): Promise<void> {
     // A vote that comes late may be a no; a release may be answered yet.
     if (this.#pending > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
     // All of it is answered, or was given up and lies on the connection before this one: a late yes is taken back.
-    if (this.#mayHave) await this.follow(release(this.node), () => true);
+    if (this.mayHave) await this.follow(release(), () => true);
   }
 
   /**

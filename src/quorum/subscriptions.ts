@@ -30,11 +30,9 @@ export class QuorumSubscriptions implements Subscriptions {
     this.#quorum = quorum;
     this.#subscribers = new Map(
       quorum.nodes.map((node) => {
-        const { redis, commands } = node;
-        const subscriber = new Subscriber(
-          { redis, isSharded: false, isOwn: () => false, isWanted },
-          commands,
-        );
+        const { redis } = node;
+        const link = { redis, isSharded: false, isOwn: () => false, isWanted };
+        const subscriber = new Subscriber(link, node.commands);
         subscriber.onGap = () => this.onGap();
         return [node, subscriber];
       }),
@@ -96,10 +94,7 @@ export class QuorumSubscriptions implements Subscriptions {
   }
 
   #heard(channel: string): number {
-    let count = 0;
-    for (const [node, subscriber] of this.#subscribers)
-      if (subscriber.isReady(channelAt(node, channel))) count++;
-    return count;
+    return [...this.#subscribers].filter(([node, one]) => one.isReady(channelAt(node, channel))).length;
   }
 
   /** `words`: of each release, the nodes that it was heard from. */
@@ -115,22 +110,16 @@ export class QuorumSubscriptions implements Subscriptions {
     from.add(node);
     if (!known) {
       words.set(hold, from);
-      this.#after(WAKE_SPREAD, () => {
+      const timer = setTimeout(() => {
+        this.#timers.delete(timer);
         words.delete(hold);
         // RACE: those that are not heard made up a majority at once, when it was released at fewer. It is by now; but what
         // has come last was not heard, and to another node, which would tell, the release may never come.
         if (from.size < this.#quorum.majority) listener(hold);
-      });
+      }, WAKE_SPREAD).unref();
+      this.#timers.add(timer);
     }
     const silent = this.#quorum.nodes.length - this.#heard(channel);
     if (from.size + silent >= this.#quorum.majority && from.size <= this.#quorum.majority) listener(hold);
-  }
-
-  #after(ms: number, act: () => void): void {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      act();
-    }, ms).unref();
-    this.#timers.add(timer);
   }
 }
