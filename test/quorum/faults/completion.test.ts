@@ -106,18 +106,18 @@ describe("a lease of a bare majority", () => {
   });
 
   it("has no majority by a vote that was executed after somebody else had the lock", async () => {
-    const [near, far] = [await stage.join({}, "proxies"), await stage.join()];
+    const [near, far] = [await stage.join({ nodeTimeout: 3_000 }, "proxies"), await stage.join()];
     for (const { locks } of [near, far]) await locks.lock(stage.name).withLock(() => {});
     await free();
-    stage.proxy(3).delay(300, { direction: "to server", which: "commands" });
+    stage.proxy(3).partition("commands"); // the vote
     const lease = await near.locks.lock(stage.name).lock({ lease: 30_000 });
     await stage.admin(2).del(stage.key());
     const other = await far.locks.lock(stage.name).lock();
     expect(other.token).toBeGreaterThan(lease.token);
     await other.unlock();
     expect((await stage.holders())[2]).toBe(null);
-    await until(async () => (await stage.holders())[2] !== null); // the vote
-    stage.proxy(3).delay(0);
+    stage.proxy(3).thaw();
+    await until(async () => (await stage.holders())[2] !== null);
     expect(await failure(lease.extend(30_000))).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
     await failure(lease.unlock());
     await free();
