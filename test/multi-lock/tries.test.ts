@@ -91,15 +91,23 @@ describe("tryLock() of several that overlap", () => {
     const names = three();
     const [a, b, c] = names;
     const others = [await several.join(), await several.join()];
-    for (let round = 0; round < 150; round++) {
-      const leases = await Promise.all([
-        mine.locks.multiLock([a, b, c]).tryLock(),
-        theirs.locks.multiLock([b, c]).tryLock(),
-        ...others.map(({ locks }, i) => locks.multiLock(i === 0 ? [a, c] : names).tryLock()),
-      ]);
-      const had = leases.filter((lease) => lease !== null);
-      expect(had).toHaveLength(1); // any two of them have c in common
+    for (let round = 0, judged = 0; judged < 150; round++) {
+      expect(round).toBeLessThan(1_000);
+      const asked = performance.now();
+      const leases = await Promise.all(
+        [
+          mine.locks.multiLock([a, b, c]).tryLock(),
+          theirs.locks.multiLock([b, c]).tryLock(),
+          ...others.map(({ locks }, i) => locks.multiLock(i === 0 ? [a, c] : names).tryLock()),
+        ].map(answered),
+      );
+      const had = leases.flatMap((lease) => lease ?? []);
+      // Redis is given half a second for each answer. A machine that stood still says nothing about who was in whose way.
+      const isJudged = performance.now() - asked < 250;
+      if (isJudged) expect(had).toHaveLength(1); // any two of them have c in common
       for (const lease of had) await lease.unlock();
+      if (isJudged) judged++;
+      else await several.gone(names);
     }
     await several.gone(names);
   });
