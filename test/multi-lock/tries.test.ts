@@ -74,6 +74,21 @@ describe("a member behind a busy one", () => {
     await several.gone([busy, free]);
   });
 
+  it("is not tried behind one that another caller of the client asks for: nobody knows yet with what hold", async () => {
+    const [first, second] = three();
+    const asked: unknown[] = [];
+    onScript(mine.redis, ({ args }, send) => {
+      asked.push(args[2]);
+      send();
+    });
+    const single = mine.locks.lock(first).lock();
+    expect(await mine.locks.multiLock([first, second]).tryLock()).toBeNull();
+    expect(asked).toContain(several.look(first).keys.lock);
+    expect(asked).not.toContain(several.look(second).keys.lock);
+    await (await single).unlock();
+    await several.gone([first, second]);
+  });
+
   it("is taken behind one whose try another caller of the client has shared", async () => {
     const [first, second] = three();
     const single = mine.locks.lock(first).lock();
@@ -128,8 +143,14 @@ describe("what was taken in vain", () => {
   it("is free before null is told", async () => {
     const [a, b, c] = three();
     const held = await theirs.locks.lock(c).lock();
+    const { locks, redis } = await several.join();
+    const isRelease = runs("release");
+    onScript(redis, ({ name, args }, send) => {
+      if (isRelease([name, ...args.map(String)])) setTimeout(send, 20);
+      else send();
+    });
     for (const wait of [0, 60]) {
-      expect(await mine.locks.multiLock([a, b, c]).tryLock(wait)).toBeNull();
+      expect(await locks.multiLock([a, b, c]).tryLock(wait)).toBeNull();
       expect(await several.holders([a, b])).toEqual(["", ""]);
     }
     await held.unlock();

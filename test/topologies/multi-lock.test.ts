@@ -74,6 +74,26 @@ describe("members in several slots", () => {
     await free(names);
   });
 
+  it("are given back at once, and none behind is taken, when a node between them does not answer", async () => {
+    const names = await spread();
+    const [a, b, c] = names;
+    await (await mine.locks.multiLock(names).lock()).unlock(); // connected to all of them
+    const { server } = await cluster.primaryOf(slotOf(`holdfast:{${b}}`));
+    server.suspend();
+    const refused = failure(mine.locks.multiLock(names).tryLock(100));
+    await until(async () => (await mine.redis.exists(`holdfast:{${a}}`)) === 1, {
+      what: "the first to be taken",
+    });
+    const behind = await theirs.locks.lock(c).tryLock();
+    expect(await refused).toMatchObject({ code: "LOCK_UNAVAILABLE", lockName: b });
+    expect(await mine.redis.exists(`holdfast:{${a}}`)).toBe(0);
+    server.resume();
+    expect(behind?.held).toBe(true);
+    await behind?.unlock();
+    await cluster.usable();
+    await free(names);
+  });
+
   it("that are lost abort the one signal", async () => {
     const names = await spread();
     const { locks } = await join("", 900);
