@@ -7,6 +7,7 @@ export type LockErrorCode =
   | "LOCK_LOST"
   | "LOCK_UNAVAILABLE"
   | "LOCK_NOT_REPLICATED"
+  | "LOCK_FORMAT"
   | "LOCK_RELEASED"
   | "LOCK_LEFT_BEHIND"
   | "LOCK_ORDER"
@@ -111,6 +112,32 @@ export class LockUnavailableError extends LockError {
     super("LOCK_UNAVAILABLE", lockName, `${unavailable} unavailable: ${what}${why}`, cause);
   }
 }
+
+/**
+ * In the key of the lock stands what another version of this package has written, in a format that this one cannot read.
+ * Nothing was changed.
+ */
+export class LockFormatError extends LockError {
+  override readonly name = "LockFormatError";
+  /** The format that was found, and the one that this version knows. */
+  readonly found: number;
+  readonly known = LOCK_FORMAT;
+
+  constructor(lockName: string | null, found: number, cause?: unknown) {
+    const which = lockName === null ? "A lock" : `Lock ${quote(lockName)}`;
+    super(
+      "LOCK_FORMAT",
+      lockName,
+      `${which} is held in format ${found}, and this version of Holdfast knows format ${LOCK_FORMAT}: ` +
+        "let the versions that share a Redis know the same format. Nothing was changed.",
+      cause,
+    );
+    this.found = found;
+  }
+}
+
+/** The format of the lock's value in Redis that this version reads and writes. */
+const LOCK_FORMAT = 1;
 
 /**
  * The lock was taken, but fewer replicas than the client's `replicas` acknowledged it within `replicaTimeout`: it was

@@ -2,6 +2,7 @@ import { EventEmitter } from "eventemitter3";
 import {
   ClientClosedError,
   LockError,
+  LockFormatError,
   type LockLostError,
   LockUnavailableError,
   NotReplicatedError,
@@ -136,7 +137,7 @@ export class Events extends EventEmitter {
 /** What is none of our errors is the reason of the caller's signal. */
 function reasonOf(error: unknown): GiveUpReason {
   if (error === OVERTAKEN) return "reentered";
-  if (error instanceof LockUnavailableError) return "unavailable";
+  if (error instanceof LockUnavailableError || error instanceof LockFormatError) return "unavailable";
   if (error instanceof ClientClosedError) return "closed";
   return error instanceof NotReplicatedError ? "unreplicated" : "aborted";
 }

@@ -22,7 +22,8 @@ const FEWEST = 4 * BLOCK;
 const MOST = 1_024 * BLOCK;
 
 /**
- * The ids of a client's holds: `<client id>:<number><random>`. The number counts the holds; the 64 random bits make an id a
+ * The ids of a client's holds: `<channel>:<number><random>`, or where the lock is not granted by message `<client id>:…`.
+ * The number counts the holds; the 64 random bits make an id a
  * secret between this client and Redis, so a message that names one was written by somebody who may read the keys, or who
  * heard an earlier message about it.
  *
@@ -34,32 +35,29 @@ const MOST = 1_024 * BLOCK;
  * after it was given up. The ring doubles while it would forget holds that are younger than `keep` ms.
  */
 export class HoldIds {
-  readonly #prefix: string;
   readonly #keep: number;
   #bits = new Uint32Array(2 * FEWEST);
   /** When the first hold of each block was made. */
   #times = new Float64Array(FEWEST / BLOCK).fill(Number.NEGATIVE_INFINITY);
   #made = 0;
 
-  constructor(clientId: string, keep: number) {
-    this.#prefix = `${clientId}:`;
+  constructor(keep: number) {
     this.#keep = keep;
     this.#times[0] = performance.now();
   }
 
-  /** R1: an id that was never used before. */
-  next(): string {
+  /** R1: an id that was never used before. `of`: the channel, or the client. */
+  next(of: string): string {
     const number = ++this.#made;
     if (number % BLOCK === 0) this.#turnBlock(number);
     const at = 2 * (number % this.#size);
     drawBits(this.#bits, at);
-    return `${this.#prefix}${number.toString(36).padStart(NUMBER, "0")}${this.#text(at)}`;
+    return `${of}:${number.toString(36).padStart(NUMBER, "0")}${this.#text(at)}`;
   }
 
   /** Was this id made here, and not so long ago that it is forgotten? */
   has(id: string): boolean {
-    if (!id.startsWith(this.#prefix)) return false;
-    const rest = id.slice(this.#prefix.length);
+    const rest = id.slice(-NUMBER - HIGH - LOW);
     const number = Number.parseInt(rest.slice(0, NUMBER), 36);
     if (!(number > 0 && number <= this.#made && number > this.#made - this.#size)) return false;
     return rest.slice(NUMBER) === this.#text(2 * (number % this.#size));
@@ -98,9 +96,12 @@ export class HoldIds {
 
 /** A client's id, or that which Redisson's owners begin with; then the number, then the random bits. */
 const OWN_ID =
-  /([\w.-]*:\d+:[0-9a-f]{16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}):([0-9a-z]{8})[0-9a-z]{13}(?![0-9a-z])/g;
+  /(?:[!-~]*?holdfast:client:)?([\w.%-]*\/?[\w.-]*:\d+:[0-9a-f]{16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?::\{\w+\})?:([0-9a-z]{8})[0-9a-z]{13}(?![0-9a-z])/g;
 
-/** The same text with every hold's id in it as people see it: `<client id>:<number>`. The random bits are nobody's business. */
+/**
+ * The same text with every hold's id in it as people see it: `<client id>:<number>`. The random bits are nobody's business,
+ * and the channel says no more than the client's id does.
+ */
 export function withoutBits(text: string): string {
   return text.replace(
     OWN_ID,
@@ -110,7 +111,8 @@ export function withoutBits(text: string): string {
 
 /** The parts of what `withoutBits` shows; null: another library's, such as Redisson's `<uuid>:<number>`. */
 export function partsOf(holder: string): HoldId | null {
-  const [, client, host, pid, number] = /^(([\w.-]*):(\d+):[0-9a-f]{16}):(\d+)$/.exec(holder) ?? [];
+  const [, client, host, pid, number] =
+    /^((?:[\w.%-]*\/)?([\w.-]*):(\d+):[0-9a-f]{16}):(\d+)$/.exec(holder) ?? [];
   if (client === undefined || host === undefined) return null;
   return { host, pid: Number(pid), client, number: Number(number) };
 }

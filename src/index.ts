@@ -7,6 +7,7 @@ export {
   isLockLost,
   LockError,
   type LockErrorCode,
+  LockFormatError,
   LockLostError,
   LockTimeoutError,
   LockUnavailableError,

@@ -6,7 +6,7 @@ import { hashed, SlotKeys, slotOf } from "./util/slots.ts";
 export interface LockKeys {
   readonly lock: string;
   readonly queue: string;
-  readonly waiters: string;
+  readonly clients: string;
   /** One for a server; in Cluster one for each slot in use, because a script reaches no other slot. */
   readonly clock: string;
 }
@@ -20,9 +20,29 @@ export interface QuorumKeys extends Pick<LockKeys, "lock" | "clock"> {
 const encode = (name: string): string => name.replace(/[%{}]/g, encodeURIComponent);
 const decode = (text: string): string => text.replace(/%(25|7B|7D)/g, decodeURIComponent);
 
+/** Messages and values are cut at spaces, and their lengths are counted in bytes: printable ASCII without a space. */
+const PLAIN = /^[!-~]*$/;
+
+/**
+ * A prefix as it stands in channels: everything but printable ASCII is encoded. Then its braces too, because the tag that Redis
+ * would find between them is another one than the keys have.
+ */
+function plain(prefix: string): string {
+  if (PLAIN.test(prefix)) return prefix;
+  return [...Buffer.from(prefix)]
+    .map((byte) =>
+      byte > 32 && byte < 127 && byte !== 123 && byte !== 125 ? String.fromCharCode(byte) : percent(byte),
+    )
+    .join("");
+}
+
+const percent = (byte: number): string => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+
 /** The names of a client's keys and channels. */
 export class Keys {
   readonly prefix: string;
+  /** As it stands in channels, and so in the ids of holds. */
+  readonly #plainPrefix: string;
   readonly #isCluster: boolean;
   readonly #clocks: SlotKeys;
   readonly #fences: SlotKeys;
@@ -30,6 +50,7 @@ export class Keys {
 
   constructor(prefix: string, isCluster: boolean) {
     this.prefix = prefix;
+    this.#plainPrefix = plain(prefix);
     this.#isCluster = isCluster;
     this.#clocks = new SlotKeys((tag) => `${prefix}holdfast:clock:{${tag}}`);
     this.#fences = new SlotKeys((tag) => `${prefix}holdfast:fence:{${tag}}`);
@@ -39,7 +60,7 @@ export class Keys {
   of(name: string): LockKeys {
     if (this.#latest?.name === name) return this.#latest.keys;
     const lock = `holdfast:{${encode(name)}}`;
-    const keys = { lock, queue: `${lock}:queue`, waiters: `${lock}:waiters`, clock: this.clock(lock) };
+    const keys = { lock, queue: `${lock}:queue`, clients: `${lock}:clients`, clock: this.clock(lock) };
     this.#latest = { name, keys };
     return keys;
   }
@@ -79,12 +100,13 @@ export class Keys {
 
   /** Such as those where clients are told of grants. */
   get anyChannel(): string {
-    return `${this.prefix}holdfast:client:any`;
+    return `${this.#plainPrefix}holdfast:client:any`;
   }
 
   /** Where a client is told of grants: one channel, or one for each slot in use. */
   channels(clientId: string): (name: string) => string {
-    const channel = `${this.prefix}holdfast:client:${clientId}`;
+    const channel = `${this.#plainPrefix}holdfast:client:${clientId}`;
+    if (!PLAIN.test(channel)) throw new TypeError(`unusable client id ${JSON.stringify(clientId)}`);
     if (!this.#isCluster) return () => channel;
     const channels = new SlotKeys((tag) => `${channel}:{${tag}}`);
     return (name) => channels.of(slotOf(this.prefix + this.of(name).lock));

@@ -1,5 +1,5 @@
 import { EventEmitter } from "node:events";
-import { handoffLua } from "../../src/redis/lua.generated.ts";
+import { codes, handoffLua } from "../../src/redis/lua.generated.ts";
 import type { RedisLike } from "../../src/redis/types.ts";
 
 /**
@@ -10,9 +10,10 @@ export function instantRedis(): RedisLike {
   const micros = (): number => Math.floor((performance.timeOrigin + performance.now()) * 1_000);
   let token = micros();
   const answers: Record<string, (args: readonly (string | number)[]) => unknown> = {
-    [handoffLua.acquire.sha]: () => ["owner", micros(), ++token, 30_000, 0],
-    [handoffLua.yield.sha]: () => ["owner", micros(), ++token, 30_000, 0],
-    [handoffLua.release.sha]: () => ["released", micros(), 0],
+    [handoffLua.firstAcquire.sha]: () => [codes.OWNER, micros(), ++token],
+    [handoffLua.acquire.sha]: () => [codes.OWNER, micros(), ++token],
+    [handoffLua.yield.sha]: () => [codes.OWNER, micros(), ++token],
+    [handoffLua.release.sha]: () => codes.RELEASED,
     [handoffLua.probe.sha]: () => 1,
   };
   const redis = Object.assign(new EventEmitter(), {

@@ -1,92 +1,86 @@
--- Takes the lock, or a place in its queue, or looks again from that place.
+-- Takes the lock, or a place in its queue.
 --
--- KEYS  lock, queue, waiters, clock; for a try that belongs to a multi-lock also the lock before it
--- ARGV  1 hold   a hold that was never used before ("again": the one that is queued)
---       2 "<mode> <lease> <patience> <not after> <channel>"
---         mode: "try" once · "queue" when it is held · look "again", never queues
---         lease: ms · patience: ms until the queue entry may be skipped, when nobody moves its deadline
---         not after: server time in ms after which this command is stale; 0 = unknown
---         channel: where the rights of the user were not looked at yet, one such as grants are published to; else empty
---       3 entry  "<grant ttl> <local passes> <1 = receivers count> <channel>"; the channel is empty while the client
---         is not subscribed
---       4        with a lock before it: the hold that must own that one
---       4...     "again" only: other queued holds of this client whose deadlines move too
--- RETURNS { "owner", now µs, token, ttl ms, 1 = was mine already }
---         { "held", now µs, holder's ttl ms, position (0 = head, -1 = not queued) }
---         { "gone", now µs }    "again" only: neither queued nor mine; nothing was done
---         { "stale", now µs }   nothing was done
---         { "blocked", now µs } the lock before it has another owner, or none; nothing was done
--- INVARIANTS  A free lock goes to the first live waiter before it goes to the caller. "Mine already" raises the TTL to
---         the full lease (R2), because the caller will count on it. Writes for the caller itself start with one that
---         a full Redis refuses, so that it fails with nothing done.
+-- KEYS  lock, queue, clients, clock; of a member of a multi-lock also the lock before it
+-- ARGV  1 hold        never used before
+--       2 lease ms
+--       3 not after   server time in µs after which this command is stale
+--       4 passes      for how many of them tokens are reserved, when the hold is the owner at once
+--       5 entry       made once for this hold, see start; "": it tries, and does not queue
+--       6 the hold that must own the lock before it
+-- RETURNS { OWNER, now µs, token }
+--         { MINE, now µs, token, ttl ms }                it was the owner already
+--         { HELD, now µs, holder's ttl ms, place }       place: 0 = head, -1 = not queued
+--         { STALE, now µs } { BLOCKED, now µs }          nothing was done
+-- INVARIANTS  A free lock goes to the first live waiter before it goes to the caller. "Mine" raises the TTL to the full lease,
+--         because the caller will count on it. Writes for the caller itself start with one that a full Redis refuses, so that
+--         it fails with nothing done: so it is EXISTS that tells of waiters, and not a ZPOPMIN that pops nothing.
 -- MODEL  `acquire` in proof/server.pml
 
--- @include shared
--- @include rights
--- @include ../rights
-
-local hold, entry = ARGV[1], ARGV[3]
-local mode, lease, patience, notAfter, unlooked = string.match(ARGV[2], "^(%a+) (%d+) (%d+) (%d+) ?(.*)$")
-local passes, channel = string.match(entry, "^%d+ (%d+) [01] (.*)$")
-
-local missing = unlooked ~= "" and missingRight(needed(unlooked))
-if missing then
-  return missing
-end
-tellTime()
+-- @include start
+-- @include time
+local hold, lease, passes, entry = ARGV[1], ARGV[2], ARGV[4], ARGV[5]
 
 -- A copy of an acquire that the network kept would own or queue a hold that nobody waits for any more.
-if notAfter ~= "0" and nowMs > tonumber(notAfter) then
-  return { "stale", nowMicros }
+if now > tonumber(ARGV[3]) then
+  return { STALE, now }
 end
 
-local holder, token = owner()
-if holder == hold then
-  return { "owner", nowMicros, token, raise(lease), 1 }
+local isBlocked = KEYS[5] and sub(call("GET", KEYS[5]) or "", 38) ~= ARGV[6]
+
+-- The common way: free, nobody waits, and the server's time is a token above the last one. The texts compare as the numbers
+-- do, because both have 16 digits.
+if not isBlocked and #text == 16 and call("EXISTS", lock, queue) == 0 then
+  local last = call("GETSET", clock, passes == "0" and text or string.format("%.0f", now + passes))
+  if not last or #last == 16 and last < text then
+    call("SET", lock, "10 " .. text .. " " .. text .. " " .. hold, "PX", lease)
+    return { OWNER, now, now }
+  end
+  call("SET", clock, last)
 end
 
--- A multi-lock that is stopped by a member holds none behind it, not even for a moment: a stranger would be told "held" of a
--- lock that nobody has, and two multi-locks that overlap could stop each other. Behind "mine already": a copy of a command
--- that won says so, whatever became of the lock before it since.
-if KEYS[5] and string.match(call("GET", KEYS[5]) or "", "^%S*") ~= ARGV[4] then
-  return { "blocked", nowMicros }
+local value = call("GET", lock)
+if value and sub(value, 38) == hold then
+  -- @include mine
+elseif isBlocked then
+  -- A multi-lock that is stopped by a member holds none behind it, not even for a moment: a stranger would be told HELD of a
+  -- lock that nobody has, and two multi-locks that overlap could stop each other. Behind MINE: a copy of a command that won
+  -- says so, whatever became of the lock before it since.
+  return { BLOCKED, now }
+elseif value then
+  -- @include foreign
 end
-
--- A re-check whose entry is gone was granted and lost again meanwhile. Queueing it once more would let an old grant
--- message count for a new place, with a token below the previous holder's: the client goes on with a new hold.
-local isWaitedFor = holder or call("EXISTS", queueKey) == 1
-local isQueued = isWaitedFor and mode ~= "try" and call("ZSCORE", queueKey, hold)
-if mode == "again" and not isQueued then
-  return { "gone", nowMicros }
-end
-
--- A free lock belongs to whoever waits.
 local left
-if not holder then
-  local granted
-  if isWaitedFor then
-    granted, left = grantNext(nil, hold)
+if not value then
+  -- @include shared
+  local granted, detail
+  if call("EXISTS", queue) == 1 then
+    granted, detail = grantNext(call("ZPOPMIN", queue), nil, hold)
   end
   if not granted or granted == hold then
     -- Where the next waiter gets no token, nobody does: one with fewer passes would overtake.
-    local mine = not usedUp and own(hold, channel, lease, passes, nil)
-    if not mine then
-      return noToken()
+    local token = not usedUp and own(hold, lease, passes, nil)
+    if token then
+      return { OWNER, now, token }
+    elseif granted then
+      call("ZADD", queue, detail, entry)
     end
-    return { "owner", nowMicros, mine, lease, 0 }
+    return noToken()
   end
+  left = detail
 end
 
--- A copy of the command that queued it finds it there, and leaves it where it is.
-if isQueued then
-  keep(hold, patience, entry, channel)
-elseif mode == "queue" then
-  enqueue(hold, patience, entry)
-end
-for i = KEYS[5] and 5 or 4, #ARGV do
-  local other = call("HGET", waitersKey, ARGV[i])
-  if other then
-    call("HSET", waitersKey, ARGV[i], (string.gsub(other, "^%d+", integer(nowMs + patience))))
+local place = -1
+if entry ~= "" then
+  local added = redis.pcall("ZADD", queue, "NX", text, entry)
+  if added == 1 then
+    -- @include behind
+    place = call("ZCARD", queue) - 1
+  else
+    -- A copy of the command that queued it finds it there, and leaves it where it is; also when Redis is full, and refuses it.
+    place = call("ZRANK", queue, entry)
+    if not place then
+      return added
+    end
   end
 end
-return { "held", nowMicros, left or call("PTTL", lockKey), call("ZRANK", queueKey, hold) or -1 }
+return { HELD, now, left or call("PTTL", lock), place }

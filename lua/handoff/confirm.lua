@@ -3,15 +3,15 @@
 --
 -- KEYS  lock
 -- ARGV  1 hold   2 ttl ms
--- RETURNS { "renewed" | "gone" | "taken", ttl ms (0 unless renewed) }
--- INVARIANTS  Never shortens a TTL (R2).
+-- RETURNS { RENEWED | GONE | TAKEN, ttl ms (0 unless renewed) }
+-- INVARIANTS  Never shortens a TTL.
 
 local value = redis.call("GET", KEYS[1])
 if not value then
-  return { "gone", 0 }
-elseif string.match(value, "^%S+") ~= ARGV[1] then
-  return { "taken", 0 }
+  return { GONE, 0 }
+elseif string.sub(value, 38) ~= ARGV[1] then
+  return { TAKEN, 0 }
 end
 local ttl = math.max(redis.call("PTTL", KEYS[1]), tonumber(ARGV[2]))
 redis.call("PEXPIRE", KEYS[1], ttl)
-return { "renewed", ttl }
+return { RENEWED, ttl }

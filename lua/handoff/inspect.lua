@@ -1,12 +1,18 @@
 -- Who holds the lock and who waits for it, for people.
 --
--- KEYS  lock, queue, waiters, clock
+-- KEYS  lock, queue, clients, clock
 -- ARGV  none
 -- RETURNS { hold or "", token, remaining ms, waiting holds in order... }
--- INVARIANTS  Changes nothing.
+-- INVARIANTS  Changes nothing. Not more than 1 000 of them.
 
--- @include shared
-
-local hold, token = owner()
-local remaining = hold and call("PTTL", lockKey) or 0
-return { hold or "", token or 0, remaining, unpack(call("ZRANGE", queueKey, 0, 999)) }
+-- @include start
+local shown = { "", 0, 0 }
+local value = call("GET", lock)
+if value then
+  -- @include foreign
+  shown = { string.match(value, "^[^ ]*", 38), sub(value, 4, 19), call("PTTL", lock) }
+end
+for _, entry in ipairs(call("ZRANGE", queue, 0, 999)) do
+  table.insert(shown, string.match(entry, "^[01] %d+ %d+ ([^ ]+)"))
+end
+return shown

@@ -1,18 +1,18 @@
 -- Takes a hold out of everything: out of the queue, and when it has become the owner meanwhile, out of the lock.
 --
--- KEYS  lock, queue, waiters, clock
--- ARGV  1 hold
--- RETURNS { "left", 1 = it was the owner }
--- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never used again (R1).
+-- KEYS  lock, queue, clients, clock
+-- ARGV  1 hold   2 its entry; "": it has none, or was granted and so has none any more
+-- RETURNS RELEASED when it was the owner, else GONE
+-- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never used again.
 -- MODEL  `leave` in proof/server.pml
 
--- @include shared
-
-local hold, _, since = owner()
-call("ZREM", queueKey, ARGV[1])
-call("HDEL", waitersKey, ARGV[1])
-if hold ~= ARGV[1] then
-  return { "left", 0 }
+-- @include start
+local value = call("GET", lock)
+call("ZREM", queue, ARGV[2])
+if not value or sub(value, 38) ~= ARGV[1] then
+  return GONE
 end
-handOver(since)
-return { "left", 1 }
+-- @include time
+-- @include shared
+handOver(call("ZPOPMIN", queue), sub(value, 21, 36))
+return RELEASED

@@ -1,17 +1,24 @@
 -- Ends a hold and hands the lock to the first live waiter.
 --
--- KEYS  lock, queue, waiters, clock
+-- KEYS  lock, queue, clients, clock
 -- ARGV  1 hold   2 its token
--- RETURNS { "released" | "gone" | "taken", last token of the clock (0 when it was not needed) }
--- INVARIANTS  A second copy answers what the first did ("released") as long as the chain of hand-overs is unbroken;
---         it never touches a later hold.
+-- RETURNS RELEASED, TAKEN or { GONE, last token of the clock }
+-- INVARIANTS  A second copy answers what the first did (RELEASED) as long as the chain of hand-overs is unbroken;
+--         it never touches a later hold. The first write is one that a full Redis does not refuse.
 -- MODEL  `release` in proof/server.pml
 
--- @include shared
-
-local hold, token, since = owner()
-if hold ~= ARGV[1] then
-  return ended(ARGV[2], token, since)
+-- @include start
+local value = call("GET", lock)
+if not value or sub(value, 38) ~= ARGV[1] then
+  -- @include ended
 end
-handOver(since)
-return { "released", 0 }
+local first = call("ZPOPMIN", queue)
+if not first[1] then
+  call("DEL", lock)
+  return RELEASED
+end
+-- @include time
+-- @include hand-over
+-- @include shared
+handOver(first, sub(value, 21, 36))
+return RELEASED

@@ -3,17 +3,17 @@
 --
 -- KEYS  lock
 -- ARGV  1 owner   2 ttl ms
--- RETURNS { "renewed" | "gone" | "taken", ttl ms (0 unless renewed; -1: the lock has no TTL) }
+-- RETURNS { RENEWED | GONE | TAKEN, ttl ms (0 unless renewed; -1: the lock has no TTL) }
 -- INVARIANTS  Never shortens a TTL.
 
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 then
-  return { redis.call("EXISTS", KEYS[1]) == 0 and "gone" or "taken", 0 }
+  return { redis.call("EXISTS", KEYS[1]) == 0 and GONE or TAKEN, 0 }
 end
 local left = redis.call("PTTL", KEYS[1])
 if left < 0 then
   redis.call("HSET", KEYS[1], ARGV[1], redis.call("HGET", KEYS[1], ARGV[1]))
-  return { "renewed", left }
+  return { RENEWED, left }
 end
 local ttl = math.max(left, tonumber(ARGV[2]))
 redis.call("PEXPIRE", KEYS[1], ttl)
-return { "renewed", ttl }
+return { RENEWED, ttl }

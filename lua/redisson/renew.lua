@@ -2,22 +2,22 @@
 --
 -- KEYS  1 to 100 locks
 -- ARGV  for each lock: owner, ttl ms
--- RETURNS for each lock: "renewed" | "gone" | "taken", ttl ms (0 unless renewed; -1: the lock has no TTL)
+-- RETURNS for each lock: RENEWED | GONE | TAKEN, ttl ms (0 unless renewed; -1: the lock has no TTL)
 -- INVARIANTS  Never shortens a TTL.
 
 local answers = {}
 for i, lockKey in ipairs(KEYS) do
-  local answer, left = "taken", 0
+  local answer, left = TAKEN, 0
   -- A key of another type must not cost the other locks of this call their renewal.
   if redis.pcall("HEXISTS", lockKey, ARGV[2 * i - 1]) == 1 then
     local ttl = tonumber(ARGV[2 * i])
-    answer, left = "renewed", redis.call("PTTL", lockKey)
+    answer, left = RENEWED, redis.call("PTTL", lockKey)
     if left >= 0 and left < ttl then
       redis.call("PEXPIRE", lockKey, ttl)
       left = ttl
     end
   elseif redis.call("EXISTS", lockKey) == 0 then
-    answer = "gone"
+    answer = GONE
   end
   answers[2 * i - 1], answers[2 * i] = answer, left
 end

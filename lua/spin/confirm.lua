@@ -3,13 +3,13 @@
 --
 -- KEYS  1 the lock
 -- ARGV  1 owner   2 ttl ms
--- RETURNS { "renewed" | "gone" | "taken", ttl ms (0 unless renewed) }
+-- RETURNS { RENEWED | GONE | TAKEN, ttl ms (0 unless renewed) }
 -- INVARIANTS  Never shortens a TTL (R2).
 
 local holder = redis.call("GET", KEYS[1])
 if holder ~= ARGV[1] then
-  return { holder and "taken" or "gone", 0 }
+  return { holder and TAKEN or GONE, 0 }
 end
 local ttl = math.max(redis.call("PTTL", KEYS[1]), tonumber(ARGV[2]))
 redis.call("PEXPIRE", KEYS[1], ttl)
-return { "renewed", ttl }
+return { RENEWED, ttl }

@@ -2,7 +2,7 @@
 --
 -- KEYS  1 to 100 locks
 -- ARGV  for each lock: owner, ttl ms
--- RETURNS for each lock: "renewed" | "gone" | "taken", ttl ms (0 unless renewed)
+-- RETURNS for each lock: RENEWED | GONE | TAKEN, ttl ms (0 unless renewed)
 -- INVARIANTS  Never shortens a TTL (R2), so a copy that comes after an extension does no harm.
 
 local answers = {}
@@ -10,9 +10,9 @@ for i, lockKey in ipairs(KEYS) do
   local ttl = tonumber(ARGV[2 * i])
   -- A key of another type is somebody else's doing; it must not cost the other locks of this call their renewal.
   local holder = redis.pcall("GET", lockKey)
-  local answer, left = holder and "taken" or "gone", 0
+  local answer, left = holder and TAKEN or GONE, 0
   if holder == ARGV[2 * i - 1] then
-    answer, left = "renewed", redis.call("PTTL", lockKey)
+    answer, left = RENEWED, redis.call("PTTL", lockKey)
     if left < ttl then
       redis.call("PEXPIRE", lockKey, ttl)
       left = ttl

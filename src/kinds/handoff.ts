@@ -1,9 +1,10 @@
 import { GRANT_WINDOW, RENEWAL_BATCH } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Replication } from "../redis/replication.ts";
+import type { AttemptAnswer } from "../redis/replies.ts";
 import type { ScriptRunner } from "../redis/script-runner.ts";
 import type { Ask, LockKind } from "../waiting/lock-kind.ts";
-import { type After, type Entry, HandoffScripts } from "./handoff-scripts.ts";
+import { entryOf, HandoffScripts } from "./handoff-scripts.ts";
 
 /**
  * The default lock, and its fair variant: waiters queue in Redis, and the unlock makes the next of them the owner.
@@ -18,14 +19,22 @@ export function handoffLock(
 ): LockKind {
   const scripts = new HandoffScripts(commands, replication);
   const { keys } = commands;
-  const entry = (ask: Ask): Entry => ({
-    patience: ask.patience,
-    passes: ask.passes,
-    grantTtl: Math.min(shortest(ask), window),
-    channel: ask.channel?.name ?? null,
-    counted: ask.channel?.counted ?? false,
-  });
-  const after = ({ id, name }: Hold): After => ({ id, lock: keys.of(name).lock });
+  const queueing = (hold: Hold, ask: Ask): string => {
+    hold.entry ||= entryOf(
+      ask.channel?.counted ?? false,
+      Math.min(shortest(ask), window),
+      ask.passes,
+      hold.id,
+    );
+    return hold.entry;
+  };
+  const attempt = (hold: Hold, ask: Ask): Promise<AttemptAnswer> => {
+    const own = keys.of(hold.name);
+    if (ask.mode === "again") return scripts.recheck(own, hold, ask, ask.channel?.counted ?? null);
+    const entry = ask.mode === "queue" ? queueing(hold, ask) : "";
+    const after = ask.after && { id: ask.after.id, lock: keys.of(ask.after.name).lock };
+    return scripts.acquire(own, hold.id, ask, entry, after);
+  };
   return {
     label: isFair ? "fairLock" : "lock",
     eventKind: isFair ? "fair" : "lock",
@@ -35,11 +44,13 @@ export function handoffLock(
     localPasses: passes,
     channel: () => null,
     pause: null,
-    attempt: (hold, ask) =>
-      scripts.acquire(keys.of(hold.name), hold.id, ask, entry(ask), ask.after && after(ask.after)),
-    withdraw: (hold) => scripts.leave(keys.of(hold.name), hold.id),
+    attempt,
+    withdraw: (hold) => scripts.leave(keys.of(hold.name), hold.id, hold.entry ?? ""),
     release: (hold) => scripts.release(keys.of(hold.name), hold.id, hold.token),
-    yield: (old, hold, ask) => scripts.yield(keys.of(hold.name), old, hold.id, ask.lease, entry(ask)),
+    yield: (old, hold, ask) => {
+      queueing(hold, ask);
+      return scripts.yield(keys.of(hold.name), old, hold, ask);
+    },
     batch: commands.isCluster ? 1 : RENEWAL_BATCH,
     renew: (holds, timeout) =>
       scripts.renew(

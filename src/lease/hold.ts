@@ -31,6 +31,11 @@ export class Hold {
   record: object | null = null;
   /** How often it may be passed on. */
   mayPass = Number.POSITIVE_INFINITY;
+  /**
+   * Its entry in the queue, as it was first sent: every later command names this one, whatever a caller behind the first
+   * wants. Empty: it was never told to queue.
+   */
+  entry = "";
   /** The last one that was given with it. */
   tenure: SharedLease | null = null;
   /** Passes made, and when the lock came here, on the monotonic clock. */

@@ -1,8 +1,8 @@
-import { LockTimeoutError, LockUnavailableError, quote } from "../errors.ts";
+import { LockTimeoutError, quote } from "../errors.ts";
 import { partsOf } from "../hold-ids.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { checkForceUnlock, type ForceUnlockOptions, type Request } from "../options.ts";
-import type { Inspection } from "../redis/replies.ts";
+import { type Inspection, unavailable } from "../redis/replies.ts";
 import { printAs } from "../util/print.ts";
 import type { LockKind, Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
@@ -172,7 +172,7 @@ export class ReentrantLock implements Lock {
     try {
       return await command();
     } catch (error) {
-      throw new LockUnavailableError(this.name, failure, error);
+      throw unavailable(this.name, failure, error);
     }
   }
 }

@@ -55,20 +55,22 @@ function decodeLabel(word: string): string | null {
 }
 
 /**
- * `grant <token> <server µs> <TTL ms> <hold> <lock key>`. Cut by hand: this is what stands between an unlock and the next
+ * `grant <token> <server µs> <TTL ms> <wanted 0/1> <hold> <lock key>`. Cut by hand: this is what stands between an unlock and the next
  * holder. A number that no script would write makes it no message.
  */
 function decodeGrant(text: string): Message | null {
   const token = text.indexOf(" ") + 1;
   const at = text.indexOf(" ", token) + 1;
   const ttl = text.indexOf(" ", at) + 1;
-  const hold = text.indexOf(" ", ttl) + 1;
+  const wanted = text.indexOf(" ", ttl) + 1;
+  const hold = text.indexOf(" ", wanted) + 1;
   const key = text.indexOf(" ", hold) + 1;
-  if (at === 0 || ttl === 0 || hold === 0 || key === 0 || key === text.length) return null;
+  if (at === 0 || ttl === 0 || wanted === 0 || hold !== wanted + 2 || key === 0 || key === text.length)
+    return null;
   const grant = {
     token: Number(text.slice(token, at - 1)),
     at: Number(text.slice(at, ttl - 1)),
-    ttl: Number(text.slice(ttl, hold - 1)),
+    ttl: Number(text.slice(ttl, wanted - 1)),
   };
   if (!isCount(grant.token) || !isCount(grant.at) || !isCount(grant.ttl)) return null;
   return { is: "grant", ...grant, hold: text.slice(hold, key - 1), key: text.slice(key) };

@@ -1,14 +1,17 @@
 // What scripts answer, decoded. One vocabulary for every lock kind.
+import { LockFormatError, LockUnavailableError } from "../errors.ts";
 import { type HoldId, withoutBits } from "../hold-ids.ts";
+import { codes } from "./lua.generated.ts";
 
 /** Of an attempt to take a lock, or to look again. `at` is the server's time in µs when the script ran. */
 export type AttemptAnswer =
   | Placed
   | { readonly is: "gone"; readonly at: number }
   | { readonly is: "stale"; readonly at: number }
+  /** Of a try that belongs to a multi-lock: the lock before it is not ours. */
   | { readonly is: "blocked"; readonly at: number };
 
-type Placed =
+export type Placed =
   | {
       readonly is: "owner";
       readonly at: number;
@@ -86,21 +89,22 @@ export function decodeRelease(reply: unknown): ReleaseAnswer {
   return { is: oneOf(word, "released", "gone", "taken"), clock: Number(clock) };
 }
 
-export function decodeYield(reply: unknown): YieldAnswer {
-  return decodePlaced(reply) ?? decodeRelease(reply);
-}
+const RENEWALS: ReadonlyMap<number, RenewAnswer["is"]> = new Map([
+  [codes.RENEWED, "renewed"],
+  [codes.GONE, "gone"],
+  [codes.TAKEN, "taken"],
+]);
 
 export function decodeRenewals(reply: unknown): RenewAnswer[] {
   const list = fields(reply);
-  return Array.from({ length: list.length / 2 }, (_, i) => ({
-    is: oneOf(list[2 * i], "renewed", "gone", "taken"),
-    ttl: ttl(list[2 * i + 1]),
-  }));
+  return Array.from({ length: list.length / 2 }, (_, i) => decodeRenewal(list.slice(2 * i, 2 * i + 2)));
 }
 
 export function decodeRenewal(reply: unknown): RenewAnswer {
-  const [word, left] = fields(reply);
-  return { is: oneOf(word, "renewed", "gone", "taken"), ttl: ttl(left) };
+  const [code, left] = fields(reply);
+  const is = RENEWALS.get(Number(code));
+  if (!is) throw new TypeError(`unexpected answer ${JSON.stringify(code)}`);
+  return { is, ttl: ttl(left) };
 }
 
 export function decodeRecount(reply: unknown): RenewAnswer["is"] {
@@ -119,7 +123,7 @@ export function decodeInspection(reply: unknown): Inspected {
 }
 
 export function decodeForced(reply: unknown): boolean {
-  return Number(fields(reply)[0]) === 1;
+  return Number(Array.isArray(reply) ? reply[0] : reply) === 1;
 }
 
 function decodePlaced(reply: unknown): Placed | null {
@@ -157,4 +161,22 @@ export const undecoded = (reply: unknown): unknown => reply;
 /** PTTL's -1 means that the key has no TTL. */
 export function ttl(value: unknown): number {
   return Number(value) === -1 ? Number.POSITIVE_INFINITY : Number(value);
+}
+
+/** What a command that failed with `cause` means to its caller. */
+export function unavailable(
+  lockName: string | null,
+  what: string,
+  cause: unknown,
+): LockUnavailableError | LockFormatError {
+  const found = foreignFormat(cause);
+  return found === null
+    ? new LockUnavailableError(lockName, what, cause)
+    : new LockFormatError(lockName, found, cause);
+}
+
+/** The format that a script found instead of the one it knows; null: it has failed for another reason. */
+export function foreignFormat(error: unknown): number | null {
+  const [, found] = (error instanceof Error && /^LOCKFORMAT (\d)/.exec(error.message)) || [];
+  return found === undefined ? null : Number(found);
 }

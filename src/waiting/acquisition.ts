@@ -1,7 +1,7 @@
 import { LEASE_TIME, RECHECKS, WAKE_REST } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
-import { type AttemptAnswer, isRefusal } from "../redis/replies.ts";
+import { type AttemptAnswer, foreignFormat, isRefusal, unavailable } from "../redis/replies.ts";
 import { now } from "../util/clock.ts";
 import { Nap } from "./nap.ts";
 import type { Place } from "./place.ts";
@@ -230,7 +230,10 @@ export class Acquisition {
       return;
     }
     this.#place.withdraw(state.hold);
-    line.refuseAll(() => new LockUnavailableError(name, "the command failed", error), "unanswered");
+    // Another version holds it: who may wait waits until that is over, as for any other holder.
+    const isForeign = foreignFormat(error) !== null;
+    line.refuseAll(() => unavailable(name, "the command failed", error), isForeign ? "hasty" : "unanswered");
+    if (isForeign) line.tellBusy();
     this.retry();
   }
 
@@ -359,14 +362,11 @@ export class Acquisition {
   #recheck(): void {
     const siblings = this.#place.siblings;
     if (!this.queued) this.start();
-    else if (!siblings) this.#look([]);
-    else if (siblings.isFirst(this)) {
-      for (const { leader, others } of siblings.groups()) leader.#look(others);
-    }
+    else if (siblings?.isFirst(this) ?? true) this.#look();
   }
 
-  /** Asks again for the queued hold; the places of `others` are kept by the same command. */
-  #look(others: readonly string[]): void {
+  /** Asks again for the queued hold; the same command keeps the other places of this client. */
+  #look(): void {
     const { kind, line, health, room } = this.#place;
     const state = this.#state;
     const head = line.first;
@@ -377,7 +377,7 @@ export class Acquisition {
     watchSelfWait(this.#place, head);
     const sent = now();
     health.sending();
-    kind.attempt(hold, this.#place.ask(hold, "again", head, state.position, others)).then(
+    kind.attempt(hold, this.#place.ask(hold, "again", head, state.position)).then(
       (answer) => {
         health.answered();
         state.isChecking = false;
@@ -396,11 +396,12 @@ export class Acquisition {
           this.#sleep(this.#period(answer.ttl, answer.position, true));
         } else if (answer.is === "gone") {
           void room.hearing.subscriptions.selfTest(this.#place.channel);
-          this.#place.forget(hold);
+          // A copy of the command that queued it may have run since.
+          this.#place.withdraw(hold);
           // What took this place may have taken those behind it: the next one looks at once.
           this.#nap.before(performance.now());
           this.start();
-        } else this.#look(others);
+        } else this.#look();
       },
       (error: unknown) => {
         health.failed(error);

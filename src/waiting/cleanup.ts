@@ -1,7 +1,7 @@
 import type { Transport } from "../redis/transport.ts";
 import type { Instant } from "../util/clock.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
-import type { LockKind } from "./lock-kind.ts";
+import type { Leavable, LockKind } from "./lock-kind.ts";
 import { backOff } from "./schedule.ts";
 
 interface Pending {
@@ -29,11 +29,7 @@ export class Cleanup {
   }
 
   /** `lease`: ms that the hold may live after its command is executed, which may be a reply timeout from now. */
-  add(
-    kind: LockKind,
-    hold: { readonly id: string; readonly name: string; readonly sent?: Instant },
-    lease: number,
-  ): void {
+  add(kind: LockKind, hold: Leavable & { readonly sent?: Instant }, lease: number): void {
     const until = performance.now() + this.#commands.replyTimeout + lease;
     let failures = 0;
     const pending: Pending = { since: hold.sent?.mono ?? Number.NEGATIVE_INFINITY, retry: null };

@@ -13,8 +13,6 @@ export interface Ask {
   readonly patience: number;
   /** How often the hold may be passed on: for each pass a token is reserved. */
   readonly passes: number;
-  /** Other queued holds of this client whose places are kept alive by the same command. */
-  readonly others: readonly string[];
   /** Of a try that belongs to a multi-lock: nothing is done unless this hold owns its lock, which is one of `together`. */
   readonly after: Hold | null;
   /** Where grants are heard, or will be by who queues unheard; null while nothing is subscribed. */
@@ -54,7 +52,7 @@ export interface LockKind extends Renewer {
   readonly pause: ((tries: number) => number) | null;
   attempt(hold: Hold, ask: Ask): Promise<AttemptAnswer>;
   /** Takes a hold out of queue and lock; safe at any time, any number of times. */
-  withdraw(hold: { readonly id: string; readonly name: string }): Promise<unknown>;
+  withdraw(hold: Leavable): Promise<unknown>;
   release(hold: Hold): Promise<ReleaseAnswer>;
   /** Release and queue again in one command. Null: the kind has no queue. */
   readonly yield: ((old: Hold, hold: Hold, ask: Ask) => Promise<YieldAnswer>) | null;
@@ -79,6 +77,13 @@ export interface LockKind extends Renewer {
   inspect(name: string): Promise<Inspected>;
   /** `label`: for the holder, where the protocol has a message for it. */
   forceRelease(name: string, label: string | null): Promise<boolean>;
+}
+
+/** What is known of a hold that must go: its entry in the queue too, if it may have one. */
+export interface Leavable {
+  readonly id: string;
+  readonly name: string;
+  readonly entry?: string;
 }
 
 /** A lock of a kind. */

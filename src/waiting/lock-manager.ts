@@ -76,7 +76,7 @@ export class LockManager implements WaitersOwner {
   ) {
     this.clientId = clientId;
     // Until no copy of a hold's commands can queue it, and no such place can be granted any more.
-    this.#ids = new HoldIds(clientId, commands.replyTimeout + LONGEST_PATIENCE);
+    this.#ids = new HoldIds(commands.replyTimeout + LONGEST_PATIENCE);
     this.mailbox = new GrantInbox(
       (id) => this.#ids.has(id),
       (id, key, ttl) => this.#leave(id, key, ttl),
@@ -197,8 +197,9 @@ export class LockManager implements WaitersOwner {
   // ---- what turns need
 
   /** R1: an id that was never used before. */
-  newHold(name: string): Hold {
-    return new Hold(this.#ids.next(), name, now());
+  newHold({ queues }: LockKind, name: string): Hold {
+    // What is granted by message names the channel for it.
+    return new Hold(this.#ids.next(queues ? this.hearing.grantChannel(name) : this.clientId), name, now());
   }
 
   /** A release is sent, which `close()` must see answered: its caller may end the connection right after. Call what it returns then. */

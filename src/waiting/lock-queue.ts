@@ -1,9 +1,9 @@
 import { SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
-import { type LockLostError, LockUnavailableError } from "../errors.ts";
+import type { LockLostError } from "../errors.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import { refused, releaseOutcome, unconfirmed } from "../lease/release-outcome.ts";
 import { type LeaseOwner, SharedLease, told } from "../lease/shared-lease.ts";
-import type { YieldAnswer } from "../redis/replies.ts";
+import { unavailable, type YieldAnswer } from "../redis/replies.ts";
 import { now } from "../util/clock.ts";
 import { CallTimer } from "../util/timers.ts";
 import { Acquisition } from "./acquisition.ts";
@@ -106,10 +106,7 @@ export class LockQueue implements LeaseOwner {
       line.refuse(waiter, this.#outran.refusal(this.name));
     } else if (waiter.answerBy !== Number.POSITIVE_INFINITY || health.isDoubtful) {
       const what = "Redis did not answer while this call waited";
-      line.refuse(
-        waiter,
-        new LockUnavailableError(this.name, what, health.failure ?? this.#room.commands.trouble()),
-      );
+      line.refuse(waiter, unavailable(this.name, what, health.failure ?? this.#room.commands.trouble()));
     } else line.give(waiter, null);
     this.search.deserted();
   }

@@ -32,7 +32,7 @@ export class Place {
 
   /** A hold that no command has named before (R1), and whose messages are expected from now on. */
   newHold(): Hold {
-    const hold = this.room.newHold(this.name);
+    const hold = this.room.newHold(this.kind, this.name);
     this.room.mailbox.expect(hold, this.#turn);
     return hold;
   }
@@ -57,13 +57,7 @@ export class Place {
    * How the command that is sent next asks with this hold, for this caller. `position`: where it stands in the queue, if it
    * does. Who queues unheard says so: no number of receivers proves anything of him.
    */
-  ask(
-    hold: Hold,
-    mode: Ask["mode"],
-    head: Waiter,
-    position: number | null = 0,
-    others: readonly string[] = [],
-  ): Ask {
+  ask(hold: Hold, mode: Ask["mode"], head: Waiter, position: number | null = 0): Ask {
     hold.asks(head.terms.lease);
     // A hold can be asked for by one caller after the other. Its tokens are reserved by the command that wins it, and nobody
     // knows which that was: what all of them reserve there is for certain.
@@ -73,7 +67,6 @@ export class Place {
       lease: head.terms.lease,
       passes: hold.mayPass,
       patience: patience(position),
-      others,
       after: (mode !== "again" && head.link?.before?.hold) || null,
       channel: this.kind.queues ? this.room.hearing.told(this.channel, mode === "queue") : null,
     };

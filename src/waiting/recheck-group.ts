@@ -2,9 +2,6 @@ import { RECHECKS } from "../defaults.ts";
 import type { Acquisition } from "./acquisition.ts";
 import { RedisHealth } from "./redis-health.ts";
 
-/** Ids in one command: bounds its size, and how long the server works on it. */
-const GROUP = 500;
-
 /**
  * The parked places of one client at one fair lock, in the order of the queue. Only the first one sleeps and looks
  * again, and its re-check keeps the places of all: n places cost what one costs. Grants come in order, so the first is
@@ -48,16 +45,5 @@ export class RecheckGroup {
     this.#places.delete(search);
     const [next] = this.#places;
     if (wasFirst) next?.lookBefore(Math.min(dueAt, performance.now() + RECHECKS[0].period));
-  }
-
-  /** Who looks again, and whose places each of them keeps: the first one with those behind it, and one for every 500. */
-  groups(): { readonly leader: Acquisition; readonly others: string[] }[] {
-    const all = [...this.#places];
-    const groups = [];
-    for (let i = 0; i < all.length; i += GROUP) {
-      const [leader, ...rest] = all.slice(i, i + GROUP);
-      if (leader) groups.push({ leader, others: rest.flatMap((search) => search.queued?.id ?? []) });
-    }
-    return groups;
   }
 }

@@ -147,8 +147,10 @@ export class Waiters {
     }
   }
 
-  /** Refuses everybody, or only those whose first command is unanswered. */
-  refuseAll(error: () => unknown, which: "all" | "unanswered" = "all"): void {
-    for (const waiter of which === "all" ? this.#list : this.#unanswered) this.refuse(waiter, error());
+  /** Refuses everybody, or only those whose first command is unanswered; of these, those whose time to wait is over. */
+  refuseAll(error: () => unknown, which: "all" | "unanswered" | "hasty" = "all"): void {
+    const by = which === "hasty" ? performance.now() : Number.POSITIVE_INFINITY;
+    for (const waiter of which === "all" ? this.#list : this.#unanswered)
+      if (waiter.deadline <= by) this.refuse(waiter, error());
   }
 }

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
+import { codes } from "../../src/redis/lua.generated.ts";
 import { awake } from "../support/awake.ts";
 import { holdReply, onScript } from "../support/scripts-sent.ts";
 import { until } from "../support/until.ts";
@@ -41,7 +42,12 @@ export function races(subject: Subject): void {
           let busy = 0;
           onScript(redis, (script, send) => {
             holdReply(script, (reply) => {
-              if (!Array.isArray(reply) || !/^(held|3)$/.test(String(reply[0])) || ++busy !== 2) return null;
+              if (
+                !Array.isArray(reply) ||
+                !["held", `${codes.HELD}`].includes(String(reply[0])) ||
+                ++busy !== 2
+              )
+                return null;
               late++;
               return gate.passed;
             });

@@ -185,8 +185,8 @@ export class Subject implements Traits {
     this.#names.clear();
     for (const name of names) {
       this.#said.delete(name);
-      const { lock, queue, waiters } = KEYS.of(name);
-      const keys = this.queues ? [lock, queue, waiters] : [this.key(name)];
+      const { lock, queue } = KEYS.of(name);
+      const keys = this.queues ? [lock, queue] : [this.key(name)];
       const isClean = async () => {
         const left = await Promise.all(this.group(this.first.redis).map((redis) => redis.exists(...keys)));
         return left.every((count) => count === 0) && (await this.waiting(name)) === 0;

@@ -219,7 +219,7 @@ describe("the random part of a hold's id", () => {
       for (let i = 0; i < 50; i++) {
         const lease = await locks.lock(lock.name).lock();
         const id = await lock.holder();
-        expect(id).toMatch(new RegExp(`^${locks.id}:[0-9a-z]{21}$`));
+        expect(id).toMatch(new RegExp(`^holdfast:client:${locks.id}:[0-9a-z]{21}$`));
         bits.add(id.slice(-13));
         await lease.unlock();
       }

@@ -189,7 +189,8 @@ it("a WAIT goes out on the connection that wrote, or counts for nothing", async 
 it("one claim in vain costs those who come behind it nothing (RACE 9)", async () => {
   const { redis } = await parties.join({ url: primary.url });
   const names = [freshName(), freshName()] as const;
-  for (const name of names) await redis.set(name, `${name}:1 1 1 `, "PX", 60_000);
+  for (const name of names)
+    await redis.set(name, `10 1800000000000000 1800000000000000 ${name}:1`, "PX", 60_000);
   const replication = new Replication(redis, 2, 1_000, 5_000);
   onTestFinished(() => replication.close());
   const confirm = (name: string, hold: string) =>

@@ -58,7 +58,9 @@ export function guesses(clientId: string): string[] {
     `${clientId}:${i + 1}`,
     `${clientId}:${(i + 1).toString(36).padStart(8, "0")}${"0".repeat(13)}`,
     `${clientId}:${(i + 1).toString(36).padStart(8, "0")}`,
-  ]).flat();
+  ])
+    .flat()
+    .flatMap((guess) => [guess, `holdfast:client:${guess}`]);
 }
 
 /** The id of the client that listens on a channel. */
@@ -71,5 +73,5 @@ export function grant(
   hold: string,
   { token = "1800000000000000", at = `${Date.now() * 1_000}`, ttl = "80000" } = {},
 ): string {
-  return `grant ${token} ${at} ${ttl} ${hold} ${key}`;
+  return `grant ${token} ${at} ${ttl} 0 ${hold} ${key}`;
 }

@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
 import { Keys, type LockKeys } from "../../src/keys.ts";
+import { codes } from "../../src/redis/lua.generated.ts";
 import { until } from "./until.ts";
 
 /** A lock as somebody sees it in Redis who neither holds it nor waits for it. Asks with plain commands only. */
@@ -16,7 +17,7 @@ export class Onlooker {
 
   /** The hold that owns it; "" when it is free. */
   async holder(): Promise<string> {
-    return (await this.#redis.get(this.keys.lock))?.split(" ")[0] ?? "";
+    return (await this.#redis.get(this.keys.lock))?.split(" ")[3] ?? "";
   }
 
   /** ms until it is free; negative as PTTL says it. */
@@ -26,30 +27,40 @@ export class Onlooker {
 
   /** The waiting holds, the next one first. */
   waiters(): Promise<string[]> {
-    return this.#redis.zrange(this.keys.queue, "0", "-1");
+    return this.#redis
+      .zrange(this.keys.queue, "0", "-1")
+      .then((entries) => entries.map((entry) => entry.split(" ")[3] ?? ""));
   }
 
   /** The server's time in ms until which the one at this place is waited for. Every re-check moves it. */
   async patience(place = 0): Promise<number> {
-    const [deadline = "0"] = await this.#entry(place);
-    return Number.parseInt(deadline, 10);
+    const { ticket, kept } = await this.#entry(place);
+    return Math.max(ticket + codes.ENTRY_TTL, kept.until) / 1_000;
   }
 
   /** Is the next one skipped when a message to it has no receiver? */
   async counts(): Promise<boolean> {
-    const [, , , counts] = await this.#entry(0);
-    return counts === "1";
+    const { digit, kept } = await this.#entry(0);
+    return (kept.digit ?? digit) === "1";
   }
 
   /** Resolves when the one at this place has looked again. */
   async lookedAt(place = 0): Promise<void> {
-    const before = await this.patience(place);
-    await until(async () => (await this.patience(place)) !== before, { what: "a re-check" });
+    const kept = async (): Promise<number> => (await this.#entry(place)).kept.until;
+    const before = await kept();
+    await until(async () => (await kept()) !== before, { what: "a re-check" });
   }
 
-  async #entry(place: number): Promise<string[]> {
-    const hold = (await this.waiters())[place] ?? "";
-    return (await this.#redis.hget(this.keys.waiters, hold))?.split(" ") ?? [];
+  /** What the entry at this place says, and what the last re-check of its client has said. Times are µs. */
+  async #entry(place: number) {
+    const { queue, clients } = this.keys;
+    const [entry = "", ticket = "0"] = await this.#redis.zrange(queue, place, `${place}`, "WITHSCORES");
+    const channel = entry.split(" ")[3]?.slice(0, -22) ?? "";
+    const [zero, one] = await Promise.all(
+      ["0", "1"].map((digit) => this.#redis.zscore(clients, digit + channel)),
+    );
+    const digit = zero ? "0" : one ? "1" : null;
+    return { digit: entry[0], ticket: Number(ticket), kept: { digit, until: Number(zero ?? one ?? 0) } };
   }
 
   /** Resolves when so many wait. */
@@ -61,8 +72,8 @@ export class Onlooker {
 
   /** Resolves when nobody holds it and nobody waits. No entry goes by itself within this time. */
   gone(): Promise<unknown> {
-    const { lock, queue, waiters } = this.keys;
-    return until(async () => (await this.#redis.exists(lock, queue, waiters)) === 0, {
+    const { lock, queue } = this.keys;
+    return until(async () => (await this.#redis.exists(lock, queue)) === 0, {
       timeout: 4_000,
       what: `nothing to be left of ${this.name}`,
     });

@@ -114,16 +114,27 @@ export class Stage {
   }
 }
 
+/** The scripts that acquire, by how they do. The first of a connection is another one, with the same arguments. */
+const ACQUIRING = {
+  try: ["acquire", "firstAcquire"],
+  queue: ["acquire", "firstAcquire"],
+  again: ["recheck", "firstRecheck"],
+} as const;
+
 /**
- * Matches a run of this script, as a server or a Cluster gets it; of an acquire in this mode only. Servers of a stage know
- * all scripts: none is sent whole.
+ * Matches a run of this script, as a server or a Cluster gets it; "acquire" is any attempt, or one in this mode. Servers of a
+ * stage know all scripts: none is sent whole.
  */
-export function runs(script: keyof typeof handoffLua, mode?: "try" | "queue" | "again"): Match {
-  const shas = [handoffLua[script].sha, sharded(handoffLua[script]).sha];
+export function runs(script: keyof typeof handoffLua, mode?: keyof typeof ACQUIRING): Match {
+  const attempts = mode ? ACQUIRING[mode] : [...ACQUIRING.try, ...ACQUIRING.again];
+  const scripts = (script === "acquire" ? attempts : [script]).map((key) => handoffLua[key]);
+  const shas = scripts.flatMap((one) => [one.sha, sharded(one).sha]);
   return (command) =>
     command[0] === "evalsha" &&
     shas.includes(`${command[1]}`) &&
-    (mode === undefined || command[4 + Number(command[2])]?.startsWith(`${mode} `) === true);
+    (mode === undefined ||
+      mode === "again" ||
+      (command[7 + Number(command[2])] !== "") === (mode === "queue"));
 }
 
 /** Resolves with the result and the ms that it took. */

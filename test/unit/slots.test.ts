@@ -29,8 +29,8 @@ describe("hash slots", () => {
       const keys = new Keys(prefix, true);
       const channel = keys.channels("host:1:abc");
       for (const name of ["order:42", "{x}", "a{}b", "}{", "%"]) {
-        const { lock, queue, waiters, clock } = keys.of(name);
-        const slots = [lock, queue, waiters, clock].map((key) => slotOf(prefix + key));
+        const { lock, queue, clients, clock } = keys.of(name);
+        const slots = [lock, queue, clients, clock].map((key) => slotOf(prefix + key));
         expect(new Set([...slots, slotOf(channel(name))]).size, name).toBe(1);
         expect(keys.name(prefix + lock)).toBe(name);
         expect(slotOf(prefix + keys.fence(name)), name).toBe(keys.slot(name));

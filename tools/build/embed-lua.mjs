@@ -1,6 +1,7 @@
 // Embeds lua/**/*.lua into src/redis/lua.generated.ts: nothing is read at run time, so bundlers cannot break it.
 // `-- @include path` stands for that file, seen from the same folder; its text is embedded once, however many scripts
-// include it. Comments are cut: Redis need not read them. A line of code stays a line: Redis names its number in errors.
+// include it. A name of lua/constants.lua stands for its number. Comments are cut: Redis need not read them. A line of code
+// stays a line: Redis names its number in errors.
 // Every script must carry the header that people read: KEYS, ARGV, RETURNS, INVARIANTS.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -9,8 +10,11 @@ import { join } from "node:path/posix";
 const root = new URL("../../lua/", import.meta.url);
 const target = new URL("../../src/redis/lua.generated.ts", import.meta.url);
 
-/** Parts of scripts, not scripts. */
-const INCLUDED = ["shared.lua", "rights.lua"];
+const constants = new Map(
+  [...readFileSync(new URL("constants.lua", root), "utf8").matchAll(/^([A-Z_]+) = (\d+)/gm)].map(
+    ([, name, number]) => [name, number],
+  ),
+);
 
 const camel = (text) => text.replace(/\W+(\w)/g, (_, letter) => letter.toUpperCase());
 
@@ -19,7 +23,13 @@ const strip = (source) =>
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "" && !line.startsWith("--"))
-    .join("\n");
+    .join("\n")
+    .replace(/\b[A-Z_]+\b/g, (word) => constants.get(word) ?? word);
+
+const HEADER = ["KEYS", "ARGV", "RETURNS", "INVARIANTS"];
+
+/** Parts of scripts are no scripts. */
+const isPart = (path) => readFileSync(new URL(path, root), "utf8").startsWith("-- Included");
 
 /** Every included file by its path: its text, and the constant that has it. In the order of the constants. */
 const parts = new Map();
@@ -28,7 +38,7 @@ const parts = new Map();
 function compile(path) {
   const source = readFileSync(new URL(path, root), "utf8");
   // A split by a group: texts and paths in turn.
-  const pieces = source.split(/^-- @include ([\w./]+)$/m).map((piece, i) => {
+  const pieces = source.split(/^[ \t]*-- @include ([\w./-]+)$/m).map((piece, i) => {
     if (i % 2 === 1) return include(join(path, "..", `${piece}.lua`));
     const text = strip(piece);
     return { text, expression: JSON.stringify(text) };
@@ -52,7 +62,7 @@ function include(path) {
 function embed(folder, file) {
   const path = `${folder}/${file}`;
   const source = readFileSync(new URL(path, root), "utf8");
-  for (const word of ["KEYS", "ARGV", "RETURNS", "INVARIANTS"])
+  for (const word of HEADER)
     if (!source.includes(`\n-- ${word} `)) throw new Error(`lua/${path} lacks "-- ${word}" in its header`);
   const { text, expression } = compile(path);
   const sha = createHash("sha1").update(text).digest("hex");
@@ -67,7 +77,7 @@ const protocols = readdirSync(root, { withFileTypes: true })
   .sort()
   .map((folder) => {
     const scripts = readdirSync(new URL(`${folder}/`, root))
-      .filter((file) => file.endsWith(".lua") && !INCLUDED.includes(file))
+      .filter((file) => file.endsWith(".lua") && !isPart(`${folder}/${file}`))
       .sort()
       .map((file) => embed(folder, file));
     const keys = scripts.map(({ key }) => `"${key}"`).join(" | ");
@@ -77,6 +87,10 @@ const protocols = readdirSync(root, { withFileTypes: true })
 
 const text = `// Made by tools/build/embed-lua.mjs from lua/. Do not edit.
 import type { Script } from "./script.ts";
+
+/** What the numbers in replies mean, and the times that scripts count with. */
+export const codes = {
+${[...constants].map(([name, number]) => `  ${name}: ${number},\n`).join("")}} as const;
 
 ${[...parts.values()].map(({ expression, value }) => `const ${expression} = ${value};\n`).join("")}
 ${protocols.join("\n")}`;

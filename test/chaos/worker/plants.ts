@@ -8,10 +8,14 @@ import { Waiter } from "../../../src/waiting/waiter.ts";
 /** Bugs that are planted to see whether the checker finds them. They live in the worker's process only. */
 export const plants = {
   /** The script grants a lock without a look at its holder. */
-  "grant unchecked": () => patch("acquire", "if holder == hold then", "holder = nil\nif holder == hold then"),
+  "grant unchecked"() {
+    for (const script of ["acquire", "firstAcquire"] as const)
+      patch(script, "local left\nif not value then", "value = nil\nlocal left\nif not value then");
+  },
 
   /** A release ends the hold that it finds, not its own: a second copy of it ends the next holder's. */
-  "release unowned": () => patch("release", "if hold ~= ARGV[1] then", "if not hold then"),
+  "release unowned": () =>
+    patch("release", "if not value or sub(value, 38) ~= ARGV[1] then", "if not value then"),
 
   /** The holder believes in its lease for a lease too long. */
   "deadline late"() {
@@ -25,8 +29,9 @@ export const plants = {
   "tokens counted"() {
     for (const script of scripts) {
       const { lua } = handoffLua[script];
-      if (lua.includes(TIME_TOKEN))
-        patch(script, TIME_TOKEN, 'local token = (tonumber(call("GET", clockKey)) or 0) + 1');
+      if (lua.includes(TIME_TOKEN)) patch(script, TIME_TOKEN, "local token = before + 1");
+      // Not by the common way, which knows no other tokens than the time.
+      if (lua.includes(COMMON_WAY)) patch(script, COMMON_WAY, "#text == 0");
     }
   },
 
@@ -52,7 +57,8 @@ export const plants = {
 
 export type Plant = keyof typeof plants;
 
-const TIME_TOKEN = "local token = nowMicros";
+const TIME_TOKEN = "local token = math.max(before + 1, now, 1000000000000000)";
+const COMMON_WAY = "#text == 16";
 const scripts = Object.keys(handoffLua) as (keyof typeof handoffLua)[];
 
 function patch(script: keyof typeof handoffLua, sound: string, ill: string): void {

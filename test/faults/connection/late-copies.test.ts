@@ -30,8 +30,12 @@ async function outdated(): Promise<void> {
 /** What Redis knows of the lock, but for the time that is left. */
 async function scene(): Promise<unknown> {
   const { far, lock } = stage;
-  const { lock: key, queue, waiters } = lock.keys;
-  return [await far.redis.get(key), await far.redis.zrange(queue, "0", "-1"), await far.redis.hkeys(waiters)];
+  const { lock: key, queue, clients } = lock.keys;
+  return [
+    await far.redis.get(key),
+    await far.redis.zrange(queue, "0", "-1"),
+    await far.redis.zrange(clients, "0", "-1", "WITHSCORES"),
+  ];
 }
 
 /** Delivers the old bytes and expects that they change nothing. */

@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { handoffLua as lua } from "../../../src/redis/lua.generated.ts";
+import { codes, handoffLua as lua } from "../../../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import { countCommands } from "../../support/command-count.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
 import { trackUnhandled } from "../../support/leaks.ts";
+import { Onlooker } from "../../support/onlooker.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 
@@ -56,10 +57,9 @@ describe("300 fair waiters of one client", () => {
     const began = performance.now();
     let first = 0;
     const deadlineMoves = async (): Promise<boolean> => {
-      const [entry] = await a.redis.hvals(`holdfast:{${name}}:waiters`);
-      const deadline = Number(entry?.split(" ")[0]);
-      first ||= deadline;
-      return deadline > first;
+      const [, deadline = "0"] = await a.redis.zrange(`holdfast:{${name}}:clients`, 0, "0", "WITHSCORES");
+      first ||= Number(deadline);
+      return Number(deadline) > first;
     };
     await until(deadlineMoves, { what: "a re-check" });
     await a.redis.call("CLIENT", "KILL", "TYPE", "pubsub");
@@ -90,14 +90,23 @@ describe("a lost subscription", () => {
     const held = await a.locks.lock(name).lock();
     const waiting = b.locks.lock(name).lock();
     await until(async () => (await waiters()) === 1);
-    const [before] = await a.redis.hvals(`holdfast:{${name}}:waiters`);
-    const [hold] = await a.redis.zrange(`holdfast:{${name}}:queue`, 0, "0");
-    const keys = ["", ":queue", ":waiters"].map((suffix) => `holdfast:{${name}}${suffix}`);
-    const args = [`${hold}`, "again 30000 9000 0", "3000 8 1 "];
-    await a.redis.call("EVAL", lua.acquire.lua, "4", ...keys, "holdfast:clock", ...args);
-    const [after] = await a.redis.hvals(keys[2] ?? "");
-    expect(after?.split(" ").slice(1)).toEqual(before?.split(" ").slice(1));
-    expect(Number(after?.split(" ")[0])).toBeGreaterThan(Number(before?.split(" ")[0]));
+    const lock = new Onlooker(a.redis, name);
+    const [entry = ""] = await a.redis.zrange(lock.keys.queue, 0, "0");
+    const [before, patience] = [await lock.counts(), await lock.patience()];
+    const { keys } = lock;
+    const args = [`${entry.split(" ")[3]}`, 30_000, 8, entry, 9_000, ""];
+    const looked = await a.redis.eval(
+      lua.recheck.lua,
+      4,
+      keys.lock,
+      keys.queue,
+      keys.clients,
+      keys.clock,
+      ...args,
+    );
+    expect(looked).toMatchObject([codes.HELD, expect.any(Number), expect.any(Number), 0]);
+    expect([before, await lock.counts()]).toEqual([true, true]);
+    expect(await lock.patience()).toBeGreaterThan(patience + 4_000);
     await held.unlock();
     await (await waiting).unlock();
   });

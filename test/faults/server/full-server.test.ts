@@ -94,7 +94,7 @@ describe("a full server", () => {
   });
 
   it("takes back places and locks: leave and force-release", async () => {
-    const { near, far, lock } = stage;
+    const { near, lock } = stage;
     const { held, waiting } = await heldAndWaitedFor();
     const third = await stage.join();
     const leaving = third.locks.lock(lock.name).tryLock(1_500);
@@ -108,7 +108,6 @@ describe("a full server", () => {
     expect([lease.held, await lock.holder()]).toEqual([true, expect.stringContaining(near.locks.id)]);
     await lease.unlock();
     await lock.gone();
-    expect(await far.redis.keys(`*${lock.name}*`)).toEqual([]);
   });
 
   it("refuses a new caller of a free lock and of a busy one, and leaves nothing of its try; the caller gets it when there is room", async () => {

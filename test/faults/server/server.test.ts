@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { handoffLua as lua } from "../../../src/redis/lua.generated.ts";
+import { codes, handoffLua as lua } from "../../../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
 import { trackUnhandled } from "../../support/leaks.ts";
@@ -172,13 +172,12 @@ describe("a full server (maxmemory 1, noeviction)", () => {
     const held = await a.locks.lock(name).lock();
     const waiting = b.locks.lock(name).lock();
     await queued(1);
-    const [hold] = await a.redis.zrange(`holdfast:{${name}}:queue`, 0, "0");
+    const [entry = ""] = await a.redis.zrange(`holdfast:{${name}}:queue`, 0, "0");
     await a.redis.config("SET", "maxmemory", "1");
-    const keys = ["", ":queue", ":waiters"].map((suffix) => `holdfast:{${name}}${suffix}`);
-    const [clientId] = /^.*(?=:)/.exec(`${hold}`) ?? [];
-    const copy = [`${hold}`, "queue 30000 4500 0", `3000 16 1 holdfast:client:${clientId}`];
+    const keys = ["", ":queue", ":clients"].map((suffix) => `holdfast:{${name}}${suffix}`);
+    const copy = [`${entry.split(" ")[3]}`, 30_000, Number.MAX_SAFE_INTEGER, 16, entry];
     const answer = await a.redis.eval(lua.acquire.lua, 4, ...keys, "holdfast:clock", ...copy);
-    expect(answer).toMatchObject(["held", expect.any(Number), expect.any(Number), 0]);
+    expect(answer).toMatchObject([codes.HELD, expect.any(Number), expect.any(Number), 0]);
     expect(await waiters()).toBe(1);
     await held.unlock();
     await (await waiting).unlock();

@@ -7,6 +7,7 @@ import { freshName, Parties, type Party, testUrl } from "../../support/fixture.t
 import { trackUnhandled } from "../../support/leaks.ts";
 import { Onlooker } from "../../support/onlooker.ts";
 import { holdReply, onScript } from "../../support/scripts-sent.ts";
+import { runs } from "../../support/stage.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 
@@ -47,7 +48,7 @@ it("are served in that order, too, when some of them try while SUBSCRIBE is slow
   const order: string[] = [];
   const call = (who: string) => cold.locks.fairLock(name).withLock(() => void order.push(who));
   proxy.record();
-  const tries = () => proxy.commands.filter(({ command }) => command[8]?.startsWith("try ")).length;
+  const tries = () => proxy.commands.filter(({ command }) => runs("acquire", "try")(command)).length;
   // What the subscription is tested with comes back after 150 ms. The first has tried by then; the second has, too, after
   // 100 ms, and has no answer; the third has not.
   proxy.delay(150, { direction: "to client", which: "commands" });
@@ -77,12 +78,13 @@ it("one whose try has won keeps the lock, though its answer comes after the subs
   await isTold; // that it is held; both subscribe
   // From now on tries are executed at once, and answered when the gate opens.
   const gate = new Gate();
+  const isTry = runs("acquire", "try");
   onScript(cold.redis, (script, send) => {
-    if (String(script.args[7]).startsWith("try ")) holdReply(script, () => gate.passed);
+    if (isTry(["evalsha", ...script.args.map(String)])) holdReply(script, () => gate.passed);
     send();
   });
   await held.unlock();
-  await until(async () => (await lock.holder()).startsWith(cold.locks.id), { what: "a try to win" });
+  await until(async () => (await lock.holder()).includes(cold.locks.id), { what: "a try to win" });
   waiting.push(call(other, "second"));
   await lock.queued(1);
   waiting.push(call(cold, "fourth")); // waits for the subscription only

@@ -26,9 +26,13 @@ const holders = (names: readonly string[]): Promise<string[]> =>
 const scene = (names: readonly string[]): Promise<unknown> =>
   Promise.all(
     names.map(async (name) => {
-      const { lock, queue, waiters } = look(name).keys;
+      const { lock, queue, clients } = look(name).keys;
       const { redis } = stage.far;
-      return [await redis.get(lock), await redis.zrange(queue, "0", "-1"), await redis.hkeys(waiters)];
+      return [
+        await redis.get(lock),
+        await redis.zrange(queue, "0", "-1"),
+        await redis.zrange(clients, "0", "-1", "WITHSCORES"),
+      ];
     }),
   );
 

@@ -1,0 +1,13 @@
+-- The numbers that scripts and TypeScript share: in a script a name stands for its number, src/redis/lua.generated.ts exports
+-- them as `codes`. The first item of a reply is one of the first nine; it is the whole reply where nothing else is told.
+-- A token that need not be near the server's time is answered as text: parsers of clients round integers close to 2^53.
+OWNER = 1    -- the hold owns the lock from now on
+MINE = 2     -- the hold owned it already, and its TTL was raised
+HELD = 3     -- somebody else owns it
+GONE = 4     -- nobody owns it; of a re-check: the hold is neither queued nor the owner
+STALE = 5    -- the command came too late, nothing was done
+RELEASED = 6 -- the hold ended by its own command
+TAKEN = 7    -- somebody else owns what the hold had
+RENEWED = 8  -- the TTL of the hold was raised
+BLOCKED = 9  -- the lock before this one is not owned by the same caller, nothing was done
+ENTRY_TTL = 4500000 -- µs that a queue entry stands without a re-check

@@ -1,0 +1,10 @@
+-- Included: answers what became of a hold that no longer owns the lock. `value`: that of the lock; ARGV 1 and 2: the hold and
+-- its token. since <= token < the owner's token: it ended by its own release, yield or leave, so this is a copy of a command
+-- that was executed before.
+if not value then
+  local last = redis.pcall("GET", clock)
+  return { GONE, type(last) == "string" and last or 0 }
+end
+-- @include foreign
+local token, since, owners = tonumber(ARGV[2]), tonumber(sub(value, 21, 36)), tonumber(sub(value, 4, 19))
+return since and owners and since <= token and token < owners and RELEASED or TAKEN

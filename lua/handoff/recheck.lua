@@ -1,0 +1,58 @@
+-- Looks again from a place in the queue, and keeps all places of this client.
+--
+-- KEYS  lock, queue, clients, clock
+-- ARGV  1 hold   2 lease ms   3 passes   4 entry   (as in acquire)
+--       5 ms that the places of the client stand from now on
+--       6 "1": its receivers count; "0": they prove nothing; "": it hears nothing now, what was true before stands
+-- RETURNS as acquire, without STALE and BLOCKED
+--         { GONE, now µs }   neither queued nor the owner; nothing was done
+-- INVARIANTS  Never queues. A hold whose entry is gone was granted and lost again meanwhile; queueing it once more would let
+--         an old grant message count for a new place, with a token below the previous holder's: the client goes on with
+--         a new hold.
+-- MODEL  `acquire` in proof/server.pml
+
+-- @include start
+-- @include time
+local hold, lease, entry = ARGV[1], ARGV[2], ARGV[4]
+
+local value = call("GET", lock)
+if value and sub(value, 38) == hold then
+  -- @include mine
+elseif value then
+  -- @include foreign
+end
+if not call("ZSCORE", queue, entry) then
+  return { GONE, now }
+end
+
+local left
+if not value then
+  -- @include shared
+  local granted, detail = grantNext(call("ZPOPMIN", queue), nil, hold)
+  if not granted or granted == hold then
+    local token = not usedUp and own(hold, lease, ARGV[3], nil)
+    if token then
+      return { OWNER, now, token }
+    elseif granted then
+      call("ZADD", queue, detail, entry)
+    end
+    return noToken()
+  end
+  left = detail
+end
+
+-- The first write is one that a full Redis does not refuse: a place that was given is kept. It also bounds the set: who has
+-- gone is forgotten by the next look of somebody else.
+call("ZREMRANGEBYSCORE", clients, 0, "(" .. text)
+local channel, digit = sub(hold, 1, -23), ARGV[6]
+if digit == "" then
+  digit = call("ZSCORE", clients, "1" .. channel) and "1" or call("ZSCORE", clients, "0" .. channel) and "0" or sub(entry, 1, 1)
+end
+call("ZREM", clients, (digit == "1" and "0" or "1") .. channel)
+call("ZADD", clients, now + ARGV[5] * 1000, digit .. channel)
+for _, key in ipairs({ queue, clients }) do
+  if call("PTTL", key) < tonumber(ARGV[5]) then
+    call("PEXPIRE", key, 2 * ARGV[5])
+  end
+end
+return { HELD, now, left or call("PTTL", lock), call("ZRANK", queue, entry) or -1 }
