@@ -1,0 +1,121 @@
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { freshName, Parties } from "../support/fixture.ts";
+import { Onlooker } from "../support/onlooker.ts";
+import { timed } from "../support/stage.ts";
+import { until } from "../support/until.ts";
+
+// What stands in the key of a lock: written by another version of this package, by a later one of the same format, or by
+// something else.
+
+const parties = new Parties();
+afterEach(parties.close);
+afterAll(parties.close);
+
+const failure = (work: Promise<unknown>): Promise<unknown> => work.catch((error: unknown) => error);
+
+/** As a version with format 2 may write it. */
+const FOREIGN = "20 whatever that version likes";
+
+describe.each(["lock", "fairLock"] as const)("%s, held in format 2", (kind) => {
+  it("rejects with LOCK_FORMAT and changes nothing", async () => {
+    const { redis, locks } = await parties.join();
+    const name = freshName();
+    const { keys } = new Onlooker(redis, name);
+    await redis.set(keys.lock, FOREIGN, "PX", 60_000);
+    const lock = locks[kind](name);
+    const refused = { code: "LOCK_FORMAT", name: "LockFormatError", lockName: name, found: 2, known: 1 };
+    expect(await failure(lock.tryLock())).toMatchObject(refused);
+    const [error, waited] = await timed(failure(lock.lock({ wait: 300 })));
+    expect(error).toMatchObject(refused);
+    expect(waited).toBeGreaterThan(250);
+    expect(await failure(lock.inspect())).toMatchObject(refused);
+    expect(await failure(lock.forceUnlock())).toMatchObject(refused);
+    expect(await redis.get(keys.lock)).toBe(FOREIGN);
+    expect(await redis.exists(keys.queue, keys.clients)).toBe(0);
+    await redis.del(keys.lock);
+  });
+
+  it("goes on trying while it may wait, and gets the lock when the foreign value is gone", async () => {
+    const { redis, locks } = await parties.join();
+    const name = freshName();
+    const { keys } = new Onlooker(redis, name);
+    await redis.set(keys.lock, FOREIGN);
+    let told = 0;
+    locks.on("wait", () => told++);
+    let entered = 0;
+    const enter = () => locks[kind](name).withLock(() => void entered++, { wait: 30_000 });
+    const waiting = [enter(), enter(), enter()];
+    await until(() => told === 3, { what: "all to be told that they wait" });
+    expect(entered).toBe(0);
+    await redis.del(keys.lock);
+    await Promise.all(waiting);
+    expect(entered).toBe(3);
+  });
+
+  it("rejects who waits in the queue when it comes there, at the end of the wait", async () => {
+    const [near, far] = [await parties.join(), await parties.join()];
+    const name = freshName();
+    const lock = new Onlooker(far.redis, name);
+    await far.locks.lock(name).lock();
+    const waiting = failure(near.locks[kind](name).lock({ wait: 4_000 }));
+    await lock.queued(1);
+    await far.redis.set(lock.keys.lock, FOREIGN, "KEEPTTL");
+    expect(await waiting).toMatchObject({ code: "LOCK_FORMAT", found: 2 });
+    await far.redis.del(lock.keys.lock);
+  });
+});
+
+it("a label behind the hold is read over: the holder is shown, and the lock can be taken away", async () => {
+  const { redis, locks } = await parties.join();
+  const name = freshName();
+  const { keys } = new Onlooker(redis, name);
+  const holder = "holdfast:client:ops/host:7:0123456789abcdef:0000000a0123456789abc";
+  await redis.set(keys.lock, `11 1800000000000007 1800000000000001 ${holder} nightly`, "PX", 60_000);
+  expect(await locks.lock(name).tryLock()).toBe(null);
+  expect(await locks.lock(name).inspect()).toMatchObject({
+    holder: "ops/host:7:0123456789abcdef:10",
+    owner: { host: "host", pid: 7, client: "ops/host:7:0123456789abcdef", number: 10 },
+    token: 1_800_000_000_000_007,
+  });
+  expect(await locks.lock(name).forceUnlock()).toBe(true);
+  expect(await locks.lock(name).isLocked()).toBe(false);
+  await redis.del(keys.clock); // the token was one of the future
+});
+
+it.each(["", "hello", "1", "10 1", "host:1:abc:0001 1 1 c", "2", "100 1 1 1"])(
+  "what is no lock of any format is refused, and left as it is: '%s'",
+  async (text) => {
+    const { redis, locks } = await parties.join();
+    const name = freshName();
+    const { keys } = new Onlooker(redis, name);
+    await redis.set(keys.lock, text, "PX", 60_000);
+    const wrong = { code: "LOCK_UNAVAILABLE", cause: { message: expect.stringContaining("WRONGTYPE") } };
+    expect(await failure(locks.lock(name).tryLock())).toMatchObject(wrong);
+    expect(await failure(locks.fairLock(name).lock({ wait: 50 }))).toMatchObject(wrong);
+    expect(await redis.get(keys.lock)).toBe(text);
+    await redis.del(keys.lock);
+  },
+);
+
+it.each(["my app:", "é:", "{ü}:", "日本 語:", "a%20b:"])(
+  "behind the prefix '%s' ids are printable ASCII, and the lock is handed over by message",
+  async (keyPrefix) => {
+    const [near, far] = [
+      await parties.join({ redis: { keyPrefix } }),
+      await parties.join({ redis: { keyPrefix } }),
+    ];
+    const name = freshName();
+    const lock = new Onlooker(far.redis, name);
+    for (let round = 0; round < 3; round++) {
+      const held = await far.locks.lock(name).lock();
+      expect(await lock.holder()).toMatch(/^[!-~]+:[0-9a-z]{21}$/);
+      const waiting = near.locks.lock(name).lock();
+      await lock.queued(1);
+      expect((await near.locks.lock(name).inspect()).holder).toMatch(new RegExp(`^${far.locks.id}:\\d+$`));
+      await held.unlock();
+      const [lease, waited] = await timed(waiting);
+      await lease.unlock();
+      if (round > 0) expect(waited).toBeLessThan(1_100); // a look would come later
+    }
+  },
+);
