@@ -83,7 +83,8 @@ describe("taking all", () => {
   it("costs two commands for each when nobody is in the way, explicit lease or watchdog, all of them at once", async () => {
     const names = three();
     const lock = mine.locks.multiLock(names);
-    await (await lock.lock()).unlock();
+    // The first acquires of a connection are another script: from the third call on the server knows all of them.
+    for (let i = 0; i < 2; i++) await (await lock.lock()).unlock();
     const count = await countCommands(mine.redis);
     await (await lock.lock()).unlock();
     await (await lock.tryLock(1_000, 20_000))?.unlock();
