@@ -1,5 +1,5 @@
 import { EventEmitter } from "node:events";
-import { codes, handoffLua } from "../../src/redis/lua.generated.ts";
+import { codes, connectionLua, handoffLua } from "../../src/redis/lua.generated.ts";
 import type { RedisLike } from "../../src/redis/types.ts";
 
 /**
@@ -14,12 +14,15 @@ export function instantRedis(): RedisLike {
     [handoffLua.acquire.sha]: () => [codes.OWNER, micros(), ++token],
     [handoffLua.yield.sha]: () => [codes.OWNER, micros(), ++token],
     [handoffLua.release.sha]: () => codes.RELEASED,
-    [handoffLua.probe.sha]: () => 1,
+    [connectionLua.probe.sha]: () => 1,
   };
   const redis = Object.assign(new EventEmitter(), {
     status: "ready",
     options: {},
-    evalsha: async (sha: string, _keys: number, ...args: (string | number)[]) => answers[sha]?.(args),
+    // Its own: so its commands are sent by callBuffer.
+    evalsha: async () => null,
+    callBuffer: async (_: string, sha: string, _keys: number, ...args: (string | number)[]) =>
+      answers[sha]?.(args),
     eval: async () => null,
     subscribe: async () => 1,
     unsubscribe: async () => 1,

@@ -13,7 +13,7 @@ interface Channel {
   /** The address of the node that hears it, or will; null: none yet. And how to stop there. */
   home: string | null;
   leave: () => void;
-  /** Its SUBSCRIBE was refused for good: it is asked for again by who waits, and not looked for. */
+  /** Its SUBSCRIBE was refused for good: callers who wait ask for it again, and it is not looked for. */
   isRefused: boolean;
 }
 
@@ -24,7 +24,7 @@ interface Channel {
  */
 export class ClusterSubscriber implements Subscriptions {
   readonly #cluster: ClusterLike;
-  readonly #who: Audience;
+  readonly #audience: Audience;
   readonly #commands: ScriptRunner;
   readonly #nodes = new Map<string, Subscriber>();
   readonly #channels = new Map<string, Channel>();
@@ -34,9 +34,9 @@ export class ClusterSubscriber implements Subscriptions {
 
   onGap: () => void = () => {};
 
-  constructor(cluster: ClusterLike, who: Audience, commands: ScriptRunner) {
+  constructor(cluster: ClusterLike, audience: Audience, commands: ScriptRunner) {
     this.#cluster = cluster;
-    this.#who = who;
+    this.#audience = audience;
     this.#commands = commands;
   }
 
@@ -69,7 +69,7 @@ export class ClusterSubscriber implements Subscriptions {
     try {
       await this.#subscribe(channel);
     } catch (error) {
-      // The slot has moved, or its node is gone: whoever waits will find the channel at its new home.
+      // The slot has moved, or its node is gone: callers who wait find the channel at its new home.
       this.#reroute();
       throw error;
     }
@@ -113,7 +113,7 @@ export class ClusterSubscriber implements Subscriptions {
     let node = this.#nodes.get(address);
     if (!node) {
       node = new Subscriber(
-        { ...this.#who, redis, isSharded: true, onStray: () => this.#reroute() },
+        { ...this.#audience, redis, isSharded: true, onStray: () => this.#reroute() },
         this.#commands,
       );
       node.onGap = () => this.onGap();
@@ -159,8 +159,8 @@ export class ClusterSubscriber implements Subscriptions {
     const strays = [...this.#channels].filter(
       ([name, { home, isRefused }]) => !isRefused && (!this.isReady(name) || this.#hasMoved(name, home)),
     );
-    if (isFresh || !this.#who.isWanted()) this.#failures = 0;
-    if (!this.#who.isWanted()) return;
+    if (isFresh || !this.#audience.isWanted()) this.#failures = 0;
+    if (!this.#audience.isWanted()) return;
     if (strays.length === 0) {
       // RACE 8: by an old map everything is in its place, also what was subscribed once more at a former primary.
       if (!isFresh) this.#cluster.refreshSlotsCache((error) => (error ? this.#reroute() : this.#look(true)));

@@ -2,25 +2,12 @@ import pTimeout, { TimeoutError } from "p-timeout";
 import { RECHECK_SPREAD, RETRY_MAX, RETRY_MIN, SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
 import { outside } from "../util/outside.ts";
 import { doubling, newNonce } from "../util/random.ts";
+import { Channel, type Listener } from "./channel.ts";
 import { probeMessage } from "./messages.ts";
 import { publishProbe } from "./probe.ts";
 import type { ScriptRunner } from "./script-runner.ts";
 import type { Audience, Subscriptions } from "./subscriptions.ts";
-import { type RedisLike, type SubscriberLike, unref } from "./types.ts";
-
-/** A duplicate must reconnect whatever the caller chose for his own connection. Who resubscribes is this class. */
-const OVERRIDES = {
-  enableOfflineQueue: true,
-  enableAutoPipelining: false,
-  autoResendUnfulfilledCommands: true,
-  autoResubscribe: false,
-  lazyConnect: false,
-  maxRetriesPerRequest: null,
-  commandTimeout: undefined,
-  socketTimeout: undefined,
-  keyPrefix: "",
-  readOnly: false,
-};
+import { type RedisLike, SUBSCRIBER_OPTIONS, type SubscriberLike, unref } from "./types.ts";
 
 /** Channels in one SUBSCRIBE. */
 const BLOCK = 1_000;
@@ -38,20 +25,21 @@ export interface Source extends Audience {
 /**
  * A subscriber connection, opened at the first wait. In Cluster there is one for each node.
  *
- * | state | true |
- * |---|---|
- * | closed | no connection; the next `ready()` opens one |
- * | opening | SUBSCRIBE is sent, or the connection was lost and comes back: messages may be missed |
- * | ready | every channel is acknowledged: what is published from now on arrives |
+ * | state | true | leaves it by |
+ * |---|---|---|
+ * | closed | no connection | `ready()` → opening |
+ * | opening | no connection yet, or it was lost and comes back: nothing is subscribed, messages may be missed | connected → SUBSCRIBE for every channel, ready · given up, or replaced → closed |
+ * | ready | a channel is heard from its acknowledgement on; a further one gets a SUBSCRIBE of its own | lost → opening · replaced → closed |
+ *
+ * SUBSCRIBE is sent on a connection that is there, once for each channel: a client's first wait costs one. An acknowledgement
+ * wakes those who may have missed messages, and nobody else.
  *
  * It never keeps the process alive, and does not come back for nobody: waiting callers do both.
  */
 export class Subscriber implements Subscriptions {
   readonly #source: Source;
   readonly #commands: ScriptRunner;
-  readonly #channels = new Map<string, Set<(message: string) => void>>();
-  readonly #acknowledged = new Set<string>();
-  readonly #pending = new Map<string, Promise<void>>();
+  readonly #channels = new Map<string, Channel>();
   #connection: SubscriberLike | null = null;
   #closed = false;
   #counted = true;
@@ -76,28 +64,44 @@ export class Subscriber implements Subscriptions {
   }
 
   isReady(channel: string): boolean {
-    return this.#acknowledged.has(channel);
+    return this.#channels.get(channel)?.state === "heard";
   }
 
   get isIdle(): boolean {
     return this.#channels.size === 0;
   }
 
-  listen(channel: string, listener: (message: string) => void): () => void {
-    const listeners = this.#channels.get(channel) ?? new Set();
-    this.#channels.set(channel, listeners);
-    listeners.add(listener);
+  listen(name: string, listener: Listener): () => void {
+    const channel = this.#channel(name);
+    channel.listeners.add(listener);
     return () => {
-      if (!listeners.delete(listener) || listeners.size > 0) return;
-      this.#channels.delete(channel);
-      if (this.#acknowledged.delete(channel)) this.#unsubscribe(this.#connection, channel);
+      if (!channel.listeners.delete(listener) || channel.listeners.size > 0) return;
+      this.#channels.delete(name);
+      if (channel.state === "heard") this.#unsubscribe(this.#connection, name);
+      channel.lost(new Error("nobody listens to the channel any more"));
     };
   }
 
-  async ready(channel: string): Promise<void> {
-    if (this.isReady(channel)) return;
+  async ready(name: string): Promise<void> {
     const connection = this.#open();
-    await this.#inTime(this.#once(connection, channel));
+    const channel = this.#channel(name);
+    if (channel.state === "heard") return;
+    const heard = channel.wait();
+    // While it connects, its "ready" does it.
+    if (channel.state === "unheard" && connection.status === "ready")
+      void this.#subscribe(connection, [name]);
+    try {
+      await this.#inTime(heard);
+    } catch (error) {
+      channel.isMissed = true;
+      throw error;
+    }
+  }
+
+  #channel(name: string): Channel {
+    const channel = this.#channels.get(name) ?? new Channel();
+    this.#channels.set(name, channel);
+    return channel;
   }
 
   /**
@@ -139,7 +143,7 @@ export class Subscriber implements Subscriptions {
     // ioredis asks for a delay when the connection is lost; null: it stays closed until somebody waits again.
     const retryStrategy = (times: number): number | null =>
       this.#source.isWanted() ? Math.min(times * 50, 2_000) : null;
-    const connection = outside(() => this.#source.redis.duplicate({ ...OVERRIDES, retryStrategy }));
+    const connection = outside(() => this.#source.redis.duplicate({ ...SUBSCRIBER_OPTIONS, retryStrategy }));
     this.#connection = connection;
     // ioredis 5 tells of a slot that went away only by being confused.
     connection.on("error", (error) => {
@@ -147,17 +151,17 @@ export class Subscriber implements Subscriptions {
     });
     connection.on(this.#source.isSharded ? "smessage" : "message", (channel: string, text: string) => {
       if (text === this.#awaited) this.#awaited = null;
-      else for (const listener of this.#channels.get(channel) ?? []) listener(text);
+      else for (const listener of this.#channels.get(channel)?.listeners ?? []) listener(text);
     });
     connection.on("moved", () => this.#moved(connection));
     connection.on("ready", () => {
       unref(connection);
-      void this.#resubscribe(connection);
+      this.#subscribeAll(connection);
     });
     // A connection that was replaced closes late: what its successor has acknowledged stays.
     connection.on("close", () => {
       if (this.#connection !== connection) return;
-      this.#forget();
+      this.#forget(null);
       this.#source.onStray?.();
     });
     connection.on("end", () => {
@@ -181,74 +185,73 @@ export class Subscriber implements Subscriptions {
         this.#drop();
         return;
       }
-      this.#forget();
+      this.#forget(new Error("the slot of the release channel has moved"));
       this.#source.onStray?.();
     });
   }
 
   /** After every connect: ioredis could do it but would not tell when that was acknowledged. */
-  async #resubscribe(connection: SubscriberLike, failures = 0): Promise<void> {
-    const channels = [...this.#channels.keys()].filter((channel) => !this.isReady(channel));
-    if (channels.length === 0) return;
+  #subscribeAll(connection: SubscriberLike): void {
+    const names = [...this.#channels].filter(([, { state }]) => state === "unheard").map(([name]) => name);
     // In blocks: a call with more than some 100 000 arguments overflows the stack.
     const length = this.#source.isSharded ? 1 : BLOCK;
-    const groups = Array.from({ length: Math.ceil(channels.length / length) }, (_, i) =>
-      channels.slice(i * length, (i + 1) * length),
-    );
-    // A caller of `ready()` is told by its own SUBSCRIBE; parked holds live on by their re-checks.
-    const results = await Promise.allSettled(groups.map((group) => this.#acknowledge(connection, group)));
-    if (this.#connection !== connection) return;
-    if (results.some(({ status }) => status === "fulfilled")) this.onGap();
-    if (!results.some(({ status }) => status === "rejected")) return;
-    this.#source.onStray?.();
-    // While it is away, its next connect does it. What was heard before, and is refused on a live one, would stay unheard by
-    // those who wait; what was never heard is tried by its callers.
-    if (this.#source.isSharded || connection.status !== "ready" || this.#forgotten === 0) return;
+    for (let i = 0; i < names.length; i += length)
+      void this.#subscribe(connection, names.slice(i, i + length));
+  }
+
+  async #subscribe(connection: SubscriberLike, names: readonly string[], failures = 0): Promise<void> {
+    for (const name of names) this.#channel(name).state = "asked";
+    const forgotten = this.#forgotten;
+    try {
+      await this.#acknowledge(connection, names);
+    } catch (error) {
+      // What was forgotten meanwhile has been dealt with.
+      if (this.#connection !== connection || this.#forgotten !== forgotten) return;
+      for (const name of names) this.#channels.get(name)?.lost(error);
+      // Half open: TCP would notice in a quarter of an hour.
+      if (error instanceof TimeoutError) this.#replace();
+      this.#source.onStray?.();
+      this.#subscribeLater(connection, names, failures);
+      return;
+    }
+    if (this.#connection !== connection || this.#forgotten !== forgotten) return;
+    let isMissed = false;
+    for (const name of names) {
+      const channel = this.#channels.get(name);
+      if (channel && channel.listeners.size > 0) {
+        isMissed ||= channel.isMissed;
+        channel.isMissed = false;
+        channel.heard();
+        continue;
+      }
+      // Its last listener left while SUBSCRIBE was on its way.
+      this.#unsubscribe(connection, name);
+      channel?.lost(new Error("nobody listens to the channel"));
+      this.#channels.delete(name);
+    }
+    if (isMissed) this.onGap();
+  }
+
+  /** What was heard before and is refused now would stay unheard by those who wait; what never was is tried by its callers. */
+  #subscribeLater(connection: SubscriberLike, names: readonly string[], failures: number): void {
+    if (this.#source.isSharded || !names.some((name) => this.#channels.get(name)?.isMissed)) return;
     setTimeout(
       () => {
         const isMine = this.#connection === connection && connection.status === "ready" && !this.#closed;
-        if (isMine && this.#source.isWanted()) void this.#resubscribe(connection, failures + 1);
+        if (!isMine || !this.#source.isWanted()) return;
+        const unheard = names.filter((name) => this.#channels.get(name)?.state === "unheard");
+        if (unheard.length > 0) void this.#subscribe(connection, unheard, failures + 1);
       },
       doubling(failures, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD),
     ).unref();
   }
 
-  /** One SUBSCRIBE for a channel, however many callers begin to wait at the same time. */
-  #once(connection: SubscriberLike, channel: string): Promise<void> {
-    const pending = this.#pending.get(channel);
-    if (pending) return pending;
-    const work = this.#acknowledge(connection, [channel]).finally(() => {
-      if (this.#pending.get(channel) === work) this.#pending.delete(channel);
-    });
-    this.#pending.set(channel, work);
-    return work;
-  }
-
-  async #acknowledge(connection: SubscriberLike, channels: readonly string[]): Promise<void> {
-    const forgotten = this.#forgotten;
-    const isSent = connection.status === "ready";
-    try {
-      const reply = this.#source.isSharded
-        ? connection.ssubscribe(...channels)
-        : connection.subscribe(...channels);
-      await (isSent ? this.#inTime(reply) : reply);
-    } catch (error) {
-      // Half open: TCP would notice in a quarter of an hour. While it connects, ioredis looks after it; and what it was
-      // told of since then is dealt with.
-      const isSilent = this.#connection === connection && this.#forgotten === forgotten;
-      if (error instanceof TimeoutError && isSilent) this.#replace();
-      throw error;
-    }
-    if (this.#connection !== connection) throw new Error("the subscriber connection was replaced");
-    const own = this.#probed === null ? channels.find((channel) => this.#source.isOwn(channel)) : undefined;
-    if (own !== undefined) await this.#probe(own);
-    if (connection.status !== "ready" || this.#forgotten !== forgotten)
-      throw new Error("the subscriber connection was lost again, or the slot has moved");
-    for (const channel of channels) {
-      if (this.#channels.has(channel)) this.#acknowledged.add(channel);
-      // Its last listener left while SUBSCRIBE was on its way.
-      else this.#unsubscribe(connection, channel);
-    }
+  async #acknowledge(connection: SubscriberLike, names: readonly string[]): Promise<void> {
+    await this.#inTime(
+      this.#source.isSharded ? connection.ssubscribe(...names) : connection.subscribe(...names),
+    );
+    const own = this.#probed === null ? names.find((name) => this.#source.isOwn(name)) : undefined;
+    if (own !== undefined && this.#connection === connection) await this.#probe(own);
   }
 
   async #inTime(acknowledged: Promise<unknown>): Promise<void> {
@@ -273,12 +276,14 @@ export class Subscriber implements Subscriptions {
     this.#probed = channel;
   }
 
-  #forget(): void {
+  /** `error`: for callers who must look elsewhere; null: the connection comes back. */
+  #forget(error: Error | null): void {
     this.#forgotten++;
-    this.#acknowledged.clear();
     this.#probed = null;
-    // ioredis 5 leaves a SUBSCRIBE that was refused for a slot that has moved without an answer.
-    this.#pending.clear();
+    for (const channel of this.#channels.values()) {
+      if (error) channel.lost(error);
+      else channel.forgotten();
+    }
   }
 
   #replace(): void {
@@ -289,7 +294,7 @@ export class Subscriber implements Subscriptions {
   #drop(): void {
     const connection = this.#connection;
     this.#connection = null;
-    this.#forget();
+    this.#forget(new Error("the subscriber connection was closed or replaced"));
     connection?.disconnect();
   }
 }

@@ -75,6 +75,20 @@ export interface ClusterLike extends Connection {
   duplicate(overrideStartupNodes?: never[], overrideOptions?: object): ClusterLike;
 }
 
+/** A duplicate must reconnect whatever the caller chose for its own connection. `Subscriber` subscribes again. */
+export const SUBSCRIBER_OPTIONS = {
+  enableOfflineQueue: true,
+  enableAutoPipelining: false,
+  autoResendUnfulfilledCommands: true,
+  autoResubscribe: false,
+  lazyConnect: false,
+  maxRetriesPerRequest: null,
+  commandTimeout: undefined,
+  socketTimeout: undefined,
+  keyPrefix: "",
+  readOnly: false,
+};
+
 /** The socket of a connection that was opened here must not keep a finished program running. Each reconnect makes a new one. */
 export function unref(connection: SubscriberLike): void {
   const { stream } = connection as { stream?: { unref?(): void } };

@@ -43,8 +43,8 @@ const first = <T>(list: readonly T[]): T => {
   return one;
 };
 
-/** A try, SUBSCRIBE, the probe of the new subscription, the place in the queue, and what is sent twice. */
-const FIRST_WAIT = 7;
+/** A try, SUBSCRIBE, the probe of the new subscription, the place in the queue. */
+const FIRST_WAIT = 4;
 
 describe("commands sent", () => {
   it("uncontended: one to acquire, one to release", async () => {

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
-import { handoffLua, redissonLua } from "../../src/redis/lua.generated.ts";
+import { connectionLua, handoffLua, redissonLua } from "../../src/redis/lua.generated.ts";
 import { sharded } from "../../src/redis/script.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { awake } from "./awake.ts";
@@ -55,7 +55,7 @@ export class Stage {
         near: await this.join({ url: proxy.url, ...near }),
         far: await this.join({ ...far }),
       };
-      for (const protocol of [handoffLua, redissonLua])
+      for (const protocol of [connectionLua, handoffLua, redissonLua])
         for (const { lua } of Object.values(protocol)) await props.far.redis.script("LOAD", lua);
       this.#props = { ...props, lock: new Onlooker(props.far.redis, freshName()) };
     });
@@ -120,14 +120,15 @@ const ACQUIRING = {
   queue: ["acquire", "firstAcquire"],
   again: ["recheck", "firstRecheck"],
 } as const;
+const SCRIPTS = { ...handoffLua, ...connectionLua };
 
 /**
  * Matches a run of this script, as a server or a Cluster gets it; "acquire" is any attempt, or one in this mode. Servers of a
  * stage know all scripts: none is sent whole.
  */
-export function runs(script: keyof typeof handoffLua, mode?: keyof typeof ACQUIRING): Match {
+export function runs(script: keyof typeof SCRIPTS, mode?: keyof typeof ACQUIRING): Match {
   const attempts = mode ? ACQUIRING[mode] : [...ACQUIRING.try, ...ACQUIRING.again];
-  const scripts = (script === "acquire" ? attempts : [script]).map((key) => handoffLua[key]);
+  const scripts = (script === "acquire" ? attempts : [script]).map((key) => SCRIPTS[key]);
   const shas = scripts.flatMap((one) => [one.sha, sharded(one).sha]);
   return (command) =>
     command[0] === "evalsha" &&
