@@ -27,13 +27,13 @@ end
 
 local isBlocked = KEYS[5] and sub(call("GET", KEYS[5]) or "", 38) ~= ARGV[6]
 
--- The common way: free, nobody waits, and the server's time is a token above the last one. The texts compare as the numbers
--- do, because both have 16 digits.
+-- The common way: free, and nobody waits.
 if not isBlocked and #text == 16 and call("EXISTS", lock, queue) == 0 then
   local last = call("GETSET", clock, passes == "0" and text or string.format("%.0f", now + passes))
-  if not last or #last == 16 and last < text then
-    call("SET", lock, "10 " .. text .. " " .. text .. " " .. hold, "PX", lease)
-    return { OWNER, now, now }
+  -- @include token
+  if token then
+    call("SET", lock, "10 " .. token .. " " .. token .. " " .. hold, "PX", lease)
+    return { OWNER, now, token == text and now or token }
   end
   call("SET", clock, last)
 end
