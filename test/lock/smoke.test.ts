@@ -45,6 +45,7 @@ const SETTINGS: Record<string, Setting> = {
   "commandTimeout 1000": { redis: { commandTimeout: 1_000 } },
   "ioredis 5": { version: 5 },
   "ioredis 5, keyPrefix, stringNumbers": { version: 5, redis: { ...PREFIXED, stringNumbers: true } },
+  "friendly error stacks, stringNumbers": { redis: { showFriendlyErrorStack: true, stringNumbers: true } },
   "own connection": { client: { connection: "own" } },
   "own connection, keyPrefix, lazyConnect, no offline queue": {
     redis: { ...PREFIXED, lazyConnect: true, enableOfflineQueue: false },

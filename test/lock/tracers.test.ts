@@ -1,0 +1,59 @@
+import { tracingChannel } from "node:diagnostics_channel";
+import { Redis } from "ioredis";
+import { Redis as Redis5 } from "ioredis5";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { createLockClient } from "../../src/index.ts";
+import { freshName, testUrl } from "../support/fixture.ts";
+
+// Those who trace an application look at the commands that ioredis is given, and at what becomes of them.
+
+interface Command {
+  readonly name: string;
+  readonly args: readonly unknown[];
+  resolve: (reply: unknown) => void;
+  reject: (error: Error) => void;
+}
+
+describe.each([
+  ["6", () => new Redis(testUrl())],
+  ["5", () => new Redis5(testUrl())],
+] as const)("ioredis %s", (_, connect) => {
+  const redis = connect();
+  const locks = createLockClient(redis);
+  // Connected, and the scripts are known to the server: what waits in the offline queue is given to ioredis twice.
+  beforeAll(() => locks.spinLock(freshName()).withLock(() => {}));
+  afterAll(async () => {
+    await locks.close();
+    redis.disconnect();
+  });
+
+  it("one that puts its functions in the place of a command's, and calls them without `this`, sees every script", async () => {
+    const seen: string[] = [];
+    const send = redis.sendCommand.bind(redis) as (command: Command) => unknown;
+    const traced = (command: Command): unknown => {
+      const sent = send(command);
+      const { resolve, reject } = command;
+      command.resolve = (reply) => {
+        seen.push(`${command.name} ${command.args[1]}`);
+        resolve(reply);
+      };
+      command.reject = (error) => reject(error);
+      return sent;
+    };
+    Object.assign(redis, { sendCommand: traced });
+    onTestFinished(() => void delete (redis as { sendCommand?: unknown }).sendCommand);
+    await locks.spinLock(freshName()).withLock(() => {});
+    expect(seen.filter((script) => /^eval(sha)? 1$/.test(script)).length).toBe(2);
+  });
+
+  it("a subscriber of its diagnostics channel is told when a script was answered", async () => {
+    const ended: string[] = [];
+    const channel = tracingChannel<string, { command?: string }>("ioredis:command");
+    const listeners = { asyncEnd: ({ command = "" }: { command?: string }) => void ended.push(command) };
+    channel.subscribe(listeners as never);
+    onTestFinished(() => void channel.unsubscribe(listeners as never));
+    await locks.spinLock(freshName()).withLock(() => {});
+    await redis.ping();
+    expect(ended.filter((command) => command.startsWith("eval")).length).toBe(2);
+  });
+});
