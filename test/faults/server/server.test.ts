@@ -161,7 +161,9 @@ describe("a full server (maxmemory 1, noeviction)", () => {
     expect(lease.token).toBeGreaterThan(held.token);
     const other = freshName();
     await expect(a.locks.lock(other).lock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
-    await expect(a.locks.lock(name).lock({ wait: 1_000 })).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    await expect(a.locks.lock(name).lock({ wait: 1_000 })).rejects.toMatchObject({
+      code: "LOCK_UNAVAILABLE",
+    });
     expect(await a.redis.keys(`holdfast:{${other}}*`)).toEqual([]);
     expect(await waiters()).toBe(0);
     await lease.unlock();
