@@ -106,11 +106,7 @@ export abstract class BaseClient implements CommonClient {
     const rules = { ...CHECK, replicas: { ...CHECK.replicas, fallback: this.#parts.replicas } };
     const wanted = checkOptions("Cannot check the lock client", rules, options);
     if (this.#closing) throw new ClientClosedError(null);
-    const parts = {
-      hearing: this.#locks.hearing,
-      clientId: this.id,
-      lock: (name: string) => this.lock(name),
-    };
+    const parts = { inbox: this.#locks.inbox, clientId: this.id, lock: (name: string) => this.lock(name) };
     return this.#scopes.outside(() => check(this.#parts.checkable, parts, wanted));
   }
 
@@ -149,25 +145,27 @@ export abstract class BaseClient implements CommonClient {
   }
 
   /** A lease of several masters stands on a bare majority of them, or does no more. @internal */
-  protected exposed({ tenure }: Hold, has: number, of: number): void {
-    if (!tenure?.held) return;
-    const { name, kind, call } = tenure;
-    this.#events.tell("exposed", () => ({ name, kind, call, has, of }));
+  protected exposed(hold: Hold, has: number, of: number): void {
+    const lease = this.#locks.watchdog.leaseOf(hold);
+    if (!lease?.held || !this.#events.hears("exposed")) return;
+    const { name, kind, call } = lease;
+    this.#events.tell("exposed", { name, kind, call, has, of });
   }
 
   /** A lease of several masters was found to be lost, by no call of its holder. @internal */
-  protected lost({ tenure }: Hold, why: LossReason): void {
-    if (tenure?.expire()) tenure.lose(why);
+  protected lost(hold: Hold, why: LossReason): void {
+    const lease = this.#locks.watchdog.leaseOf(hold);
+    if (lease?.expire()) lease.lose(why);
   }
 
   /** Where this client hears of grants of a lock. @internal */
   protected channelOf(name: string): string {
-    return this.#locks.hearing.grantChannel(name);
+    return this.#locks.inbox.channelOf(name);
   }
 
   /** Withdraws a hold in the background (R3). @internal */
-  protected withdraw(kind: LockKind, hold: Parameters<LockManager["withdraw"]>[1]): void {
-    this.#locks.withdraw(kind, hold);
+  protected withdraw(kind: LockKind, hold: Hold): void {
+    this.#locks.leave(kind, hold);
   }
 }
 

@@ -90,14 +90,14 @@ const MINUTE = 60_000;
 export class Events extends EventEmitter {
   readonly #warned = new Map<string, number>();
 
-  /** `make` runs only when somebody listens. */
-  tell<K extends Exclude<keyof LockEvents, "error">>(
-    event: K,
-    make: () => Parameters<LockEvents[K]>[0],
-  ): void {
-    if (this.listenerCount(event) === 0) return;
+  /** Does anybody listen? To be asked before an event is put together. */
+  hears(event: keyof LockEvents): boolean {
+    return this.listenerCount(event) > 0;
+  }
+
+  tell<K extends Exclude<keyof LockEvents, "error">>(event: K, told: Parameters<LockEvents[K]>[0]): void {
     try {
-      outside(() => this.emit(event, make()));
+      outside(() => this.emit(event, told));
     } catch (error) {
       this.report(error);
     }
@@ -115,13 +115,9 @@ export class Events extends EventEmitter {
 
   /** A call ended without the lock. `error`: what it rejects with; null: somebody else held it. */
   tellGiveUp(name: string, { call, kind }: Caller, since: number, wait: number, error: unknown): void {
-    this.tell("giveup", () => ({
-      name,
-      kind,
-      call,
-      waited: performance.now() - since,
-      why: error === null ? (wait > 0 ? "timeout" : "busy") : reasonOf(error),
-    }));
+    if (!this.hears("giveup")) return;
+    const why = error === null ? (wait > 0 ? "timeout" : "busy") : reasonOf(error);
+    this.tell("giveup", { name, kind, call, waited: performance.now() - since, why });
   }
 
   #warn(error: Error): void {

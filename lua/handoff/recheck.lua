@@ -3,13 +3,13 @@
 -- KEYS  lock, queue, clients, clock
 -- ARGV  1 hold   2 lease ms   3 passes   4 entry   (as in acquire)
 --       5 ms that the places of the client stand from now on
---       6 "1": its receivers count; "0": they prove nothing; "": it hears nothing now, what was true before stands
+--       6 "1": its receivers count; "0": they prove nothing, or it hears nothing now
 -- RETURNS as acquire, without STALE and BLOCKED
 --         { GONE, now µs }   neither queued nor the owner; nothing was done
 -- INVARIANTS  Never queues. A hold whose entry is gone was granted and lost again meanwhile; queueing it once more would let
 --         an old grant message count for a new place, with a token below the previous holder's: the client goes on with
 --         a new hold.
--- MODEL  `acquire` in proof/server.pml
+-- MODEL  `recheck` in proof/server.pml
 
 -- @include start
 -- @include time
@@ -45,9 +45,6 @@ end
 -- gone is forgotten by the next look of somebody else.
 call("ZREMRANGEBYSCORE", clients, 0, "(" .. text)
 local channel, digit = sub(hold, 1, -23), ARGV[6]
-if digit == "" then
-  digit = call("ZSCORE", clients, "1" .. channel) and "1" or call("ZSCORE", clients, "0" .. channel) and "0" or sub(entry, 1, 1)
-end
 call("ZREM", clients, (digit == "1" and "0" or "1") .. channel)
 call("ZADD", clients, now + ARGV[5] * 1000, digit .. channel)
 for _, key in ipairs({ queue, clients }) do

@@ -1,7 +1,7 @@
 import type { Lock } from "../locks/lock.ts";
 import { placeOf } from "../redis/trouble.ts";
 import { newNonce } from "../util/random.ts";
-import type { Hearing } from "../waiting/hearing.ts";
+import type { GrantInbox } from "../waiting/grant-inbox.ts";
 import type { Check } from "./answer.ts";
 import { atMost, type Located, type Looked, lookAt } from "./server.ts";
 
@@ -26,7 +26,7 @@ const LEAST = 50;
 /** Looks at servers, rights and messages side by side. Never rejects. */
 export async function check(
   target: Checkable,
-  { hearing, clientId, lock }: { hearing: Hearing; clientId: string; lock: (name: string) => Lock },
+  { inbox, clientId, lock }: { inbox: GrantInbox; clientId: string; lock: (name: string) => Lock },
   { timeout, replicas }: { timeout: number; replicas: number },
 ): Promise<Check> {
   const { isCluster, isQuorum, restartDelay } = target;
@@ -51,7 +51,7 @@ export async function check(
     taking,
     problemOf(
       "Messages are not heard, so waiters would look for their turn",
-      () => hear(target, hearing, name, left),
+      () => hear(target, inbox, name, left),
       left,
     ),
   ]);
@@ -73,19 +73,19 @@ export async function check(
 }
 
 /** Publishes to itself, and hears it. */
-async function hear(target: Checkable, hearing: Hearing, name: string, timeout: number): Promise<void> {
+async function hear(target: Checkable, inbox: GrantInbox, name: string, timeout: number): Promise<void> {
   const where = target.channel(name);
   // Grants come there too: it stays subscribed for the first waiter.
-  if (!target.isQuorum) hearing.listen(where);
+  if (!target.isQuorum) inbox.listen(where);
   const said = `check ${newNonce()}`;
   let stop = (): void => {};
   const heard = new Promise<void>((resolve) => {
-    stop = hearing.subscriptions.listen(where, (message) => {
+    stop = inbox.subscriptions.listen(where, (message) => {
       if (message === said) resolve();
     });
   });
   try {
-    await hearing.subscriptions.ready(where);
+    await inbox.subscriptions.ready(where);
     // A master that hangs takes its time to fail; what the others told is heard meanwhile.
     await atMost(Promise.race([heard, target.publish(where, said).then(() => heard)]), timeout);
   } finally {

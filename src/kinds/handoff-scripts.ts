@@ -56,16 +56,16 @@ export class HandoffScripts extends HoldScripts {
   }
 
   /**
-   * Looks again, and keeps all places of the client for `patience` ms. `counted`: whether the number of receivers of its
-   * channel proves anything; null: nothing is heard now, and what was said before stands.
+   * Looks again, and keeps all places of the client for `entryTtl` ms. `counted`: whether the number of receivers of its
+   * channel proves anything, and it is heard.
    */
   recheck(
     keys: LockKeys,
     { id, entry }: Hold,
-    { lease, passes, patience }: { lease: number; passes: number; patience: number },
-    counted: boolean | null,
+    { lease, passes, entryTtl }: { lease: number; passes: number; entryTtl: number },
+    counted: boolean,
   ): Promise<AttemptAnswer> {
-    const args = [id, lease, passes, entry, patience, counted === null ? "" : counted ? "1" : "0"];
+    const args = [id, lease, passes, entry, entryTtl, counted ? "1" : "0"];
     if (!this.rights.isKnown) args.push(this.commands.keys.anyChannel);
     return this.commands.run(
       this.rights.isKnown ? lua.recheck : lua.firstRecheck,

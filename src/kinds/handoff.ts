@@ -30,7 +30,7 @@ export function handoffLock(
   };
   const attempt = (hold: Hold, ask: Ask): Promise<AttemptAnswer> => {
     const own = keys.of(hold.name);
-    if (ask.mode === "again") return scripts.recheck(own, hold, ask, ask.channel?.counted ?? null);
+    if (ask.mode === "again") return scripts.recheck(own, hold, ask, ask.channel?.counted ?? false);
     const entry = ask.mode === "queue" ? queueing(hold, ask) : "";
     const after = ask.after && { id: ask.after.id, lock: keys.of(ask.after.name).lock };
     return scripts.acquire(own, hold.id, ask, entry, after);
@@ -39,11 +39,8 @@ export function handoffLock(
     label: isFair ? "fairLock" : "lock",
     eventKind: isFair ? "fair" : "lock",
     protocol: "handoff",
-    queues: true,
-    solitary: isFair,
+    wake: { by: "grant", solitary: isFair },
     localPasses: passes,
-    channel: () => null,
-    pause: null,
     attempt,
     withdraw: (hold) => scripts.leave(keys.of(hold.name), hold.id, hold.entry ?? ""),
     release: (hold) => scripts.release(keys.of(hold.name), hold.id, hold.token),
@@ -57,7 +54,7 @@ export function handoffLock(
         holds.map((hold) => ({ ...hold, key: keys.of(hold.name).lock })),
         timeout,
       ),
-    claim: (hold, ttl, timeout) => scripts.claim(hold.name, keys.of(hold.name).lock, hold.id, ttl, timeout),
+    confirm: (hold, ttl, timeout) => scripts.claim(hold.name, keys.of(hold.name).lock, hold.id, ttl, timeout),
     isConfirmed: replication !== null,
     // Locks with the same clock share a slot: all of them on one server, in Cluster those behind a prefix with a tag.
     together: (name) => keys.of(name).clock,

@@ -27,12 +27,9 @@ export function redissonLock(
     eventKind: isFenced ? "redissonFenced" : "redisson",
     // Both have the same key. A scope that holds the plain lock has no token to give to a caller that enters the fenced one.
     protocol: isFenced ? "redisson-fenced" : "redisson",
-    queues: false,
-    solitary: false,
     // Java sees the same owner, entered once, with a TTL: nothing that it could mistake.
     localPasses: passes,
-    channel,
-    pause: null,
+    wake: { by: "message", channel },
     attempt: (hold, ask) => scripts.acquire(hold.name, owner(hold.id), ask.lease, channel(hold.name)),
     withdraw: (hold) => scripts.release(hold.name, owner(hold.id), channel(hold.name)),
     release: (hold) => scripts.release(hold.name, owner(hold.id), channel(hold.name)),
@@ -43,7 +40,7 @@ export function redissonLock(
         holds.map((hold) => ({ key: hold.name, id: owner(hold.id), ttl: hold.ttl })),
         timeout,
       ),
-    claim: (hold, ttl, timeout) => scripts.claim(hold.name, hold.name, owner(hold.id), ttl, timeout),
+    confirm: (hold, ttl, timeout) => scripts.claim(hold.name, hold.name, owner(hold.id), ttl, timeout),
     isConfirmed: replication !== null,
     recount: (hold, count) => scripts.recount(hold.name, owner(hold.id), count),
     together: null,

@@ -3,7 +3,7 @@ import type { Events } from "../events.ts";
 import type { SharedLease } from "./shared-lease.ts";
 
 interface Forgotten {
-  readonly tenure: SharedLease;
+  readonly lease: SharedLease;
   readonly events: Events;
 }
 
@@ -12,13 +12,13 @@ interface Forgotten {
  * process ends. That is told and no more: the code that took the lock may still run, so neither the lock nor its renewal may
  * be given up for it (docs/decisions/0014).
  */
-const registry = new FinalizationRegistry<Forgotten>(({ tenure, events }) => {
-  if (tenure.held) events.report(new LockError("LOCK_LEFT_BEHIND", tenure.name, leftBehind(tenure)));
+const registry = new FinalizationRegistry<Forgotten>(({ lease, events }) => {
+  if (lease.held) events.report(new LockError("LOCK_LEFT_BEHIND", lease.name, leftBehind(lease)));
 });
 
 /** Registering costs more than the rest of a short hold, so the watchdog does it, at the first renewal. */
-export function watchHandle(handle: object, tenure: SharedLease, events: Events): void {
-  registry.register(handle, { tenure, events }, handle);
+export function watchHandle(handle: object, lease: SharedLease, events: Events): void {
+  registry.register(handle, { lease, events }, handle);
 }
 
 /** It was unlocked. Another user of the same hold may keep the lock. */

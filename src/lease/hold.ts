@@ -1,7 +1,5 @@
-import { GRANT_WINDOW } from "../defaults.ts";
-import type { Instant } from "../util/clock.ts";
-import type { SharedLease } from "./shared-lease.ts";
-import { Validity } from "./validity.ts";
+import { CLOCK_DRIFT, CLOCK_GRAIN, GRANT_WINDOW } from "../defaults.ts";
+import { type Instant, now } from "../util/clock.ts";
 
 /** A lock became ours: the server's time in µs when its TTL was set, that TTL in ms, and the token. From a reply or a message. */
 export interface Grant {
@@ -13,12 +11,18 @@ export interface Grant {
 /**
  * What Redis knows as an owner or a waiter: one attempt, with the queueing behind it, or one yield. R1: its id is used for
  * nothing else, ever. Scopes, passes and re-entries happen inside one hold and are invisible to Redis.
+ *
+ * It knows how long it is surely ours, on this process's clocks, whatever Redis does and whether or not it can be reached.
+ * Redis counts a TTL from the moment at which its script ran. We do not know that moment on our clock, but we know an
+ * earlier one: t, when a command was sent, together with S, the server's time when that command ran. A TTL that was
+ * set at server time S_g ends, on our clock, no earlier than t + (S_g − S) + TTL. A hundredth is taken off for clocks
+ * that run at different rates, and 2 ms for Redis's whole milliseconds. The end only moves forward.
  */
 export class Hold {
   readonly id: string;
   readonly name: string;
+  /** When the command was sent that names it first. */
   readonly sent: Instant;
-  readonly validity: Validity;
   /** The fencing token of its grant; passes add to it. */
   token = 0;
   /** The TTL that Redis was last known to set, in ms: the grant window until a claim raised it. */
@@ -36,50 +40,87 @@ export class Hold {
    * wants. Empty: it was never told to queue.
    */
   entry = "";
-  /** The last one that was given with it. */
-  tenure: SharedLease | null = null;
   /** Passes made, and when the lock came here, on the monotonic clock. */
   passes = 0;
   ownedAt = 0;
+  #asked: Instant;
+  /** S in µs; 0 until a reply told it. Then S_g − S counts as 0, which is too early and therefore safe. */
+  #server = 0;
+  #endMono = Number.NEGATIVE_INFINITY;
+  #endWall = Number.NEGATIVE_INFINITY;
 
   constructor(id: string, name: string, sent: Instant) {
     this.id = id;
     this.name = name;
     this.sent = sent;
-    this.validity = new Validity(sent);
+    this.#asked = sent;
   }
 
-  /** Can a script have granted it so? For no longer than was asked for; unheard it may be for a window (RACE 12). */
+  /** When the command was sent whose answer told the server's time last. */
+  get asked(): Instant {
+    return this.#asked;
+  }
+
+  /**
+   * A command is sent that may set its TTL to this. Not noted when it is answered: the answer may be lost, and the hold must
+   * then be taken back for as long as it can live.
+   */
+  asks(ttl: number): void {
+    if (ttl > this.mayLive) this.mayLive = ttl;
+  }
+
+  /** Can a script have granted it so? For no longer than was asked for; a client that hears nothing may get a window. */
   fits({ ttl }: Grant): boolean {
     return ttl <= Math.max(this.mayLive, GRANT_WINDOW);
   }
 
-  /** It owns the lock from now on. */
-  owned(grant: Grant): void {
-    this.validity.granted(grant.at, grant.ttl);
-    this.token = grant.token;
-    this.ttl = Math.max(this.ttl, grant.ttl);
-    this.asks(grant.ttl);
-    this.ownedAt = performance.now();
+  /**
+   * A command that names it was answered. R4: (t, S) is one pair and is replaced only here. If t moved when a re-check is
+   * sent, a grant that was executed before it would get a deadline after its key.
+   */
+  answered(sent: Instant, serverMicros: number): void {
+    this.#asked = sent;
+    this.#server = serverMicros;
   }
 
-  /**
-   * A command is sent that may set its TTL to this. RACE 10: not when it is answered, for its answer may be lost, and the
-   * hold must then be taken back for as long as it can live.
-   */
-  asks(ttl: number): void {
-    this.mayLive = Math.max(this.mayLive, ttl);
+  /** It owns the lock from now on, for a TTL that was set at the server's time of the grant. Never later than received + TTL. */
+  owned({ at, ttl, token }: Grant): void {
+    const { mono, wall } = now();
+    const since = this.#server === 0 ? 0 : (at - this.#server) / 1_000;
+    const span = (since + ttl) * (1 - CLOCK_DRIFT) - CLOCK_GRAIN;
+    this.#raise(Math.min(this.#asked.mono + span, mono + ttl), Math.min(this.#asked.wall + span, wall + ttl));
+    this.token = token;
+    if (ttl > this.ttl) this.ttl = ttl;
+    this.asks(ttl);
+    this.ownedAt = mono;
   }
 
   /**
    * A renewal that was sent then raised its TTL to this; `read`: when its answer came, if not just now. Returns whether it
-   * counts. RACE 5: a copy of the acquire that the network kept may have queued the hold again, and it may have been granted
-   * again: what is answered after the deadline may be about that grant.
+   * counts. RACE: a copy of the acquire that the network kept may have queued the hold again, and it may have been granted
+   * again. So what is answered after the deadline may be about that grant, and does not count.
    */
   renewed(sent: Instant, { ttl, read }: { readonly ttl: number; readonly read?: Instant }): boolean {
-    if (this.validity.left(read) <= 0) return false;
-    this.validity.renewed(sent, ttl);
-    this.ttl = Math.max(this.ttl, ttl);
+    if (this.left(read) <= 0) return false;
+    this.lasts(sent, ttl);
+    if (ttl > this.ttl) this.ttl = ttl;
     return true;
+  }
+
+  /** A command that was sent then has set its TTL to this. */
+  lasts(sent: Instant, ttl: number): void {
+    const span = ttl * (1 - CLOCK_DRIFT) - CLOCK_GRAIN;
+    this.#raise(sent.mono + span, sent.wall + span);
+  }
+
+  /** ms left, negative when it is over. The earlier of both clocks counts. */
+  left(at?: Instant): number {
+    if (at) return Math.min(this.#endMono - at.mono, this.#endWall - at.wall);
+    return Math.min(this.#endMono - performance.now(), this.#endWall - Date.now());
+  }
+
+  #raise(mono: number, wall: number): void {
+    if (mono > this.#endMono) this.#endMono = mono;
+    if (wall > this.#endWall) this.#endWall = wall;
   }
 }

@@ -15,7 +15,7 @@ import type { Hold } from "./hold.ts";
  * key that was deleted, or taken by force, before a release that was slow too.
  */
 export function releaseOutcome(hold: Hold, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null {
-  if (answer.is === "released" || hold.validity.left() <= 0) return null;
+  if (answer.is === "released" || hold.left() <= 0) return null;
   const isOwnCopy = answer.is === "gone" && isBroken && hold.token > 0 && answer.clock >= hold.token;
   return isOwnCopy ? null : new LockLostError(hold.name, isBroken ? "unknown" : answer.is);
 }

@@ -9,12 +9,12 @@ import { thrownAt } from "../util/stacks.ts";
 import type { Hold } from "./hold.ts";
 import type { Renewer } from "./renewer.ts";
 
-/** What a tenure needs of the place that gave it. */
+/** What a lease needs of the place that gave it. */
 export interface LeaseOwner {
   /** Its last user has left: give the lock away. Rejects with LockLostError or LockUnavailableError. */
-  vacated(tenure: SharedLease): Promise<void>;
+  vacated(lease: SharedLease): Promise<void>;
   /** It was lost: nobody here holds the lock any more. */
-  lost(tenure: SharedLease, error: LockLostError): void;
+  lost(lease: SharedLease, error: LockLostError): void;
   /** How its lock kind talks to Redis about a hold. */
   readonly kind: Renewer & {
     readonly protocol: string;
@@ -24,57 +24,63 @@ export interface LeaseOwner {
 }
 
 /**
- * One caller's time with the lock, shared by everybody who re-entered or borrowed it in his scope.
+ * One caller's time with the lock, shared by everybody who re-entered or borrowed it in the caller's scope.
  *
  * | state | true | leaves it by |
  * |---|---|---|
  * | held | the deadline is ahead, users > 0 | the last `leave()` → ended · `lose()` → lost |
- * | ended | somebody else may have it | – |
+ * | ended | another client may have it | – |
  * | lost | `loss` says why, the signal is aborted | – |
  */
 export class SharedLease implements Caller {
   readonly call: number;
   readonly kind: EventKind;
+  readonly name: string;
   readonly hold: Hold;
   readonly token: number;
-  readonly #landlord: LeaseOwner;
-  #terms: Terms;
-  #since: Instant;
+  terms: Terms;
+  since: Instant;
+  loss: LockLostError | null = null;
+  readonly #owner: LeaseOwner;
   #end: number;
   /** The longest lease that it was given, in ms. */
   #longest: number;
   #users = 1;
   #entries = 1;
   #state: "held" | "ended" | "lost" = "held";
-  #loss: LockLostError | null = null;
   #controller: AbortController | undefined;
-  /** The first handle on it, until it is watched: see `watchHandle`. Null: it is. Undefined: there is none yet. */
+  /** The first handle on it, until it is watched: see `watchHandle`. Undefined: there is none yet. */
   #handle: object | null | undefined;
+  #isWatched = false;
+  /** Told when the release of its last user is answered; null: none is under way. */
+  #settling: (() => void)[] | null = null;
 
   /** `caller`: the call that acquired it. */
-  constructor(hold: Hold, terms: Terms, landlord: LeaseOwner, { call, kind }: Caller) {
-    this.call = call;
-    this.kind = kind;
+  constructor(hold: Hold, terms: Terms, owner: LeaseOwner, caller: Caller) {
+    this.call = caller.call;
+    this.kind = caller.kind;
+    this.name = hold.name;
     this.hold = hold;
-    hold.tenure = this;
     this.token = hold.token === 0 ? 0 : hold.token + hold.passes;
-    this.#landlord = landlord;
-    this.#terms = terms;
-    this.#since = now();
-    this.#end = this.#endOf(terms);
+    this.#owner = owner;
+    this.terms = terms;
+    this.since = now();
+    this.#end = terms.watchdog ? Number.POSITIVE_INFINITY : this.since.mono + terms.lease;
     this.#longest = terms.lease;
   }
 
   /**
    * From now on it is held under other terms; so far it was kept while its holder waited for other locks. Its watchdog
-   * must be told, and Redis must have been.
+   * must be told, and Redis must have been. An explicit lease ends after its own time, though the hold may live longer.
    */
   begin(terms: Terms): void {
-    this.#terms = terms;
-    this.#since = now();
-    this.#end = this.#endOf(terms);
+    this.terms = terms;
+    this.since = now();
+    this.#end = terms.watchdog ? Number.POSITIVE_INFINITY : this.since.mono + terms.lease;
     this.#longest = terms.lease;
   }
+
+  // ---- its handles
 
   /** A handle was made. Only the first one counts: the others are of users that may end before it does. */
   given(handle: object): void {
@@ -84,7 +90,9 @@ export class SharedLease implements Caller {
   /** The first handle, once. From then on it is not held on to, so it can be collected. */
   takeHandle(): object | null {
     const handle = this.#handle ?? null;
-    if (handle) this.#handle = null;
+    if (!handle) return null;
+    this.#handle = null;
+    this.#isWatched = true;
     return handle;
   }
 
@@ -93,20 +101,10 @@ export class SharedLease implements Caller {
     // The lock may stay with other users. A handle that its user has given back must not be watched from then on: it would
     // be collected, and told of as if nobody could unlock the lock.
     if (this.#handle === handle) this.#handle = null;
-    return this.#handle === null;
+    return this.#isWatched;
   }
 
-  get terms(): Terms {
-    return this.#terms;
-  }
-
-  get since(): Instant {
-    return this.#since;
-  }
-
-  get name(): string {
-    return this.hold.name;
-  }
+  // ---- is it held?
 
   /** Computed, not remembered: true only while the deadline is ahead, also in the first statement after a long stop. */
   get held(): boolean {
@@ -114,15 +112,11 @@ export class SharedLease implements Caller {
   }
 
   get protocol(): string {
-    return this.#landlord.kind.protocol;
+    return this.#owner.kind.protocol;
   }
 
   get longestLease(): number | undefined {
-    return this.#landlord.kind.longestLease;
-  }
-
-  get loss(): LockLostError | null {
-    return this.#loss;
+    return this.#owner.kind.longestLease;
   }
 
   /** Its last user has left, whether or not it was lost. */
@@ -134,20 +128,21 @@ export class SharedLease implements Caller {
     if (!this.#controller) {
       this.#controller = new AbortController();
       this.expire();
-      if (this.#loss) this.#controller.abort(this.#loss);
+      if (this.loss) this.#controller.abort(this.loss);
     }
     return this.#controller.signal;
   }
 
   /** ms until the local deadline. */
   left(at: Instant = now()): number {
-    const end = Math.min(this.#end, this.since.mono + this.terms.maxHold);
-    const wallEnd = this.since.wall + (end - this.since.mono);
-    return Math.min(this.hold.validity.left(at), end - at.mono, wallEnd - at.wall);
+    const { since, terms } = this;
+    const end = Math.min(this.#end, since.mono + terms.maxHold);
+    const wallEnd = since.wall + (end - since.mono);
+    return Math.min(this.hold.left(at), end - at.mono, wallEnd - at.wall);
   }
 
   /** Loses it if its deadline has passed. Returns whether it is held. */
-  expire(at: Instant = now()): boolean {
+  expire(at?: Instant): boolean {
     if (this.#state === "held" && this.left(at) <= 0) this.lose("expired");
     return this.#state === "held";
   }
@@ -158,11 +153,19 @@ export class SharedLease implements Caller {
     this.#state = "lost";
     this.#handle = null;
     const how = reason === "expired" ? this.#expiry() : undefined;
-    this.#loss = new LockLostError(this.name, reason, undefined, how, by);
+    this.loss = new LockLostError(this.name, reason, undefined, how, by);
     // The lock's waiters come first: a listener of the signal may run for long.
-    this.#landlord.lost(this, this.#loss);
+    this.#owner.lost(this, this.loss);
     this.#abort();
   }
+
+  /** Redis has answered to its release that it was lost before. */
+  lostAtRelease(error: LockLostError): void {
+    this.loss = error;
+    this.#abort();
+  }
+
+  // ---- its users
 
   /** One more user of the same lease, without a command. */
   share(): void {
@@ -196,16 +199,26 @@ export class SharedLease implements Caller {
   leave(): Promise<void> {
     this.#users--;
     this.expire();
-    if (this.#loss) return Promise.reject(thrownAt(this.#loss, this.leave));
+    if (this.loss) return Promise.reject(thrownAt(this.loss, this.leave));
     if (this.#users > 0 || this.#state === "ended") return Promise.resolve();
     this.#state = "ended";
-    return this.#landlord.vacated(this).catch((error: unknown) => {
-      if (error instanceof LockLostError) {
-        this.#loss = error;
-        this.#abort();
-      }
-      throw error;
-    });
+    this.#settling = [];
+    return this.#owner.vacated(this);
+  }
+
+  /** Its release was answered, or needed no answer. */
+  settle(): void {
+    for (const resolve of this.#settling ?? []) resolve();
+    this.#settling = null;
+  }
+
+  /**
+   * Resolves when its release is settled, however that ended. Not by the promise of the call that released it: a second
+   * caller that ignores a failure must not hide it from the first one.
+   */
+  settled(): Promise<void> {
+    const settling = this.#settling;
+    return settling ? new Promise((resolve) => settling.push(resolve)) : Promise.resolve();
   }
 
   /**
@@ -218,7 +231,7 @@ export class SharedLease implements Caller {
     const sent = now();
     const timeout = Math.min(Math.max(this.left(), FIRST_REPLY), within);
     this.hold.asks(ttl);
-    const answers = await this.#landlord.kind
+    const answers = await this.#owner.kind
       .renew([{ name: this.name, id: this.hold.id, ttl, record: this.hold.record }], timeout)
       .catch((error: unknown) => {
         throw new LockUnavailableError(this.name, "its lease was not extended", error);
@@ -226,7 +239,7 @@ export class SharedLease implements Caller {
     const answer = answers[0] ?? { is: "gone", ttl: 0 };
     // A lease whose deadline has passed is not revived, as in Watchdog.
     this.expire();
-    this.#settle(answer.is);
+    this.#heed(answer.is);
     // Unlocked meanwhile, and it is over in Redis too: nothing was lost.
     if (answer.is !== "renewed") throw released(this.name);
     this.hold.renewed(sent, answer);
@@ -234,15 +247,10 @@ export class SharedLease implements Caller {
     if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);
   }
 
-  /** An explicit lease that was passed on ends after its own time, though the hold may live longer. */
-  #endOf(terms: Terms): number {
-    return this.#since.mono + (terms.watchdog ? Number.POSITIVE_INFINITY : terms.lease);
-  }
-
   /** What ran out, and how long it was. */
   #expiry(): string {
     const { lease, watchdog, maxHold } = this.terms;
-    if (this.hold.validity.left() > 0 && this.since.mono + maxHold < this.#end)
+    if (this.hold.left() > 0 && this.since.mono + maxHold < this.#end)
       return `its maxHold of ${maxHold} ms was over.`;
     const hint = lease < SHORT_LEASE ? " A lease is in milliseconds." : "";
     const onClock = "ran out on this process's clock before it was";
@@ -252,23 +260,23 @@ export class SharedLease implements Caller {
   }
 
   async #recount(): Promise<void> {
-    const { recount } = this.#landlord.kind;
+    const { recount } = this.#owner.kind;
     if (!recount) return;
     const answer = await recount(this.hold, this.#entries).catch((error: unknown) => {
-      // The next caller would hold it with a count that is not his: he gets a hold of his own.
-      this.hold.passes = Number.POSITIVE_INFINITY;
+      // The next caller would hold it with a count of others, so it gets a hold of its own.
+      this.hold.mayPass = 0;
       throw new LockUnavailableError(this.name, "its hold count was not changed", error);
     });
-    this.#settle(answer);
+    this.#heed(answer);
   }
 
   #abort(): void {
-    outside(() => this.#controller?.abort(this.#loss));
+    if (this.#controller) outside(() => this.#controller?.abort(this.loss));
   }
 
-  #settle(answer: RenewAnswer["is"]): void {
+  #heed(answer: RenewAnswer["is"]): void {
     if (answer !== "renewed") this.lose(answer);
-    if (this.#loss) throw thrownAt(this.#loss, this.#settle);
+    if (this.loss) throw thrownAt(this.loss, this.#heed);
   }
 }
 

@@ -5,11 +5,12 @@ import type { RenewAnswer } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
 import { CallTimer, Timers } from "../util/timers.ts";
 import { watchHandle } from "./forgotten.ts";
+import type { Hold } from "./hold.ts";
 import type { Renewer } from "./renewer.ts";
 import { type SharedLease, told } from "./shared-lease.ts";
 
 interface Watched {
-  readonly tenure: SharedLease;
+  readonly lease: SharedLease;
   readonly renewer: Renewer;
   /** When to renew, on the monotonic clock; Infinity for leases without watchdog and while a renewal is under way. */
   due: number;
@@ -43,13 +44,19 @@ export class Watchdog {
     return this.#watched.size;
   }
 
-  tenures(): Iterable<SharedLease> {
+  leases(): Iterable<SharedLease> {
     return this.#watched.keys();
   }
 
-  watch(tenure: SharedLease, renewer: Renewer): void {
-    const { hold, terms, since } = tenure;
-    const left = tenure.left(since);
+  /** What a hold was given for; undefined: it is over. */
+  leaseOf(hold: Hold): SharedLease | undefined {
+    for (const lease of this.#watched.keys()) if (lease.hold === hold) return lease;
+    return undefined;
+  }
+
+  watch(lease: SharedLease, renewer: Renewer): void {
+    const { hold, terms, since } = lease;
+    const left = lease.left(since);
     // A grant by message has only the window: raised once it is clear that this is no short critical section.
     const first =
       hold.ttl < terms.lease
@@ -57,16 +64,16 @@ export class Watchdog {
         : // Also where more is left than the lease: a renewal is how a loss is noticed.
           Math.min(left, terms.lease) - keep(terms.lease);
     const watched = {
-      tenure,
+      lease,
       renewer,
       due: terms.watchdog ? since.mono + Math.max(0, first) : Number.POSITIVE_INFINITY,
     };
-    this.#watched.set(tenure, watched);
+    this.#watched.set(lease, watched);
     this.#wakeAt(Math.min(watched.due, since.mono + left));
   }
 
-  unwatch(tenure: SharedLease): void {
-    this.#watched.delete(tenure);
+  unwatch(lease: SharedLease): void {
+    this.#watched.delete(lease);
   }
 
   close(): void {
@@ -84,18 +91,18 @@ export class Watchdog {
     const due: Watched[] = [];
     const soon: Watched[] = [];
     for (const watched of this.#watched.values()) {
-      if (!watched.tenure.expire(at)) continue;
+      if (!watched.lease.expire(at)) continue;
       if (watched.due <= at.mono) due.push(watched);
       else if (
-        watched.tenure.hold.ttl >= watched.tenure.terms.lease &&
+        watched.lease.hold.ttl >= watched.lease.terms.lease &&
         watched.due <= at.mono + period(watched) * RENEWAL_LOOKAHEAD
       )
         soon.push(watched);
     }
     if (due.length > 0) this.#renew([...due, ...soon], at);
     let next = Number.POSITIVE_INFINITY;
-    for (const { tenure, due: dueAt } of this.#watched.values())
-      next = Math.min(next, dueAt, at.mono + tenure.left(at));
+    for (const { lease, due: dueAt } of this.#watched.values())
+      next = Math.min(next, dueAt, at.mono + lease.left(at));
     this.#wakeAt(next);
   }
 
@@ -132,7 +139,7 @@ export class Watchdog {
       const next = this.#unsent.pop();
       if (!next) return;
       // Released, lost, or begun anew meanwhile.
-      const batch = next.batch.filter((watched) => this.#watched.get(watched.tenure) === watched);
+      const batch = next.batch.filter((watched) => this.#watched.get(watched.lease) === watched);
       sent += batch.length;
       if (batch.length > 0) void this.#batch(next.renewer, batch);
     }
@@ -141,19 +148,19 @@ export class Watchdog {
 
   async #batch(renewer: Renewer, batch: readonly Watched[]): Promise<void> {
     const sent = now();
-    for (const { tenure } of batch) tenure.hold.asks(tenure.terms.lease);
-    const holds = batch.map(({ tenure }) => ({
-      name: tenure.name,
-      id: tenure.hold.id,
-      ttl: tenure.terms.lease,
-      record: tenure.hold.record,
+    for (const { lease } of batch) lease.hold.asks(lease.terms.lease);
+    const holds = batch.map(({ lease }) => ({
+      name: lease.name,
+      id: lease.hold.id,
+      ttl: lease.terms.lease,
+      record: lease.hold.record,
     }));
     let answers: RenewAnswer[];
     try {
       answers = await renewer.renew(holds, Math.max(shortest(batch, sent) / RENEWALS_PER_LEASE, CLAIM_AFTER));
     } catch (error) {
       this.#events.report(
-        new LockUnavailableError(batch.length === 1 ? (batch[0]?.tenure.name ?? null) : null, RENEWAL, error),
+        new LockUnavailableError(batch.length === 1 ? (batch[0]?.lease.name ?? null) : null, RENEWAL, error),
       );
       for (const watched of batch) this.#later(watched);
       return;
@@ -165,28 +172,28 @@ export class Watchdog {
   }
 
   #answered(watched: Watched, answer: RenewAnswer, sent: ReturnType<typeof now>): void {
-    const { tenure } = watched;
-    // Released, passed on or lost while the renewal was under way: its answer is for a tenure of the past.
-    if (!this.#watched.has(tenure)) return;
+    const { lease } = watched;
+    // Released, passed on or lost while the renewal was under way: its answer is for a lease of the past.
+    if (!this.#watched.has(lease)) return;
     // A lease whose deadline has passed is not revived: the answer may be for a later grant of the same hold.
-    if (!tenure.expire()) return;
+    if (!lease.expire()) return;
     if (answer.is !== "renewed") {
-      tenure.lose(answer.is);
+      lease.lose(answer.is);
       return;
     }
-    tenure.hold.renewed(sent, answer);
-    const handle = tenure.takeHandle();
-    if (handle) watchHandle(handle, tenure, this.#events);
+    lease.hold.renewed(sent, answer);
+    const handle = lease.takeHandle();
+    if (handle) watchHandle(handle, lease, this.#events);
     watched.due = sent.mono + period(watched);
     this.#wakeAt(watched.due);
-    this.#events.tell("renew", () => ({ ...told(tenure), remaining: tenure.left() }));
+    if (this.#events.hears("renew")) this.#events.tell("renew", { ...told(lease), remaining: lease.left() });
   }
 
   /** Unknown: again after a tenth of what is left, so that several tries fit in before the deadline. */
   #later(watched: Watched): void {
-    if (!this.#watched.has(watched.tenure)) return;
+    if (!this.#watched.has(watched.lease)) return;
     const at = now();
-    watched.due = at.mono + Math.min(Math.max(watched.tenure.left(at) / 10, 10), period(watched));
+    watched.due = at.mono + Math.min(Math.max(watched.lease.left(at) / 10, 10), period(watched));
     this.#wakeAt(watched.due);
   }
 }
@@ -198,6 +205,6 @@ const keep = (lease: number): number => lease - lease / RENEWALS_PER_LEASE;
 
 /** ms until the first of them ends. */
 const shortest = (batch: readonly Watched[], at: Instant): number =>
-  Math.min(...batch.map(({ tenure }) => tenure.left(at)));
+  Math.min(...batch.map(({ lease }) => lease.left(at)));
 
-const period = ({ tenure }: Watched): number => tenure.terms.lease / RENEWALS_PER_LEASE;
+const period = ({ lease }: Watched): number => lease.terms.lease / RENEWALS_PER_LEASE;

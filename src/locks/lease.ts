@@ -55,58 +55,53 @@ export interface Lease {
   [Symbol.dispose](): void;
 }
 
-/** One user's handle on a tenure: a re-entered lock has several with the same token and signal. */
+/** One user's handle on a lease: a re-entered lock has several with the same token and signal. */
 export class LeaseHandle implements Lease {
-  readonly #tenure: SharedLease;
+  readonly name: string;
+  readonly token: number;
+  readonly #shared: SharedLease;
   readonly #events: Events;
   readonly #leave: (() => Promise<void>) | null;
-  #unlocking: Promise<void> | null = null;
+  #isUnlocked = false;
 
-  /** `events`: where the failure of a `using` goes. `leave`: how to leave the tenure; null: as a caller that has entered it. */
-  constructor(tenure: SharedLease, events: Events, leave: (() => Promise<void>) | null) {
-    this.#tenure = tenure;
+  /** `events`: where the failure of a `using` goes. `leave`: how to leave the lease; null: as a user that has entered it. */
+  constructor(shared: SharedLease, events: Events, leave: (() => Promise<void>) | null) {
+    this.name = shared.name;
+    this.token = shared.token;
+    this.#shared = shared;
     this.#events = events;
     this.#leave = leave;
-    tenure.given(this);
-  }
-
-  get name(): string {
-    return this.#tenure.name;
-  }
-
-  get token(): number {
-    return this.#tenure.token;
+    shared.given(this);
   }
 
   get signal(): AbortSignal {
-    return this.#tenure.signal;
+    return this.#shared.signal;
   }
 
   get held(): boolean {
-    return this.#unlocking === null && this.#tenure.held;
+    return !this.#isUnlocked && this.#shared.held;
   }
 
   assertHeld(): void {
-    if (this.#unlocking === null && this.#tenure.expire()) return;
-    throw thrownAt(this.#tenure.loss ?? released(this.name), this.assertHeld);
+    if (!this.#isUnlocked && this.#shared.expire()) return;
+    throw thrownAt(this.#shared.loss ?? released(this.name), this.assertHeld);
   }
 
   remaining(): number {
-    return this.held ? Math.max(0, this.#tenure.left()) : 0;
+    return this.held ? Math.max(0, this.#shared.left()) : 0;
   }
 
   async extend(ms: number): Promise<void> {
-    checkExtension(quote(this.name), ms, this.#tenure.longestLease);
+    checkExtension(quote(this.name), ms, this.#shared.longestLease);
     this.assertHeld();
-    await this.#tenure.extend(ms);
+    await this.#shared.extend(ms);
   }
 
   unlock(): Promise<void> {
-    if (this.#unlocking) return this.#unlocking.catch(() => {});
-    if (this.#tenure.returned(this)) unwatchHandle(this);
-    this.#unlocking = this.#leave ? this.#leave() : this.#tenure.exit();
-    // A promise of the caller's own: that a second call ignores a failure must not hide it from the first caller.
-    return this.#unlocking.then();
+    if (this.#isUnlocked) return this.#shared.settled();
+    this.#isUnlocked = true;
+    if (this.#shared.returned(this)) unwatchHandle(this);
+    return this.#leave ? this.#leave() : this.#shared.exit();
   }
 
   /** What is printed. It asks for no signal, so none is made. */

@@ -6,7 +6,6 @@ import { printAs } from "../util/print.ts";
 import type { Busy } from "../waiting/acquire-all.ts";
 import type { Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
-import { holderOf } from "../waiting/self-wait.ts";
 import { bodyRequest, type Checks, lockRequest, tryRequest } from "./arguments.ts";
 import { acquireAllBeside } from "./beside.ts";
 import { LeaseHandle } from "./lease.ts";
@@ -198,7 +197,7 @@ export class OrderedMultiLock implements MultiLock {
 
   #timedOut({ busy }: Busy, { wait }: Request, lent?: "this scope"): never {
     const member = this.#members.find(({ name }) => name === busy);
-    const heldBy = lent ?? (member ? holderOf(this.#room, member.kind, busy) : undefined);
+    const heldBy = lent ?? (member ? this.#room.holderOf(member.kind, busy) : undefined);
     throw new LockTimeoutError(busy, wait, this.names.length, heldBy);
   }
 }

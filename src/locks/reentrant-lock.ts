@@ -6,7 +6,6 @@ import { type Inspection, unavailable } from "../redis/replies.ts";
 import { printAs } from "../util/print.ts";
 import type { LockKind, Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
-import { holderOf } from "../waiting/self-wait.ts";
 import { bodyRequest, type Checks, lockRequest, tryRequest } from "./arguments.ts";
 import { waitBeside } from "./beside.ts";
 import { type Lease, LeaseHandle } from "./lease.ts";
@@ -164,7 +163,7 @@ export class ReentrantLock implements Lock {
     return this.#member.kind;
   }
 
-  #timedOut({ wait }: Request, heldBy = holderOf(this.#room, this.#kind, this.name)): never {
+  #timedOut({ wait }: Request, heldBy = this.#room.holderOf(this.#kind, this.name)): never {
     throw new LockTimeoutError(this.name, wait, 1, heldBy);
   }
 

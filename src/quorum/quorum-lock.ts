@@ -4,7 +4,7 @@ import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
 import type { AttemptAnswer, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import { now } from "../util/clock.ts";
-import type { Ask, LockKind } from "../waiting/lock-kind.ts";
+import type { Ask, LockKind, Wake } from "../waiting/lock-kind.ts";
 import { Footprint } from "./footprint.ts";
 import type { Vote } from "./node-commands.ts";
 import type { QuorumSettings } from "./options.ts";
@@ -42,11 +42,9 @@ export class QuorumKind implements LockKind {
   readonly label = "quorumLock";
   readonly eventKind = "quorum";
   readonly protocol = "quorum";
-  readonly queues = false;
-  readonly solitary = false;
+  readonly wake: Wake;
   readonly localPasses: number;
   readonly longestLease: number;
-  readonly pause = null;
   readonly yield = null;
   readonly isConfirmed = false;
   readonly recount = null;
@@ -59,15 +57,12 @@ export class QuorumKind implements LockKind {
   readonly #clock = new TokenClock();
 
   constructor(quorum: Quorum, settings: QuorumSettings, host: QuorumHost) {
+    this.wake = { by: "message", channel: (name) => quorum.keys.ofQuorum(name).free };
     this.localPasses = settings.localPasses;
     this.longestLease = settings.longestLease;
     this.#quorum = quorum;
     this.#settings = settings;
     this.#host = host;
-  }
-
-  channel(name: string): string {
-    return this.#quorum.keys.ofQuorum(name).free;
   }
 
   async attempt(hold: Hold, { lease }: Ask): Promise<AttemptAnswer> {
@@ -93,8 +88,8 @@ export class QuorumKind implements LockKind {
     }
     footprint.decided();
     const token = await this.#agree(hold, footprint, outcome.granted);
-    hold.validity.renewed(hold.sent, lease);
-    if (hold.validity.left() <= 0) throw new Error("the votes took longer than the lease");
+    hold.lasts(hold.sent, lease);
+    if (hold.left() <= 0) throw new Error("the votes took longer than the lease");
     // A late vote's token is behind those of whatever came in between, so larger than ours; or it took long.
     footprint.granted(
       this.#repair(hold, footprint, token),
@@ -148,7 +143,7 @@ export class QuorumKind implements LockKind {
     const { majority, nodes } = this.#quorum;
     const { keys } = footprint;
     return new Repair(footprint, majority, {
-      left: () => hold.validity.left(),
+      left: () => hold.left(),
       join: (standing, ttl) => {
         const { node } = standing;
         const { state } = node;
@@ -157,7 +152,7 @@ export class QuorumKind implements LockKind {
         // Written down as a vote, so that the release reaches it also when that overtakes it.
         return footprint.take(standing, node.join(keys, hold.id, ttl, token, token + this.localPasses));
       },
-      renew: (ttl) => this.claim(hold, ttl, this.#settings.nodeTimeout),
+      renew: (ttl) => this.confirm(hold, ttl, this.#settings.nodeTimeout),
       lost: (why) => this.#host.lost(hold, why),
       exposed: (has) => this.#host.exposed(hold, has, nodes.length),
     });
@@ -193,14 +188,14 @@ export class QuorumKind implements LockKind {
   }
 
   renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
-    return Promise.all(holds.map((hold) => this.claim(hold, hold.ttl, timeout)));
+    return Promise.all(holds.map((hold) => this.confirm(hold, hold.ttl, timeout)));
   }
 
   /**
    * Raises the TTL of a hold at every node. Only the word of nodes that count renews the lease, because a holder that has
    * lost a majority must learn of it.
    */
-  async claim(hold: Recorded, ttl: number, timeout: number): Promise<RenewAnswer> {
+  async confirm(hold: Recorded, ttl: number, timeout: number): Promise<RenewAnswer> {
     const footprint = this.#footprintOf(hold);
     const learn = footprint.renewing();
     const { words, decision } = this.#quorum.consult(footprint, "renewed", ({ node }) =>

@@ -173,5 +173,5 @@ export class Repair {
   }
 }
 
-/** The TTL that a node must set now so that its key ends with the lease, not before and not after: see `Validity`. */
+/** The TTL that a node must set now so that its key ends with the lease, not before and not after: see `Hold`. */
 const ttlFor = (left: number): number => Math.max(1, Math.floor((left + CLOCK_GRAIN) / (1 - CLOCK_DRIFT)));

@@ -13,10 +13,10 @@ export interface Tally<A> {
 
 export type Granted = Extract<Vote, { is: "owner" }>;
 
-/** `ttl`: ms after which another try is worthwhile. `isSplit`: nobody has a majority. `holder`: all that have a vote. */
+/** `ttl`: ms after which another try is worthwhile. `contended`: nobody has a majority. `holder`: all that have a vote. */
 export type Outcome =
   | { readonly is: "owner"; readonly granted: readonly Granted[] }
-  | { readonly is: "held"; readonly ttl: number; readonly isSplit: boolean; readonly holder: string };
+  | { readonly is: "held"; readonly ttl: number; readonly contended: boolean; readonly holder: string };
 
 /** What the votes decide, as soon as that is certain; undefined: not yet. `retryDelay`: the longest pause in ms after a split vote. */
 export function countVotes(
@@ -31,11 +31,11 @@ export function countVotes(
   if (granted.length + held.length < majority || free >= majority) return undefined;
   const holder = [...new Set(held.map((vote) => vote.holder))].sort().join(" ");
   if (majorityHolder(held, majority) !== null)
-    return { is: "held", ttl: firstFree(held, free, majority), isSplit: false, holder };
+    return { is: "held", ttl: firstFree(held, free, majority), contended: false, holder };
   // Another client may hold it by a node that was not heard.
-  const isSplit = majorityHolder(held, majority - (nodes - answers.length)) === null;
+  const contended = majorityHolder(held, majority - (nodes - answers.length)) === null;
   // Each caller comes back after a time of its own, so that one of them comes back alone.
-  return { is: "held", ttl: between(0, retryDelay), isSplit, holder };
+  return { is: "held", ttl: between(0, retryDelay), contended, holder };
 }
 
 /**

@@ -27,7 +27,7 @@ export type Placed =
       /** What tells this holder from the next one, where wake-ups are public. */
       readonly holder?: string;
       /** By nobody: several have tried at once, and hindered each other. `ttl`: when to try again. */
-      readonly isSplit?: boolean;
+      readonly contended?: boolean;
     };
 
 /** Of a release. `clock` is the last fencing token that was given (0: not told). */

@@ -14,11 +14,10 @@ import type { Terms } from "../options.ts";
 import { atMost, orAbort, pause } from "../util/abort.ts";
 import { between } from "../util/random.ts";
 import { isOurs, thrownAt } from "../util/stacks.ts";
-import type { Member } from "./lock-kind.ts";
+import { isEnough } from "./handover.ts";
+import { BLOCKED, type Link, type Member } from "./lock-kind.ts";
 import type { Entrance, LockManager } from "./lock-manager.ts";
 import { outran } from "./outrun.ts";
-import { isEnough } from "./schedule.ts";
-import { BLOCKED, type Link } from "./waiter.ts";
 
 /** A member, and the lease on it. */
 export interface Taken<M extends Member> {

@@ -20,6 +20,7 @@ export class Cleanup {
   readonly #commands: Transport;
   readonly #timers: Timers;
   readonly #pending = new Set<Pending>();
+  #releases = 0;
   #isEnding = false;
   #whenDone: (() => void) | null = null;
 
@@ -52,11 +53,10 @@ export class Cleanup {
     attempt();
   }
 
-  /** Something is under way that `end()` waits for. Returns how to end it. */
-  begin(): () => void {
-    const pending: Pending = { since: Number.NEGATIVE_INFINITY, retry: null };
-    this.#pending.add(pending);
-    return () => this.#done(pending);
+  /** So many releases more, or fewer, are under way. */
+  releasing(change: number): void {
+    this.#releases += change;
+    if (this.#whenDone) this.#look();
   }
 
   /**
@@ -83,7 +83,7 @@ export class Cleanup {
   }
 
   #look(): void {
-    if (!this.#whenDone) return;
+    if (!this.#whenDone || this.#releases > 0) return;
     for (const { since } of this.#pending) if (this.#commands.mayHaveReached(since)) return;
     this.#whenDone();
   }

@@ -1,36 +1,55 @@
 import type { Grant, Hold } from "../lease/hold.ts";
 import { decodeMessage } from "../redis/messages.ts";
+import { isRefusal } from "../redis/replies.ts";
+import type { Subscriptions } from "../redis/subscriptions.ts";
+import type { Ask } from "./lock-kind.ts";
 
 /** What is told of a hold's messages. */
 export interface Expecting {
   /** False: the hold is not wanted any more, so it must be left (R3). */
-  granted(id: string, grant: Grant): boolean;
+  granted(hold: string, grant: Grant): boolean;
   /** `by`: the label of the caller that took it away; null: not told. */
-  revoked(id: string, by: string | null): void;
+  revoked(hold: string, by: string | null): void;
+}
+
+/** What an inbox asks of its client. */
+interface InboxOwner {
+  /** Did this client make the hold with this id? */
+  isMade(hold: string): boolean;
+  /** A lock was granted to a hold of this client that no caller waits with any more: the lock's key, and the grant's ms. */
+  unexpected(hold: string, key: string, ttl: number): void;
+  /** A channel is heard from now on, or must be done without. */
+  settled(): void;
 }
 
 /**
- * Brings the messages of a client's own channels to the turn or bundle whose hold they name.
+ * Where a client hears of grants: its own channel, in Cluster one for each slot in use. It brings each message to the
+ * acquisition or lease whose hold the message names.
  *
  * Everybody who may PUBLISH can write a message, and the name of a channel is no secret; the id of a hold is. So a message
  * counts only for a hold that this client made, and no other one makes the client send anything.
  */
 export class GrantInbox {
+  readonly subscriptions: Subscriptions;
+  /** The client's own channel for a lock. */
+  readonly channelOf: (name: string) => string;
+  readonly #owner: InboxOwner;
   readonly #expected = new Map<string, Expecting>();
-  readonly #isMade: (hold: string) => boolean;
-  readonly #unclaimed: (hold: string, key: string, ttl: number) => void;
+  readonly #own = new Set<string>();
+  /** Own channels whose subscription has failed, or has taken too long, and was not refused. */
+  readonly #unheard = new Set<string>();
 
-  /**
-   * `isMade`: did this client make the hold with this id? `unclaimed`: a lock was granted to a hold of this client that no
-   * caller here waits with any more. Its id, the key of the lock, and for how many ms it is granted.
-   */
   constructor(
-    isMade: (hold: string) => boolean,
-    unclaimed: (hold: string, key: string, ttl: number) => void,
+    subscribe: (isOwn: (channel: string) => boolean) => Subscriptions,
+    channelOf: (name: string) => string,
+    owner: InboxOwner,
   ) {
-    this.#isMade = isMade;
-    this.#unclaimed = unclaimed;
+    this.channelOf = channelOf;
+    this.#owner = owner;
+    this.subscriptions = subscribe((channel) => this.#own.has(channel));
   }
+
+  // ---- messages
 
   expect(hold: Hold, expecting: Expecting): void {
     this.#expected.set(hold.id, expecting);
@@ -40,17 +59,60 @@ export class GrantInbox {
     this.#expected.delete(hold.id);
   }
 
-  /** Does a turn or a bundle have this hold? */
   isExpected(hold: Hold): boolean {
     return this.#expected.has(hold.id);
   }
 
-  readonly read = (text: string): void => {
+  readonly #read = (text: string): void => {
     const message = decodeMessage(text);
     if (!message) return;
-    const expected = this.#expected.get(message.hold);
-    if (message.is === "revoked") expected?.revoked(message.hold, message.by);
-    else if (!expected?.granted(message.hold, message) && this.#isMade(message.hold))
-      this.#unclaimed(message.hold, message.key, message.ttl);
+    const { hold } = message;
+    const expected = this.#expected.get(hold);
+    if (message.is === "revoked") expected?.revoked(hold, message.by);
+    else if (!expected?.granted(hold, message) && this.#owner.isMade(hold))
+      this.#owner.unexpected(hold, message.key, message.ttl);
   };
+
+  // ---- hearing them
+
+  /** Grants on this channel are for the client. Resolves when the channel is acknowledged. */
+  async ready(channel: string): Promise<void> {
+    this.listen(channel);
+    try {
+      await this.subscriptions.ready(channel);
+    } catch (error) {
+      if (isRefusal(error)) this.#unheard.delete(channel);
+      else if (!this.isUnheard(channel)) {
+        this.#unheard.add(channel);
+        this.#owner.settled();
+      }
+      throw error;
+    }
+    this.#unheard.delete(channel);
+  }
+
+  /** The same from the next time on that the connection is ready. */
+  listen(channel: string): void {
+    if (this.#own.has(channel)) return;
+    this.#own.add(channel);
+    this.subscriptions.listen(channel, this.#read);
+  }
+
+  /** Channels are heard again that no caller has asked for. */
+  recovered(): void {
+    for (const channel of this.#unheard)
+      if (this.subscriptions.isReady(channel)) this.#unheard.delete(channel);
+  }
+
+  /** Has subscribing to this channel failed, for now? */
+  isUnheard(channel: string): boolean {
+    return this.#unheard.has(channel) && !this.subscriptions.isReady(channel);
+  }
+
+  /** Where grants are heard; null while they are not, or, `always`, where they will be. */
+  told(channel: string, always: boolean): Ask["channel"] {
+    if (this.subscriptions.isReady(channel))
+      return { name: channel, isHeard: true, counted: this.subscriptions.isCounted(channel) };
+    return always ? { name: channel, isHeard: false, counted: false } : null;
+  }
 }

@@ -5,17 +5,17 @@ import type { AttemptAnswer, Inspected, ReleaseAnswer, RenewAnswer, YieldAnswer 
 
 /** How one attempt is made. */
 export interface Ask {
-  /** "try" once, "queue" when it is held, look "again" from the place in the queue. */
-  readonly mode: "try" | "queue" | "again";
+  /** "try" once, "queue" when it is held, look "again" from the place in the queue, "yield" a hold and queue behind. */
+  readonly mode: "try" | "queue" | "again" | "yield";
   /** The lease wanted, in ms. */
   readonly lease: number;
   /** How long a queue entry may stand without a re-check, in ms. */
-  readonly patience: number;
+  readonly entryTtl: number;
   /** How often the hold may be passed on: for each pass a token is reserved. */
   readonly passes: number;
   /** Of a try that belongs to a multi-lock: nothing is done unless this hold owns its lock, which is one of `together`. */
   readonly after: Hold | null;
-  /** Where grants are heard, or will be by who queues unheard; null while nothing is subscribed. */
+  /** Where grants are heard, or will be by a client that queues unheard; null while nothing is subscribed. */
   readonly channel: Channel | null;
 }
 
@@ -25,6 +25,16 @@ interface Channel {
   readonly isHeard: boolean;
   readonly counted: boolean;
 }
+
+/**
+ * How callers of a kind wake. By a grant: Redis keeps a queue and makes the next waiter the owner; `solitary`: every waiter
+ * has a place of its own in it, so that order holds over the whole fleet. By a message on a channel, which only says that the
+ * lock may be free. By time: there are no messages, and `pause` is how long to sleep before the n-th further try, in ms.
+ */
+export type Wake =
+  | { readonly by: "grant"; readonly solitary: boolean }
+  | { readonly by: "message"; readonly channel: (name: string) => string }
+  | { readonly by: "time"; readonly pause: (tries: number) => number };
 
 /**
  * A lock kind says what to try and how to take it back. It never loops, sleeps or subscribes: the waiting engine does,
@@ -37,19 +47,9 @@ export interface LockKind extends Renewer {
   readonly eventKind: EventKind;
   /** Two kinds with the same protocol are one lock to a scope when name and protocol agree. */
   readonly protocol: "handoff" | "redisson" | "redisson-fenced" | "spin" | "quorum";
-  /** True: Redis keeps a queue and grants the lock by message. False: messages only say "it may be free, try again". */
-  readonly queues: boolean;
-  /** True: every waiter has a place of its own in the queue, so order holds over the whole fleet. */
-  readonly solitary: boolean;
+  readonly wake: Wake;
   /** Passes in memory before the lock must go to Redis, where a lock has no number of its own. */
   readonly localPasses: number;
-  /** The channel to hear before parking; null: the client's own. */
-  channel(name: string): string | null;
-  /**
-   * There are no messages at all: how long to sleep before the n-th further try (from 0), in ms. Null: messages end the
-   * sleep.
-   */
-  readonly pause: ((tries: number) => number) | null;
   attempt(hold: Hold, ask: Ask): Promise<AttemptAnswer>;
   /** Takes a hold out of queue and lock; safe at any time, any number of times. */
   withdraw(hold: Leavable): Promise<unknown>;
@@ -60,12 +60,12 @@ export interface LockKind extends Renewer {
    * Raises the TTL of a lock that is ours, by one command; where replicas must have it, resolves when they do.
    * Rejects with NotReplicatedError when too few have.
    */
-  claim(
+  confirm(
     hold: { readonly name: string; readonly id: string },
     ttl: number,
     timeout: number,
   ): Promise<RenewAnswer>;
-  /** True: no caller gets the lock before a claim, because that is what replicas acknowledge. */
+  /** True: no caller gets the lock before it is confirmed, because that is what replicas acknowledge. */
   readonly isConfirmed: boolean;
   /** Tell Redis how often the lock was entered. Null: Redis does not care. */
   readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
@@ -93,3 +93,18 @@ export interface Member {
   /** How often it may have been passed on in this process before a caller of this one gets it. Left out: as its kind has it. */
   readonly passes?: number | undefined;
 }
+
+/**
+ * One try of several that a multi-lock sends together, in order: nothing is done in Redis unless the lock of the one before it
+ * is owned by that one's hold. Then the call ends with BLOCKED.
+ */
+export interface Link {
+  readonly before: Link | null;
+  /** With what it was asked for last. Null: with nothing of its own, because another caller's command tells for it too. */
+  hold: Hold | null;
+  /** ms that the caller of the multi-lock is willing to wait, and so for the answer; this try does not wait. */
+  readonly wait: number;
+}
+
+/** Why a try of a multi-lock ends: the lock before it is not held. Nobody outside of the package sees this error. */
+export const BLOCKED = new Error("the lock before it is not held");

@@ -3,7 +3,7 @@ import { SharedLease } from "../../../src/lease/shared-lease.ts";
 import { QuorumNode } from "../../../src/quorum/node.ts";
 import { Quorum } from "../../../src/quorum/quorum.ts";
 import { handoffLua } from "../../../src/redis/lua.generated.ts";
-import { Waiter } from "../../../src/waiting/waiter.ts";
+import { Waiter } from "../../../src/waiting/waiters.ts";
 
 /** Bugs that are planted to see whether the checker finds them. They live in the worker's process only. */
 export const plants = {
@@ -37,7 +37,7 @@ export const plants = {
 
   /** Nobody tells a waiter why it does not get the lock: aborted calls, and those that fail, never end. */
   "no refusals"() {
-    Waiter.prototype.refuse = () => {};
+    Waiter.prototype.refuse = () => false;
   },
 
   /** Of a quorum: half of the nodes, one of three or two of five, decide like a majority. */

@@ -1,0 +1,58 @@
+import type { Hold } from "../lease/hold.ts";
+import type { ReleaseAnswer } from "../redis/replies.ts";
+import { type Instant, now } from "../util/clock.ts";
+import type { LockChannel } from "./lock-channel.ts";
+import type { Ask } from "./lock-kind.ts";
+import { entryTtl } from "./schedule.ts";
+import type { Waiter } from "./waiters.ts";
+
+/** A hold that is yielded, and how to tell what became of it; null: it ended as it should. */
+export interface Yielded {
+  readonly hold: Hold;
+  tell(answer: ReleaseAnswer | null): void;
+  fail(error: unknown): void;
+}
+
+/** A command of an acquisition that is under way: what it asks, and what was true when it was sent. */
+export class Attempt implements Ask {
+  readonly hold: Hold;
+  readonly head: Waiter;
+  readonly mode: Ask["mode"];
+  readonly sent: Instant;
+  readonly lease: number;
+  readonly passes: number;
+  readonly entryTtl: number;
+  readonly after: Hold | null;
+  readonly channel: Ask["channel"];
+  /** Is every message about the lock heard since it was sent? */
+  isHeard: boolean;
+  /** How many messages had come that count for its answer, and had one of them led to it? */
+  wakes = UNHEARD;
+  isWoken = false;
+  /** Is it a try for a caller that will queue? */
+  isFirst = false;
+  yielded: Yielded | null = null;
+
+  /** `position`: of the place that looks again. */
+  constructor(hold: Hold, mode: Ask["mode"], head: Waiter, channel: LockChannel, position: number | null) {
+    const { terms, passes } = head;
+    this.hold = hold;
+    this.head = head;
+    this.mode = mode;
+    this.sent = mode === "again" ? now() : hold.sent;
+    this.lease = terms.lease;
+    this.entryTtl = entryTtl(mode === "again" ? position : 0);
+    this.after = (mode !== "again" && head.link?.before?.hold) || null;
+    if (head.link) head.link.hold = hold;
+    this.isHeard = channel.isHeard;
+    this.channel = channel.told(mode === "queue" || mode === "yield");
+    hold.asks(terms.lease);
+    // A hold can be asked for by one caller after the other. Its tokens are reserved by the command that wins it, and nobody
+    // knows which that was: what all of them reserve there is for certain.
+    if (passes < hold.mayPass) hold.mayPass = passes;
+    this.passes = hold.mayPass;
+  }
+}
+
+/** As if no message had been heard: RACE: an answer from before the acknowledgement is not the last one, whenever it is read. */
+const UNHEARD = -1;

@@ -1,0 +1,49 @@
+import { UNANSWERED } from "../defaults.ts";
+import { LockError, quote } from "../errors.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+import { atMost } from "../util/abort.ts";
+import type { Cleanup } from "./cleanup.ts";
+import type { SelfWait } from "./self-wait.ts";
+import type { Services } from "./services.ts";
+
+/**
+ * Ends a client: its holders get `grace` ms, then their leases are taken; what Redis has not answered about is waited for,
+ * as long as a first command may take. `emptied`: every lock queue has ended, with its holder's unlock or with the answer to
+ * the command that is on its way.
+ */
+export async function closeManager(
+  { commands, watchdog, events, inbox, timers, selfWait }: Services & { readonly selfWait: SelfWait },
+  cleanup: Cleanup,
+  emptied: Promise<void>,
+  grace: number,
+): Promise<void> {
+  const patience = Math.min(grace, commands.replyTimeout);
+  const answerBy = performance.now() + patience;
+  await atMost(emptied, watchdog.size > 0 ? grace : patience);
+  const left = [...watchdog.leases()];
+  // Of these the caller is told. With no grace that was what the caller wanted.
+  if (left.length > 0 && grace > 0) events.report(leftBehind(left));
+  for (const lease of left) lease.lose("closed");
+  // One time for all answers: a Redis that did not answer while holders were waited for will not answer now. What is
+  // taken only now gets the time of a first command; it is written all the same.
+  const least = left.length > 0 ? Math.min(grace, UNANSWERED) : 0;
+  await atMost(cleanup.end(), Math.max(least, answerBy - performance.now()));
+  inbox.subscriptions.close();
+  commands.detach();
+  timers.close();
+  watchdog.close();
+  selfWait.close();
+}
+
+function leftBehind(leases: readonly SharedLease[]): LockError {
+  const at = performance.now();
+  const [first] = leases;
+  const held = leases
+    .slice(0, 10)
+    .map(({ name, since }) => `${quote(name)} (for ${Math.round(at - since.mono)} ms)`)
+    .join(", ");
+  const more = leases.length > 10 ? ` and ${leases.length - 10} more` : "";
+  const name = leases.length === 1 && first ? first.name : null;
+  const text = `The lock client was closed while these locks were still held, and released them: ${held}${more}. Unlock them before close(), or give their holders a longer grace.`;
+  return new LockError("LOCK_LEFT_BEHIND", name, text);
+}

@@ -1,0 +1,290 @@
+import { LEASE_TIME, RECHECKS } from "../defaults.ts";
+import { LockUnavailableError } from "../errors.ts";
+import type { Hold } from "../lease/hold.ts";
+import { type AttemptAnswer, isRefusal } from "../redis/replies.ts";
+import type { Attempt } from "./attempt.ts";
+import type { LockChannel } from "./lock-channel.ts";
+import type { LockKind } from "./lock-kind.ts";
+import type { RecheckGroup } from "./recheck-group.ts";
+import type { RedisHealth } from "./redis-health.ts";
+import { backOff, cooldown, nextTry, sleep } from "./schedule.ts";
+import type { Services } from "./services.ts";
+import { type Waiter, Waiters } from "./waiters.ts";
+import { WakeFilter } from "./wake-filter.ts";
+
+/** The lock that is waited for. */
+export interface ParkingPlace {
+  readonly kind: LockKind;
+  readonly name: string;
+  readonly services: Services;
+  readonly health: RedisHealth;
+  readonly channel: LockChannel;
+  /** The places of this client at the lock, where each caller has one of its own; null: they share one. */
+  readonly places: RecheckGroup | null;
+  /** How many tries of callers that will queue are under way. */
+  readonly firstTries: number;
+  /** A caller waits in Redis. */
+  waits(head: Waiter): void;
+  /** How many callers are about to queue, as soon as the channel is heard. */
+  subscribing: number;
+}
+
+type State = "idle" | "asking" | "parked" | "owned";
+
+/** What a parked acquisition waits for, besides its timer. `release`: the message of its own process's release. */
+type Reason = "grant" | "message" | "release" | "subscription" | "retry";
+
+const MOVES: Readonly<Record<State, readonly State[]>> = {
+  idle: ["asking", "parked"],
+  asking: ["idle", "asking", "parked", "owned"],
+  parked: ["idle", "asking", "parked", "owned"],
+  owned: ["idle", "asking", "parked"],
+};
+
+/**
+ * Where an acquisition stands, what it waits for, and when it tries or looks again.
+ *
+ * | state | true in Redis | leaves it by |
+ * |---|---|---|
+ * | idle | nothing of ours | a caller → asking; parked, where other callers of this process are about to queue before it |
+ * | asking | unknown: a command is on its way | owner or a grant → owned · held → parked, or asking for a place in the queue · failed → parked |
+ * | parked | our hold is queued; without a hold, nothing | a grant → owned · a message, its timer, a caller that cannot wait → asking |
+ * | owned | the lock is ours, or was until a moment ago | released or lost → asking, parked, idle · yielded → asking |
+ *
+ * A re-check goes out from parked and leaves it there, so that a grant counts meanwhile. When the last caller leaves, parked
+ * goes to idle; asking waits for its answer and gives back what it brings.
+ */
+export abstract class Parking extends Waiters {
+  state: State = "idle";
+  /** The hold that asks, waits, or owns the lock. */
+  hold: Hold | null = null;
+  /** Its place among the timers of the client. Only they write these. */
+  at = Number.POSITIVE_INFINITY;
+  index = -1;
+  protected readonly wakes: WakeFilter | null;
+  /** The place in the queue, as far as Redis has told it. */
+  protected position: number | null = null;
+  /** Tries in vain since the lock was ours, for kinds without messages. */
+  protected tries = 0;
+  readonly #queue: ParkingPlace;
+  #reason: Reason = "grant";
+  /** Not later than this, however long it is to sleep; told also while it is looking just now. */
+  #latest = Number.POSITIVE_INFINITY;
+  /** How often the state has changed: what was awaited in an earlier one counts no more. */
+  #changes = 0;
+
+  constructor(queue: ParkingPlace) {
+    super(queue.name, queue.services);
+    this.#queue = queue;
+    this.wakes = queue.kind.wake.by === "message" ? new WakeFilter() : null;
+  }
+
+  /** Asks for the first caller with a new hold. */
+  abstract start(): void;
+  /** A message may have been missed: no need to sleep on. */
+  abstract lookAgain(): void;
+  /** No caller is left. */
+  protected abstract stop(): void;
+  /** Is a re-check under way? */
+  protected abstract readonly isLooking: boolean;
+
+  isParkedFor(reason: Reason): boolean {
+    return this.state === "parked" && this.#reason === reason;
+  }
+
+  /** Is it between two tries, and would not hear if the lock became free? */
+  get isUnsure(): boolean {
+    return this.isParkedFor("subscription") || this.isParkedFor("retry");
+  }
+
+  // ---- not the owner
+
+  /** Another client holds the lock. */
+  protected held(attempt: Attempt, { ttl, position, contended }: AttemptAnswer & { is: "held" }): void {
+    const { kind, channel, health, services } = this.#queue;
+    const { hold } = attempt;
+    if (contended && this.isHasty(performance.now() + ttl)) {
+      // No client holds it, so "another client holds it" would be wrong: tried again for as long as a first command may take.
+      services.inbox.forget(hold);
+      health.failure = new Error("nobody holds the lock, and nobody got it: the votes were split");
+      this.retryAt(performance.now() + ttl);
+      return;
+    }
+    // A caller that comes while this process is queued would be told the same.
+    this.tellBusy(position === null ? hold.sent.mono : undefined);
+    const head = this.first;
+    if (head) this.#queue.waits(head);
+    if (position !== null && head) {
+      this.park("grant", hold);
+      this.position = position;
+      this.sleepFor(attempt, ttl);
+      return;
+    }
+    if (position !== null) services.leave(kind, hold);
+    else services.inbox.forget(hold);
+    if (!head) this.stop();
+    else if (this.isUnanswered) {
+      // Subscribed to meanwhile, so that tryLock() calls that keep arriving do not delay callers that wait.
+      if (this.isPatient) channel.listen();
+      this.asksAgain();
+      this.start();
+    } else this.#waitFor(head, ttl, attempt.wakes, attempt.isFirst);
+  }
+
+  /** A place whose messages are not heard is looked at as if it were the first: its grant must be found within the window. */
+  protected sleepFor({ mode, isHeard }: Attempt, ttl: number): void {
+    const { channel } = this.#queue;
+    const position = this.position === null || channel.isHeard ? this.position : 0;
+    this.sleep(sleep(ttl, position, mode === "again"));
+    // RACE: a grant that was published before the acknowledgement was heard by nobody.
+    if (!isHeard && channel.isHeard) this.lookAgain();
+  }
+
+  /**
+   * Until the lock may be free, by whatever tells of that. `ttl`: of its holder. `wakes`: how many messages had come when
+   * that was asked. `isFirst`: by a caller that will queue.
+   */
+  #waitFor(head: Waiter, ttl: number, wakes: number, isFirst: boolean): void {
+    const { kind, channel, places } = this.#queue;
+    if (kind.wake.by === "time") this.#pause(kind.wake.pause(this.tries++));
+    else if (!channel.isHeard && !channel.mayQueue) this.subscribe(head);
+    else if (places && isFirst) {
+      // RACE: callers that came earlier wait for an answer, or for the subscription. All queue in order, behind the last answer.
+      this.park("subscription");
+      this.#sleepUntil(nextTry(head.since));
+    }
+    // RACE, a lost wake-up: (1) our try runs, the lock is held; (2) it is released and the message is read; (3) the
+    // answer "held" is read; (4) we sleep. A message since the sending of the try leads to another try instead.
+    else if (!this.wakes || (wakes !== this.wakes.count && !this.wakes.rests)) this.start();
+    else {
+      this.park("message");
+      this.sleep(sleep(ttl, null, false));
+      if (wakes !== this.wakes.count) this.lookBefore(this.wakes.restsUntil);
+    }
+  }
+
+  /** RACE: register, then check, then sleep. The attempt that finds the lock held is sent after the acknowledgement. */
+  protected subscribe(head: Waiter): void {
+    const queue = this.#queue;
+    this.park("subscription");
+    // It may take long, or hang, and no message would tell of a lock that is given back meanwhile: it is tried now and then.
+    this.#sleepUntil(nextTry(head.since));
+    const changes = this.#changes;
+    queue.channel.ready().then(
+      () => {
+        if (this.#changes === changes) queue.services.subscribed();
+        // Lost again already.
+        if (this.#changes === changes && queue.firstTries === 0) this.start();
+      },
+      (error: unknown) => {
+        // Tried meanwhile, and perhaps subscribing again: then that is what counts, or tries would breed tries.
+        if (this.#changes !== changes) return;
+        queue.health.failed(error);
+        // A refusal is final. A lost connection is not: until it is back, the lock can be waited for unheard.
+        if (isRefusal(error)) {
+          const what = "its release channel cannot be subscribed";
+          this.refuseAll(() => new LockUnavailableError(queue.name, what, error));
+        }
+        // Not by how often it has failed: tries in between are answered, and would be storms.
+        if (this.first) this.retryAt(nextTry(this.first.since));
+        else this.stop();
+      },
+    );
+  }
+
+  /** Something failed: asks again after a pause, for the callers that still wait. */
+  retry(failures = this.#queue.health.failures): void {
+    if (this.first) this.retryAt(performance.now() + backOff(failures));
+    else this.stop();
+  }
+
+  protected retryAt(at: number): void {
+    this.park("retry");
+    this.#sleepUntil(at);
+  }
+
+  /** Our own release was sent, whose message comes to all that wait, this process too. */
+  parkForRelease(): void {
+    this.park("release");
+    this.sleep(sleep(RECHECKS[0].period, null, false));
+  }
+
+  /**
+   * The lock was ours for so many ms, and no message tells others of its end. A try right behind the release would reach Redis
+   * in the same packet, and a process that comes now and then would never find the lock free.
+   */
+  coolDown(held: number): void {
+    const delay = cooldown(held);
+    if (delay > 0) this.#pause(delay);
+    else this.start();
+  }
+
+  /** Tries again after so many ms, because no message will come. */
+  #pause(delay: number): void {
+    this.park("message");
+    this.sleep(Math.min(delay, this.lastTry - performance.now()));
+  }
+
+  /** A message of a kind without queue: it may be free. `word`: what it says. */
+  woken(word = ""): void {
+    const isHeeded = this.wakes?.heard(word) ?? true;
+    if (this.state !== "parked" || this.hold) return;
+    if (isHeeded) this.start();
+    else this.lookBefore(this.wakes?.restsUntil ?? 0);
+  }
+
+  // ---- its timer
+
+  /** Looks again at this time at the latest. */
+  lookBefore(at: number): void {
+    this.#latest = Math.min(this.#latest, at);
+    const isTooLate = this.index < 0 || this.at > at;
+    if (this.state === "parked" && !this.isLooking && isTooLate) this.sleep(LEASE_TIME);
+  }
+
+  /** For so many ms, or until the latest time that was told. Of several places only the first one looks. */
+  protected sleep(delay: number): void {
+    const { places } = this.#queue;
+    if (this.hold && places && !places.isFirst(this)) return;
+    this.#sleepUntil(Math.min(performance.now() + delay, this.#latest));
+    this.#latest = Number.POSITIVE_INFINITY;
+  }
+
+  #sleepUntil(at: number): void {
+    this.#queue.services.timers.set(this, at);
+  }
+
+  /** Its time to look has come. */
+  ring(): void {
+    const { health, services } = this.#queue;
+    // While the connection is away, more commands would only pile up in it. It is looked again when it comes back.
+    if (services.commands.isAway) {
+      health.failed(services.commands.trouble());
+      this.#sleepUntil(performance.now() + backOff(health.failures));
+    } else this.lookAgain();
+  }
+
+  // ---- its state
+
+  protected park(reason: Reason, hold: Hold | null = null): void {
+    this.to("parked", hold);
+    this.#reason = reason;
+    if (reason === "subscription") this.#queue.subscribing++;
+    if (hold) this.#queue.places?.add(this);
+  }
+
+  /** @throws Error for a move that is not in the table: a bug, which must not go on unseen. */
+  protected to(state: State, hold: Hold | null = null): void {
+    if (!MOVES[this.state].includes(state))
+      throw new Error(`an acquisition of a lock: illegal move from ${this.state} to ${state}`);
+    if (this.isParkedFor("subscription")) this.#queue.subscribing--;
+    const wasQueued = this.state === "parked" && this.hold !== null;
+    const dueAt = this.index >= 0 ? this.at : this.#latest;
+    if (this.index >= 0) this.#queue.services.timers.clear(this);
+    this.#latest = Number.POSITIVE_INFINITY;
+    this.#changes++;
+    this.state = state;
+    this.hold = hold;
+    if (wasQueued) this.#queue.places?.remove(this, dueAt);
+  }
+}
