@@ -1,12 +1,18 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { LockLostError, LockTimeoutError } from "../../src/index.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { Onlooker } from "../support/onlooker.ts";
 import { until } from "../support/until.ts";
 
 // What the errors of a lock that is held too long, or lost, say of the cause.
 
 const parties = new Parties();
 afterAll(parties.close);
+
+/** The lock's value when it is another client's, and has been somebody's without a gap since long after our hold. */
+const OTHERS =
+  "10 9000000000000001 9000000000000000 holdfast:client:host:1:0123456789abcdef:000000010123456789abc";
+
 const failure = (work: Promise<unknown>): Promise<unknown> => work.catch((error: unknown) => error);
 
 describe("LockTimeoutError says where the holder is", () => {
@@ -122,9 +128,10 @@ describe("LockLostError says what ran out, and how long it was", () => {
   ] as const)("%s names forceUnlock() among the causes", async ([reason, command]) => {
     const { locks, redis } = await parties.join();
     const name = freshName();
+    const { keys } = new Onlooker(redis, name);
     const lease = await locks.lock(name).lock();
-    if (command === "DEL") await redis.del(`holdfast:{${name}}`);
-    else await redis.set(`holdfast:{${name}}`, "other:1 1 1 ", "PX", 500);
+    if (command === "DEL") await redis.del(keys.lock);
+    else await redis.set(keys.lock, OTHERS, "PX", 500);
     const error = await failure(lease.unlock());
     expect(error).toMatchObject({ reason, message: expect.stringContaining("forceUnlock()") });
   });
