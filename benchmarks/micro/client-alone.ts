@@ -4,7 +4,7 @@ import { decodeMessage } from "../../src/redis/messages.ts";
 import { instantRedis } from "./instant-redis.ts";
 
 const GRANT =
-  "grant 1790000000000000 1790000000000000 3000 host:4711:0123456789abcdef:42 holdfast:{order:42}";
+  "grant 1790000000000000 1790000000000000 3000 0 holdfast:client:host:4711:0123456789abcdef:000000160123456789abc holdfast:{order:42}";
 
 /** What the client itself costs, without a Redis: µs of the median, by what was done. */
 export async function clientAlone(): Promise<Map<string, number>> {
