@@ -7,6 +7,8 @@ export class Channel {
   state: "unheard" | "asked" | "heard" = "unheard";
   /** Messages may be missed that somebody counts on: it was heard before, or a caller has given up waiting until it is. */
   isMissed = false;
+  /** Some who wait may count on it, and do not ask for it again. */
+  wasHeard = false;
   readonly #callers = new Set<{ resolve: () => void; reject: (error: unknown) => void }>();
 
   wait(): Promise<void> {
@@ -15,6 +17,7 @@ export class Channel {
 
   heard(): void {
     this.state = "heard";
+    this.wasHeard = true;
     for (const { resolve } of this.#callers) resolve();
     this.#callers.clear();
   }

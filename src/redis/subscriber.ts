@@ -51,6 +51,8 @@ export class Subscriber implements Subscriptions {
   /** How often all that was acknowledged has been forgotten. */
   #forgotten = 0;
   #isMoving = false;
+  #later: NodeJS.Timeout | undefined;
+  #failures = 0;
 
   onGap: () => void = () => {};
 
@@ -191,15 +193,16 @@ export class Subscriber implements Subscriptions {
   }
 
   /** After every connect: ioredis could do it but would not tell when that was acknowledged. */
-  #subscribeAll(connection: SubscriberLike): void {
-    const names = [...this.#channels].filter(([, { state }]) => state === "unheard").map(([name]) => name);
+  #subscribeAll(connection: SubscriberLike, ofHeard = false): void {
+    const isMeant = ({ state, wasHeard }: Channel): boolean => state === "unheard" && (wasHeard || !ofHeard);
+    const names = [...this.#channels].filter(([, channel]) => isMeant(channel)).map(([name]) => name);
     // In blocks: a call with more than some 100 000 arguments overflows the stack.
     const length = this.#source.isSharded ? 1 : BLOCK;
     for (let i = 0; i < names.length; i += length)
       void this.#subscribe(connection, names.slice(i, i + length));
   }
 
-  async #subscribe(connection: SubscriberLike, names: readonly string[], failures = 0): Promise<void> {
+  async #subscribe(connection: SubscriberLike, names: readonly string[]): Promise<void> {
     for (const name of names) this.#channel(name).state = "asked";
     const forgotten = this.#forgotten;
     try {
@@ -211,7 +214,7 @@ export class Subscriber implements Subscriptions {
       // Half open: TCP would notice in a quarter of an hour.
       if (error instanceof TimeoutError) this.#replace();
       this.#source.onStray?.();
-      this.#subscribeLater(connection, names, failures);
+      this.#subscribeLater(names);
       return;
     }
     if (this.#connection !== connection || this.#forgotten !== forgotten) return;
@@ -232,18 +235,16 @@ export class Subscriber implements Subscriptions {
     if (isMissed) this.onGap();
   }
 
-  /** What was heard before and is refused now would stay unheard by those who wait; what never was is tried by its callers. */
-  #subscribeLater(connection: SubscriberLike, names: readonly string[], failures: number): void {
-    if (this.#source.isSharded || !names.some((name) => this.#channels.get(name)?.isMissed)) return;
-    setTimeout(
-      () => {
-        const isMine = this.#connection === connection && connection.status === "ready" && !this.#closed;
-        if (!isMine || !this.#source.isWanted()) return;
-        const unheard = names.filter((name) => this.#channels.get(name)?.state === "unheard");
-        if (unheard.length > 0) void this.#subscribe(connection, unheard, failures + 1);
-      },
-      doubling(failures, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD),
-    ).unref();
+  /** What was heard before, and is refused now, by one timer: more would be a storm. What never was is tried by its callers. */
+  #subscribeLater(names: readonly string[]): void {
+    const isLost = names.some((name) => this.#channels.get(name)?.wasHeard);
+    if (this.#later || this.#source.isSharded || !isLost) return;
+    const again = (): void => {
+      this.#later = undefined;
+      const connection = this.#connection;
+      if (connection?.status === "ready" && this.#source.isWanted()) this.#subscribeAll(connection, true);
+    };
+    this.#later = setTimeout(again, doubling(this.#failures++, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD)).unref();
   }
 
   async #acknowledge(connection: SubscriberLike, names: readonly string[]): Promise<void> {
@@ -255,11 +256,9 @@ export class Subscriber implements Subscriptions {
   }
 
   async #inTime(acknowledged: Promise<unknown>): Promise<void> {
-    const { replyTimeout } = this.#commands;
-    await pTimeout(acknowledged, {
-      milliseconds: replyTimeout,
-      message: `SUBSCRIBE was not acknowledged within ${replyTimeout} ms`,
-    });
+    const { replyTimeout: milliseconds } = this.#commands;
+    const message = `SUBSCRIBE was not acknowledged within ${milliseconds} ms`;
+    await pTimeout(acknowledged, { milliseconds, message });
   }
 
   #unsubscribe(connection: SubscriberLike | null, channel: string): void {
@@ -279,6 +278,7 @@ export class Subscriber implements Subscriptions {
   /** `error`: for callers who must look elsewhere; null: the connection comes back. */
   #forget(error: Error | null): void {
     this.#forgotten++;
+    this.#failures = 0;
     this.#probed = null;
     for (const channel of this.#channels.values()) {
       if (error) channel.lost(error);
