@@ -42,6 +42,8 @@ export const MULTI_LOCK_LEASE = 3_000;
 export const REPLY_TIMEOUT = 5_000;
 /** A silent connection of the client's own is replaced after `replyTimeout`, then after twice as long …, up to this. */
 export const SILENCE_MAX = 60_000;
+/** A command that leaves this process so many ms after its call was held back: the event loop was blocked. */
+export const HELD_BACK = 10;
 /** The first command of a call with a short wait, or none, gets at least this long. */
 export const FIRST_REPLY = 500;
 /** A command about the lock that is older makes "somebody else holds it" unsure. */

@@ -48,6 +48,10 @@ export class Quorum implements Transport {
     return this.nodes.reduce((sum, { commands }) => sum + commands.epoch, 0);
   }
 
+  get heldUntil(): number {
+    return Math.max(...this.nodes.map(({ commands }) => commands.heldUntil));
+  }
+
   get isAway(): boolean {
     return this.#isTooMany(({ commands }) => commands.isAway || commands.ended);
   }

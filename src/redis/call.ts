@@ -3,6 +3,7 @@ import type { Writable } from "node:stream";
 import { slotOf } from "../util/slots.ts";
 import type { Script } from "./script.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "./types.ts";
+import { cork } from "./writes.ts";
 
 /** Is told once how a command ended. */
 export interface Receiver {
@@ -195,30 +196,6 @@ export function callClassOf(redis: RedisLike | ClusterLike): CallClass {
   const made = classes.get(methods) ?? makeClass(methods);
   classes.set(methods, made);
   return made;
-}
-
-/** Streams with commands that are not written yet. */
-const corked: Writable[] = [];
-let hearsExit = false;
-
-/**
- * What is sent on a connection from here to the end of this drain of microtasks is written by one system call, which costs
- * more than all else that a command costs: the replies that one read brings lead to as many commands. Those of the
- * application between ours go along, in order.
- */
-function cork(stream: Writable): void {
-  if (stream.writableCorked > 0) return;
-  stream.cork();
-  if (corked.push(stream) > 1) return;
-  process.nextTick(uncork);
-  if (hearsExit) return;
-  hearsExit = true;
-  // The program may end itself right behind an unlock that it does not wait for.
-  process.on("exit", uncork);
-}
-
-function uncork(): void {
-  for (const stream of corked.splice(0)) stream.uncork();
 }
 
 /** A reply without Buffers, whose numbers are numbers: with `stringNumbers` ioredis makes strings of them, of nothing else. */

@@ -26,6 +26,7 @@ import {
   withoutCommand,
 } from "./trouble.ts";
 import { type ClusterLike, isCluster, isOwn, type RedisArgument, type RedisLike } from "./types.ts";
+import { heldUntil, Writes } from "./writes.ts";
 
 /** How often unanswered commands are looked at. A timer and an error object for every command would cost 14 µs each. */
 const SWEEP = 50;
@@ -46,6 +47,7 @@ export class ScriptRunner implements Transport, CallOwner {
   readonly #watch: Watch;
   readonly #Call: CallClass;
   readonly #sent = new Set<Call>();
+  readonly #writes = new Writes();
   /** One timer for the client's life, set again by `refresh()`: making and unref'ing one costs more than a command. */
   #sweeper: NodeJS.Timeout | undefined;
   #isSweeping = false;
@@ -74,6 +76,10 @@ export class ScriptRunner implements Transport, CallOwner {
 
   get epoch(): number {
     return this.#epoch;
+  }
+
+  get heldUntil(): number {
+    return heldUntil();
   }
 
   get isAway(): boolean {
@@ -112,6 +118,7 @@ export class ScriptRunner implements Transport, CallOwner {
       this.#silence.sent(call.node);
     }
     this.#write(call);
+    this.#writes.sent();
   }
 
   /** As `send`, for what is rare. Resolves with what `decode` makes of the answer, or rejects with what it throws. */
@@ -125,14 +132,8 @@ export class ScriptRunner implements Transport, CallOwner {
     return new Promise((resolve, reject) => {
       const receiver = { answered: (reply: unknown) => resolve(decode(reply)), failed: reject };
       const Class = script.isForeign || args.some(Buffer.isBuffer) ? PlainCall : this.#Call;
-      this.send(
-        script,
-        keys instanceof ScriptKeys ? keys : this.keysOf(keys),
-        args,
-        receiver,
-        timeout,
-        Class,
-      );
+      const made = keys instanceof ScriptKeys ? keys : this.keysOf(keys);
+      this.send(script, made, args, receiver, timeout, Class);
     });
   }
 
@@ -148,6 +149,7 @@ export class ScriptRunner implements Transport, CallOwner {
   }
 
   replied(call: Call, reply: unknown): void {
+    this.#writes.replied();
     this.#silence?.heard(call.node);
     // Given up already: its time is too old to go by.
     if (!this.#sent.delete(call)) return;
@@ -207,8 +209,7 @@ export class ScriptRunner implements Transport, CallOwner {
   }
 
   trouble(): Error {
-    const { status } = this.#redis;
-    if (status !== "ready") return this.#error("no connection to Redis");
+    if (this.#redis.status !== "ready") return this.#error("no connection to Redis");
     return this.#error("Redis has not answered", `. ${silent(this.isCluster)}`);
   }
 
@@ -234,7 +235,7 @@ export class ScriptRunner implements Transport, CallOwner {
     return known;
   }
 
-  /** Tells of the connection no more. ScriptRunner that are on their way are still answered. */
+  /** Tells of the connection no more. Commands that are on their way are still answered. */
   detach(): void {
     this.#watch.stop();
   }
@@ -271,9 +272,8 @@ export class ScriptRunner implements Transport, CallOwner {
 
   #noReply(sent: Call, now: number): Error {
     const text = `no reply to ${sent.script.name} within ${Math.round(now - sent.since)} ms (${this.whereabouts})`;
-    const cause = this.lastError;
-    if (this.#redis.status !== "ready" || now - sent.since < UNANSWERED) return new NoReplyError(text, cause);
-    return new NoReplyError(`${text}. ${silent(this.isCluster)}`, cause);
+    const isShort = this.#redis.status !== "ready" || now - sent.since < UNANSWERED;
+    return new NoReplyError(isShort ? text : `${text}. ${silent(this.isCluster)}`, this.lastError);
   }
 
   #closed(forgets: boolean): void {

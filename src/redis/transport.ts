@@ -7,6 +7,11 @@ export interface Transport {
   readonly keys: Keys;
   /** Grows whenever a connection is lost. The same number before and after a command: it was sent once. */
   readonly epoch: number;
+  /**
+   * When commands were last written that the application had held back, on the monotonic clock: by a blocked event loop right
+   * behind a call. How long Redis takes to answer counts from then on. -Infinity: never.
+   */
+  readonly heldUntil: number;
   /** It was there and is lost, and may come back: commands would only pile up. */
   readonly isAway: boolean;
   /** It is closed for good. */
@@ -19,6 +24,6 @@ export interface Transport {
   onReconnect: () => void;
   /** Called when the connection is closed for good. */
   onEnd: () => void;
-  /** Takes the listeners off again. ScriptRunner that are on their way are still answered. */
+  /** Takes the listeners off again. Commands that are on their way are still answered. */
   detach(): void;
 }

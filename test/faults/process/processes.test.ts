@@ -188,6 +188,23 @@ describe("a process that blocks its event loop for longer than a first command m
     expect(await refused).toBeNull();
     await Promise.all([lease?.unlock(), leases?.unlock()]);
   });
+
+  it("has sent the release before, right behind which it blocks: another process has the lock meanwhile", async () => {
+    const name = freshName();
+    const lease = await here.locks.lock(name).lock();
+    const actor = await Actor.start({ url: testUrl() });
+    const next = actor.call("acquire", "lock", name, 60_000, 60_000);
+    await queued(name, 1);
+    const released = lease.unlock();
+    block(2_000);
+    const { remaining } = await here.locks.lock(name).inspect();
+    // Its own lease has run for a while. A grant that came only now would still be the window of 3 s.
+    expect(remaining).toBeGreaterThan(10_000);
+    expect(remaining).toBeLessThan(59_000);
+    await released;
+    expect((await next)?.token).toBeGreaterThan(lease.token);
+    await actor.end();
+  });
 });
 
 describe("a waiter that stood still for longer than its place lasts", () => {

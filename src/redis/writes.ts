@@ -1,0 +1,66 @@
+import type { Writable } from "node:stream";
+import { HELD_BACK } from "../defaults.ts";
+
+/** Streams with commands that are not written yet, and since when there are any. */
+const corked: Writable[] = [];
+let since = 0;
+let until = Number.NEGATIVE_INFINITY;
+let hearsExit = false;
+
+/**
+ * What is sent on a connection from here on is written by one system call, which costs more than all else that a command
+ * costs: at the end of this drain of microtasks, or before, see Writes. Commands of the application between ours go along, in
+ * order.
+ */
+export function cork(stream: Writable): void {
+  if (stream.writableCorked > 0) return;
+  stream.cork();
+  if (corked.push(stream) > 1) return;
+  since = performance.now();
+  process.nextTick(uncorkLate);
+  if (hearsExit) return;
+  hearsExit = true;
+  // The program may end itself right behind an unlock that it does not wait for.
+  process.on("exit", uncork);
+}
+
+function uncork(): void {
+  for (const stream of corked.splice(0)) stream.uncork();
+}
+
+function uncorkLate(): void {
+  if (corked.length === 0) return;
+  uncork();
+  const now = performance.now();
+  if (now - since > HELD_BACK) until = now;
+}
+
+/** When commands were last written that the application had held back, by a blocked event loop behind a call. */
+export const heldUntil = (): number => until;
+
+/**
+ * When the commands of a connection are written. The replies that one read brings lead to as many commands: those are written
+ * together, when the last of them is sent. A command that no reply has led to is written at once. RACE: a caller that blocks
+ * its event loop right behind a call would hold back its own command, or a release that others wait for. Only where fewer
+ * commands follow than replies came, the end of the drain writes them.
+ */
+export class Writes {
+  /** Replies of the last read whose callers may send a command yet. */
+  #expected = 0;
+  readonly #expectNothing = (): void => {
+    this.#expected = 0;
+  };
+  /** From a microtask: what that puts off runs behind the microtasks in which the callers go on. */
+  readonly #drained = (): void => process.nextTick(this.#expectNothing);
+
+  /** A reply was read. */
+  replied(): void {
+    if (this.#expected++ === 0) queueMicrotask(this.#drained);
+  }
+
+  /** A command was handed over. */
+  sent(): void {
+    if (this.#expected > 0) this.#expected--;
+    if (this.#expected === 0) uncork();
+  }
+}
