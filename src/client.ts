@@ -2,7 +2,7 @@ import { BaseClient } from "./base-client.ts";
 import { LOCAL_PASSES, QUORUM_MIN } from "./defaults.ts";
 import { quote } from "./errors.ts";
 import { hasOneSlotPerLock, type Keys } from "./keys.ts";
-import { handoffLock } from "./kinds/handoff.ts";
+import { HandoffLock } from "./kinds/handoff.ts";
 import { redissonLock } from "./kinds/redisson.ts";
 import { spinLock } from "./kinds/spin.ts";
 import type { LockClient, QuorumClient } from "./lock-client.ts";
@@ -72,8 +72,8 @@ class ServerClient extends BaseClient implements LockClient {
     });
     this.#keys = commands.keys;
     this.#kinds = {
-      lock: handoffLock(commands, replication, false, localPasses ?? LOCAL_PASSES, grantWindow),
-      fair: handoffLock(commands, replication, true, 0, grantWindow),
+      lock: new HandoffLock(commands, replication, false, localPasses ?? LOCAL_PASSES, grantWindow),
+      fair: new HandoffLock(commands, replication, true, 0, grantWindow),
       // Its users share the lock with Java, whose turn every pass puts off: of one busy lock Java had 1.9 % of the holds with
       // passes, and 46 % without.
       redisson: redissonLock(commands, replication, false, localPasses ?? 0),

@@ -2,7 +2,7 @@ import { RENEWAL_BATCH } from "../defaults.ts";
 import type { Replication } from "../redis/replication.ts";
 import type { ScriptRunner } from "../redis/script-runner.ts";
 import { newRedissonId } from "../util/random.ts";
-import type { LockKind } from "../waiting/lock-kind.ts";
+import { type LockKind, tell } from "../waiting/lock-kind.ts";
 import { RedissonScripts } from "./redisson-scripts.ts";
 
 /**
@@ -30,17 +30,18 @@ export function redissonLock(
     // Java sees the same owner, entered once, with a TTL: nothing that it could mistake.
     localPasses: passes,
     wake: { by: "message", channel },
-    attempt: (hold, ask) => scripts.acquire(hold.name, owner(hold.id), ask.lease, channel(hold.name)),
+    attempt: (hold, ask, told) =>
+      tell(scripts.acquire(hold.name, owner(hold.id), ask.lease, channel(hold.name)), told),
     withdraw: (hold) => scripts.release(hold.name, owner(hold.id), channel(hold.name)),
-    release: (hold) => scripts.release(hold.name, owner(hold.id), channel(hold.name)),
+    release: (hold, told) => tell(scripts.release(hold.name, owner(hold.id), channel(hold.name)), told),
     yield: null,
     batch: commands.isCluster ? 1 : RENEWAL_BATCH,
     renew: (holds, timeout) =>
-      scripts.renew(
+      scripts.renewAt(
         holds.map((hold) => ({ key: hold.name, id: owner(hold.id), ttl: hold.ttl })),
         timeout,
       ),
-    confirm: (hold, ttl, timeout) => scripts.claim(hold.name, hold.name, owner(hold.id), ttl, timeout),
+    confirm: (hold, ttl, timeout) => scripts.confirmAt(hold.name, hold.name, owner(hold.id), ttl, timeout),
     isConfirmed: replication !== null,
     recount: (hold, count) => scripts.recount(hold.name, owner(hold.id), count),
     together: null,

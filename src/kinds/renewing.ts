@@ -22,14 +22,22 @@ export abstract class HoldScripts {
     this.#lua = lua;
   }
 
-  renew(holds: readonly { key: string; id: string; ttl: number }[], timeout: number): Promise<RenewAnswer[]> {
+  /** True: no caller gets a lock before it is confirmed. */
+  get isConfirmed(): boolean {
+    return this.#replication !== null;
+  }
+
+  renewAt(
+    holds: readonly { key: string; id: string; ttl: number }[],
+    timeout: number,
+  ): Promise<RenewAnswer[]> {
     const keys = holds.map((hold) => hold.key);
     const args = holds.flatMap((hold) => [hold.id, hold.ttl]);
     return this.commands.run(this.#lua.renew, keys, args, decodeRenewals, timeout);
   }
 
   /** `name`: of the lock, `key`: where it is. With replicas it is theirs to confirm. */
-  claim(name: string, key: string, hold: string, ttl: number, timeout: number): Promise<RenewAnswer> {
+  confirmAt(name: string, key: string, hold: string, ttl: number, timeout: number): Promise<RenewAnswer> {
     const { renew, confirm } = this.#lua;
     if (this.#replication) return this.#replication.confirm(name, key, confirm, [hold, ttl], timeout);
     return this.commands.run(renew, [key], [hold, ttl], decodeRenewal, timeout);

@@ -16,6 +16,11 @@ export class Rights {
     return this.#knownIn === this.#commands.epoch;
   }
 
+  /** An answer of a connection of this epoch was no error: nothing was missing. */
+  learn(epoch: number): void {
+    this.#knownIn = epoch;
+  }
+
   /** A decoder: an answer that is no error tells that nothing was missing. */
   learning<T>(decode: (reply: unknown) => T): (reply: unknown) => T {
     if (this.isKnown) return decode;

@@ -2,7 +2,7 @@ import { RENEWAL_BATCH, SPIN_MAX, SPIN_MIN, SPIN_SPREAD } from "../defaults.ts";
 import type { Replication } from "../redis/replication.ts";
 import type { ScriptRunner } from "../redis/script-runner.ts";
 import { between } from "../util/random.ts";
-import type { LockKind } from "../waiting/lock-kind.ts";
+import { type LockKind, tell } from "../waiting/lock-kind.ts";
 import { SpinScripts } from "./spin-scripts.ts";
 
 /**
@@ -21,17 +21,17 @@ export function spinLock(commands: ScriptRunner, replication: Replication | null
     protocol: "spin",
     wake: { by: "time", pause: backOff },
     localPasses: passes,
-    attempt: (hold, ask) => scripts.acquire(hold.name, hold.id, ask.lease),
+    attempt: (hold, ask, told) => tell(scripts.acquire(hold.name, hold.id, ask.lease), told),
     withdraw: (hold) => scripts.release(hold.name, hold.id),
-    release: (hold) => scripts.release(hold.name, hold.id),
+    release: (hold, told) => tell(scripts.release(hold.name, hold.id), told),
     yield: null,
     batch: commands.isCluster ? 1 : RENEWAL_BATCH,
     renew: (holds, timeout) =>
-      scripts.renew(
+      scripts.renewAt(
         holds.map((hold) => ({ ...hold, key: hold.name })),
         timeout,
       ),
-    confirm: (hold, ttl, timeout) => scripts.claim(hold.name, hold.name, hold.id, ttl, timeout),
+    confirm: (hold, ttl, timeout) => scripts.confirmAt(hold.name, hold.name, hold.id, ttl, timeout),
     isConfirmed: replication !== null,
     recount: null,
     together: null,

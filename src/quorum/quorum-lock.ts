@@ -4,7 +4,7 @@ import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
 import type { AttemptAnswer, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import { now } from "../util/clock.ts";
-import type { Ask, LockKind, Wake } from "../waiting/lock-kind.ts";
+import { type Ask, type LockKind, type Told, tell, type Wake } from "../waiting/lock-kind.ts";
 import { Footprint } from "./footprint.ts";
 import type { Vote } from "./node-commands.ts";
 import type { QuorumSettings } from "./options.ts";
@@ -65,7 +65,11 @@ export class QuorumKind implements LockKind {
     this.#host = host;
   }
 
-  async attempt(hold: Hold, { lease }: Ask): Promise<AttemptAnswer> {
+  attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
+    tell(this.#attempt(hold, ask), told);
+  }
+
+  async #attempt(hold: Hold, { lease }: Ask): Promise<AttemptAnswer> {
     const wish = { lease, passes: this.localPasses, token: this.#clock.propose(this.localPasses) };
     const footprint = this.#newFootprint(hold.name);
     hold.record = footprint;
@@ -169,7 +173,11 @@ export class QuorumKind implements LockKind {
     );
   }
 
-  async release(hold: Hold): Promise<ReleaseAnswer> {
+  release(hold: Hold, told: Told<ReleaseAnswer>): void {
+    tell(this.#releaseEverywhere(hold), told);
+  }
+
+  async #releaseEverywhere(hold: Hold): Promise<ReleaseAnswer> {
     const footprint = this.#footprintOf(hold);
     const clock = hold.token + this.localPasses;
     footprint.keeper?.end();

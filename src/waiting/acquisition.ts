@@ -101,9 +101,16 @@ export class Acquisition extends Parking implements LeaseOwner {
   }
 
   #ask(hold: Hold, mode: Ask["mode"], head: Waiter, yielded: Yielded | null = null): void {
-    const { kind, channel, health } = this.queue;
+    const { kind, health } = this.queue;
     const isLook = mode === "again";
-    const attempt = new Attempt(hold, mode, head, channel, this.position);
+    const attempt = new Attempt(
+      this,
+      hold,
+      mode,
+      head,
+      this.isPatient ? this.queue.channel : null,
+      this.position,
+    );
     if (this.wakes && attempt.isHeard) attempt.wakes = this.wakes.count;
     attempt.isWoken = this.wakes?.asks() ?? false;
     attempt.yielded = yielded;
@@ -112,15 +119,11 @@ export class Acquisition extends Parking implements LeaseOwner {
     if (!isLook) this.to("asking", hold);
     this.#attempt = attempt;
     health.sending();
-    const reply: Promise<AttemptAnswer | YieldAnswer> =
-      yielded && kind.yield ? kind.yield(yielded.hold, hold, attempt) : kind.attempt(hold, attempt);
-    reply.then(
-      (answer) => this.#answered(attempt, answer),
-      (error: unknown) => this.#failed(attempt, error),
-    );
+    if (yielded && kind.yield) kind.yield(yielded.hold, hold, attempt, attempt);
+    else kind.attempt(hold, attempt, attempt);
   }
 
-  #answered(attempt: Attempt, answer: AttemptAnswer | YieldAnswer): void {
+  answered(attempt: Attempt, answer: AttemptAnswer | YieldAnswer): void {
     const { hold, mode, sent, yielded } = attempt;
     const isAwaited = this.#isAwaited(attempt);
     this.queue.health.answered();
@@ -181,7 +184,7 @@ export class Acquisition extends Parking implements LeaseOwner {
     this.start();
   }
 
-  #failed(attempt: Attempt, error: unknown): void {
+  failed(attempt: Attempt, error: unknown): void {
     const { hold, mode, yielded } = attempt;
     const { health } = this.queue;
     const isAwaited = this.#isAwaited(attempt);

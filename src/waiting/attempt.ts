@@ -1,8 +1,8 @@
 import type { Hold } from "../lease/hold.ts";
-import type { ReleaseAnswer } from "../redis/replies.ts";
+import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
 import type { LockChannel } from "./lock-channel.ts";
-import type { Ask } from "./lock-kind.ts";
+import type { Ask, Told } from "./lock-kind.ts";
 import { entryTtl } from "./schedule.ts";
 import type { Waiter } from "./waiters.ts";
 
@@ -13,8 +13,14 @@ export interface Yielded {
   fail(error: unknown): void;
 }
 
+/** The acquisition. */
+interface Asking {
+  answered(attempt: Attempt, answer: AttemptAnswer | YieldAnswer): void;
+  failed(attempt: Attempt, error: unknown): void;
+}
+
 /** A command of an acquisition that is under way: what it asks, and what was true when it was sent. */
-export class Attempt implements Ask {
+export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
   readonly hold: Hold;
   readonly head: Waiter;
   readonly mode: Ask["mode"];
@@ -32,25 +38,42 @@ export class Attempt implements Ask {
   /** Is it a try for a caller that will queue? */
   isFirst = false;
   yielded: Yielded | null = null;
+  readonly #asking: Asking;
 
-  /** `position`: of the place that looks again. */
-  constructor(hold: Hold, mode: Ask["mode"], head: Waiter, channel: LockChannel, position: number | null) {
+  /** `channel`: null where no caller would wait. `position`: of the place that looks again. */
+  constructor(
+    asking: Asking,
+    hold: Hold,
+    mode: Ask["mode"],
+    head: Waiter,
+    channel: LockChannel | null,
+    position: number | null,
+  ) {
     const { terms, passes } = head;
+    this.#asking = asking;
     this.hold = hold;
     this.head = head;
     this.mode = mode;
     this.sent = mode === "again" ? now() : hold.sent;
     this.lease = terms.lease;
-    this.entryTtl = entryTtl(mode === "again" ? position : 0);
+    this.entryTtl = mode === "again" ? entryTtl(position) : 0;
     this.after = (mode !== "again" && head.link?.before?.hold) || null;
     if (head.link) head.link.hold = hold;
-    this.isHeard = channel.isHeard;
-    this.channel = channel.told(mode === "queue" || mode === "yield");
+    this.isHeard = channel?.isHeard ?? false;
+    this.channel = channel && mode !== "try" ? channel.told(mode !== "again") : null;
     hold.asks(terms.lease);
     // A hold can be asked for by one caller after the other. Its tokens are reserved by the command that wins it, and nobody
     // knows which that was: what all of them reserve there is for certain.
     if (passes < hold.mayPass) hold.mayPass = passes;
     this.passes = hold.mayPass;
+  }
+
+  answered(answer: AttemptAnswer | YieldAnswer): void {
+    this.#asking.answered(this, answer);
+  }
+
+  failed(error: unknown): void {
+    this.#asking.failed(this, error);
   }
 }
 

@@ -36,6 +36,20 @@ export type Wake =
   | { readonly by: "message"; readonly channel: (name: string) => string }
   | { readonly by: "time"; readonly pause: (tries: number) => number };
 
+/** Is told once how a command ended, perhaps while the connection is being read. `failed`: its outcome is unknown. */
+export interface Told<Answer> {
+  answered(answer: Answer): void;
+  failed(error: unknown): void;
+}
+
+/** The same for a promise. */
+export function tell<Answer>(outcome: Promise<Answer>, told: Told<Answer>): void {
+  outcome.then(
+    (answer) => told.answered(answer),
+    (error: unknown) => told.failed(error),
+  );
+}
+
 /**
  * A lock kind says what to try and how to take it back. It never loops, sleeps or subscribes: the waiting engine does,
  * the same way for every kind. Each method is one command; a rejection means that its outcome is unknown.
@@ -50,12 +64,12 @@ export interface LockKind extends Renewer {
   readonly wake: Wake;
   /** Passes in memory before the lock must go to Redis, where a lock has no number of its own. */
   readonly localPasses: number;
-  attempt(hold: Hold, ask: Ask): Promise<AttemptAnswer>;
+  attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void;
   /** Takes a hold out of queue and lock; safe at any time, any number of times. */
   withdraw(hold: Leavable): Promise<unknown>;
-  release(hold: Hold): Promise<ReleaseAnswer>;
+  release(hold: Hold, told: Told<ReleaseAnswer>): void;
   /** Release and queue again in one command. Null: the kind has no queue. */
-  readonly yield: ((old: Hold, hold: Hold, ask: Ask) => Promise<YieldAnswer>) | null;
+  readonly yield: ((old: Hold, hold: Hold, ask: Ask, told: Told<YieldAnswer>) => void) | null;
   /**
    * Raises the TTL of a lock that is ours, by one command; where replicas must have it, resolves when they do.
    * Rejects with NotReplicatedError when too few have.

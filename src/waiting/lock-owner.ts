@@ -170,18 +170,18 @@ export abstract class LockOwner {
         if (error === null) resolve();
         else resolve(failing(error));
       };
-      this.kind.release(hold).then(
-        (answer) => {
+      this.kind.release(hold, {
+        answered: (answer) => {
           // Nothing was released, so no message is sent, and we were waiting for it.
           if (answer.is !== "released") one.woken();
           ended(this.#lossOf(lease, held, answer, commands.epoch !== epoch));
         },
-        (error: unknown) => {
+        failed: (error) => {
           one.woken();
           this.services.leave(this.kind, hold);
           ended(unconfirmed(hold, error));
         },
-      );
+      });
     });
     inbox.forget(hold);
     // With messages, our own one wakes us together with everybody else. A queue is joined behind the release.

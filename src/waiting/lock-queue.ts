@@ -23,12 +23,12 @@ interface QueueOwner extends Services {
  * lock each of them has an acquisition and a place of its own.
  */
 export class LockQueue extends LockOwner implements AcquisitionQueue {
-  readonly channel: LockChannel;
   readonly places: RecheckGroup | null;
   firstTries = 0;
   subscribing = 0;
   readonly #owner: QueueOwner;
   readonly #acquisitions = new Set<Acquisition>();
+  #channel: LockChannel | null = null;
   /** Rings when a caller has waited for its own client for longer than some leases. */
   #selfWaitTimer: CallTimer | null = null;
 
@@ -36,9 +36,14 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
     super(kind, name, owner);
     this.#owner = owner;
     this.places = kind.wake.by === "grant" && kind.wake.solitary ? new RecheckGroup() : null;
-    this.channel = new LockChannel(kind, name, owner.inbox, (word) => {
+  }
+
+  /** Made when a caller would wait. */
+  get channel(): LockChannel {
+    this.#channel ??= new LockChannel(this.kind, this.name, this.#owner.inbox, (word) => {
       for (const one of [...this.#acquisitions]) one.woken(word);
     });
+    return this.#channel;
   }
 
   /** Is the lock held, or may Redis have something of its callers that it has not answered about? */
@@ -115,7 +120,7 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
   left(one: Acquisition): void {
     this.#acquisitions.delete(one);
     if (this.#acquisitions.size > 0) return;
-    this.channel.unlisten();
+    this.#channel?.unlisten();
     if (this.#selfWaitTimer) this.services.timers.clear(this.#selfWaitTimer);
     this.#owner.left(this);
   }
