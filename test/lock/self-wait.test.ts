@@ -8,7 +8,7 @@ import { until } from "../support/until.ts";
 // not.
 
 const KINDS = ["lock", "fairLock", "redissonLock", "spinLock"] as const;
-const LEASE = 500;
+const LEASE = 1_500;
 const parties = new Parties();
 let seen: (Error & { code?: string })[] = [];
 const watch = (warning: Error & { code?: string }): void => void seen.push(warning);
