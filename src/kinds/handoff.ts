@@ -167,7 +167,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
   }
 }
 
-/** Whoever is told the answer to a script that tells the server's time. */
+/** Decodes the answer to a script that tells the server's time, and hands it on. */
 class TimedAnswer<Answer extends object> implements Receiver {
   readonly #lock: HandoffLock;
   readonly #script: ScriptKeys;
