@@ -16,11 +16,11 @@ import { keyOf } from "./with-lock.ts";
  * gets the lock by another call, this one leaves the line and resolves with what `enter` makes of that.
  */
 export function waitBeside<T>(
-  room: LockManager,
+  manager: LockManager,
   scopes: Scopes,
   { kind, name }: Member,
   request: Request,
-  take: (tenure: SharedLease) => T,
+  take: (shared: SharedLease) => T,
   enter: (holding: Holding) => Promise<T>,
 ): Promise<T | null> {
   const key = keyOf(kind.protocol, name);
@@ -38,11 +38,11 @@ export function waitBeside<T>(
     const leaving = (how: () => void): void => {
       leave = how;
     };
-    const mine = (tenure: SharedLease): T => {
+    const mine = (shared: SharedLease): T => {
       forget();
-      return take(tenure);
+      return take(shared);
     };
-    room.enter(kind, name, { ...request, leaving }, mine).then(
+    manager.enter(kind, name, { ...request, leaving }, mine).then(
       async (taken) => {
         const holding = taken === null ? await overtaken(scopes, [key]) : null;
         // RACE: it was told, and has entered, while it looked. To enter twice would leave a user that nobody knows, and the
@@ -65,13 +65,13 @@ export function waitBeside<T>(
  * the order in which the rest must be taken may have changed.
  */
 export async function acquireAllBeside<M extends Member>(
-  room: LockManager,
+  manager: LockManager,
   scopes: Scopes,
   members: readonly M[],
   request: Request,
   take: (taken: readonly Taken<M>[]) => void,
 ): Promise<Busy | null> {
-  if (!scopes.current()) return handOut(await acquireAll(room, members, request), take);
+  if (!scopes.current()) return handOut(await acquireAll(manager, members, request), take);
   const keys = members.map(({ kind, name }) => keyOf(kind.protocol, name));
   const { signal } = request;
   const controller = new AbortController();
@@ -81,7 +81,7 @@ export async function acquireAllBeside<M extends Member>(
   try {
     // RACE: its scope holds them before this call is forgotten. In between another one, which found them busy, would find
     // neither a lock of its scope nor a call that is about to get it.
-    const busy = handOut(await acquireAll(room, members, { ...request, signal: controller.signal }), take);
+    const busy = handOut(await acquireAll(manager, members, { ...request, signal: controller.signal }), take);
     if (busy && (await overtaken(scopes, keys))) throw OVERTAKEN;
     return busy;
   } finally {

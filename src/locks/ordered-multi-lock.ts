@@ -27,15 +27,15 @@ interface Seat extends Member {
 export class OrderedMultiLock implements MultiLock {
   readonly names: readonly string[];
   readonly #members: readonly Member[];
-  readonly #room: LockManager;
+  readonly #manager: LockManager;
   readonly #scopes: Scopes;
   readonly #checks: Checks;
 
   /** `members` in their order. */
-  constructor(members: readonly Member[], room: LockManager, scopes: Scopes, leaseTime: number) {
+  constructor(members: readonly Member[], manager: LockManager, scopes: Scopes, leaseTime: number) {
     this.names = members.map(({ name }) => name);
     this.#members = members;
-    this.#room = room;
+    this.#manager = manager;
     this.#scopes = scopes;
     this.#checks = { names: this.names, leaseTime };
   }
@@ -61,26 +61,26 @@ export class OrderedMultiLock implements MultiLock {
     const seats = this.#seats(request);
     const borrowed = held(seats);
     const entered: (() => void)[] = [];
-    for (const { tenure } of borrowed) tenure.share();
+    for (const { shared } of borrowed) shared.share();
     try {
       for (const holding of borrowed) {
         if (!(await this.#borrow(holding, rest(until), request.signal)))
-          this.#timedOut({ busy: holding.tenure.name }, request, "this scope");
+          this.#timedOut({ busy: holding.shared.name }, request, "this scope");
         entered.push(() => holding.gate.leave());
       }
       const busy = await this.#acquireMissing(seats, { ...request, wait: rest(until) });
       if (busy) this.#timedOut(busy, request);
     } catch (error) {
-      await Promise.allSettled(borrowed.map(({ tenure }) => tenure.leave()));
+      await Promise.allSettled(borrowed.map(({ shared }) => shared.leave()));
       for (const leave of entered) leave();
       if (error !== OVERTAKEN) throw error;
       return this.#within(body, { ...request, wait: rest(until) });
     }
-    const { events } = this.#room;
+    const { events } = this.#manager;
     const taken = seats.flatMap(({ key, lease }) => (lease ? [[key, lease] as const] : []));
     const handles = taken.map(([, lease]) => new LeaseHandle(lease, events, () => lease.leave()));
     const lease = new MultiLeaseHandle(handles, events);
-    const again = () => Promise.all(borrowed.map(({ tenure }) => lengthen(tenure, request)));
+    const again = () => Promise.all(borrowed.map(({ shared }) => lengthen(shared, request)));
     try {
       return await runBody({ scopes: this.#scopes, events, isOrdered: true }, taken, lease, body, again);
     } finally {
@@ -91,7 +91,7 @@ export class OrderedMultiLock implements MultiLock {
   isHeldHere(): boolean {
     this.#scopes.assertOn(`Cannot tell whether this scope holds ${quoteAll(this.names)}`);
     return this.#members.every(
-      ({ kind, name }) => this.#scopes.find(keyOf(kind.protocol, name))?.tenure.held ?? false,
+      ({ kind, name }) => this.#scopes.find(keyOf(kind.protocol, name))?.shared.held ?? false,
     );
   }
 
@@ -118,7 +118,7 @@ export class OrderedMultiLock implements MultiLock {
     const until = performance.now() + request.wait;
     const scope = this.#scopes.current();
     const seats = this.#seats(request);
-    const again = held(seats).map(({ tenure }) => tenure);
+    const again = held(seats).map(({ shared }) => shared);
     if (again.length > 0) await enterAll(again);
     let busy: Busy | null;
     try {
@@ -135,11 +135,11 @@ export class OrderedMultiLock implements MultiLock {
       await exitAll(again);
       return busy;
     }
-    const { events } = this.#room;
+    const { events } = this.#manager;
     const keeper = scope?.hasEnded ? null : scope;
     const handles = seats.flatMap(({ lease }) => (lease ? handle(lease, keeper, events) : []));
     const lease = new MultiLeaseHandle(handles, events);
-    await Promise.all(again.map((tenure) => lengthen(tenure, request))).catch(async (error: unknown) => {
+    await Promise.all(again.map((shared) => lengthen(shared, request))).catch(async (error: unknown) => {
       await lease.unlock().catch(() => {});
       throw error;
     });
@@ -154,7 +154,7 @@ export class OrderedMultiLock implements MultiLock {
   ): Promise<Busy | null> {
     const missing = seats.filter(({ holding }) => !holding);
     if (missing.length === 0) return null;
-    return acquireAllBeside(this.#room, this.#scopes, missing, request, (taken) => {
+    return acquireAllBeside(this.#manager, this.#scopes, missing, request, (taken) => {
       for (const { member, lease } of taken) {
         member.lease = lease;
         took?.(member.key, lease);
@@ -167,21 +167,21 @@ export class OrderedMultiLock implements MultiLock {
     const seats = this.#members.map((member) => {
       const key = keyOf(member.kind.protocol, member.name);
       const holding = this.#scopes.find(key);
-      return { ...member, key, holding, lease: holding?.tenure ?? null };
+      return { ...member, key, holding, lease: holding?.shared ?? null };
     });
-    for (const { tenure } of held(seats)) assertKept(tenure);
+    for (const { shared } of held(seats)) assertKept(shared);
     const missing = seats.find(({ holding }) => !holding);
     if (!missing || wait === 0) return seats;
     // RACE 11: the holder of the earlier one may wait for the later one, which this scope holds: each would wait for the
     // other, for ever. Also a lock that is none of these, when a multi-lock around this one has taken it.
     const last = held(seats).findLast(({ key }) => key > missing.key) ?? this.#scopes.behind(missing.key);
-    if (last) throw outOfOrder(missing.name, last.tenure.name);
+    if (last) throw outOfOrder(missing.name, last.shared.name);
     return seats;
   }
 
   /** False: the time is over, and somebody else in the scope that holds it has borrowed it. */
   async #borrow(
-    { key, gate, tenure }: Holding,
+    { key, gate, shared }: Holding,
     wait: number,
     signal: AbortSignal | undefined,
   ): Promise<boolean> {
@@ -189,7 +189,7 @@ export class OrderedMultiLock implements MultiLock {
     if (wait === 0) return false;
     // The same between the borrowers of one scope.
     const last = this.#scopes.behind(key);
-    if (last) throw outOfOrder(tenure.name, last.tenure.name);
+    if (last) throw outOfOrder(shared.name, last.shared.name);
     return gate.enter(wait, signal);
   }
 
@@ -197,7 +197,7 @@ export class OrderedMultiLock implements MultiLock {
 
   #timedOut({ busy }: Busy, { wait }: Request, lent?: "this scope"): never {
     const member = this.#members.find(({ name }) => name === busy);
-    const heldBy = lent ?? (member ? this.#room.holderOf(member.kind, busy) : undefined);
+    const heldBy = lent ?? (member ? this.#manager.holderOf(member.kind, busy) : undefined);
     throw new LockTimeoutError(busy, wait, this.names.length, heldBy);
   }
 }

@@ -13,26 +13,26 @@ import type { Lock, LockBody } from "./lock.ts";
 import type { Holding, Scope, Scopes } from "./scope.ts";
 import { assertKept, handle, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 
-/** Every lock kind as the caller sees it: arguments, scopes and handles around the waiting room. */
+/** Every lock kind as the caller sees it: arguments, scopes and handles around the lock manager. */
 export class ReentrantLock implements Lock {
   readonly name: string;
   readonly #member: Member;
-  readonly #room: LockManager;
+  readonly #manager: LockManager;
   readonly #scopes: Scopes;
   readonly #checks: Checks;
 
-  constructor(member: Member, room: LockManager, scopes: Scopes, leaseTime: number) {
+  constructor(member: Member, manager: LockManager, scopes: Scopes, leaseTime: number) {
     this.name = member.name;
     this.#member = member;
-    this.#room = room;
+    this.#manager = manager;
     this.#scopes = scopes;
     const { name, kind, passes } = member;
     this.#checks = { names: [name], leaseTime, longest: kind.longestLease, passes };
   }
 
-  /** The lock behind an object that the client of this room made; null: it is none. */
-  static memberOf(lock: object, room: LockManager): Member | null {
-    return #room in lock && lock.#room === room ? lock.#member : null;
+  /** The lock behind an object that the client of this manager made; null: it is none. */
+  static memberOf(lock: object, manager: LockManager): Member | null {
+    return #manager in lock && lock.#manager === manager ? lock.#member : null;
   }
 
   // No async function where a plain one will do: each costs every waiter some hundred bytes, and a few turns of the
@@ -57,17 +57,17 @@ export class ReentrantLock implements Lock {
     const entered = holding ? share(holding) : await this.#enter(request);
     if (!entered) this.#timedOut(request);
     if (!("gate" in entered)) return this.#run(entered, body, null);
-    const { tenure, gate } = entered;
+    const { shared, gate } = entered;
     try {
       const left = Math.max(0, until - performance.now());
       if (!(await gate.enter(left, request.signal))) this.#timedOut(request, "this scope");
     } catch (error) {
-      await tenure.leave().catch(() => {});
+      await shared.leave().catch(() => {});
       throw error;
     }
     try {
       // It may have been lost while another borrower was inside.
-      return await this.#run(tenure, body, () => lengthen(tenure, request));
+      return await this.#run(shared, body, () => lengthen(shared, request));
     } finally {
       gate.leave();
     }
@@ -75,7 +75,7 @@ export class ReentrantLock implements Lock {
 
   isHeldHere(): boolean {
     this.#scopes.assertOn(`Cannot tell whether this scope holds ${quote(this.name)}`);
-    return this.#scopes.find(this.#key)?.tenure.held ?? false;
+    return this.#scopes.find(this.#key)?.shared.held ?? false;
   }
 
   async isLocked(): Promise<boolean> {
@@ -86,7 +86,7 @@ export class ReentrantLock implements Lock {
     return this.#ask(async () => {
       const inspected = await this.#kind.inspect(this.name);
       const owner = inspected.holder === null ? null : partsOf(inspected.holder);
-      return { ...inspected, owner, here: this.#room.waitersAt(this.#kind, this.name) };
+      return { ...inspected, owner, here: this.#manager.waitersAt(this.#kind, this.name) };
     }, "it could not be inspected");
   }
 
@@ -105,48 +105,55 @@ export class ReentrantLock implements Lock {
 
   // ---- acquiring
 
-  /** A lease on a lock that this scope holds already, or on a new tenure. */
+  /** A lease on a lock that this scope holds already, or on a new shared. */
   #acquire(request: Request): Promise<Lease | null> {
-    const { events } = this.#room;
+    const { events } = this.#manager;
     const scope = this.#scopes.current();
     if (!scope)
-      return this.#room.enter(this.#kind, this.name, request, (tenure) => handle(tenure, null, events));
-    const reenter = ({ tenure }: Holding): Promise<Lease> => this.#reenter(tenure, scope, request);
+      return this.#manager.enter(this.#kind, this.name, request, (shared) => handle(shared, null, events));
+    const reenter = ({ shared }: Holding): Promise<Lease> => this.#reenter(shared, scope, request);
     const holding = this.#scopes.find(this.#key);
     if (holding) return reenter(holding);
-    const take = (tenure: SharedLease): Lease => {
+    const take = (shared: SharedLease): Lease => {
       // The scope may have ended while this waited: then the lease belongs to the caller alone.
       const keeper = scope.hasEnded ? null : scope;
-      keeper?.hold(this.#key, tenure, false);
-      return handle(tenure, keeper, events);
+      keeper?.hold(this.#key, shared, false);
+      return handle(shared, keeper, events);
     };
-    return waitBeside(this.#room, this.#scopes, this.#member, request, take, reenter);
+    return waitBeside(this.#manager, this.#scopes, this.#member, request, take, reenter);
   }
 
-  /** For a body: a tenure of its own, or a share in what the scope gets meanwhile. */
+  /** For a body: a shared of its own, or a share in what the scope gets meanwhile. */
   #enter(request: Request): Promise<SharedLease | Holding | null> {
-    if (!this.#scopes.current()) return this.#room.enter(this.#kind, this.name, request, itself);
+    if (!this.#scopes.current()) return this.#manager.enter(this.#kind, this.name, request, itself);
     const borrow = async (holding: Holding): Promise<Holding> => share(holding);
-    return waitBeside<SharedLease | Holding>(this.#room, this.#scopes, this.#member, request, itself, borrow);
+    return waitBeside<SharedLease | Holding>(
+      this.#manager,
+      this.#scopes,
+      this.#member,
+      request,
+      itself,
+      borrow,
+    );
   }
 
-  async #reenter(tenure: SharedLease, scope: Scope, request: Request): Promise<Lease> {
-    assertKept(tenure);
-    await tenure.enter();
-    const lease = handle(tenure, scope.hasEnded ? null : scope, this.#room.events);
-    await lengthen(tenure, request).catch(async (error: unknown) => {
+  async #reenter(shared: SharedLease, scope: Scope, request: Request): Promise<Lease> {
+    assertKept(shared);
+    await shared.enter();
+    const lease = handle(shared, scope.hasEnded ? null : scope, this.#manager.events);
+    await lengthen(shared, request).catch(async (error: unknown) => {
       await lease.unlock().catch(() => {});
       throw error;
     });
     return lease;
   }
 
-  #run<T>(tenure: SharedLease, body: LockBody<T>, before: (() => Promise<void>) | null): Promise<T> {
-    const { events } = this.#room;
-    const lease = new LeaseHandle(tenure, events, () => tenure.leave());
+  #run<T>(shared: SharedLease, body: LockBody<T>, before: (() => Promise<void>) | null): Promise<T> {
+    const { events } = this.#manager;
+    const lease = new LeaseHandle(shared, events, () => shared.leave());
     return runBody(
       { scopes: this.#scopes, events, isOrdered: false },
-      [[this.#key, tenure]],
+      [[this.#key, shared]],
       lease,
       body,
       before,
@@ -163,7 +170,7 @@ export class ReentrantLock implements Lock {
     return this.#member.kind;
   }
 
-  #timedOut({ wait }: Request, heldBy = this.#room.holderOf(this.#kind, this.name)): never {
+  #timedOut({ wait }: Request, heldBy = this.#manager.holderOf(this.#kind, this.name)): never {
     throw new LockTimeoutError(this.name, wait, 1, heldBy);
   }
 
@@ -176,12 +183,12 @@ export class ReentrantLock implements Lock {
   }
 }
 
-const itself = (tenure: SharedLease): SharedLease => tenure;
+const itself = (shared: SharedLease): SharedLease => shared;
 
 /** The lock stays until every borrower has ended, also those that still wait for their turn. */
 function share(holding: Holding): Holding {
-  assertKept(holding.tenure);
-  holding.tenure.share();
+  assertKept(holding.shared);
+  holding.shared.share();
   return holding;
 }
 

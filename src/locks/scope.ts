@@ -7,7 +7,7 @@ import type { Lease } from "./lease.ts";
 /** A lock that a scope holds, and the gate through which nested bodies borrow it, one at a time. */
 export interface Holding {
   readonly key: string;
-  readonly tenure: SharedLease;
+  readonly shared: SharedLease;
   readonly gate: LocalSemaphore;
   /** Taken, or borrowed, in the order of keys: what comes behind it may be waited for, and nothing before it. */
   readonly isOrdered: boolean;
@@ -40,13 +40,13 @@ export class Scope {
     return this.#hasEnded;
   }
 
-  hold(key: string, tenure: SharedLease, isOrdered: boolean): void {
+  hold(key: string, shared: SharedLease, isOrdered: boolean): void {
     // A scope may live as long as its process: what is over goes whenever there is twice as much as after the last look.
     if (this.#held.size >= this.#crowded) {
-      for (const [key, { tenure }] of this.#held) if (tenure.ended) this.#held.delete(key);
+      for (const [key, { shared }] of this.#held) if (shared.ended) this.#held.delete(key);
       this.#crowded = 2 * this.#held.size + 8;
     }
-    const holding = { key, tenure, gate: new LocalSemaphore(), isOrdered };
+    const holding = { key, shared, gate: new LocalSemaphore(), isOrdered };
     this.#held.set(key, holding);
     const wanted = this.#wanted?.get(key);
     if (wanted) for (const told of [...wanted]) told(holding);
@@ -73,12 +73,12 @@ export class Scope {
   /** Held by this scope itself, and not let go yet. A lost lock still counts: nested acquisitions must hear of it. */
   find(key: string): Holding | null {
     const holding = this.#held.get(key);
-    return holding && !holding.tenure.ended ? holding : null;
+    return holding && !holding.shared.ended ? holding : null;
   }
 
   /** The last of what it holds in order; null: nothing. */
   get last(): Holding | null {
-    const ordered = [...this.#held.values()].filter(({ tenure, isOrdered }) => isOrdered && tenure.held);
+    const ordered = [...this.#held.values()].filter(({ shared, isOrdered }) => isOrdered && shared.held);
     return ordered.reduce<Holding | null>((last, one) => (last && last.key > one.key ? last : one), null);
   }
 

@@ -1,4 +1,4 @@
-// What every kind of lock does with tenures: handles for them, nested acquisitions, bodies.
+// What every kind of lock does with leases: handles for them, nested acquisitions, bodies.
 import { LockLostError, quoteAll } from "../errors.ts";
 import type { Events } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
@@ -13,27 +13,27 @@ export function keyOf(protocol: LockKind["protocol"], name: string): string {
   return `${protocol} ${name}`;
 }
 
-/** The lease of a caller that has entered the tenure. The scope unlocks it at its end, if nobody has by then. */
-export function handle(tenure: SharedLease, scope: Scope | null, events: Events): Lease {
-  if (!scope) return new LeaseHandle(tenure, events, null);
-  const lease: Lease = new LeaseHandle(tenure, events, () => {
+/** The lease of a caller that has entered the shared. The scope unlocks it at its end, if nobody has by then. */
+export function handle(shared: SharedLease, scope: Scope | null, events: Events): Lease {
+  if (!scope) return new LeaseHandle(shared, events, null);
+  const lease: Lease = new LeaseHandle(shared, events, () => {
     forget();
-    return tenure.exit();
+    return shared.exit();
   });
   const forget = scope.keep(lease);
   return lease;
 }
 
 /** Nothing new may begin under a lock that its scope has lost. */
-export function assertKept(tenure: SharedLease): void {
-  tenure.expire();
-  if (tenure.loss) throw thrownAt(tenure.loss, assertKept);
+export function assertKept(shared: SharedLease): void {
+  shared.expire();
+  if (shared.loss) throw thrownAt(shared.loss, assertKept);
 }
 
 /** A longer lease extends what the scope holds; a shorter one never shortens it, and none leaves it as it is. */
-export async function lengthen(tenure: SharedLease, request: Request): Promise<void> {
-  if (request.explicit !== null && request.explicit > tenure.left()) await tenure.extend(request.explicit);
-  assertKept(tenure);
+export async function lengthen(shared: SharedLease, request: Request): Promise<void> {
+  if (request.explicit !== null && request.explicit > shared.left()) await shared.extend(request.explicit);
+  assertKept(shared);
 }
 
 /** A lock has no unlock: Redisson's idiom would release whatever this process holds by then. JavaScript callers are told what to do. */
@@ -53,13 +53,13 @@ interface BodyScope {
 /** Runs a body in a scope of its own that holds these locks, by their keys, and unlocks the lease. `before`: what may refuse it. */
 export async function runBody<L extends { unlock(): Promise<void> }, T>(
   { scopes, events, isOrdered }: BodyScope,
-  held: readonly (readonly [key: string, tenure: SharedLease])[],
+  held: readonly (readonly [key: string, shared: SharedLease])[],
   lease: L,
   body: (lease: L) => T | PromiseLike<T>,
   before: (() => Promise<unknown>) | null,
 ): Promise<T> {
   const scope = new Scope(scopes.current());
-  for (const [key, tenure] of held) scope.hold(key, tenure, isOrdered);
+  for (const [key, shared] of held) scope.hold(key, shared, isOrdered);
   let outcome: { readonly value: T } | { readonly error: unknown };
   try {
     if (before) await before();

@@ -1,4 +1,4 @@
-/** What carries messages asks of the waiting room. */
+/** What carries messages asks of the lock manager. */
 export interface Audience {
   /** Is this the client's own channel, where the number of receivers counts? */
   isOwn(channel: string): boolean;
@@ -6,7 +6,7 @@ export interface Audience {
   isWanted(): boolean;
 }
 
-/** What the waiting room needs of whatever carries messages: one connection, or one for each node of a Cluster. */
+/** What the lock manager needs of whatever carries messages: one connection, or one for each node of a Cluster. */
 export interface Subscriptions {
   /** Called when messages may have been missed and are heard again. */
   onGap: () => void;

@@ -1,6 +1,6 @@
 import type { Keys } from "../keys.ts";
 
-/** What the waiting room needs to know of whatever carries the commands: one connection, or those to the nodes of a quorum. */
+/** What the lock manager needs to know of whatever carries the commands: one connection, or those to the nodes of a quorum. */
 export interface Transport {
   /** How long a command may stay unanswered, in ms. */
   readonly replyTimeout: number;
