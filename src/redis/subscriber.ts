@@ -11,6 +11,7 @@ import { type RedisLike, SUBSCRIBER_OPTIONS, type SubscriberLike, unref } from "
 
 /** Channels in one SUBSCRIBE. */
 const BLOCK = 1_000;
+const isReplyError = (it: unknown): it is Error => it instanceof Error && it.name === "ReplyError";
 
 /** Where a subscriber connects to, and how it subscribes there. */
 export interface Source extends Audience {
@@ -150,6 +151,8 @@ export class Subscriber implements Subscriptions {
     // ioredis 5 tells of a slot that went away only by being confused.
     connection.on("error", (error) => {
       if (String(error).includes("Command queue state error")) this.#moved(connection);
+      // The server does not let it in: its callers need not wait for SUBSCRIBE until their time is up.
+      else if (this.#connection === connection && isReplyError(error)) this.#forget(error);
     });
     connection.on(this.#source.isSharded ? "smessage" : "message", (channel: string, text: string) => {
       if (text === this.#awaited) this.#awaited = null;
@@ -183,10 +186,7 @@ export class Subscriber implements Subscriptions {
     setImmediate(() => {
       this.#isMoving = false;
       if (this.#connection !== connection) return;
-      if (!this.#source.isWanted()) {
-        this.#drop();
-        return;
-      }
+      if (!this.#source.isWanted()) return this.#drop();
       this.#forget(new Error("the slot of the release channel has moved"));
       this.#source.onStray?.();
     });

@@ -266,6 +266,19 @@ describe("what else may be in the way", () => {
     await held.unlock();
   });
 
+  it("a subscriber that AUTH refuses: its caller queues unheard at once, and not when its SUBSCRIBE is given up", async () => {
+    await a.redis.acl("SETUSER", "moved", "on", ">old", "~*", "&*", "+@all");
+    const moved = await parties.join({ url: server.url, redis: { username: "moved", password: "old" } });
+    await a.redis.acl("SETUSER", "moved", "resetpass", ">new");
+    const held = await a.locks.lock(name).lock();
+    const since = performance.now();
+    const waiting = moved.locks.lock(name).lock();
+    await queued(1);
+    expect(performance.now() - since).toBeLessThan(2_500); // else after replyTimeout, 5 s
+    await held.unlock();
+    await (await waiting).unlock();
+  });
+
   it("PUBLISH refused by an ACL from now on: the count proves nothing, and the lock still goes on", async () => {
     await a.redis.acl("SETUSER", "quiet", "on", "nopass", "~*", "&*", "+@all");
     const quiet = await parties.join({ url: server.url, redis: { username: "quiet", password: "any" } });
