@@ -13,6 +13,7 @@ export function waiting(subject: Subject): void {
         const name = subject.name();
         const party = await subject.join();
         const [mine, theirs] = [subject.of(subject.first, name), subject.of(party, name)];
+        await scriptsKnown(subject, name);
         const lease = await mine.lock();
         await subject.untilEverywhere(name);
         if (how === "waited before") {
@@ -39,7 +40,8 @@ export function waiting(subject: Subject): void {
       const name = subject.name();
       const party = await subject.join();
       const [mine, theirs] = [subject.of(subject.first, name), subject.of(party, name)];
-      await (await theirs.lock()).unlock(); // the scripts are known
+      await (await theirs.lock()).unlock();
+      await scriptsKnown(subject, name);
       const held = await mine.lock();
       await subject.untilEverywhere(name);
       const read = new Gate();
@@ -146,4 +148,13 @@ export function waiting(subject: Subject): void {
       expect(traffic.commands).toBe(0);
     });
   });
+}
+
+/**
+ * Each server of this lock knows the scripts of an acquisition afterwards, also that of a client's first one: a script that
+ * is not known is sent twice.
+ */
+async function scriptsKnown(subject: Subject, name: string): Promise<void> {
+  const visitor = subject.of(await subject.join(), name);
+  for (let visit = 0; visit < 2; visit++) await (await visitor.lock()).unlock();
 }
