@@ -1,4 +1,4 @@
-import { SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
+import { FIRST_REPLY, SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
 import { unavailable } from "../redis/replies.ts";
 import { CallTimer } from "../util/timers.ts";
 import { Acquisition, type AcquisitionQueue } from "./acquisition.ts";
@@ -108,6 +108,11 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
   /** A caller's time is up: of its wait, or of its first command. */
   late(one: Acquisition, waiter: Waiter): void {
     const { health, name } = this;
+    const { commands, timers } = this.services;
+    const inTime = commands.heldUntil + FIRST_REPLY;
+    // RACE: its command left this process late, because the event loop was blocked right behind the call.
+    const isHeldBack = waiter.answerBy !== Number.POSITIVE_INFINITY && commands.heldUntil >= waiter.since;
+    if (isHeldBack && performance.now() < inTime) return void timers.set(waiter, inTime);
     if (one.outrun?.waiter === waiter) one.refuse(waiter, one.outrun.refusal(name));
     else if (waiter.answerBy !== Number.POSITIVE_INFINITY || health.isDoubtful) {
       const cause = health.failure ?? this.services.commands.trouble();

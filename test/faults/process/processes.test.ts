@@ -189,6 +189,16 @@ describe("a process that blocks its event loop for longer than a first command m
     await Promise.all([lease?.unlock(), leases?.unlock()]);
   });
 
+  it("has its answer too where replies came together and its command had to wait for the block", async () => {
+    const both = [here.locks.lock(freshName()), here.locks.lock(freshName())];
+    const later = here.locks.lock(freshName());
+    const leases = await Promise.all(both.map((lock) => lock.lock()));
+    const asked = later.tryLock();
+    block(700);
+    expect(await asked).not.toBeNull();
+    await Promise.all(leases.map((lease) => lease.unlock()));
+  });
+
   it("has sent the release before, right behind which it blocks: another process has the lock meanwhile", async () => {
     const name = freshName();
     const lease = await here.locks.lock(name).lock();
