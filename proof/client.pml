@@ -122,7 +122,7 @@ inline rest() {
 #endif
 }
 
-/* Its place in the queue was answered: when to look again. RACE 2: "held" to a command that was sent before the last
+/* Its place in the queue was answered: when to look again. Race: "held" to a command that was sent before the last
  * acknowledgement is not the last word, whenever it is read: what was granted in between was not heard. */
 inline sleep(first_) {
 #ifdef FAR
@@ -200,7 +200,7 @@ inline hurry() {
 }
 #endif
 
-/* It is told that somebody else has the lock. RACE 16: not by what was asked before it came. */
+/* It is told that somebody else has the lock. Race: not by what was asked before it came, because the lock may have been given back since. */
 inline tellBusy() {
 #if TRIES > 0
   if
@@ -259,7 +259,7 @@ inline failed() {
   :: ck == YIELD -> undo(co)
   :: ck == AGAIN && st[t] == PARKED && h[t] == ch -> busy[t] = false
   :: ck == RENEW && st[t] == HOLDING && h[t] == ch -> busy[t] = false
-  /* RACE 15: what the last copy has done nobody knows. */
+  /* Race: the last copy of the acquire failed, and may have taken the lock for a hold that is over. */
   :: MAY_TAKE(ck) && h[t] != ch -> undo(ch)
   :: else
   fi;
@@ -361,7 +361,7 @@ inline readReply() {
            minus(cd, ca); if :: rem > dl[t] -> dl[t] = rem :: else fi
         :: else -> lost()
         fi
-     /* RACE 15 */
+     /* Race: a copy of the acquire, run behind the release, took the lock for a hold that is over: it is left. */
      :: MAY_TAKE(ck) && (cr == OWNER || cr == MINE) && h[t] != ch -> send(LEAVE, ch, 0)
      :: else
      fi

@@ -120,7 +120,7 @@ inline executed() {
   fi
 }
 
-/* RACE 15: a copy of an acquire that is run behind the end of its hold takes the lock once more: its answer is looked at. */
+/* Race: a copy of an acquire that is run behind the end of its hold takes the lock once more: its answer is looked at. */
 #if defined(CAN_REPEAT) && !defined(FLAW_COPY_FORGOTTEN)
 #define MAY_TAKE(kind_) (kind_ == TRY || kind_ == QUEUE)
 #else

@@ -1,4 +1,4 @@
--- Takes the lock, or a place in its queue.
+-- Takes the lock, or queues for it.
 --
 -- KEYS  lock, queue, clients, clock; of a member of a multi-lock also the lock before it
 -- ARGV  1 hold        never used before
@@ -20,7 +20,7 @@
 -- @include time
 local hold, lease, passes, entry = ARGV[1], ARGV[2], ARGV[4], ARGV[5]
 
--- A copy of an acquire that the network kept would own or queue a hold that nobody waits for any more.
+-- RACE: a copy of an acquire that the network kept would own or queue a hold with which no caller waits any more.
 if now > tonumber(ARGV[3]) then
   return { STALE, now }
 end

@@ -1,4 +1,4 @@
--- Takes the lock away from whoever holds it, tells it, and hands the lock to the first live waiter.
+-- Takes the lock away from its holder, tells the holder so, and hands the lock to the first live waiter.
 --
 -- KEYS  lock, queue, clients, clock
 -- ARGV  1 label of the caller for the holder, as one word; "": none

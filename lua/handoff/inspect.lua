@@ -1,4 +1,4 @@
--- Who holds the lock and who waits for it, for people.
+-- Shows the holder and the waiters of a lock, for people.
 --
 -- KEYS  lock, queue, clients, clock
 -- ARGV  none

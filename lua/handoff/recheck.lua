@@ -1,13 +1,13 @@
--- Looks again from a place in the queue, and keeps all places of this client.
+-- Looks again from a position in the queue, and keeps all entries of this client.
 --
 -- KEYS  lock, queue, clients, clock
 -- ARGV  1 hold   2 lease ms   3 passes   4 entry   (as in acquire)
---       5 ms that the places of the client stand from now on
+--       5 ms that the entries of the client stand from now on
 --       6 "1": its receivers count; "0": they prove nothing, or it hears nothing now
 -- RETURNS as acquire, without STALE and BLOCKED
 --         { GONE, now µs }   neither queued nor the owner; nothing was done
 -- INVARIANTS  Never queues. A hold whose entry is gone was granted and lost again meanwhile; queueing it once more would let
---         an old grant message count for a new place, with a token below the previous holder's: the client goes on with
+--         an old grant message count for a new entry, with a token below the previous holder's: the client goes on with
 --         a new hold.
 -- MODEL  `recheck` in proof/server.pml
 
@@ -41,8 +41,8 @@ if not value then
   left = detail
 end
 
--- The first write is one that a full Redis does not refuse: a place that was given is kept. It also bounds the set: who has
--- gone is forgotten by the next look of somebody else.
+-- The first write is one that a full Redis does not refuse: an entry that stands is kept. It also bounds the set: a client that
+-- has gone is forgotten by the next look of another one.
 call("ZREMRANGEBYSCORE", clients, 0, "(" .. text)
 local channel, digit = sub(hold, 1, -23), ARGV[6]
 call("ZREM", clients, (digit == "1" and "0" or "1") .. channel)

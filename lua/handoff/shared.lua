@@ -5,7 +5,7 @@
 -- What stands in a clock that gives no token; nothing as long as there is one.
 local usedUp
 
--- What a caller is told who needs a token when there is none. Something else than a lock has written the clock.
+-- What a caller is told that needs a token when there is none. Something else than a lock has written the clock.
 local function noToken()
   if type(usedUp) == "table" then
     return usedUp
@@ -41,7 +41,7 @@ end
 local DEAD_IN_A_ROW, BLOCK, LONGEST_BLOCK = 4, 64, 1024
 
 -- Channels that were asked about: how many are subscribed, nothing where that is not known; and the digit of the client
--- whose places a re-check has kept, false: none has. They do not change while a script runs, and a crowd of one process
+-- whose entries a re-check has kept, false: none has. They do not change while a script runs, and a crowd of one process
 -- has one channel.
 local receivers, kept, asked = {}, {}, 0
 
@@ -130,7 +130,7 @@ end
 -- its TTL; `me` and its ticket when that is the caller's own hold (nothing is written for it); nothing when nobody waits, or
 -- when there is no token (the lock is then as it was: the caller deletes or overwrites it).
 --
--- RACE: who is subscribed is asked before anything is written or sent. To publish first, and to give the lock to the
+-- RACE: the subscribers are counted before anything is written or sent. To publish first, and to give the lock to the
 -- next one when nobody was counted, would let two in: a subscriber of what has become a replica is not counted here,
 -- and hears the message all the same. An error proves nothing, nor does the count of a client whose own messages are not
 -- counted: such a waiter is granted the lock.

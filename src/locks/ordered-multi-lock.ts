@@ -172,7 +172,7 @@ export class OrderedMultiLock implements MultiLock {
     for (const { shared } of held(seats)) assertKept(shared);
     const missing = seats.find(({ holding }) => !holding);
     if (!missing || wait === 0) return seats;
-    // RACE 11: the holder of the earlier one may wait for the later one, which this scope holds: each would wait for the
+    // RACE: the holder of the earlier one may wait for the later one, which this scope holds: each would wait for the
     // other, for ever. Also a lock that is none of these, when a multi-lock around this one has taken it.
     const last = held(seats).findLast(({ key }) => key > missing.key) ?? this.#scopes.behind(missing.key);
     if (last) throw outOfOrder(missing.name, last.shared.name);

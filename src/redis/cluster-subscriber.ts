@@ -162,7 +162,7 @@ export class ClusterSubscriber implements Subscriptions {
     if (isFresh || !this.#audience.isWanted()) this.#failures = 0;
     if (!this.#audience.isWanted()) return;
     if (strays.length === 0) {
-      // RACE 8: by an old map everything is in its place, also what was subscribed once more at a former primary.
+      // RACE: by an old map of slots every channel is where it belongs, also one that was subscribed once more at a former primary.
       if (!isFresh) this.#cluster.refreshSlotsCache((error) => (error ? this.#reroute() : this.#look(true)));
       return;
     }

@@ -156,7 +156,7 @@ class Link {
     this.#busy = true;
     while (this.#jobs.length > 0 && !this.ended) await this.#batch(this.#jobs.splice(0));
     this.#busy = false;
-    // RACE 9: on a connection that is being closed they would be flushed, and refuse callers who did nothing wrong.
+    // RACE: on a connection that is being closed they would be flushed, and refuse callers that did nothing wrong.
     for (const job of this.#jobs.splice(0)) this.#handOn(job);
   }
 

@@ -112,7 +112,7 @@ export class Subscriber implements Subscriptions {
    * deafness, and a rule that reconnects at once feeds itself, so: at most one test in 5 s, and a message must not be
    * read within 1 s.
    *
-   * RACE 7: where messages to this client were counted and are not any more, the server has dropped the connection and
+   * RACE: where messages to this client were counted and are not any more, the server has dropped the connection and
    * told nobody, or it is one to a server that was replaced. It is heard there perhaps, but skipped by every grant.
    */
   async selfTest(channel: string): Promise<void> {
@@ -177,7 +177,7 @@ export class Subscriber implements Subscriptions {
 
   /**
    * Slots went to another node, one message for each channel; which ones is not told. What was acknowledged counts no
-   * more, once for all of them. ioredis says the same when a SUBSCRIBE of ours is refused. RACE 8: nobody can tell that
+   * more, once for all of them. ioredis says the same when a SUBSCRIBE of ours is refused. RACE: nobody can tell that
    * from slots that went while a SUBSCRIBE was on its way, so it counts as those; looking for the channels is paced.
    */
   #moved(connection: SubscriberLike): void {

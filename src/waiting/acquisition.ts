@@ -34,9 +34,9 @@ export interface AcquisitionQueue extends ParkingPlace {
 }
 
 /**
- * One hold's way from wanted to owned, for the callers that it serves: all of a process at one lock, or one of a fair lock.
- * The only place that asks, parks and looks again. One command of a hold is under way at a time. Every answer is compared
- * with the command that is awaited, and every grant with the hold (R3).
+ * The way of one hold from wanted to owned, for the callers that it serves: all of a process at one lock, or one of a fair
+ * lock. Protects them from what comes late: an answer counts only for the command that is awaited, a grant only for its own
+ * hold (R3), and what nobody awaits is given back. One command of a hold is under way at a time. `Parking` has the states.
  */
 export class Acquisition extends Parking implements LeaseOwner {
   readonly queue: AcquisitionQueue;
@@ -156,7 +156,7 @@ export class Acquisition extends Parking implements LeaseOwner {
   #lookedOwned(already: boolean): void {
     // Ours, and no message was read; "owner by this look" needed none.
     if (already) this.queue.channel.selfTest();
-    // This look kept no other places. Where no grant is heard every look ends so: the next place looks at once.
+    // This look kept no other entries. Where no grant is heard every look ends so: the next hold looks at once.
     this.lookBefore(0);
   }
 
@@ -168,7 +168,7 @@ export class Acquisition extends Parking implements LeaseOwner {
     this.start();
   }
 
-  /** "gone": neither queued nor ours. "stale": the command was older than its caller's patience when Redis ran it. */
+  /** "gone": neither queued nor ours. "stale": Redis ran the command later than it may. */
   #unplaced({ hold, mode }: Attempt, is: "gone" | "stale"): void {
     if (mode === "again" && is === "stale") {
       this.lookAgain();
@@ -176,7 +176,7 @@ export class Acquisition extends Parking implements LeaseOwner {
     }
     if (mode === "again") {
       this.queue.channel.selfTest();
-      // What took this place may have taken those behind it: the next one looks at once.
+      // RACE: what took this entry may have taken those behind it, so the client's next hold looks at once.
       this.lookBefore(0);
     }
     // The server's clock is known now. A first copy of the command may have been in time, and owns the lock.

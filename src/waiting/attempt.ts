@@ -19,7 +19,11 @@ interface Asking {
   failed(attempt: Attempt, error: unknown): void;
 }
 
-/** A command of an acquisition that is under way: what it asks, and what was true when it was sent. */
+/**
+ * A command of an acquisition that is under way: what it asks, and what was true when it was sent. Protects waiters from an
+ * answer that is older than it looks: "held" is not the last word when a message, or the acknowledgement of the
+ * subscription, has come between its sending and its reading.
+ */
 export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
   readonly hold: Hold;
   readonly head: Waiter;
@@ -40,7 +44,7 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
   yielded: Yielded | null = null;
   readonly #asking: Asking;
 
-  /** `channel`: null where no caller would wait. `position`: of the place that looks again. */
+  /** `channel`: null where no caller would wait. `position`: in the queue, of a hold that looks again. */
   constructor(
     asking: Asking,
     hold: Hold,
@@ -77,5 +81,5 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
   }
 }
 
-/** As if no message had been heard: RACE: an answer from before the acknowledgement is not the last one, whenever it is read. */
+/** As if no message had been heard. RACE: an answer from before the acknowledgement is not the last one, whenever it is read. */
 const UNHEARD = -1;

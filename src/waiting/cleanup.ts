@@ -12,9 +12,10 @@ interface Pending {
 }
 
 /**
- * R3: what became of a hold is unknown (its command was rejected, timed out, or its caller has gone), or a grant came
- * for a hold that nobody waits with any more. It is left, again and again, until Redis has answered, until it cannot
- * exist any more, or until the connection is closed for good. Nobody waits for this but `close()`.
+ * Takes back holds whose state in Redis is unknown: their command was rejected, timed out, or its caller has gone; or a grant
+ * came for a hold with which no caller waits any more. Protects the next waiters from a lock that nobody has (R3). A hold is
+ * left again and again, until Redis has answered, until it cannot exist any more, or until the connection is closed for
+ * good. Nothing waits for this but `close()`.
  */
 export class Cleanup {
   readonly #commands: Transport;

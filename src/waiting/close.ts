@@ -7,7 +7,8 @@ import type { SelfWait } from "./self-wait.ts";
 import type { Services } from "./services.ts";
 
 /**
- * Ends a client: its holders get `grace` ms, then their leases are taken; what Redis has not answered about is waited for,
+ * Ends a client. Protects other clients from leases that it would leave behind, and the caller of `close()` from waiting for a
+ * Redis that does not answer. Holders get `grace` ms, then their leases are taken; what Redis has not answered about is waited for,
  * as long as a first command may take. `emptied`: every lock queue has ended, with its holder's unlock or with the answer to
  * the command that is on its way.
  */

@@ -27,7 +27,7 @@ interface InboxOwner {
  * acquisition or lease whose hold the message names.
  *
  * Everybody who may PUBLISH can write a message, and the name of a channel is no secret; the id of a hold is. So a message
- * counts only for a hold that this client made, and no other one makes the client send anything.
+ * counts only for a hold that this client made, and no other one makes the client send anything (R3).
  */
 export class GrantInbox {
   readonly subscriptions: Subscriptions;

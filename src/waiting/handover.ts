@@ -1,4 +1,5 @@
-// To whom a lock goes, and how: whether what is left of a hold is enough for the next caller, or far too much.
+// Where a hold goes when its holder leaves: to the next caller here, or to the other processes. Protects that caller from a
+// lease that is nearly over, and all others from a process that keeps the lock, or that could crash with far too long a lease.
 import { ENOUGH_EXPLICIT, ENOUGH_WATCHDOG, PASS_TIME, TOO_MUCH } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Terms } from "../options.ts";

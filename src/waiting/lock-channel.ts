@@ -1,7 +1,10 @@
 import type { GrantInbox } from "./grant-inbox.ts";
 import type { Ask, LockKind } from "./lock-kind.ts";
 
-/** How a process hears of one lock: grants on the client's own channel, or messages on a channel of the lock. */
+/**
+ * How a process hears of one lock: grants on the client's own channel, or messages on a channel of the lock. Protects waiters
+ * from queueing, or sleeping, where nothing could reach them.
+ */
 export class LockChannel {
   readonly #kind: LockKind;
   readonly #name: string;

@@ -3,9 +3,12 @@ import type { Hold } from "../lease/hold.ts";
 import type { Renewer } from "../lease/renewer.ts";
 import type { AttemptAnswer, Inspected, ReleaseAnswer, RenewAnswer, YieldAnswer } from "../redis/replies.ts";
 
+// What the waiting engine knows of a lock kind: a few commands, and how its callers wake. Protects the kinds from the races of
+// waiting, which the engine solves once for all of them, and the engine from every protocol's details.
+
 /** How one attempt is made. */
 export interface Ask {
-  /** "try" once, "queue" when it is held, look "again" from the place in the queue, "yield" a hold and queue behind. */
+  /** "try" once, "queue" when it is held, look "again" from the queue, "yield" a hold and queue behind. */
   readonly mode: "try" | "queue" | "again" | "yield";
   /** The lease wanted, in ms. */
   readonly lease: number;
@@ -28,7 +31,7 @@ interface Channel {
 
 /**
  * How callers of a kind wake. By a grant: Redis keeps a queue and makes the next waiter the owner; `solitary`: every waiter
- * has a place of its own in it, so that order holds over the whole fleet. By a message on a channel, which only says that the
+ * has an entry of its own in it, so that order holds over the whole fleet. By a message on a channel, which only says that the
  * lock may be free. By time: there are no messages, and `pause` is how long to sleep before the n-th further try, in ms.
  */
 export type Wake =

@@ -37,7 +37,10 @@ export interface Entrance {
   readonly leaving?: ((leave: () => void) => void) | undefined;
 }
 
-/** Every lock queue of a client, and what they share. The only way in is `enter`. */
+/**
+ * Every lock queue of a client, and what they share. The only way in is `enter`. Protects callers from waiting for ever: when
+ * the client closes, or its connection ends for good, all are refused; when a connection comes back, all look again.
+ */
 export class LockManager implements Services {
   readonly clientId: string;
   readonly commands: Transport;
@@ -67,7 +70,7 @@ export class LockManager implements Services {
     events: Events,
   ) {
     this.clientId = clientId;
-    // Until no copy of a hold's commands can queue it, and no such place can be granted any more.
+    // Until no copy of a hold's commands can queue it, and no such entry can be granted any more.
     this.#ids = new HoldIds(commands.replyTimeout + LONGEST_ENTRY_TTL);
     this.commands = commands;
     this.window = window;

@@ -16,7 +16,8 @@ import type { Waiter } from "./waiters.ts";
 
 /**
  * A lock that this process owns: what is found goes to a caller here, at once or after a claim; what a caller gives back goes
- * on to the next one here, or to Redis.
+ * on to the next one here, or to Redis. Protects callers from a hold that is over, taken away or too short for them, and the
+ * other processes from a hold that stays here without a caller, or too long.
  */
 export abstract class LockOwner {
   readonly kind: LockKind;

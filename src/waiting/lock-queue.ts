@@ -19,8 +19,9 @@ interface QueueOwner extends Services {
 }
 
 /**
- * The callers of this process at one lock. They share one acquisition, and so one place in the queue of Redis; at a fair
- * lock each of them has an acquisition and a place of its own.
+ * The callers of this process at one lock. They share one acquisition, and so one entry in the queue of Redis; at a fair
+ * lock each of them has an acquisition and an entry of its own. Protects their order, and each caller from an answer that
+ * was true only before it came.
  */
 export class LockQueue extends LockOwner implements AcquisitionQueue {
   readonly places: RecheckGroup | null;
@@ -130,7 +131,7 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
     this.#owner.left(this);
   }
 
-  // ---- callers with places of their own
+  // ---- callers with entries of their own
 
   get isCrowded(): boolean {
     // After a failure nothing is taken for granted.

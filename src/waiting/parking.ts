@@ -42,12 +42,13 @@ const MOVES: Readonly<Record<State, readonly State[]>> = {
 };
 
 /**
- * Where an acquisition stands, what it waits for, and when it tries or looks again.
+ * Where an acquisition stands, what it waits for, and when it tries or looks again. Protects its callers from sleeping past
+ * a lock that has become free: a message that would be heard, or a timer, ends every sleep.
  *
  * | state | true in Redis | leaves it by |
  * |---|---|---|
  * | idle | nothing of ours | a caller → asking; parked, where other callers of this process are about to queue before it |
- * | asking | unknown: a command is on its way | owner or a grant → owned · held → parked, or asking for a place in the queue · failed → parked |
+ * | asking | unknown: a command is on its way | owner or a grant → owned · held → parked, or asking once more, to queue · failed → parked |
  * | parked | our hold is queued; without a hold, nothing | a grant → owned · a message, its timer, a caller that cannot wait → asking |
  * | owned | the lock is ours, or was until a moment ago | released or lost → asking, parked, idle · yielded → asking |
  *
@@ -62,7 +63,7 @@ export abstract class Parking extends Waiters {
   at = Number.POSITIVE_INFINITY;
   index = -1;
   protected readonly wakes: WakeFilter | null;
-  /** The place in the queue, as far as Redis has told it. */
+  /** In the queue, as far as Redis has told it. */
   protected position: number | null = null;
   /** Tries in vain since the lock was ours, for kinds without messages. */
   protected tries = 0;
@@ -131,7 +132,7 @@ export abstract class Parking extends Waiters {
     } else this.#waitFor(head, ttl, attempt.wakes, attempt.isFirst);
   }
 
-  /** A place whose messages are not heard is looked at as if it were the first: its grant must be found within the window. */
+  /** A hold whose messages are not heard looks as if it were the first in the queue: its grant must be found within the window. */
   protected sleepFor({ mode, isHeard }: Attempt, ttl: number): void {
     const { channel } = this.#queue;
     const position = this.position === null || channel.isHeard ? this.position : 0;
@@ -163,7 +164,10 @@ export abstract class Parking extends Waiters {
     }
   }
 
-  /** RACE: register, then check, then sleep. The attempt that finds the lock held is sent after the acknowledgement. */
+  /**
+   * RACE: a lock that is released before the subscription stands tells nobody here. So: subscribe, then ask, then sleep. The
+   * attempt behind which we sleep is sent after the acknowledgement.
+   */
   protected subscribe(head: Waiter): void {
     const queue = this.#queue;
     this.park("subscription");

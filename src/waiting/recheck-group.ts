@@ -1,15 +1,15 @@
 import { RECHECKS } from "../defaults.ts";
 
-/** A place in a queue of Redis. */
+/** A hold in a queue of Redis: its acquisition. */
 interface Place {
   /** Looks again at this time at the latest. */
   lookBefore(at: number): void;
 }
 
 /**
- * The places of one client at one fair lock, in the order of the queue. Only the first one sleeps and looks again, and its
- * re-check keeps the places of all: n places cost what one costs. Grants come in order, so the first is also the one whose
- * message can be missing.
+ * The queued holds of one client at one fair lock, in the order of the queue. Only the first one sleeps and looks again, and
+ * its re-check keeps the entries of all. Protects Redis from n re-checks for n holds, and the entries from ending between the
+ * looks of one and of the next. Grants come in order, so the first is also the one whose message can be missing.
  */
 export class RecheckGroup {
   readonly #places = new Set<Place>();
@@ -19,7 +19,7 @@ export class RecheckGroup {
     return first === undefined || first === place;
   }
 
-  /** A new place has the shortest time to live: the first one must look before that is over, however far it stands. */
+  /** A new entry has the shortest time to live: the first hold must look before that is over, however far it stands. */
   add(place: Place): void {
     const [first] = this.#places;
     this.#places.add(place);

@@ -1,4 +1,5 @@
-// When to try again, to look again, and to give up looking. All times are ms.
+// When to try again, and when to look again from the queue. Protects queue entries from ending before their client has
+// looked, grants from running out unseen, and Redis from waiters that all look at once. All times are ms.
 import {
   EXPIRY_JITTER,
   LEASE_TIME,
@@ -16,13 +17,13 @@ import {
 } from "../defaults.ts";
 import { between, doubling } from "../util/random.ts";
 
-/** The nominal re-check period at a place in the queue. */
+/** The nominal re-check period at a position in the queue. */
 function period(position: number | null): number {
   const at = position ?? UNKNOWN_POSITION;
   return RECHECKS.find((tier) => at < tier.before)?.period ?? PATIENCE_MIN;
 }
 
-/** How long a queue entry may stand: three periods, and never so short that one late re-check loses the place. */
+/** How long a queue entry may stand: three periods, and never so short that one late re-check loses it. */
 export function entryTtl(position: number | null): number {
   return Math.max(PATIENCE_MIN, PATIENCE_PERIODS * period(position));
 }

@@ -7,7 +7,10 @@ import type { Expecting, GrantInbox } from "./grant-inbox.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { Waiter } from "./waiters.ts";
 
-/** What the lock queues of a client share. `LockManager` has it. */
+/**
+ * What the lock queues of a client share. `LockManager` has it; it stands here, because imports go one way: a lock queue must
+ * not know the manager.
+ */
 export interface Services {
   readonly commands: Transport;
   /** How long a first command may stay unanswered, in ms. */

@@ -100,8 +100,8 @@ export interface WaitersOwner {
 
 /**
  * The callers of this process that one acquisition serves, first come first: a linked list, because any of them may leave.
- * Each has a timer. Callers without an answer yet are known apart: of ten thousand parked callers none is looked at when a
- * tryLock() comes and goes beside them.
+ * Each has a timer. Protects every caller's time to wait, and its right to an answer of its own. Callers without an answer
+ * yet are known apart: of ten thousand parked callers none is looked at when a tryLock() comes and goes beside them.
  */
 export abstract class Waiters {
   first: Waiter | null = null;

@@ -2,7 +2,8 @@ import { WAKE_REST } from "../defaults.ts";
 import type { AttemptAnswer } from "../redis/replies.ts";
 
 /**
- * What an acquisition knows of the messages that say "the lock may be free".
+ * What an acquisition knows of the messages that say "the lock may be free". Protects Redis from tries without end that
+ * made-up messages would lead to.
  *
  * Everybody who may PUBLISH can say that. When it is true, the lock has changed hands, or its holder is the one that the word
  * names: the try behind it meets another holder, or another end of its TTL. When two tries in a row, each behind a word, meet

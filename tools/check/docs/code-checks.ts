@@ -34,17 +34,18 @@ export function checkErrors(root: string): string[] {
   ];
 }
 
-/** Every script is named by its path in docs/protocol.md, and no other is. */
+/** Every script is named by its path in one of the pages docs/protocol*.md, and no other is. */
 export function checkScripts(root: string): string[] {
-  const page = readText(root, "docs/protocol.md");
+  const pages = readdirSync(join(root, "docs")).filter((file) => /^protocol.*\.md$/.test(file));
+  const page = pages.map((file) => readText(root, `docs/${file}`)).join("\n");
   const scripts = readdirSync(join(root, "lua"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".lua"))
     .map((file) => `lua/${file}`);
   return [
     ...unless(scripts.length > 0, "lua/: found no script"),
-    ...scripts.flatMap((path) => unless(page.includes(path), `docs/protocol.md: does not mention ${path}`)),
+    ...scripts.flatMap((path) => unless(page.includes(path), `docs/protocol*.md: no page mentions ${path}`)),
     ...matches(page, /(lua\/[\w/-]+\.lua)/g).flatMap((path) =>
-      unless(scripts.includes(path), `docs/protocol.md: mentions ${path}, which is not there`),
+      unless(scripts.includes(path), `docs/protocol*.md: a page mentions ${path}, which is not there`),
     ),
   ];
 }

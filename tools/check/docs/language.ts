@@ -1,12 +1,6 @@
 import { readText } from "./markdown.ts";
 import { passages, readableFiles } from "./prose.ts";
 
-/**
- * Folders and files that are not checked. They belong to the waiting engine, which is written anew as a whole, with
- * other words: to polish what goes would be work for nothing.
- */
-const EXCEPTIONS = ["src/waiting/", "lua/handoff/", "docs/protocol.md"];
-
 const PREPOSITIONS = [
   "about|after|against|among|as|at|before|behind|beside|besides|between|beyond|but|by|during|except|for|from|in|inside",
   "into|like|near|of|off|on|onto|out|outside|over|past|since|than|through|till|to|toward|towards|under|until|up|upon",
@@ -24,16 +18,14 @@ const NOUN = new RegExp(
  * it to the reader which of them that is. Questions and code may say it, and so may "the caller who asks".
  */
 export function checkLanguage(root: string): string[] {
-  return readableFiles(root)
-    .filter((path) => !EXCEPTIONS.some((exception) => path.startsWith(exception)))
-    .flatMap((path) =>
-      passages(path, readText(root, path)).flatMap(({ text, line }) =>
-        pronouns(text).map(({ word, at, sentence }) => {
-          const place = `${path}:${line + text.slice(0, at).split("\n").length - 1}`;
-          return `${place}: "${word}" stands where a noun should (caller, client, holder, waiter …): ${sentence}`;
-        }),
-      ),
-    );
+  return readableFiles(root).flatMap((path) =>
+    passages(path, readText(root, path)).flatMap(({ text, line }) =>
+      pronouns(text).map(({ word, at, sentence }) => {
+        const place = `${path}:${line + text.slice(0, at).split("\n").length - 1}`;
+        return `${place}: "${word}" stands where a noun should (caller, client, holder, waiter …): ${sentence}`;
+      }),
+    ),
+  );
 }
 
 interface Pronoun {
