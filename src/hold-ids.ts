@@ -71,7 +71,8 @@ export class HoldIds {
     const now = performance.now();
     const block = number / BLOCK;
     const blocks = this.#times.length;
-    const oldest = this.#times[block % blocks] ?? now;
+    // The last hold of the block that would be forgotten was made before the first one of the block behind it.
+    const oldest = this.#times[(block + 1) % blocks] ?? now;
     if (oldest > now - this.#keep && this.#size < MOST) {
       // A number stands at its remainder by the size, so by twice the size it stands at the same place of either half. What
       // the other half has there is nobody's: it has no time, or the next block would double the ring again.

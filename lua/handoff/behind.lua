@@ -15,7 +15,8 @@ if string.byte(entry) == 48 then
   local channel = sub(hold, 1, -23)
   local till = redis.pcall("ZSCORE", clients, "1" .. channel)
   if type(till) == "string" then
-    call("ZREM", clients, "1" .. channel)
+    -- In this order: without a member the key would be gone, and with it its TTL.
     call("ZADD", clients, till, "0" .. channel)
+    call("ZREM", clients, "1" .. channel)
   end
 end

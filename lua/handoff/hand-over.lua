@@ -2,8 +2,8 @@
 -- subscribed to its channel, whatever that proves, and the clock has a token. All of it is judged
 -- as in shared, which goes on with the same `first` where one of these is not so. That something is subscribed is asked
 -- before anything is written.
-local ttl, passes, hold = string.match(first[1], "^[01] ([1-9]%d*) (%d+) (.*)$")
-if hold and #text == 16 then
+local ttl, passes, hold = string.match(first[1], "^[01] ([1-9]%d*) (%d+) ([^ ]+)$")
+if hold and #text == 16 and #ttl < 16 and #passes < 5 and string.byte(hold, -22) == 58 then
   local channel = sub(hold, 1, -23)
   if (now - first[2] <= ENTRY_TTL or now <= (tonumber(redis.pcall("ZSCORE", clients, "1" .. channel)) or 0))
     and redis.pcall("PUBSUB", "NUMSUB", channel)[2] ~= 0 then

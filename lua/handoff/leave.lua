@@ -7,8 +7,9 @@
 -- MODEL  `leave` in proof/server.pml
 
 -- @include start
-local value = call("GET", lock)
+-- First, because the lock's key may be of another type, which must not leave an entry that nobody waits with.
 call("ZREM", queue, ARGV[2])
+local value = call("GET", lock)
 if not value or sub(value, 38) ~= ARGV[1] then
   return GONE
 end

@@ -34,7 +34,7 @@ if not value then
     if token then
       return { OWNER, now, token }
     elseif granted then
-      call("ZADD", queue, detail, entry)
+      putBack(entry, detail)
     end
     return noToken()
   end

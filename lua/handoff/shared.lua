@@ -22,7 +22,7 @@ end
 -- A token has 16 digits, always: a server that thinks that it is 1970 begins at 10^15. What cannot be read counts as absent.
 local function own(hold, ttl, passes, since)
   local last = redis.pcall("GET", clock)
-  local before = tonumber(last or 0) or 0
+  local before = math.floor(tonumber(last or 0) or 0)
   if before ~= before then
     before = 0
   end
@@ -35,6 +35,14 @@ local function own(hold, ttl, passes, since)
   local digits = string.format("%.0f", token)
   call("SET", lock, "10 " .. digits .. " " .. (since or digits) .. " " .. hold, "PX", ttl)
   return digits
+end
+
+-- An entry that was popped, and gets no token, stands where it stood. Popped as the last one, it took the key's TTL with it.
+local function putBack(entry, ticket)
+  call("ZADD", queue, ticket, entry)
+  if call("PTTL", queue) < 0 then
+    call("PEXPIRE", queue, ENTRY_TTL / 500)
+  end
 end
 
 -- How many dead entries are taken off one by one; then they are looked at in blocks, of so many at first and at the most.
@@ -64,7 +72,7 @@ local function ask(channels)
   local ends = redis.pcall("ZMSCORE", clients, unpack(members))
   for i, channel in ipairs(channels) do
     local one, zero = tonumber(ends[2 * i - 1]), tonumber(ends[2 * i])
-    kept[channel] = one and one >= now and "1" or zero and zero >= now and "0"
+    kept[channel] = one and one >= now and "1" or zero and zero >= now and "0" or false
   end
 end
 
@@ -72,7 +80,7 @@ end
 -- would come behind the pop.
 local function read(entry)
   local digit, ttl, passes, hold = string.match(entry, "^([01]) ([1-9]%d*) (%d+) ([^ ]+)")
-  if hold and string.byte(hold, -22) == 58 then
+  if hold and #ttl < 16 and #passes < 5 and string.byte(hold, -22) == 58 then
     return hold, sub(hold, 1, -23), digit, ttl, passes
   end
 end
@@ -154,7 +162,7 @@ local function grantNext(first, since, me)
       if not isDead(channel, digit, first[2]) then
         local token = own(hold, ttl, passes, since)
         if not token then
-          call("ZADD", queue, first[2], first[1])
+          putBack(first[1], first[2])
           return nil
         end
         redis.pcall("PUBLISH", channel, table.concat({ "grant", token, text, ttl, "0", hold, lock }, " "))

@@ -9,17 +9,22 @@ export class Channel {
   isMissed = false;
   /** Some who wait may count on it, and do not ask for it again. */
   wasHeard = false;
-  readonly #callers = new Set<{ resolve: () => void; reject: (error: unknown) => void }>();
+  #waiting: Promise<void> | null = null;
+  #caller: { resolve: () => void; reject: (error: unknown) => void } | null = null;
 
+  /** Resolves when it is heard; shared by all who wait at the same time. */
   wait(): Promise<void> {
-    return new Promise((resolve, reject) => this.#callers.add({ resolve, reject }));
+    this.#waiting ??= new Promise((resolve, reject) => {
+      this.#caller = { resolve, reject };
+    });
+    return this.#waiting;
   }
 
   heard(): void {
     this.state = "heard";
     this.wasHeard = true;
-    for (const { resolve } of this.#callers) resolve();
-    this.#callers.clear();
+    this.#caller?.resolve();
+    this.#over();
   }
 
   /** Not heard any more. Its callers wait on: it is subscribed again when the connection is back. */
@@ -30,7 +35,12 @@ export class Channel {
 
   lost(error: unknown): void {
     this.forgotten();
-    for (const { reject } of this.#callers) reject(error);
-    this.#callers.clear();
+    this.#caller?.reject(error);
+    this.#over();
+  }
+
+  #over(): void {
+    this.#waiting = null;
+    this.#caller = null;
   }
 }

@@ -217,7 +217,7 @@ export class Acquisition extends Parking implements LeaseOwner {
   }
 
   #leaveIfOver(hold: Hold): void {
-    if (!this.services.inbox.isExpected(hold)) this.services.leave(this.kind, hold);
+    if (this.hold !== hold) this.services.leave(this.kind, hold);
   }
 
   // ---- looking again
@@ -233,7 +233,8 @@ export class Acquisition extends Parking implements LeaseOwner {
     else if (first && !this.#attempt && (this.queue.places?.isFirst(this) ?? true)) {
       this.services.timers.clear(this);
       this.queue.waits(first);
-      this.#ask(hold, "again", first);
+      // A listener may have aborted the caller, and with it the acquisition.
+      if (this.hold === hold && this.first) this.#ask(hold, "again", this.first);
     }
   }
 

@@ -59,10 +59,6 @@ export class GrantInbox {
     this.#expected.delete(hold.id);
   }
 
-  isExpected(hold: Hold): boolean {
-    return this.#expected.has(hold.id);
-  }
-
   readonly #read = (text: string): void => {
     const message = decodeMessage(text);
     if (!message) return;

@@ -196,7 +196,8 @@ export class LockManager implements Services {
   }
 
   left(queue: LockQueue): void {
-    this.#queues.get(queue.kind)?.delete(queue.name);
+    const queues = this.#queues.get(queue.kind);
+    if (queues?.get(queue.name) === queue) queues.delete(queue.name);
     this.#tellEmpty();
   }
 

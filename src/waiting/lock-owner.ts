@@ -46,9 +46,10 @@ export abstract class LockOwner {
     const head = one.first;
     const { window } = this.services;
     const left = hold.left();
-    if (!head || left <= 0 || hold.isRevoked || isTooMuch(left, head.terms, window)) {
+    const isPassedOn = head !== null && hold.passes > head.passes;
+    if (!head || left <= 0 || hold.isRevoked || isPassedOn || isTooMuch(left, head.terms, window)) {
       // Nobody wants it any more; or the message was read so late that another client may have it; or it was asked for by
-      // a caller with a much longer lease, which has left.
+      // a caller with a much longer lease, or one that takes more passes, which has left.
       this.services.leave(this.kind, hold);
       const isOutrun = head && isDirect && !hold.isRevoked && left <= 0;
       if (isOutrun) this.#outran(one, head, now().mono - hold.asked.mono);

@@ -113,7 +113,12 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
     const inTime = commands.heldUntil + FIRST_REPLY;
     // RACE: its command left this process late, because the event loop was blocked right behind the call.
     const isHeldBack = waiter.answerBy !== Number.POSITIVE_INFINITY && commands.heldUntil >= waiter.since;
-    if (isHeldBack && performance.now() < inTime) return void timers.set(waiter, inTime);
+    if (isHeldBack && !waiter.isHeldBack && performance.now() < inTime) {
+      // Once: other commands of this process may be late again and again.
+      waiter.isHeldBack = true;
+      timers.set(waiter, inTime);
+      return;
+    }
     if (one.outrun?.waiter === waiter) one.refuse(waiter, one.outrun.refusal(name));
     else if (waiter.answerBy !== Number.POSITIVE_INFINITY || health.isDoubtful) {
       const cause = health.failure ?? this.services.commands.trouble();
@@ -124,8 +129,7 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
 
   /** No caller is left there. */
   left(one: Acquisition): void {
-    this.#acquisitions.delete(one);
-    if (this.#acquisitions.size > 0) return;
+    if (!this.#acquisitions.delete(one) || this.#acquisitions.size > 0) return;
     this.#channel?.unlisten();
     if (this.#selfWaitTimer) this.services.timers.clear(this.#selfWaitTimer);
     this.#owner.left(this);

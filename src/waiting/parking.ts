@@ -111,10 +111,11 @@ export abstract class Parking extends Waiters {
       this.retryAt(performance.now() + ttl);
       return;
     }
+    // RACE: listeners of both events may abort a caller, or call. So the first caller is looked for behind them.
+    if (this.first) this.#queue.waits(this.first);
     // A caller that comes while this process is queued would be told the same.
     this.tellBusy(position === null ? hold.sent.mono : undefined);
     const head = this.first;
-    if (head) this.#queue.waits(head);
     if (position !== null && head) {
       this.park("grant", hold);
       this.position = position;
@@ -189,6 +190,8 @@ export abstract class Parking extends Waiters {
           const what = "its release channel cannot be subscribed";
           this.refuseAll(() => new LockUnavailableError(queue.name, what, error));
         }
+        // RACE: a listener that is told of a refusal may have called again: then the lock is being asked for already.
+        if (this.#changes !== changes) return;
         // Not by how often it has failed: tries in between are answered, and would be storms.
         if (this.first) this.retryAt(nextTry(this.first.since));
         else this.stop();

@@ -28,6 +28,8 @@ export class Waiter extends Timer implements Caller {
   readonly passes: number;
   /** While its first command is unanswered: when to give up on it. Infinity afterwards. */
   answerBy = Number.POSITIVE_INFINITY;
+  /** Its first command left this process late, and its limit was put off for that. */
+  isHeldBack = false;
   /** The warning about waiting for one's own client was given. */
   isWarned = false;
   /** Takes the abort listener off. */

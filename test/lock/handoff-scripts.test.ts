@@ -91,6 +91,9 @@ describe("the clock of tokens", () => {
     ["15 digits", "999999999999999", 1_000_000_000_000_000],
     ["a word", "hello", 0],
     ["no number", "nan", 0],
+    ["16 characters that are no 16 digits", "1900000000.12345", 0],
+    ["a number in 16 characters, below all tokens", "1e15            ", 0],
+    ["a fraction", "1900000000000000.5", 1_900_000_000_000_001],
     ["the future", "8000000000000000", 8_000_000_000_000_001],
   ] as const)("%s: every lock stays readable, and no token is below it", async (_, text, least) => {
     if (text !== null) await redis.set(CLOCK, text);
@@ -298,4 +301,49 @@ it("a release says what became of its hold: its own end, nobody's, or another's"
   expect(await run("release", hold("c"), 5)).toBe(TAKEN);
   await redis.del(LOCK);
   expect(await run("release", hold("a"), token)).toEqual([GONE, await redis.get(CLOCK)]);
+});
+
+describe("nothing is left for ever", () => {
+  it("the word of a client that queues unheard keeps the TTL of its key", async () => {
+    await acquire(hold("a"));
+    await acquire(hold("x", 1), entry(hold("x", 1), 1));
+    await recheck(hold("x", 1), "1", 9_000, entry(hold("x", 1), 1));
+    await acquire(hold("x", 2), entry(hold("x", 2), 0));
+    expect(await redis.zrange(CLIENTS, 0, "-1")).toEqual([`0${channel("x")}`]);
+    expect(await redis.pttl(CLIENTS)).toBeGreaterThan(9_000);
+  });
+
+  it("an entry that was popped and gets no token stands with a TTL", async () => {
+    await acquire(hold("a"));
+    await acquire(hold("b"), entry(hold("b")));
+    await redis.set(CLOCK, `${Number.MAX_SAFE_INTEGER}`);
+    expect(await release(hold("a"))).toBe(RELEASED);
+    expect(await redis.zrange(QUEUE, 0, "-1")).toEqual([entry(hold("b"))]);
+    expect(await redis.pttl(QUEUE)).toBeGreaterThan(0);
+  });
+
+  it("leave takes an entry out although the lock's key is of another type", async () => {
+    await acquire(hold("a"));
+    await acquire(hold("b"), entry(hold("b")));
+    await redis.del(LOCK);
+    await redis.rpush(LOCK, "x");
+    await expect(run("leave", hold("b"), entry(hold("b")))).rejects.toThrow("WRONGTYPE");
+    expect(await redis.exists(QUEUE)).toBe(0);
+  });
+});
+
+describe("an entry that no client has written is skipped", () => {
+  it.each([
+    ["a TTL that is no integer for Redis", `1 99999999999999999999 0 ${hold("b", 9)}`],
+    ["passes beyond all tokens", `1 3000 99999999999999999999999 ${hold("b", 9)}`],
+    ["no hold of a client", "1 3000 0 foo"],
+    ["no hold at all", "1 3000 0 "],
+  ])("%s", async (_, foreign) => {
+    await acquire(hold("a"));
+    await redis.zadd(QUEUE, (await micros()) - 1_000, foreign);
+    await acquire(hold("c"), entry(hold("c")));
+    expect(await release(hold("a"))).toBe(RELEASED);
+    expect([await holder(), await redis.exists(QUEUE)]).toEqual([hold("c"), 0]);
+    expect((await redis.get(CLOCK))?.length).toBe(16);
+  });
 });
