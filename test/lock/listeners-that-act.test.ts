@@ -69,6 +69,9 @@ it("a caller that calls again when it is refused leaves no lock behind that nobo
   const unavailable = { code: "LOCK_UNAVAILABLE" };
   await expect(lock.lock()).rejects.toMatchObject(unavailable);
   await Promise.allSettled(again);
-  await until(async () => (await redis.exists(name)) === 0, { timeout: 10_000, what: "the lock to be nobody's" });
+  await until(async () => (await redis.exists(name)) === 0, {
+    timeout: 10_000,
+    what: "the lock to be nobody's",
+  });
   await (await lock.lock()).unlock();
 });
