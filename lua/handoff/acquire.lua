@@ -49,25 +49,7 @@ elseif isBlocked then
 elseif value then
   -- @include foreign
 end
-local left
-if not value then
-  -- @include shared
-  local granted, detail
-  if call("EXISTS", queue) == 1 then
-    granted, detail = grantNext(call("ZPOPMIN", queue), nil, hold)
-  end
-  if not granted or granted == hold then
-    -- Where the next waiter gets no token, nobody does: one with fewer passes would overtake.
-    local token = not usedUp and own(hold, lease, passes, nil)
-    if token then
-      return { OWNER, now, token }
-    elseif granted then
-      putBack(entry, detail)
-    end
-    return noToken()
-  end
-  left = detail
-end
+-- @include free
 
 local place = -1
 if entry ~= "" then

@@ -13,7 +13,7 @@
 
 -- @include start
 -- @include time
-local hold, lease, entry = ARGV[1], ARGV[2], ARGV[4]
+local hold, lease, passes, entry = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local value = call("GET", lock)
 if value and sub(value, 38) == hold then
@@ -25,21 +25,7 @@ if not call("ZSCORE", queue, entry) then
   return { GONE, now }
 end
 
-local left
-if not value then
-  -- @include shared
-  local granted, detail = grantNext(call("ZPOPMIN", queue), nil, hold)
-  if not granted or granted == hold then
-    local token = not usedUp and own(hold, lease, ARGV[3], nil)
-    if token then
-      return { OWNER, now, token }
-    elseif granted then
-      putBack(entry, detail)
-    end
-    return noToken()
-  end
-  left = detail
-end
+-- @include free
 
 -- The first write is one that a full Redis does not refuse: an entry that stands is kept. It also bounds the set: a client that
 -- has gone is forgotten by the next look of another one.

@@ -9,7 +9,7 @@ import {
 } from "../redis/replies.ts";
 
 // What the scripts of the hand-off protocol answer, decoded. The first item is a code of lua/constants.lua, or the reply is
-// that code. ioredis with `stringNumbers` makes strings of integers.
+// that code. The connection has made numbers of integers; a token that need not be near the time comes as text.
 
 const { OWNER, MINE, HELD, GONE, STALE, RELEASED, TAKEN, BLOCKED } = codes;
 

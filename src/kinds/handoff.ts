@@ -15,6 +15,7 @@ import {
   undecoded,
   type YieldAnswer,
 } from "../redis/replies.ts";
+import type { Script } from "../redis/script.ts";
 import type { ScriptRunner } from "../redis/script-runner.ts";
 import type { Ask, Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
 import { decodeAttempt, decodeRelease, decodeYield } from "./handoff-replies.ts";
@@ -73,23 +74,37 @@ export class HandoffLock extends HoldScripts implements LockKind {
   // ---- the common way: no promise, and nothing that is made twice
 
   attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
-    const { commands } = this;
     const { script } = this.#keysOf(hold);
     const { lease, passes, mode, after } = ask;
-    const { isKnown } = this.rights;
-    const isLook = mode === "again";
-    const entry = isLook ? hold.entry : mode === "queue" ? this.#entryOf(hold, ask) : "";
-    const notAfter = commands.notAfter(script) * 1_000 || NEVER;
-    const args = isLook
-      ? [hold.id, lease, passes, entry, ask.entryTtl, ask.channel?.counted ? "1" : "0"]
-      : [hold.id, lease, notAfter, passes, entry];
+    if (mode === "again") {
+      const digit = ask.channel?.counted ? "1" : "0";
+      const args = [hold.id, lease, passes, hold.entry, ask.entryTtl, digit];
+      this.#send(lua.recheck, lua.firstRecheck, script, script, args, lease, told);
+      return;
+    }
+    const notAfter = this.commands.notAfter(script) * 1_000 || NEVER;
+    const args = [hold.id, lease, notAfter, passes, mode === "queue" ? this.#entryOf(hold, ask) : ""];
     let keys = script;
     if (after) {
       args.push(after.id);
-      keys = commands.keysOf([...script.names, this.#keysOf(after).lock]);
+      keys = this.commands.keysOf([...script.names, this.#keysOf(after).lock]);
     }
+    this.#send(lua.acquire, lua.firstAcquire, script, keys, args, lease, told);
+  }
+
+  /** `first`: the same behind a look at the rights, for a connection whose rights are not known. `script`: the lock's keys. */
+  #send(
+    known: Script,
+    first: Script,
+    script: ScriptKeys,
+    keys: ScriptKeys,
+    args: (string | number)[],
+    lease: number,
+    told: Told<AttemptAnswer>,
+  ): void {
+    const { commands, rights } = this;
+    const { isKnown } = rights;
     if (!isKnown) args.push(commands.keys.anyChannel);
-    const [known, first] = isLook ? [lua.recheck, lua.firstRecheck] : [lua.acquire, lua.firstAcquire];
     const answer = new TimedAnswer(this, script, lease, decodeAttempt, told, commands.epoch);
     commands.send(isKnown ? known : first, keys, args, answer);
   }

@@ -27,7 +27,7 @@ export class Rights {
     const { epoch } = this.#commands;
     return (reply) => {
       const answer = decode(reply);
-      this.#knownIn = epoch;
+      this.learn(epoch);
       return answer;
     };
   }

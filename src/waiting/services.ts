@@ -2,21 +2,17 @@ import type { Events } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Watchdog } from "../lease/watchdog.ts";
 import type { Transport } from "../redis/transport.ts";
-import type { Timers } from "../util/timers.ts";
 import type { Expecting, GrantInbox } from "./grant-inbox.ts";
 import type { LockKind } from "./lock-kind.ts";
-import type { Waiter } from "./waiters.ts";
+import type { WaitersOwner } from "./waiters.ts";
 
 /**
  * What the lock queues of a client share. `LockManager` has it; it stands here, because imports go one way: a lock queue must
  * not know the manager.
  */
-export interface Services {
+export interface Services extends WaitersOwner {
   readonly commands: Transport;
-  /** How long a first command may stay unanswered, in ms. */
-  readonly replyTimeout: number;
   readonly inbox: GrantInbox;
-  readonly timers: Timers;
   readonly watchdog: Watchdog;
   readonly events: Events;
   /** The grant window in ms. */
@@ -29,10 +25,4 @@ export interface Services {
   releasing(change: number): void;
   /** One more channel is heard, or must be done without: all lock queues begin in the order in which they came. */
   subscribed(): void;
-  /** So many callers more, or fewer, are waiting in this process. */
-  count(change: number): void;
-  /** A caller has to wait. */
-  tellWait(name: string, waiter: Waiter): void;
-  /** A caller ended without the lock. `error`: what it rejects with; null: another client held it. */
-  gaveUp(name: string, waiter: Waiter, error: unknown): void;
 }

@@ -69,7 +69,8 @@ export class Waiter extends Timer implements Caller {
   refuse(error: unknown): boolean {
     if (!this.#end()) return false;
     // The reason of the caller's signal goes to it as it is.
-    if (isOurs(error)) this.#outcome.resolve(failing(error));
+    // A part of a multi-lock gets its stack from that, where the caller's line is known.
+    if (isOurs(error) && this.kind !== "multi") this.#outcome.resolve(failing(error));
     else this.#outcome.reject(error);
     return true;
   }

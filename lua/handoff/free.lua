@@ -1,0 +1,21 @@
+-- Included where a hold may get the lock: when that is free it goes to the first live waiter, which may be this hold, and to this
+-- hold when nobody waits. Returns then. `left`: the TTL of the waiter that got it instead; nothing when the lock was not free.
+local left
+if not value then
+  -- @include shared
+  local granted, detail
+  if call("EXISTS", queue) == 1 then
+    granted, detail = grantNext(call("ZPOPMIN", queue), nil, hold)
+  end
+  if not granted or granted == hold then
+    -- Where the next waiter gets no token, nobody does: one with fewer passes would overtake.
+    local token = not usedUp and own(hold, lease, passes, nil)
+    if token then
+      return { OWNER, now, token }
+    elseif granted then
+      putBack(entry, detail)
+    end
+    return noToken()
+  end
+  left = detail
+end
