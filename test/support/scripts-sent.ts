@@ -28,8 +28,15 @@ export function onScript(redis: Sender, see: (script: SentScript, send: () => vo
   return restore;
 }
 
-/** The reply is told when what this returns is resolved. */
+const held = new WeakSet<SentScript>();
+
+/**
+ * The reply is told when what `until` returns is resolved. A script that the server does not know is sent twice, the second
+ * time as text: it is one command with one reply, which `until` sees once.
+ */
 export function holdReply(script: SentScript, until: (reply: unknown) => unknown): void {
+  if (held.has(script)) return;
+  held.add(script);
   const { resolve } = script;
   script.resolve = async (reply) => {
     await until(reply);
