@@ -1,3 +1,4 @@
+import { startupSnapshot } from "node:v8";
 import { drawBits } from "./util/random.ts";
 
 /** A hold's id in its parts. */
@@ -27,15 +28,18 @@ const MOST = 1_024 * BLOCK;
  * secret between this client and Redis, so a message that names one was written by somebody who may read the keys, or who
  * heard an earlier message about it.
  *
- * The bits are drawn when the hold is made. RACE: a process that is started twice from one snapshot of its heap goes on
- * with the same client id and the same number, twice. Bits that were drawn ahead would be in that snapshot too, and a hold
- * of one copy would be "already mine" to the other one (R1).
+ * The bits are drawn for a block of holds at once, because a draw costs 2 µs whether it is for one hold or for 256. RACE: a
+ * process that is started twice from one snapshot of its heap goes on with the same client id and the same number, twice.
+ * Bits that were drawn ahead would be in that snapshot too, and a hold of one copy would be "already mine" to the other one
+ * (R1). So a client that is made while a snapshot is built draws for each hold when it makes it, for good.
  *
  * The bits of the latest holds are kept in a ring, at the place of their number, because a grant may come for a hold long
- * after it was given up. The ring doubles while it would forget holds that are younger than `keep` ms.
+ * after it was given up. A block is forgotten when its place is drawn anew: the ring doubles while holds of that block would be
+ * younger than `keep` ms.
  */
 export class HoldIds {
   readonly #keep: number;
+  readonly #ahead = startupSnapshot.isBuildingSnapshot() ? 1 : BLOCK;
   #bits = new Uint32Array(2 * FEWEST);
   /** When the first hold of each block was made. */
   #times = new Float64Array(FEWEST / BLOCK).fill(Number.NEGATIVE_INFINITY);
@@ -44,27 +48,33 @@ export class HoldIds {
   constructor(keep: number) {
     this.#keep = keep;
     this.#times[0] = performance.now();
+    drawBits(this.#bits, 0, 2 * this.#ahead);
   }
 
   /** R1: an id that was never used before. `of`: the channel, or the client. */
   next(of: string): string {
     const number = ++this.#made;
     if (number % BLOCK === 0) this.#turnBlock(number);
-    const at = 2 * (number % this.#size);
-    drawBits(this.#bits, at);
-    return `${of}:${number.toString(36).padStart(NUMBER, "0")}${this.#text(at)}`;
+    if (number % this.#ahead === 0) drawBits(this.#bits, (2 * number) % this.#bits.length, 2 * this.#ahead);
+    return `${of}:${this.#idOf(number)}`;
   }
 
   /** Was this id made here, and not so long ago that it is forgotten? */
   has(id: string): boolean {
     const rest = id.slice(-NUMBER - HIGH - LOW);
     const number = Number.parseInt(rest.slice(0, NUMBER), 36);
-    if (!(number > 0 && number <= this.#made && number > this.#made - this.#size)) return false;
-    return rest.slice(NUMBER) === this.#text(2 * (number % this.#size));
+    const oldest = this.#made - this.#bits.length / 2;
+    return number > 0 && number <= this.#made && number > oldest && rest === this.#idOf(number);
   }
 
-  get #size(): number {
-    return this.#bits.length / 2;
+  /** The number and the bits. */
+  #idOf(number: number): string {
+    const at = (2 * number) % this.#bits.length;
+    const first = this.#bits[at] ?? 0;
+    const second = this.#bits[at + 1] ?? 0;
+    const high = (first * 2 + (second >>> 31)).toString(36).padStart(HIGH, "0");
+    const low = (second & 0x7fffffff).toString(36).padStart(LOW, "0");
+    return number.toString(36).padStart(NUMBER, "0") + high + low;
   }
 
   #turnBlock(number: number): void {
@@ -73,7 +83,7 @@ export class HoldIds {
     const blocks = this.#times.length;
     // The last hold of the block that would be forgotten was made before the first one of the block behind it.
     const oldest = this.#times[(block + 1) % blocks] ?? now;
-    if (oldest > now - this.#keep && this.#size < MOST) {
+    if (oldest > now - this.#keep && blocks * BLOCK < MOST) {
       // A number stands at its remainder by the size, so by twice the size it stands at the same place of either half. What
       // the other half has there is nobody's: it has no time, or the next block would double the ring again.
       const bits = new Uint32Array(2 * this.#bits.length);
@@ -86,12 +96,6 @@ export class HoldIds {
       this.#times = times;
     }
     this.#times[block % this.#times.length] = now;
-  }
-
-  #text(at: number): string {
-    const [first = 0, second = 0] = [this.#bits[at], this.#bits[at + 1]];
-    const high = first * 2 + (second >>> 31);
-    return high.toString(36).padStart(HIGH, "0") + (second & 0x7fffffff).toString(36).padStart(LOW, "0");
   }
 }
 

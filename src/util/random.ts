@@ -20,12 +20,9 @@ export function newRequestId(): string {
   return randomBytes(16).toString("hex");
 }
 
-/**
- * Puts 64 random bits at `at` and behind it. Always fresh ones: `randomUUID()` and `randomInt()` take theirs from a pool
- * that a snapshot of the heap would copy. 1 µs.
- */
-export function drawBits(into: Uint32Array, at: number): void {
-  randomFillSync(into, at, 2);
+/** Fresh bits: `randomUUID()` and `randomInt()` take theirs from a pool that a snapshot of the heap would copy. 2 µs. */
+export function drawBits(into: Uint32Array, at: number, length: number): void {
+  randomFillSync(into, at, length);
 }
 
 /** What makes a probe's message known again: nobody else can say it before it was published. */

@@ -11,7 +11,10 @@ import { expect, it } from "vitest";
 
 const run = promisify(execFile);
 
-/** Makes a client, whose connection says what is sent; each process that starts from it tries to take a lock. */
+/**
+ * Makes a client, whose connection says what is sent, and tries to take a lock: what it draws ahead for later holds is drawn
+ * by then. Each process that starts from it tries to take another one.
+ */
 const program = `
 import { startupSnapshot } from "node:v8";
 import { createLockClient } from ${JSON.stringify(fileURLToPath(new URL("../../src/index.ts", import.meta.url)))};
@@ -24,13 +27,17 @@ const redis = {
   duplicate: () => redis,
   eval: () => new Promise(() => {}),
   evalsha() {},
-  callBuffer(name, sha, count, ...rest) {
+  callBuffer: () => new Promise(() => {}),
+};
+const locks = createLockClient(redis);
+locks.lock("a").tryLock().catch(() => {});
+startupSnapshot.setDeserializeMainFunction(() => {
+  redis.callBuffer = (name, sha, count, ...rest) => {
     console.log(rest[count]);
     process.exit();
-  },
-};
-const lock = createLockClient(redis).lock("a");
-startupSnapshot.setDeserializeMainFunction(() => void lock.tryLock());
+  };
+  void locks.lock("b").tryLock();
+});
 `;
 
 it("no two processes that start from it ever have the same hold", async () => {
@@ -43,8 +50,8 @@ it("no two processes that start from it ever have the same hold", async () => {
     await run(process.execPath, [...blob, "--build-snapshot", join(dir, "entry.cjs")]);
     const start = async (): Promise<string> => (await run(process.execPath, blob)).stdout.trim();
     const [one, other] = await Promise.all([start(), start()]);
-    // The same client, and its first hold; only the random bits differ.
-    expect(one).toMatch(/^.+:\d+:[0-9a-f]{16}:00000001[0-9a-z]{13}$/);
+    // The same client, and its second hold; only the random bits differ.
+    expect(one).toMatch(/^.+:\d+:[0-9a-f]{16}:00000002[0-9a-z]{13}$/);
     expect(other.slice(0, -13)).toBe(one.slice(0, -13));
     expect(other).not.toBe(one);
   } finally {
