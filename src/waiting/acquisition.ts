@@ -81,7 +81,7 @@ export class Acquisition extends Parking implements LeaseOwner {
     // of the subscription in a moment. And a thousand callers who come at once need not all try before they queue.
     const isNew = this.state === "idle";
     const isHeldBack = queue.firstTries > 0 || (isNew && queue.subscribing > 0);
-    if (this.isPatient && (mode === "queue" ? queue.places && isHeldBack : isNew && queue.isCrowded)) {
+    if (this.isPatient && (mode === "queue" ? queue.isSolitary && isHeldBack : isNew && queue.isCrowded)) {
       this.subscribe(head);
       return;
     }

@@ -191,8 +191,17 @@ export class LockManager implements Services {
     if (!queue) {
       queue = new LockQueue(kind, name, this);
       queues.set(name, queue);
+      if (this.#queues.size > 1 && kind.wake.by === "grant") this.#share(queue);
     }
     return queue;
+  }
+
+  #share(queue: LockQueue): void {
+    const { kind, name } = queue;
+    for (const [other, queues] of this.#queues) {
+      const same = other !== kind && other.protocol === kind.protocol && queues.get(name);
+      if (same) queue.shareWith(same);
+    }
   }
 
   left(queue: LockQueue): void {

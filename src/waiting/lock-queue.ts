@@ -24,7 +24,8 @@ interface QueueOwner extends Services {
  * was true only before it came.
  */
 export class LockQueue extends LockOwner implements AcquisitionQueue {
-  readonly places: RecheckGroup | null;
+  readonly isSolitary: boolean;
+  places: RecheckGroup | null;
   firstTries = 0;
   subscribing = 0;
   readonly #owner: QueueOwner;
@@ -36,7 +37,17 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
   constructor(kind: LockKind, name: string, owner: QueueOwner) {
     super(kind, name, owner);
     this.#owner = owner;
-    this.places = kind.wake.by === "grant" && kind.wake.solitary ? new RecheckGroup() : null;
+    this.isSolitary = kind.wake.by === "grant" && kind.wake.solitary;
+    this.places = this.isSolitary ? new RecheckGroup() : null;
+  }
+
+  /** `other` is the same lock by another kind of its protocol. RACE: see `RecheckGroup`. */
+  shareWith(other: LockQueue): void {
+    if (other.places) this.places = other.places;
+    else {
+      other.places = this.places;
+      for (const one of other.#acquisitions) if (one.isParkedFor("grant")) this.places?.add(one);
+    }
   }
 
   /** Made when a caller would wait. */
@@ -62,7 +73,7 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
   // ---- callers come and go
 
   join(waiter: Waiter): void {
-    const [shared] = this.places ? [] : this.#acquisitions;
+    const [shared] = this.isSolitary ? [] : this.#acquisitions;
     const one = shared ?? new Acquisition(this);
     if (!shared) this.#acquisitions.add(one);
     // RACE: our last answer was "held", but it may be old: no message tells when the lock is freed. A caller that hardly
@@ -139,7 +150,7 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
 
   get isCrowded(): boolean {
     // After a failure nothing is taken for granted.
-    return this.places !== null && this.#acquisitions.size > 1 && this.health.failures === 0;
+    return this.isSolitary && this.#acquisitions.size > 1 && this.health.failures === 0;
   }
 
   firstTry(): void {
@@ -148,14 +159,14 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
 
   firstTried(): void {
     this.firstTries--;
-    if (this.places) this.subscribed();
+    if (this.isSolitary) this.subscribed();
   }
 
   /** Something is heard from now on. The callers begin in the order in which they came. */
   subscribed(): void {
     if (!this.channel.isHeard && !this.channel.mayQueue) return;
     // RACE: a caller that came earlier and whose try is under way queues first.
-    if (this.places && this.firstTries > 0) return;
+    if (this.isSolitary && this.firstTries > 0) return;
     for (const one of [...this.#acquisitions]) if (one.isParkedFor("subscription")) one.start();
   }
 

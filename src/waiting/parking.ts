@@ -19,7 +19,9 @@ export interface ParkingPlace {
   readonly services: Services;
   readonly health: RedisHealth;
   readonly channel: LockChannel;
-  /** The places of this client at the lock, where each caller has one of its own; null: they share one. */
+  /** Has each caller a place of its own in the queue of Redis? */
+  readonly isSolitary: boolean;
+  /** The places of this client at the lock, of whatever kind; null: there is one at the most. */
   readonly places: RecheckGroup | null;
   /** How many tries of callers that will queue are under way. */
   readonly firstTries: number;
@@ -147,10 +149,10 @@ export abstract class Parking extends Waiters {
    * that was asked. `isFirst`: by a caller that will queue.
    */
   #waitFor(head: Waiter, ttl: number, wakes: number, isFirst: boolean): void {
-    const { kind, channel, places } = this.#queue;
+    const { kind, channel, isSolitary } = this.#queue;
     if (kind.wake.by === "time") this.#pause(kind.wake.pause(this.tries++));
     else if (!channel.isHeard && !channel.mayQueue) this.subscribe(head);
-    else if (places && isFirst) {
+    else if (isSolitary && isFirst) {
       // RACE: callers that came earlier wait for an answer, or for the subscription. All queue in order, behind the last answer.
       this.park("subscription");
       this.#sleepUntil(nextTry(head.since));

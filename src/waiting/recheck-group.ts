@@ -7,9 +7,13 @@ interface Place {
 }
 
 /**
- * The queued holds of one client at one fair lock, in the order of the queue. Only the first one sleeps and looks again, and
- * its re-check keeps the entries of all. Protects Redis from n re-checks for n holds, and the entries from ending between the
- * looks of one and of the next. Grants come in order, so the first is also the one whose message can be missing.
+ * The queued holds of one client at one lock, by `lock` and by `fairLock`, in the order of the queue. Only the first one sleeps
+ * and looks again, and its re-check keeps the entries of all. Protects Redis from n re-checks for n holds, and the entries
+ * from ending between the looks of one and of the next. Grants come in order, so the first is also the one whose message can
+ * be missing.
+ *
+ * RACE: two that look by themselves keep the same entries, each for as long as its own place wants. The last look of the near
+ * one shortens what the far one has written; the near one gets the lock, and the far one sleeps past the end of its entry.
  */
 export class RecheckGroup {
   readonly #places = new Set<Place>();
