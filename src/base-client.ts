@@ -5,13 +5,21 @@ import { ClientClosedError, type LossReason } from "./errors.ts";
 import { Events, type LockEvents } from "./events.ts";
 import type { Hold } from "./lease/hold.ts";
 import type { CommonClient } from "./lock-client.ts";
+import { CallRules } from "./locks/arguments.ts";
 import type { Lock } from "./locks/lock.ts";
 import { orderMembers } from "./locks/members.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import { OrderedMultiLock } from "./locks/ordered-multi-lock.ts";
 import { ReentrantLock } from "./locks/reentrant-lock.ts";
 import { Scope, Scopes } from "./locks/scope.ts";
-import { CHECK, type CheckOptions, CLOSE, type CloseOptions, type PassingOptions } from "./options.ts";
+import {
+  CHECK,
+  type CheckOptions,
+  CLOSE,
+  type CloseOptions,
+  PASSING,
+  type PassingOptions,
+} from "./options.ts";
 import type { Audience, Subscriptions } from "./redis/subscriptions.ts";
 import type { Transport } from "./redis/transport.ts";
 import { newClientId } from "./util/random.ts";
@@ -27,6 +35,8 @@ export interface Parts {
   readonly window: number;
   /** The lease when a call names none, in ms. */
   readonly leaseTime: number;
+  /** No longer lease can be had, in ms. */
+  readonly longestLease?: number;
   /** Do nested acquisitions re-enter what their scope holds? */
   readonly scopes: boolean;
   /** What `check()` looks at. */
@@ -43,6 +53,7 @@ export abstract class BaseClient implements CommonClient {
   readonly #scopes: Scopes;
   readonly #locks: LockManager;
   readonly #parts: Parts;
+  readonly #rules: CallRules;
   #closing: Promise<void> | null = null;
 
   /** @internal */
@@ -50,6 +61,7 @@ export abstract class BaseClient implements CommonClient {
     warnOfShortLease(parts.leaseTime);
     this.#parts = parts;
     this.#scopes = new Scopes(parts.scopes);
+    this.#rules = new CallRules(parts.leaseTime, parts.longestLease);
     this.#locks = new LockManager(
       parts.transport,
       parts.subscribe,
@@ -121,13 +133,14 @@ export abstract class BaseClient implements CommonClient {
   }
 
   /** @internal */
-  protected lockOf(name: string, kind: LockKind, { localPasses: passes }: PassingOptions = {}): Lock {
-    return new ReentrantLock(
-      { kind, name: checkName(name), passes },
-      this.#locks,
-      this.#scopes,
-      this.#parts.leaseTime,
-    );
+  protected lockOf(name: string, kind: LockKind, options?: PassingOptions): Lock {
+    let rules = this.#rules;
+    if (options !== undefined) {
+      const { leaseTime, longestLease } = this.#parts;
+      const { localPasses } = checkOptions("Cannot create a lock", PASSING, options);
+      if (localPasses !== undefined) rules = new CallRules(leaseTime, longestLease, localPasses);
+    }
+    return new ReentrantLock(kind, checkName(name), this.#locks, this.#scopes, rules);
   }
 
   /** @internal */
@@ -136,7 +149,7 @@ export abstract class BaseClient implements CommonClient {
       if (typeof one === "string") return { kind, name: checkName(one) };
       return typeof one === "object" && one !== null ? ReentrantLock.memberOf(one, this.#locks) : null;
     });
-    return new OrderedMultiLock(ordered, this.#locks, this.#scopes, this.#parts.leaseTime);
+    return new OrderedMultiLock(ordered, this.#locks, this.#scopes, this.#rules);
   }
 
   /** Tells of an error that no caller sees. @internal */

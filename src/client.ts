@@ -12,7 +12,6 @@ import {
   CLIENT,
   checkNoOptions,
   type LockClientOptions,
-  PASSING,
   type PassingOptions,
   type Settings,
   SPIN,
@@ -84,7 +83,7 @@ class ServerClient extends BaseClient implements LockClient {
   }
 
   lock(name: string, options?: PassingOptions): Lock {
-    return this.lockOf(name, this.#kinds.lock, checkOptions("Cannot create a lock", PASSING, options));
+    return this.lockOf(name, this.#kinds.lock, options);
   }
 
   fairLock(name: string, options?: unknown): Lock {
@@ -98,7 +97,7 @@ class ServerClient extends BaseClient implements LockClient {
 
   redissonLock(name: string, options?: PassingOptions): Lock {
     this.#checkFitsRedisson(name);
-    return this.lockOf(name, this.#kinds.redisson, checkOptions("Cannot create a lock", PASSING, options));
+    return this.lockOf(name, this.#kinds.redisson, options);
   }
 
   redissonFencedLock(name: string, options?: unknown): Lock {

@@ -25,6 +25,7 @@ export class MajorityClient extends BaseClient implements QuorumClient {
       subscribe: (audience) => new QuorumSubscriptions(quorum, audience),
       window: GRANT_WINDOW,
       leaseTime: settings.leaseTime,
+      longestLease: settings.longestLease,
       scopes: settings.scopes,
       replicas: 0,
       checkable: {

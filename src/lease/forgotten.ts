@@ -27,7 +27,7 @@ export function unwatchHandle(handle: object): void {
 }
 
 function leftBehind({ name, token, since }: SharedLease): string {
-  const held = Math.round(performance.now() - since.mono);
+  const held = Math.round(performance.now() - since);
   const lease = token === 0 ? "its lease" : `its lease (token ${token})`;
   return (
     `Lock ${quote(name)} has been held for ${held} ms and cannot be released any more: ${lease} was garbage collected ` +

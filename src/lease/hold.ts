@@ -1,5 +1,5 @@
 import { CLOCK_DRIFT, CLOCK_GRAIN, GRANT_WINDOW } from "../defaults.ts";
-import { type Instant, now } from "../util/clock.ts";
+import type { Instant } from "../util/clock.ts";
 
 /** A lock became ours: the server's time in µs when its TTL was set, that TTL in ms, and the token. From a reply or a message. */
 export interface Grant {
@@ -43,22 +43,18 @@ export class Hold {
   /** Passes made, and when the lock came here, on the monotonic clock. */
   passes = 0;
   ownedAt = 0;
-  #asked: Instant;
+  /** When it is over on each clock, the earlier one counts; and when the command was sent whose answer told S. Only read elsewhere. */
+  endMono = Number.NEGATIVE_INFINITY;
+  endWall = Number.NEGATIVE_INFINITY;
+  asked: Instant;
   /** S in µs; 0 until a reply told it. Then S_g − S counts as 0, which is too early and therefore safe. */
   #server = 0;
-  #endMono = Number.NEGATIVE_INFINITY;
-  #endWall = Number.NEGATIVE_INFINITY;
 
   constructor(id: string, name: string, sent: Instant) {
     this.id = id;
     this.name = name;
     this.sent = sent;
-    this.#asked = sent;
-  }
-
-  /** When the command was sent whose answer told the server's time last. */
-  get asked(): Instant {
-    return this.#asked;
+    this.asked = sent;
   }
 
   /**
@@ -79,19 +75,21 @@ export class Hold {
    * sent, a grant that was executed before it would get a deadline after its key.
    */
   answered(sent: Instant, serverMicros: number): void {
-    this.#asked = sent;
+    this.asked = sent;
     this.#server = serverMicros;
   }
 
   /** It owns the lock from now on, for a TTL that was set at the server's time of the grant. Never later than received + TTL. */
   owned({ at, ttl, token }: Grant): void {
-    const { mono, wall } = now();
+    const mono = performance.now();
+    const wall = Date.now();
     const since = this.#server === 0 ? 0 : (at - this.#server) / 1_000;
     const span = (since + ttl) * (1 - CLOCK_DRIFT) - CLOCK_GRAIN;
-    this.#raise(Math.min(this.#asked.mono + span, mono + ttl), Math.min(this.#asked.wall + span, wall + ttl));
+    this.endMono = Math.max(this.endMono, Math.min(this.asked.mono + span, mono + ttl));
+    this.endWall = Math.max(this.endWall, Math.min(this.asked.wall + span, wall + ttl));
     this.token = token;
     if (ttl > this.ttl) this.ttl = ttl;
-    this.asks(ttl);
+    if (ttl > this.mayLive) this.mayLive = ttl;
     this.ownedAt = mono;
   }
 
@@ -110,17 +108,13 @@ export class Hold {
   /** A command that was sent then has set its TTL to this. */
   lasts(sent: Instant, ttl: number): void {
     const span = ttl * (1 - CLOCK_DRIFT) - CLOCK_GRAIN;
-    this.#raise(sent.mono + span, sent.wall + span);
+    this.endMono = Math.max(this.endMono, sent.mono + span);
+    this.endWall = Math.max(this.endWall, sent.wall + span);
   }
 
   /** ms left, negative when it is over. The earlier of both clocks counts. */
   left(at?: Instant): number {
-    if (at) return Math.min(this.#endMono - at.mono, this.#endWall - at.wall);
-    return Math.min(this.#endMono - performance.now(), this.#endWall - Date.now());
-  }
-
-  #raise(mono: number, wall: number): void {
-    if (mono > this.#endMono) this.#endMono = mono;
-    if (wall > this.#endWall) this.#endWall = wall;
+    if (at) return Math.min(this.endMono - at.mono, this.endWall - at.wall);
+    return Math.min(this.endMono - performance.now(), this.endWall - Date.now());
   }
 }

@@ -1,9 +1,9 @@
 import { FIRST_REPLY, SHORT_LEASE } from "../defaults.ts";
 import { LockError, LockLostError, LockUnavailableError, type LossReason, quote } from "../errors.ts";
-import type { Caller, EventKind, LockEvent } from "../events.ts";
+import type { Caller, EventKind, Events, LockEvent } from "../events.ts";
 import type { Terms } from "../options.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
-import { type Instant, now } from "../util/clock.ts";
+import { now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { thrownAt } from "../util/stacks.ts";
 import type { Hold } from "./hold.ts";
@@ -21,6 +21,7 @@ export interface LeaseOwner {
     /** Tell Redis how often the lock was entered. Null: Redis does not care. */
     readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
   };
+  readonly services: { readonly events: Events };
 }
 
 /**
@@ -38,10 +39,19 @@ export class SharedLease implements Caller {
   readonly name: string;
   readonly hold: Hold;
   readonly token: number;
+  readonly owner: LeaseOwner;
   terms: Terms;
-  since: Instant;
+  /** When it began, on the monotonic clock and on the wall clock. */
+  since = performance.now();
+  #sinceWall = Date.now();
   loss: LockLostError | null = null;
-  readonly #owner: LeaseOwner;
+  /** Of the watchdog: when to renew it, on the monotonic clock. Infinity: never, or while a renewal is under way. */
+  due = Number.POSITIVE_INFINITY;
+  /**
+   * The first handle on it, until the watchdog watches that: from then on it is not held on to, so it can be collected. Only
+   * the first one counts: the others are of users that may end before it does. Undefined: there is none yet.
+   */
+  handle: object | null | undefined;
   #end: number;
   /** The longest lease that it was given, in ms. */
   #longest: number;
@@ -49,10 +59,8 @@ export class SharedLease implements Caller {
   #entries = 1;
   #state: "held" | "ended" | "lost" = "held";
   #controller: AbortController | undefined;
-  /** The first handle on it, until it is watched: see `watchHandle`. Undefined: there is none yet. */
-  #handle: object | null | undefined;
-  #isWatched = false;
-  /** Told when the release of its last user is answered; null: none is under way. */
+  #isSettled = false;
+  /** Told when the release of its last user is answered. */
   #settling: (() => void)[] | null = null;
 
   /** `caller`: the call that acquired it. */
@@ -62,10 +70,9 @@ export class SharedLease implements Caller {
     this.name = hold.name;
     this.hold = hold;
     this.token = hold.token === 0 ? 0 : hold.token + hold.passes;
-    this.#owner = owner;
+    this.owner = owner;
     this.terms = terms;
-    this.since = now();
-    this.#end = terms.watchdog ? Number.POSITIVE_INFINITY : this.since.mono + terms.lease;
+    this.#end = terms.watchdog ? Number.POSITIVE_INFINITY : this.since + terms.lease;
     this.#longest = terms.lease;
   }
 
@@ -75,33 +82,10 @@ export class SharedLease implements Caller {
    */
   begin(terms: Terms): void {
     this.terms = terms;
-    this.since = now();
-    this.#end = terms.watchdog ? Number.POSITIVE_INFINITY : this.since.mono + terms.lease;
+    this.since = performance.now();
+    this.#sinceWall = Date.now();
+    this.#end = terms.watchdog ? Number.POSITIVE_INFINITY : this.since + terms.lease;
     this.#longest = terms.lease;
-  }
-
-  // ---- its handles
-
-  /** A handle was made. Only the first one counts: the others are of users that may end before it does. */
-  given(handle: object): void {
-    if (this.#handle === undefined) this.#handle = handle;
-  }
-
-  /** The first handle, once. From then on it is not held on to, so it can be collected. */
-  takeHandle(): object | null {
-    const handle = this.#handle ?? null;
-    if (!handle) return null;
-    this.#handle = null;
-    this.#isWatched = true;
-    return handle;
-  }
-
-  /** A handle was unlocked. Returns whether it may be watched. */
-  returned(handle: object): boolean {
-    // The lock may stay with other users. A handle that its user has given back must not be watched from then on: it would
-    // be collected, and told of as if nobody could unlock the lock.
-    if (this.#handle === handle) this.#handle = null;
-    return this.#isWatched;
   }
 
   // ---- is it held?
@@ -109,14 +93,6 @@ export class SharedLease implements Caller {
   /** Computed, not remembered: true only while the deadline is ahead, also in the first statement after a long stop. */
   get held(): boolean {
     return this.#state === "held" && this.left() > 0;
-  }
-
-  get protocol(): string {
-    return this.#owner.kind.protocol;
-  }
-
-  get longestLease(): number | undefined {
-    return this.#owner.kind.longestLease;
   }
 
   /** Its last user has left, whether or not it was lost. */
@@ -133,17 +109,17 @@ export class SharedLease implements Caller {
     return this.#controller.signal;
   }
 
-  /** ms until the local deadline. */
-  left(at: Instant = now()): number {
-    const { since, terms } = this;
-    const end = Math.min(this.#end, since.mono + terms.maxHold);
-    const wallEnd = since.wall + (end - since.mono);
-    return Math.min(this.hold.left(at), end - at.mono, wallEnd - at.wall);
+  /** ms until the local deadline: of the hold or its own, on either clock. */
+  left(mono = performance.now(), wall = Date.now()): number {
+    const { since, hold } = this;
+    const end = Math.min(this.#end, since + this.terms.maxHold);
+    const wallEnd = this.#sinceWall + (end - since);
+    return Math.min(hold.endMono - mono, hold.endWall - wall, end - mono, wallEnd - wall);
   }
 
   /** Loses it if its deadline has passed. Returns whether it is held. */
-  expire(at?: Instant): boolean {
-    if (this.#state === "held" && this.left(at) <= 0) this.lose("expired");
+  expire(mono?: number, wall?: number): boolean {
+    if (this.#state === "held" && this.left(mono, wall) <= 0) this.lose("expired");
     return this.#state === "held";
   }
 
@@ -151,11 +127,11 @@ export class SharedLease implements Caller {
   lose(reason: LossReason, by: string | null = null): void {
     if (this.#state !== "held") return;
     this.#state = "lost";
-    this.#handle = null;
+    this.handle = null;
     const how = reason === "expired" ? this.#expiry() : undefined;
     this.loss = new LockLostError(this.name, reason, undefined, how, by);
     // The lock's waiters come first: a listener of the signal may run for long.
-    this.#owner.lost(this, this.loss);
+    this.owner.lost(this, this.loss);
     this.#abort();
   }
 
@@ -185,31 +161,29 @@ export class SharedLease implements Caller {
     }
   }
 
-  /** A user who had entered leaves. */
-  exit(): Promise<void> {
-    this.#entries--;
+  /**
+   * A user leaves; with the last one the lock goes. Rejects with LockLostError when it was lost meanwhile. `hasEntered`: it is one
+   * who had entered, and is counted.
+   */
+  leave(hasEntered = false): Promise<void> {
     // A borrower may stay longer than the last one who entered: the lock is still held once. Behind the last user there is
     // nothing left to count.
-    if (this.#entries === 0 || this.#users === 1 || this.#state !== "held") return this.leave();
-    // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever its count is.
-    return this.#recount().finally(() => this.leave());
-  }
-
-  /** A user leaves; with the last one the lock goes. Rejects with LockLostError when it was lost meanwhile. */
-  leave(): Promise<void> {
+    if (hasEntered && --this.#entries > 0 && this.#users > 1 && this.#state === "held") {
+      // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever its count is.
+      if (this.owner.kind.recount) return this.#recount().finally(() => this.leave());
+    }
     this.#users--;
-    this.expire();
+    if (this.#state === "held" && this.left() <= 0) this.lose("expired");
     if (this.loss) return Promise.reject(thrownAt(this.loss, this.leave));
     if (this.#users > 0 || this.#state === "ended") return Promise.resolve();
     this.#state = "ended";
-    this.#settling = [];
-    return this.#owner.vacated(this);
+    return this.owner.vacated(this);
   }
 
   /** Its release was answered, or needed no answer. */
   settle(): void {
+    this.#isSettled = true;
     for (const resolve of this.#settling ?? []) resolve();
-    this.#settling = null;
   }
 
   /**
@@ -217,8 +191,10 @@ export class SharedLease implements Caller {
    * caller that ignores a failure must not hide it from the first one.
    */
   settled(): Promise<void> {
+    if (this.#state !== "ended" || this.#isSettled) return Promise.resolve();
+    this.#settling ??= [];
     const settling = this.#settling;
-    return settling ? new Promise((resolve) => settling.push(resolve)) : Promise.resolve();
+    return new Promise((resolve) => settling.push(resolve));
   }
 
   /**
@@ -231,7 +207,7 @@ export class SharedLease implements Caller {
     const sent = now();
     const timeout = Math.min(Math.max(this.left(), FIRST_REPLY), within);
     this.hold.asks(ttl);
-    const answers = await this.#owner.kind
+    const answers = await this.owner.kind
       .renew([{ name: this.name, id: this.hold.id, ttl, record: this.hold.record }], timeout)
       .catch((error: unknown) => {
         throw new LockUnavailableError(this.name, "its lease was not extended", error);
@@ -250,7 +226,7 @@ export class SharedLease implements Caller {
   /** What ran out, and how long it was. */
   #expiry(): string {
     const { lease, watchdog, maxHold } = this.terms;
-    if (this.hold.left() > 0 && this.since.mono + maxHold < this.#end)
+    if (this.hold.left() > 0 && this.since + maxHold < this.#end)
       return `its maxHold of ${maxHold} ms was over.`;
     const hint = lease < SHORT_LEASE ? " A lease is in milliseconds." : "";
     const onClock = "ran out on this process's clock before it was";
@@ -260,7 +236,7 @@ export class SharedLease implements Caller {
   }
 
   async #recount(): Promise<void> {
-    const { recount } = this.#owner.kind;
+    const { recount } = this.owner.kind;
     if (!recount) return;
     const answer = await recount(this.hold, this.#entries).catch((error: unknown) => {
       // The next caller would hold it with a count of others, so it gets a hold of its own.

@@ -9,13 +9,6 @@ import type { Hold } from "./hold.ts";
 import type { Renewer } from "./renewer.ts";
 import { type SharedLease, told } from "./shared-lease.ts";
 
-interface Watched {
-  readonly lease: SharedLease;
-  readonly renewer: Renewer;
-  /** When to renew, on the monotonic clock; Infinity for leases without watchdog and while a renewal is under way. */
-  due: number;
-}
-
 /**
  * Keeps live leases alive and ends dead ones, with one alarm for all of them.
  *
@@ -24,13 +17,14 @@ interface Watched {
  * is lost whether or not Redis can be reached.
  */
 export class Watchdog {
-  readonly #watched = new Map<SharedLease, Watched>();
+  /** Those that it watches. */
+  readonly leases = new Set<SharedLease>();
   readonly #timers = new Timers(false);
   readonly #events: Events;
   /** Renewals that are due and wait for a turn of the event loop, the most urgent one last. `end`: when the first lease ends. */
   readonly #unsent: {
     readonly renewer: Renewer;
-    readonly batch: readonly Watched[];
+    readonly batch: readonly SharedLease[];
     readonly end: number;
   }[] = [];
   #sending: NodeJS.Immediate | undefined;
@@ -40,21 +34,14 @@ export class Watchdog {
     this.#events = events;
   }
 
-  get size(): number {
-    return this.#watched.size;
-  }
-
-  leases(): Iterable<SharedLease> {
-    return this.#watched.keys();
-  }
-
   /** What a hold was given for; undefined: it is over. */
   leaseOf(hold: Hold): SharedLease | undefined {
-    for (const lease of this.#watched.keys()) if (lease.hold === hold) return lease;
+    for (const lease of this.leases) if (lease.hold === hold) return lease;
     return undefined;
   }
 
-  watch(lease: SharedLease, renewer: Renewer): void {
+  /** A lease has begun, or begins anew. */
+  watch(lease: SharedLease): void {
     const { hold, terms, since } = lease;
     const left = lease.left(since);
     // A grant by message has only the window: raised once it is clear that this is no short critical section.
@@ -62,18 +49,11 @@ export class Watchdog {
       hold.ttl < terms.lease
         ? Math.min(CLAIM_AFTER, left / RENEWALS_PER_LEASE)
         : // Also where more is left than the lease: a renewal is how a loss is noticed.
-          Math.min(left, terms.lease) - keep(terms.lease);
-    const watched = {
-      lease,
-      renewer,
-      due: terms.watchdog ? since.mono + Math.max(0, first) : Number.POSITIVE_INFINITY,
-    };
-    this.#watched.set(lease, watched);
-    this.#wakeAt(Math.min(watched.due, since.mono + left));
-  }
-
-  unwatch(lease: SharedLease): void {
-    this.#watched.delete(lease);
+          Math.min(left, terms.lease) - terms.lease + terms.lease / RENEWALS_PER_LEASE;
+    lease.due = terms.watchdog ? since + Math.max(0, first) : Number.POSITIVE_INFINITY;
+    this.leases.add(lease);
+    const at = Math.min(lease.due, since + left);
+    if (this.#alarm.index < 0 || at < this.#alarm.at) this.#timers.set(this.#alarm, at);
   }
 
   close(): void {
@@ -82,43 +62,36 @@ export class Watchdog {
     this.#unsent.length = 0;
   }
 
-  #wakeAt(at: number): void {
-    if (this.#alarm.index < 0 || at < this.#alarm.at) this.#timers.set(this.#alarm, at);
-  }
-
   #tick(): void {
-    const at = now();
-    const due: Watched[] = [];
-    const soon: Watched[] = [];
-    for (const watched of this.#watched.values()) {
-      if (!watched.lease.expire(at)) continue;
-      if (watched.due <= at.mono) due.push(watched);
-      else if (
-        watched.lease.hold.ttl >= watched.lease.terms.lease &&
-        watched.due <= at.mono + period(watched) * RENEWAL_LOOKAHEAD
-      )
-        soon.push(watched);
+    const { mono, wall } = now();
+    const due: SharedLease[] = [];
+    const soon: SharedLease[] = [];
+    for (const lease of this.leases) {
+      if (!lease.expire(mono, wall)) continue;
+      const isRaised = lease.hold.ttl >= lease.terms.lease;
+      if (lease.due <= mono) due.push(lease);
+      else if (isRaised && lease.due <= mono + period(lease) * RENEWAL_LOOKAHEAD) soon.push(lease);
     }
-    if (due.length > 0) this.#renew([...due, ...soon], at);
+    if (due.length > 0) this.#renew([...due, ...soon], mono);
     let next = Number.POSITIVE_INFINITY;
-    for (const { lease, due: dueAt } of this.#watched.values())
-      next = Math.min(next, dueAt, at.mono + lease.left(at));
-    this.#wakeAt(next);
+    for (const lease of this.leases) next = Math.min(next, lease.due, mono + lease.left(mono, wall));
+    this.#timers.set(this.#alarm, next);
   }
 
-  #renew(list: readonly Watched[], at: Instant): void {
-    const groups = new Map<Renewer, Watched[]>();
-    for (const watched of list) {
+  #renew(list: readonly SharedLease[], at: number): void {
+    const groups = new Map<Renewer, SharedLease[]>();
+    for (const lease of list) {
       // Once for each, however long it waits for its turn to be sent.
-      watched.due = Number.POSITIVE_INFINITY;
-      const group = groups.get(watched.renewer);
-      if (group) group.push(watched);
-      else groups.set(watched.renewer, [watched]);
+      lease.due = Number.POSITIVE_INFINITY;
+      const { kind } = lease.owner;
+      const group = groups.get(kind);
+      if (group) group.push(lease);
+      else groups.set(kind, [lease]);
     }
     for (const [renewer, group] of groups) {
       for (let i = 0; i < group.length; i += renewer.batch) {
         const batch = group.slice(i, i + renewer.batch);
-        this.#unsent.push({ renewer, batch, end: at.mono + shortest(batch, at) });
+        this.#unsent.push({ renewer, batch, end: at + shortest(batch) });
       }
     }
     // What ends soonest goes first: a short lease must not wait behind thousands of long ones.
@@ -139,42 +112,41 @@ export class Watchdog {
       const next = this.#unsent.pop();
       if (!next) return;
       // Released, lost, or begun anew meanwhile.
-      const batch = next.batch.filter((watched) => this.#watched.get(watched.lease) === watched);
+      const batch = next.batch.filter(
+        (lease) => this.#isWanted(lease) && lease.due === Number.POSITIVE_INFINITY,
+      );
       sent += batch.length;
       if (batch.length > 0) void this.#batch(next.renewer, batch);
     }
     if (this.#unsent.length > 0) this.#sending = setImmediate(this.#send);
   };
 
-  async #batch(renewer: Renewer, batch: readonly Watched[]): Promise<void> {
+  async #batch(renewer: Renewer, batch: readonly SharedLease[]): Promise<void> {
     const sent = now();
-    for (const { lease } of batch) lease.hold.asks(lease.terms.lease);
-    const holds = batch.map(({ lease }) => ({
-      name: lease.name,
-      id: lease.hold.id,
-      ttl: lease.terms.lease,
-      record: lease.hold.record,
-    }));
+    const holds = batch.map(({ name, hold, terms }) => {
+      hold.asks(terms.lease);
+      return { name, id: hold.id, ttl: terms.lease, record: hold.record };
+    });
     let answers: RenewAnswer[];
     try {
-      answers = await renewer.renew(holds, Math.max(shortest(batch, sent) / RENEWALS_PER_LEASE, CLAIM_AFTER));
+      answers = await renewer.renew(holds, Math.max(shortest(batch) / RENEWALS_PER_LEASE, CLAIM_AFTER));
     } catch (error) {
-      this.#events.report(
-        new LockUnavailableError(batch.length === 1 ? (batch[0]?.lease.name ?? null) : null, RENEWAL, error),
-      );
-      for (const watched of batch) this.#later(watched);
+      const name = batch.length === 1 ? (batch[0]?.name ?? null) : null;
+      this.#events.report(new LockUnavailableError(name, RENEWAL, error));
+      // Unknown: again after a tenth of what is left, so that several tries fit in before the deadline.
+      for (const lease of batch)
+        this.#dueIn(lease, performance.now(), Math.min(Math.max(lease.left() / 10, 10), period(lease)));
       return;
     }
-    for (const [i, watched] of batch.entries()) {
+    for (const [i, lease] of batch.entries()) {
       const answer = answers[i];
-      if (answer) this.#answered(watched, answer, sent);
+      if (answer) this.#answered(lease, answer, sent);
     }
   }
 
-  #answered(watched: Watched, answer: RenewAnswer, sent: ReturnType<typeof now>): void {
-    const { lease } = watched;
+  #answered(lease: SharedLease, answer: RenewAnswer, sent: Instant): void {
     // Released, passed on or lost while the renewal was under way: its answer is for a lease of the past.
-    if (!this.#watched.has(lease)) return;
+    if (!this.leases.has(lease)) return;
     // A lease whose deadline has passed is not revived: the answer may be for a later grant of the same hold.
     if (!lease.expire()) return;
     if (answer.is !== "renewed") {
@@ -182,29 +154,30 @@ export class Watchdog {
       return;
     }
     lease.hold.renewed(sent, answer);
-    const handle = lease.takeHandle();
-    if (handle) watchHandle(handle, lease, this.#events);
-    watched.due = sent.mono + period(watched);
-    this.#wakeAt(watched.due);
+    const { handle } = lease;
+    if (handle) {
+      lease.handle = null;
+      watchHandle(handle, lease, this.#events);
+    }
+    this.#dueIn(lease, sent.mono, period(lease));
     if (this.#events.hears("renew")) this.#events.tell("renew", { ...told(lease), remaining: lease.left() });
   }
 
-  /** Unknown: again after a tenth of what is left, so that several tries fit in before the deadline. */
-  #later(watched: Watched): void {
-    if (!this.#watched.has(watched.lease)) return;
-    const at = now();
-    watched.due = at.mono + Math.min(Math.max(watched.lease.left(at) / 10, 10), period(watched));
-    this.#wakeAt(watched.due);
+  /** Its renewal was answered, or not: the next one. A lease that has begun anew meanwhile may be due earlier, or never. */
+  #dueIn(lease: SharedLease, from: number, ms: number): void {
+    if (!this.#isWanted(lease)) return;
+    lease.due = Math.min(lease.due, from + ms);
+    if (this.#alarm.index < 0 || lease.due < this.#alarm.at) this.#timers.set(this.#alarm, lease.due);
+  }
+
+  #isWanted(lease: SharedLease): boolean {
+    return lease.terms.watchdog && this.leases.has(lease);
   }
 }
 
 const RENEWAL = "a renewal failed and is tried again until the lease ends";
 
-/** What is left of a lease when it is time to renew it. */
-const keep = (lease: number): number => lease - lease / RENEWALS_PER_LEASE;
-
 /** ms until the first of them ends. */
-const shortest = (batch: readonly Watched[], at: Instant): number =>
-  Math.min(...batch.map(({ lease }) => lease.left(at)));
+const shortest = (batch: readonly SharedLease[]): number => Math.min(...batch.map((lease) => lease.left()));
 
-const period = ({ lease }: Watched): number => lease.terms.lease / RENEWALS_PER_LEASE;
+const period = ({ terms }: SharedLease): number => terms.lease / RENEWALS_PER_LEASE;

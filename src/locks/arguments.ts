@@ -2,17 +2,7 @@ import { LEASE_MIN } from "../defaults.ts";
 import { leaseUpTo, type Request } from "../options.ts";
 import { checkOptions, checkValue, flag, orInfinity, signal, text, time } from "../validate.ts";
 
-/** How a lock checks what it is called with. */
-export interface Checks {
-  /** The lock's name, or those of several. */
-  readonly names: readonly string[];
-  /** The lease when a call names none, in ms. */
-  readonly leaseTime: number;
-  /** No longer lease can be had, in ms. */
-  readonly longest?: number | undefined;
-  /** How often the lock may have been passed on in this process before a call gets it. Left out: as its kind has it. */
-  readonly passes?: number | undefined;
-}
+type Names = readonly string[];
 
 const RULES = {
   wait: orInfinity(time(0, undefined)),
@@ -22,57 +12,77 @@ const RULES = {
   signal,
 };
 
-/** Of `tryLock(wait, lease)` or `tryLock(options)`. @throws TypeError, RangeError */
-export function tryRequest(checks: Checks, args: readonly unknown[]): Request {
-  const [first, lease] = args;
-  const { names, longest } = checks;
-  if (args.length > 2) refuse(checks, "tryLock takes (wait, lease) in milliseconds; there is no time unit");
-  if (typeof first === "object" && first !== null) {
-    if (args.length > 1) refuse(checks, "tryLock takes (wait, lease) or (options)");
-    return check(checks, first, 0);
+/** What the locks of a client are called with. `Names`, for messages: the lock's name, or those of several. */
+export class CallRules {
+  /** How often a lock may have been passed on in this process before a call gets it. Undefined: as its kind has it. */
+  readonly passes: number | undefined;
+  /** Of a call without arguments, for all of them: `tryLock()`, and `lock()`. */
+  readonly once: Request;
+  readonly forever: Request;
+  readonly #leaseTime: number;
+  readonly #options: typeof RULES;
+
+  /** `leaseTime`: the lease when a call names none, in ms. `longest`: no longer one can be had. */
+  constructor(leaseTime: number, longest: number | undefined, passes?: number | undefined) {
+    this.#leaseTime = leaseTime;
+    this.#options = longest === undefined ? RULES : { ...RULES, lease: leaseUpTo(longest) };
+    this.passes = passes;
+    this.once = this.#request(0);
+    this.forever = this.#request(Number.POSITIVE_INFINITY);
   }
-  if (first !== undefined) checkValue(names, "wait", first, RULES.wait);
-  if (lease !== undefined) checkValue(names, "lease", lease, leaseUpTo(longest));
-  return request(checks, (first ?? 0) as number, lease as number | undefined);
+
+  /** Of `tryLock(wait, lease)` or `tryLock(options)`. @throws TypeError, RangeError */
+  tryLock(names: Names, args: readonly unknown[]): Request {
+    const [first, lease] = args;
+    if (args.length > 2) refuse(names, "tryLock takes (wait, lease) in milliseconds; there is no time unit");
+    if (typeof first === "object" && first !== null) {
+      if (args.length > 1) refuse(names, "tryLock takes (wait, lease) or (options)");
+      return this.#check(names, first, this.once);
+    }
+    if (first !== undefined) checkValue(names, "wait", first, RULES.wait);
+    if (lease !== undefined) checkValue(names, "lease", lease, this.#options.lease);
+    return this.#request((first ?? 0) as number, lease as number | undefined);
+  }
+
+  /** Of `lock(options)`. @throws TypeError, RangeError */
+  lock(names: Names, args: readonly unknown[]): Request {
+    if (args.length > 1) refuse(names, "lock takes one argument, the options");
+    return this.#check(names, args[0], this.forever);
+  }
+
+  /** Of `withLock(body, options)` or `withLock(options, body)`. `Body`: what the function is called with, unchecked. @throws TypeError, RangeError */
+  withLock<Body>(names: Names, args: readonly unknown[]): { readonly body: Body; readonly request: Request } {
+    const [body, options] = typeof args[0] === "function" ? args : [args[1], args[0]];
+    if (typeof body !== "function" || args.length > 2)
+      refuse(names, "withLock takes a function, and options before or after it");
+    return { body: body as Body, request: this.#check(names, options, this.forever) };
+  }
+
+  /** `without`: what no options mean. */
+  #check(names: Names, options: unknown, without: Request): Request {
+    if (options === undefined) return without;
+    const {
+      wait = without.wait,
+      lease,
+      watchdog,
+      maxHold,
+      signal,
+    } = checkOptions(names, this.#options, options);
+    return this.#request(wait, lease, watchdog, maxHold, signal);
+  }
+
+  #request(
+    wait: number,
+    lease?: number,
+    watchdog = lease === undefined,
+    maxHold = Number.POSITIVE_INFINITY,
+    signal?: AbortSignal,
+  ): Request {
+    const terms = { lease: lease ?? this.#leaseTime, watchdog, maxHold };
+    return { terms, wait, signal, explicit: lease ?? null, passes: this.passes };
+  }
 }
 
-/** Of `lock(options)`. @throws TypeError, RangeError */
-export function lockRequest(checks: Checks, args: readonly unknown[]): Request {
-  if (args.length > 1) refuse(checks, "lock takes one argument, the options");
-  return check(checks, args[0], Number.POSITIVE_INFINITY);
-}
-
-/** Of `withLock(body, options)` or `withLock(options, body)`. `Body`: what the function is called with, unchecked. @throws TypeError, RangeError */
-export function bodyRequest<Body>(
-  checks: Checks,
-  args: readonly unknown[],
-): { readonly body: Body; readonly request: Request } {
-  const [body, options] = typeof args[0] === "function" ? args : [args[1], args[0]];
-  if (typeof body !== "function" || args.length > 2)
-    refuse(checks, "withLock takes a function, and options before or after it");
-  return { body: body as Body, request: check(checks, options, Number.POSITIVE_INFINITY) };
-}
-
-function check(checks: Checks, options: unknown, wait: number): Request {
-  if (options === undefined) return request(checks, wait);
-  const { names, longest } = checks;
-  const rules = longest === undefined ? RULES : { ...RULES, lease: leaseUpTo(longest) };
-  const given = checkOptions(names, rules, options);
-  return request(checks, given.wait ?? wait, given.lease, given.watchdog, given.maxHold, given.signal);
-}
-
-function request(
-  { leaseTime, passes }: Checks,
-  wait: number,
-  lease?: number,
-  watchdog = lease === undefined,
-  maxHold = Number.POSITIVE_INFINITY,
-  signal?: AbortSignal,
-): Request {
-  const terms = { lease: lease ?? leaseTime, watchdog, maxHold };
-  return { terms, wait, signal, explicit: lease ?? null, passes };
-}
-
-function refuse({ names }: Checks, why: string): never {
+function refuse(names: Names, why: string): never {
   throw new TypeError(`${text(names)}: ${why}`);
 }

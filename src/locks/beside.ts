@@ -6,7 +6,7 @@ import type { Request } from "../options.ts";
 import { OVERTAKEN } from "../overtaken.ts";
 import { onAbort, pause } from "../util/abort.ts";
 import { acquireAll, type Busy, type Taken } from "../waiting/acquire-all.ts";
-import type { Member } from "../waiting/lock-kind.ts";
+import type { LockKind, Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import type { Holding, Scopes } from "./scope.ts";
 import { keyOf } from "./with-lock.ts";
@@ -18,7 +18,8 @@ import { keyOf } from "./with-lock.ts";
 export function waitBeside<T>(
   manager: LockManager,
   scopes: Scopes,
-  { kind, name }: Member,
+  kind: LockKind,
+  name: string,
   request: Request,
   take: (shared: SharedLease) => T,
   enter: (holding: Holding) => Promise<T>,

@@ -1,5 +1,4 @@
 import { quote } from "../errors.ts";
-import type { Events } from "../events.ts";
 import { unwatchHandle } from "../lease/forgotten.ts";
 import { released, type SharedLease } from "../lease/shared-lease.ts";
 import { checkExtension } from "../options.ts";
@@ -55,23 +54,30 @@ export interface Lease {
   [Symbol.dispose](): void;
 }
 
+/** What unlocks leases that are left behind. A scope is one. */
+interface Keeper {
+  keep(lease: Lease): void;
+  drop(lease: Lease): void;
+}
+
 /** One user's handle on a lease: a re-entered lock has several with the same token and signal. */
 export class LeaseHandle implements Lease {
   readonly name: string;
   readonly token: number;
   readonly #shared: SharedLease;
-  readonly #events: Events;
-  readonly #leave: (() => Promise<void>) | null;
+  readonly #keeper: Keeper | null;
+  readonly #hasEntered: boolean;
   #isUnlocked = false;
 
-  /** `events`: where the failure of a `using` goes. `leave`: how to leave the lease; null: as a user that has entered it. */
-  constructor(shared: SharedLease, events: Events, leave: (() => Promise<void>) | null) {
+  /** `hasEntered`: of a user that has entered the lock; false: of one that borrows it. */
+  constructor(shared: SharedLease, keeper: Keeper | null, hasEntered: boolean) {
     this.name = shared.name;
     this.token = shared.token;
     this.#shared = shared;
-    this.#events = events;
-    this.#leave = leave;
-    shared.given(this);
+    this.#keeper = keeper;
+    this.#hasEntered = hasEntered;
+    if (shared.handle === undefined) shared.handle = this;
+    keeper?.keep(this);
   }
 
   get signal(): AbortSignal {
@@ -92,7 +98,7 @@ export class LeaseHandle implements Lease {
   }
 
   async extend(ms: number): Promise<void> {
-    checkExtension(quote(this.name), ms, this.#shared.longestLease);
+    checkExtension(quote(this.name), ms, this.#shared.owner.kind.longestLease);
     this.assertHeld();
     await this.#shared.extend(ms);
   }
@@ -100,8 +106,13 @@ export class LeaseHandle implements Lease {
   unlock(): Promise<void> {
     if (this.#isUnlocked) return this.#shared.settled();
     this.#isUnlocked = true;
-    if (this.#shared.returned(this)) unwatchHandle(this);
-    return this.#leave ? this.#leave() : this.#shared.exit();
+    const shared = this.#shared;
+    // The lock may stay with other users. A handle that its user has given back must not be watched from then on: it would
+    // be collected, and told of as if nobody could unlock the lock.
+    if (shared.handle === this) shared.handle = null;
+    else unwatchHandle(this);
+    this.#keeper?.drop(this);
+    return shared.leave(this.#hasEntered);
   }
 
   /** What is printed. It asks for no signal, so none is made. */
@@ -115,8 +126,11 @@ export class LeaseHandle implements Lease {
   }
 
   [Symbol.dispose](): void {
-    this.unlock().catch((error: unknown) => this.#events.report(error));
+    this.unlock().catch((error: unknown) => this.#shared.owner.services.events.report(error));
   }
 }
+
+/** The lease of a caller outside of any scope. */
+export const newLease = (shared: SharedLease): Lease => new LeaseHandle(shared, null, true);
 
 printAs(LeaseHandle, "Lease");

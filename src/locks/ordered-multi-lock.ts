@@ -6,13 +6,13 @@ import { printAs } from "../util/print.ts";
 import type { Busy } from "../waiting/acquire-all.ts";
 import type { Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
-import { bodyRequest, type Checks, lockRequest, tryRequest } from "./arguments.ts";
+import type { CallRules } from "./arguments.ts";
 import { acquireAllBeside } from "./beside.ts";
 import { LeaseHandle } from "./lease.ts";
 import { type MultiLease, MultiLeaseHandle } from "./multi-lease.ts";
 import type { MultiLock, MultiLockBody } from "./multi-lock.ts";
 import type { Holding, Scopes } from "./scope.ts";
-import { assertKept, handle, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
+import { assertKept, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 
 /** A member in one call. */
 interface Seat extends Member {
@@ -29,30 +29,30 @@ export class OrderedMultiLock implements MultiLock {
   readonly #members: readonly Member[];
   readonly #manager: LockManager;
   readonly #scopes: Scopes;
-  readonly #checks: Checks;
+  readonly #rules: CallRules;
 
   /** `members` in their order. */
-  constructor(members: readonly Member[], manager: LockManager, scopes: Scopes, leaseTime: number) {
+  constructor(members: readonly Member[], manager: LockManager, scopes: Scopes, rules: CallRules) {
     this.names = members.map(({ name }) => name);
     this.#members = members;
     this.#manager = manager;
     this.#scopes = scopes;
-    this.#checks = { names: this.names, leaseTime };
+    this.#rules = rules;
   }
 
   async tryLock(...args: unknown[]): Promise<MultiLease | null> {
-    const lease = await this.#acquire(tryRequest(this.#checks, args));
+    const lease = await this.#acquire(this.#rules.tryLock(this.names, args));
     return "busy" in lease ? null : lease;
   }
 
   async lock(...args: unknown[]): Promise<MultiLease> {
-    const request = lockRequest(this.#checks, args);
+    const request = this.#rules.lock(this.names, args);
     const lease = await this.#acquire(request);
     return "busy" in lease ? this.#timedOut(lease, request) : lease;
   }
 
   async withLock<T>(...args: unknown[]): Promise<T> {
-    const { body, request } = bodyRequest<MultiLockBody<T>>(this.#checks, args);
+    const { body, request } = this.#rules.withLock<MultiLockBody<T>>(this.names, args);
     return this.#within(body, request);
   }
 
@@ -78,7 +78,7 @@ export class OrderedMultiLock implements MultiLock {
     }
     const { events } = this.#manager;
     const taken = seats.flatMap(({ key, lease }) => (lease ? [[key, lease] as const] : []));
-    const handles = taken.map(([, lease]) => new LeaseHandle(lease, events, () => lease.leave()));
+    const handles = taken.map(([, lease]) => new LeaseHandle(lease, null, false));
     const lease = new MultiLeaseHandle(handles, events);
     const again = () => Promise.all(borrowed.map(({ shared }) => lengthen(shared, request)));
     try {
@@ -137,7 +137,7 @@ export class OrderedMultiLock implements MultiLock {
     }
     const { events } = this.#manager;
     const keeper = scope?.hasEnded ? null : scope;
-    const handles = seats.flatMap(({ lease }) => (lease ? handle(lease, keeper, events) : []));
+    const handles = seats.flatMap(({ lease }) => (lease ? new LeaseHandle(lease, keeper ?? null, true) : []));
     const lease = new MultiLeaseHandle(handles, events);
     await Promise.all(again.map((shared) => lengthen(shared, request))).catch(async (error: unknown) => {
       await lease.unlock().catch(() => {});
@@ -220,7 +220,7 @@ async function enterAll(leases: readonly SharedLease[]): Promise<void> {
 }
 
 const exitAll = (leases: readonly SharedLease[]): Promise<unknown> =>
-  Promise.allSettled(leases.map((lease) => lease.exit()));
+  Promise.allSettled(leases.map((lease) => lease.leave(true)));
 
 const rest = (until: number): number => Math.max(0, until - performance.now());
 

@@ -6,52 +6,62 @@ import { type Inspection, unavailable } from "../redis/replies.ts";
 import { printAs } from "../util/print.ts";
 import type { LockKind, Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
-import { bodyRequest, type Checks, lockRequest, tryRequest } from "./arguments.ts";
+import type { CallRules } from "./arguments.ts";
 import { waitBeside } from "./beside.ts";
-import { type Lease, LeaseHandle } from "./lease.ts";
+import { type Lease, LeaseHandle, newLease } from "./lease.ts";
 import type { Lock, LockBody } from "./lock.ts";
 import type { Holding, Scope, Scopes } from "./scope.ts";
-import { assertKept, handle, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
+import { assertKept, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 
-/** Every lock kind as the caller sees it: arguments, scopes and handles around the lock manager. */
+/**
+ * Every lock kind as the caller sees it: arguments, scopes and handles around the lock manager. Many callers make one for each
+ * acquisition, so making it costs one object.
+ */
 export class ReentrantLock implements Lock {
   readonly name: string;
-  readonly #member: Member;
+  readonly #kind: LockKind;
   readonly #manager: LockManager;
   readonly #scopes: Scopes;
-  readonly #checks: Checks;
+  readonly #rules: CallRules;
 
-  constructor(member: Member, manager: LockManager, scopes: Scopes, leaseTime: number) {
-    this.name = member.name;
-    this.#member = member;
+  constructor(kind: LockKind, name: string, manager: LockManager, scopes: Scopes, rules: CallRules) {
+    this.name = name;
+    this.#kind = kind;
     this.#manager = manager;
     this.#scopes = scopes;
-    const { name, kind, passes } = member;
-    this.#checks = { names: [name], leaseTime, longest: kind.longestLease, passes };
+    this.#rules = rules;
   }
 
   /** The lock behind an object that the client of this manager made; null: it is none. */
   static memberOf(lock: object, manager: LockManager): Member | null {
-    return #manager in lock && lock.#manager === manager ? lock.#member : null;
+    if (!(#manager in lock && lock.#manager === manager)) return null;
+    return { kind: lock.#kind, name: lock.name, passes: lock.#rules.passes };
   }
 
   // No async function where a plain one will do: each costs every waiter some hundred bytes, and a few turns of the
   // microtask queue between the grant and the caller.
   tryLock(...args: unknown[]): Promise<Lease | null> {
     try {
-      return this.#acquire(tryRequest(this.#checks, args));
+      return this.#acquire(args.length === 0 ? this.#rules.once : this.#rules.tryLock([this.name], args));
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  async lock(...args: unknown[]): Promise<Lease> {
-    const request = lockRequest(this.#checks, args);
-    return (await this.#acquire(request)) ?? this.#timedOut(request);
+  lock(...args: unknown[]): Promise<Lease> {
+    try {
+      const request = args.length === 0 ? this.#rules.forever : this.#rules.lock([this.name], args);
+      const acquired = this.#acquire(request);
+      // A caller that waits for ever is never told that it was in vain.
+      if (request.wait === Number.POSITIVE_INFINITY) return acquired as Promise<Lease>;
+      return acquired.then((lease) => lease ?? this.#timedOut(request));
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   async withLock<T>(...args: unknown[]): Promise<T> {
-    const { body, request } = bodyRequest<LockBody<T>>(this.#checks, args);
+    const { body, request } = this.#rules.withLock<LockBody<T>>([this.name], args);
     const until = performance.now() + request.wait;
     const holding = this.#scopes.find(this.#key);
     const entered = holding ? share(holding) : await this.#enter(request);
@@ -107,10 +117,8 @@ export class ReentrantLock implements Lock {
 
   /** A lease on a lock that this scope holds already, or on a new shared. */
   #acquire(request: Request): Promise<Lease | null> {
-    const { events } = this.#manager;
-    const scope = this.#scopes.current();
-    if (!scope)
-      return this.#manager.enter(this.#kind, this.name, request, (shared) => handle(shared, null, events));
+    const scope = this.#scopes.isUsed ? this.#scopes.current() : null;
+    if (!scope) return this.#manager.enter(this.#kind, this.name, request, newLease);
     const reenter = ({ shared }: Holding): Promise<Lease> => this.#reenter(shared, scope, request);
     const holding = this.#scopes.find(this.#key);
     if (holding) return reenter(holding);
@@ -118,29 +126,22 @@ export class ReentrantLock implements Lock {
       // The scope may have ended while this waited: then the lease belongs to the caller alone.
       const keeper = scope.hasEnded ? null : scope;
       keeper?.hold(this.#key, shared, false);
-      return handle(shared, keeper, events);
+      return new LeaseHandle(shared, keeper, true);
     };
-    return waitBeside(this.#manager, this.#scopes, this.#member, request, take, reenter);
+    return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, take, reenter);
   }
 
   /** For a body: a shared of its own, or a share in what the scope gets meanwhile. */
   #enter(request: Request): Promise<SharedLease | Holding | null> {
     if (!this.#scopes.current()) return this.#manager.enter(this.#kind, this.name, request, itself);
-    const borrow = async (holding: Holding): Promise<Holding> => share(holding);
-    return waitBeside<SharedLease | Holding>(
-      this.#manager,
-      this.#scopes,
-      this.#member,
-      request,
-      itself,
-      borrow,
-    );
+    const borrow = async (holding: Holding): Promise<SharedLease | Holding> => share(holding);
+    return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, itself, borrow);
   }
 
   async #reenter(shared: SharedLease, scope: Scope, request: Request): Promise<Lease> {
     assertKept(shared);
     await shared.enter();
-    const lease = handle(shared, scope.hasEnded ? null : scope, this.#manager.events);
+    const lease = new LeaseHandle(shared, scope.hasEnded ? null : scope, true);
     await lengthen(shared, request).catch(async (error: unknown) => {
       await lease.unlock().catch(() => {});
       throw error;
@@ -150,24 +151,15 @@ export class ReentrantLock implements Lock {
 
   #run<T>(shared: SharedLease, body: LockBody<T>, before: (() => Promise<void>) | null): Promise<T> {
     const { events } = this.#manager;
-    const lease = new LeaseHandle(shared, events, () => shared.leave());
-    return runBody(
-      { scopes: this.#scopes, events, isOrdered: false },
-      [[this.#key, shared]],
-      lease,
-      body,
-      before,
-    );
+    const lease = new LeaseHandle(shared, null, false);
+    const inside = { scopes: this.#scopes, events, isOrdered: false };
+    return runBody(inside, [[this.#key, shared]], lease, body, before);
   }
 
   // ---- small parts
 
   get #key(): string {
     return keyOf(this.#kind.protocol, this.name);
-  }
-
-  get #kind(): LockKind {
-    return this.#member.kind;
   }
 
   #timedOut({ wait }: Request, heldBy = this.#manager.holderOf(this.#kind, this.name)): never {

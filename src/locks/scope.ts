@@ -82,8 +82,8 @@ export class Scope {
     return ordered.reduce<Holding | null>((last, one) => (last && last.key > one.key ? last : one), null);
   }
 
-  /** A lease that must be unlocked before the scope ends. Returns what to call when it was. */
-  keep(lease: Lease): () => void {
+  /** A lease that must be unlocked before the scope ends. */
+  keep(lease: Lease): void {
     // A lease that was lost, and that nobody unlocks, must not stay for the life of a long scope; its loss was told. Looking
     // once for as many new leases as there are costs each of them the same, however many there are.
     if (--this.#untilLook < 0) {
@@ -91,7 +91,11 @@ export class Scope {
       this.#untilLook = this.#leases.size + 8;
     }
     this.#leases.add(lease);
-    return () => this.#leases.delete(lease);
+  }
+
+  /** It is unlocked. */
+  drop(lease: Lease): void {
+    this.#leases.delete(lease);
   }
 
   /** Unlocks what was left behind, and reports it. */
@@ -116,6 +120,8 @@ const leftBehind = (name: string): string =>
 export class Scopes {
   readonly #isOn: boolean;
   #storage: AsyncLocalStorage<Scope | null> | null = null;
+  /** Was there ever a scope? Until then a call need not look for one. */
+  isUsed = false;
 
   /** `isOn`: false for a client without scopes. Bodies run then as if they were outside of any. */
   constructor(isOn: boolean) {
@@ -177,6 +183,7 @@ export class Scopes {
   run<T>(scope: Scope, body: () => T): T {
     if (!this.#isOn) return body();
     this.#storage ??= new AsyncLocalStorage();
+    this.isUsed = true;
     return this.#storage.run(scope, body);
   }
 

@@ -5,23 +5,11 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Request } from "../options.ts";
 import { thrownAt } from "../util/stacks.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
-import { type Lease, LeaseHandle } from "./lease.ts";
 import { Scope, type Scopes } from "./scope.ts";
 
 /** By what scopes know a lock: `lock` and `fairLock` of one name are one lock. */
 export function keyOf(protocol: LockKind["protocol"], name: string): string {
   return `${protocol} ${name}`;
-}
-
-/** The lease of a caller that has entered the shared. The scope unlocks it at its end, if nobody has by then. */
-export function handle(shared: SharedLease, scope: Scope | null, events: Events): Lease {
-  if (!scope) return new LeaseHandle(shared, events, null);
-  const lease: Lease = new LeaseHandle(shared, events, () => {
-    forget();
-    return shared.exit();
-  });
-  const forget = scope.keep(lease);
-  return lease;
 }
 
 /** Nothing new may begin under a lock that its scope has lost. */

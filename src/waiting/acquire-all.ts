@@ -176,10 +176,10 @@ class AllAcquisition<M extends Member> {
     for (const one of this.taken) this.#set(one, this.#meanwhile);
   }
 
-  #set({ member, lease }: Taken<M>, terms: Terms): void {
+  #set({ lease }: Taken<M>, terms: Terms): void {
     if (lease.terms === terms || !lease.expire()) return;
     lease.begin(terms);
-    this.#manager.watchdog.watch(lease, member.kind);
+    this.#manager.watchdog.watch(lease);
   }
 
   /** All are taken: from now on they are the caller's, for all of its lease. False: one was lost meanwhile. */
@@ -191,7 +191,7 @@ class AllAcquisition<M extends Member> {
     const leases = this.taken.map(({ lease }) => lease);
     const old = leases.filter(
       ({ hold, since, terms: own }) =>
-        at - since.mono > CLAIM_AFTER || !isEnough(hold, terms, this.#manager.window, own === terms),
+        at - since > CLAIM_AFTER || !isEnough(hold, terms, this.#manager.window, own === terms),
     );
     const wereHeld = leases.every((lease) => lease.expire());
     if (old.length > 0) {

@@ -20,8 +20,8 @@ export async function closeManager(
 ): Promise<void> {
   const patience = Math.min(grace, commands.replyTimeout);
   const answerBy = performance.now() + patience;
-  await atMost(emptied, watchdog.size > 0 ? grace : patience);
-  const left = [...watchdog.leases()];
+  await atMost(emptied, watchdog.leases.size > 0 ? grace : patience);
+  const left = [...watchdog.leases];
   // Of these the caller is told. With no grace that was what the caller wanted.
   if (left.length > 0 && grace > 0) events.report(leftBehind(left));
   for (const lease of left) lease.lose("closed");
@@ -41,7 +41,7 @@ function leftBehind(leases: readonly SharedLease[]): LockError {
   const [first] = leases;
   const held = leases
     .slice(0, 10)
-    .map(({ name, since }) => `${quote(name)} (for ${Math.round(at - since.mono)} ms)`)
+    .map(({ name, since }) => `${quote(name)} (for ${Math.round(at - since)} ms)`)
     .join(", ");
   const more = leases.length > 10 ? ` and ${leases.length - 10} more` : "";
   const name = leases.length === 1 && first ? first.name : null;

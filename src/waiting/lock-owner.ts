@@ -64,7 +64,7 @@ export abstract class LockOwner {
     const lease = new SharedLease(hold, waiter.terms, one, waiter);
     one.lease = lease;
     one.outrun = null;
-    watchdog.watch(lease, this.kind);
+    watchdog.watch(lease);
     one.give(waiter, lease);
     one.tellBusy();
     if (one.first) this.channel.listen();
@@ -139,9 +139,9 @@ export abstract class LockOwner {
   vacated(one: Acquisition, lease: SharedLease): Promise<void> {
     const { hold } = lease;
     const { watchdog, events, window } = this.services;
-    watchdog.unwatch(lease);
+    watchdog.leases.delete(lease);
     one.lease = null;
-    const held = performance.now() - lease.since.mono;
+    const held = performance.now() - lease.since;
     if (events.hears("release")) events.tell("release", { ...told(lease), held });
     const next = one.first;
     if (!next) return this.#release(one, lease, held);
@@ -220,13 +220,13 @@ export abstract class LockOwner {
   }
 
   lost(one: Acquisition, lease: SharedLease, error: LockLostError): void {
-    this.services.watchdog.unwatch(lease);
+    this.services.watchdog.leases.delete(lease);
     this.services.leave(this.kind, lease.hold);
     if (one.lease === lease) {
       one.lease = null;
       one.start();
     }
-    this.#toldLost(lease, performance.now() - lease.since.mono, error);
+    this.#toldLost(lease, performance.now() - lease.since, error);
   }
 
   #toldLost(lease: SharedLease, held: number, error: LockLostError): LockLostError {

@@ -24,7 +24,7 @@ export const selfWaitAt = ({ since, terms }: Waiter): number => since + SELF_WAI
  * holder got it waits in a plain queue.
  */
 export function selfWaiter(callers: Iterable<Waiter>, lease: SharedLease): Waiter | null {
-  for (const waiter of callers) if (waiter.since >= lease.since.mono) return waiter;
+  for (const waiter of callers) if (waiter.since >= lease.since) return waiter;
   return null;
 }
 
@@ -51,8 +51,8 @@ export class SelfWait {
 
   /** What this client holds of a lock; null: nothing. */
   leaseOf(protocol: string, name: string): SharedLease | null {
-    for (const lease of this.#watchdog.leases())
-      if (lease.name === name && lease.protocol === protocol && lease.held) return lease;
+    for (const lease of this.#watchdog.leases)
+      if (lease.name === name && lease.owner.kind.protocol === protocol && lease.held) return lease;
     return null;
   }
 

@@ -20,8 +20,8 @@ export const plants = {
   /** The holder believes in its lease for a lease too long. */
   "deadline late"() {
     const { left } = SharedLease.prototype;
-    SharedLease.prototype.left = function (at) {
-      return left.call(this, at) + this.terms.lease;
+    SharedLease.prototype.left = function (...at) {
+      return left.apply(this, at) + this.terms.lease;
     };
   },
 

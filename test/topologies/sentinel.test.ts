@@ -1,0 +1,3 @@
+import { describeLocksOn } from "../contract/on-topologies.ts";
+
+describeLocksOn("Sentinel");
