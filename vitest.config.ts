@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/support/longest-first.ts";
 
 /** What is locked, and what belongs to none of these. A folder of them may have a folder for its own faults. */
 const AREAS = "test/{unit,lock,multi-lock,quorum,transactions,fencing}/**";
@@ -41,7 +42,8 @@ export default defineConfig({
     // Long: a busy machine takes seconds to start a process. What must be over sooner has a limit of its own.
     testTimeout: 60_000,
     hookTimeout: 120_000,
-    // Most of their time tests wait: four files at a time keep two cores busy.
-    maxWorkers: 4,
+    // Most of their time tests wait: six files at a time keep two cores busy.
+    maxWorkers: 6,
+    sequence: { sequencer: LongestFirst },
   },
 });

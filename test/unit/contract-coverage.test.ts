@@ -54,7 +54,9 @@ beforeAll(async () => {
 async function files(): Promise<string[]> {
   const all = (await readdir(FOLDER, { recursive: true })).filter((name) => name.endsWith(".test.ts"));
   const texts = await Promise.all(all.map((name) => readFile(new URL(name, FOLDER), "utf8")));
-  return all.filter((_, i) => /describeLock(sOn)?\(/.test(texts[i] ?? "")).map((name) => `test/${name}`);
+  return all
+    .filter((_, i) => /describe(Lock|Elsewhere)\(/.test(texts[i] ?? ""))
+    .map((name) => `test/${name}`);
 }
 
 describe("the contract of every lock kind", () => {

@@ -1,3 +1,0 @@
-import { describeLocksOn } from "../contract/on-topologies.ts";
-
-describeLocksOn("Cluster");
