@@ -36,7 +36,7 @@ export function waiting(subject: Subject): void {
       },
     );
 
-    it("tryLock() is not told what was true before it was called (RACE 16)", async () => {
+    it("tryLock() is not told what was true before it was called", async () => {
       const name = subject.name();
       const party = await subject.join();
       const [mine, theirs] = [subject.of(subject.first, name), subject.of(party, name)];

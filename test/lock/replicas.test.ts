@@ -186,7 +186,7 @@ it("a WAIT goes out on the connection that wrote, or counts for nothing", async 
   await lease.unlock();
 });
 
-it("one claim in vain costs those who come behind it nothing (RACE 9)", async () => {
+it("one claim in vain costs those who come behind it nothing", async () => {
   const { redis } = await parties.join({ url: primary.url });
   const names = [freshName(), freshName()] as const;
   for (const name of names)

@@ -229,7 +229,7 @@ describe("scopes", () => {
     await several.gone(names);
   });
 
-  it("refuse one that comes before what a multi-lock around it holds, whose members are others (RACE 11)", async () => {
+  it("refuse one that comes before what a multi-lock around it holds, whose members are others", async () => {
     const [a, b, c] = three();
     const inside = new Gate();
     const outer = mine.locks.multiLock([a, c]).withLock(async () => {
@@ -262,7 +262,7 @@ describe("scopes", () => {
     await several.gone([a, c]);
   });
 
-  it("refuse a loan that would wait out of order for a caller that waits for this one; alone, it is given (RACE 11)", async () => {
+  it("refuse a loan that would wait out of order for a caller that waits for this one; alone, it is given", async () => {
     const names = three();
     const [a, b] = names;
     const { locks } = mine;

@@ -228,7 +228,7 @@ describe("a half-open subscriber", () => {
     await lease.unlock();
   });
 
-  it("finds what it was granted, however short its lease (RACE 12)", async () => {
+  it("finds what it was granted, however short its lease", async () => {
     const { far, lock, proxy } = stage;
     proxy.partition("subscribers");
     const cut = await stage.join({ url: proxy.url, client: { replyTimeout: 400 } });
@@ -244,7 +244,7 @@ describe("a half-open subscriber", () => {
   });
 
   it.each(["lock", "redissonLock"] as const)(
-    "has it tried for a caller that comes while SUBSCRIBE is unanswered, and would not wait (RACE 14): %s",
+    "has it tried for a caller that comes while SUBSCRIBE is unanswered, and would not wait: %s",
     async (kind) => {
       const { near, far, lock, proxy } = stage;
       const held = await far.locks[kind](lock.name).lock();

@@ -80,7 +80,7 @@ describe("a late copy changes nothing", () => {
   });
 
   it.each(["read", "lost too"])(
-    "of the acquire that queued: its answer is %s, and the hold had its end before (RACE 15)",
+    "of the acquire that queued: its answer is %s, and the hold had its end before",
     async (answer) => {
       const { near, lock } = stage;
       await stage.warm(near);

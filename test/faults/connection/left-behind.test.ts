@@ -19,9 +19,7 @@ describe("a subscription that the server has dropped, and nobody told the client
     await stage.far.redis.call("CLIENT", "KILL", "TYPE", "pubsub");
   };
 
-  it("is replaced: its client has its turn where others hand over to each other (RACE 7)", async ({
-    annotate,
-  }) => {
+  it("is replaced: its client has its turn where others hand over to each other", async ({ annotate }) => {
     const { near, far, lock } = stage;
     await stage.warm(near);
     await drop();
@@ -89,7 +87,7 @@ describe("a subscriber that stays on a server which becomes a replica", () => {
     };
   }
 
-  it("hears no grant that it was skipped for: one holder at a time; and then it is heard again (RACE 6, RACE 7)", async ({
+  it("hears no grant that it was skipped for: one holder at a time; and then it is heard again", async ({
     annotate,
   }) => {
     const { url, admin, takeOver } = await pair();

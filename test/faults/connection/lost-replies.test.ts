@@ -153,7 +153,7 @@ describe("the reply is lost and the command fails", () => {
     await lock.gone();
   });
 
-  it("an extension, and Redis is away for longer than the lease that is known of: the lock is given back (RACE 10)", async ({
+  it("an extension, and Redis is away for longer than the lease that is known of: the lock is given back", async ({
     annotate,
   }) => {
     const { lock, proxy } = stage;

@@ -178,7 +178,7 @@ describe("a listener that acts while it is told", () => {
 });
 
 describe("a slow way to Redis", () => {
-  it("does not cost a caller its answer when it comes while another one's try is on its way (RACE 16)", async () => {
+  it("does not cost a caller its answer when it comes while another one's try is on its way", async () => {
     const proxy = await TcpProxy.start(server);
     const far = await parties.join({ url: proxy.url });
     await (await far.locks.lock(name).lock()).unlock(); // the scripts are known

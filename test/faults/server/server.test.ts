@@ -75,7 +75,7 @@ describe("subscriber connections are cut", () => {
     await proxy.stop();
   });
 
-  it("a grant that is read after a re-check had told it changes nothing (RACE 3)", async () => {
+  it("a grant that is read after a re-check had told it changes nothing", async () => {
     const proxy = await TcpProxy.start(server);
     const far = await parties.join({ url: proxy.url, client: { leaseTime: 4_000 } });
     const held = await a.locks.lock(name).lock();

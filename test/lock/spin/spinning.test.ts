@@ -239,7 +239,7 @@ describe("waiting", () => {
     expect(await count.scripts()).toBeLessThanOrEqual(20);
   });
 
-  it.each([0, 3])("tells who waits %i ms what is true now, not what it heard a pause ago (RACE 14)", (wait) =>
+  it.each([0, 3])("tells who waits %i ms what is true now, not what it heard a pause ago", (wait) =>
     shown(async () => {
       const { locks } = await join();
       const lock = locks.spinLock(freshName("spin"));

@@ -92,7 +92,7 @@ it("a map of slots that cannot be read is not asked for in a storm", async () =>
   await (await waiting).unlock();
 });
 
-it("a former primary takes a SUBSCRIBE as a replica, and the map of slots comes late: the channel finds its home (RACE 8)", async () => {
+it("a former primary takes a SUBSCRIBE as a replica, and the map of slots comes late: the channel finds its home", async () => {
   const { lock } = duet;
   const proxied = await throughProxies(cluster);
   const near = await Duet.of(() => proxied.connect(), { isCluster: true });

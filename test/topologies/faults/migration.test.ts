@@ -123,7 +123,7 @@ it.each([
   ["for good", 1],
   ["and back", 2],
 ])(
-  "a slot moves %s while a SUBSCRIBE to its node is on its way: the waiters there hear messages again (RACE 8)",
+  "a slot moves %s while a SUBSCRIBE to its node is on its way: the waiters there hear messages again",
   async (_, moves) => {
     const proxied = await throughProxies(cluster);
     const near = await Duet.of(() => proxied.connect(), { isCluster: true });

@@ -113,7 +113,7 @@ describe("a count that Redis did not confirm", () => {
 });
 
 describe("waiting", () => {
-  it("a lock that became free without a message is tried for a caller that would not wait (RACE 14)", async () => {
+  it("a lock that became free without a message is tried for a caller that would not wait", async () => {
     const held = await far.locks.redissonLock(name).lock();
     const parked = near.locks.redissonLock(name).lock();
     await until(async () => (await far.redis.pubsub("NUMSUB", channelOf(name)))[1] === 1);
@@ -181,7 +181,7 @@ describe("waiting", () => {
   const heard = (count: number) =>
     until(async () => String(await far.redis.pubsub("NUMSUB", channelOf(name))).endsWith(`,${count}`));
 
-  it("a try that was sent before SUBSCRIBE was acknowledged, and is answered behind it, is not the last one (RACE 2)", async () => {
+  it("a try that was sent before SUBSCRIBE was acknowledged, and is answered behind it, is not the last one", async () => {
     const held = await far.locks.redissonLock(name).lock();
     const stalled = proxy.stall(named("subscribe"));
     const { executed, read } = holdAnswer(2);
@@ -198,7 +198,7 @@ describe("waiting", () => {
     await lease.unlock();
   });
 
-  it("nor is one that was sent before the subscriber was lost, and is answered when it is back (RACE 1)", async () => {
+  it("nor is one that was sent before the subscriber was lost, and is answered when it is back", async () => {
     const held = await far.locks.redissonLock(name).lock();
     const { executed, read } = holdAnswer(3);
     const waiting = near.locks.redissonLock(name).lock();
