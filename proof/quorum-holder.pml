@@ -1,4 +1,4 @@
-/* A holder: renewals and joinings, src/quorum/footprint.ts, repair.ts, quorum-lock.ts. */
+/* A holder: renewals and joinings, src/quorum/footprint.ts, repair.ts. */
 
 inline renew(c) {
   printf("client %d: renews\n", c);

@@ -1,9 +1,8 @@
 import type { Check } from "./check/answer.ts";
 import { type Checkable, check } from "./check/check.ts";
 import { SHORT_LEASE } from "./defaults.ts";
-import { ClientClosedError, type LossReason } from "./errors.ts";
+import { ClientClosedError } from "./errors.ts";
 import { Events, type LockEvents } from "./events.ts";
-import type { Hold } from "./lease/hold.ts";
 import type { CommonClient } from "./lock-client.ts";
 import { CallRules } from "./locks/arguments.ts";
 import type { Lock } from "./locks/lock.ts";
@@ -152,33 +151,9 @@ export abstract class BaseClient implements CommonClient {
     return new OrderedMultiLock(ordered, this.#locks, this.#scopes, this.#rules);
   }
 
-  /** Tells of an error that no caller sees. @internal */
-  protected report(error: Error): void {
-    this.#events.report(error);
-  }
-
-  /** A lease of several masters stands on a bare majority of them, or does no more. @internal */
-  protected exposed(hold: Hold, has: number, of: number): void {
-    const lease = this.#locks.watchdog.leaseOf(hold);
-    if (!lease?.held || !this.#events.hears("exposed")) return;
-    const { name, kind, call } = lease;
-    this.#events.tell("exposed", { name, kind, call, has, of });
-  }
-
-  /** A lease of several masters was found to be lost, by no call of its holder. @internal */
-  protected lost(hold: Hold, why: LossReason): void {
-    const lease = this.#locks.watchdog.leaseOf(hold);
-    if (lease?.expire()) lease.lose(why);
-  }
-
-  /** Where this client hears of grants of a lock. @internal */
-  protected channelOf(name: string): string {
-    return this.#locks.inbox.channelOf(name);
-  }
-
-  /** Withdraws a hold in the background (R3). @internal */
-  protected withdraw(kind: LockKind, hold: Hold): void {
-    this.#locks.leave(kind, hold);
+  /** What its kinds need of it. @internal */
+  protected get locks(): LockManager {
+    return this.#locks;
   }
 }
 

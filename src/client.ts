@@ -60,7 +60,7 @@ class ServerClient extends BaseClient implements LockClient {
         isCluster: isCluster(redis),
         isQuorum: false,
         restartDelay: 0,
-        channel: (name) => this.channelOf(name),
+        channel: (name) => this.locks.inbox.channelOf(name),
         publish: (channel, message) => publishProbe(commands, channel, message),
         trouble: () => commands.trouble(),
       },

@@ -45,12 +45,8 @@ export class MajorityClient extends BaseClient implements QuorumClient {
         if (connections !== given) for (const redis of connections) redis.disconnect();
       },
     });
-    quorum.onTwin = (node, other) => this.report(oneServer(node, other));
-    this.#kind = new QuorumKind(quorum, settings, {
-      withdraw: (kind, hold) => this.withdraw(kind, hold),
-      lost: (hold, why) => this.lost(hold, why),
-      exposed: (hold, has, of) => this.exposed(hold, has, of),
-    });
+    quorum.onTwin = (node, other) => this.locks.events.report(oneServer(node, other));
+    this.#kind = new QuorumKind(quorum, settings, this.locks);
   }
 
   lock(name: string, options?: unknown): Lock {

@@ -1,22 +1,15 @@
 import type { QuorumKeys } from "../keys.ts";
-import type { RenewAnswer } from "../redis/replies.ts";
-import type { QuorumNode } from "./node.ts";
-import type { Vote } from "./node-commands.ts";
+import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
+import { isLive, type NodeState } from "./node.ts";
+import type { NodeHold, Vote } from "./node-commands.ts";
+import type { Quorum } from "./quorum.ts";
 import { Standing } from "./standing.ts";
 import type { Granted } from "./votes.ts";
 
-/** Is told what becomes of a granted lease. */
-interface Keeper {
-  /** A node has said whether it takes the hold, or will not say it any more. */
-  heard(): void;
-  /** A node that counted does not any more. */
-  broke(): void;
-  /** A renewal is sent to all nodes now. */
-  renewing(): void;
-  /** It was confirmed. Every node has answered it, but these. */
-  renewed(silent: readonly Standing[]): void;
-  /** The lease ends. */
-  end(): void;
+/** What one node has said about a hold. */
+interface Word<A> {
+  readonly standing: Standing;
+  readonly answer: A;
 }
 
 /**
@@ -40,58 +33,141 @@ interface Keeper {
  * RACE: A has the lock by all three. Node 1 forgets it, and any time later node 2. If node 1 had not taken the hold again
  * meanwhile, A would be left with node 3, and B could have the other two.
  */
-export class Footprint {
+export class Footprint implements NodeHold {
   readonly keys: QuorumKeys;
+  readonly id: string;
   /** In the order of the nodes. */
   readonly standings: readonly Standing[];
   /** Does its end wake waiters? See `QuorumKind.attempt`. */
   wakes = true;
-  /** Of a granted lease. */
-  keeper: Keeper | null = null;
-  #isLate: ((standing: Standing, vote: Granted) => boolean) | null = null;
+  protected readonly quorum: Quorum;
+  #isLate: ((vote: Granted) => boolean) | null = null;
   #changes = 0;
 
-  constructor(keys: QuorumKeys, nodes: readonly QuorumNode[]) {
-    this.keys = keys;
-    this.standings = nodes.map((node) => new Standing(node));
+  constructor(quorum: Quorum, name: string, id: string) {
+    this.keys = quorum.keys.ofQuorum(name);
+    this.id = id;
+    this.quorum = quorum;
+    this.standings = quorum.nodes.map((node) => new Standing(node));
   }
+
+  // ---- commands to all nodes
+
+  /**
+   * Asks every node that can answer about the hold; the others are errors at once. A node that hangs is asked too where those
+   * that count are no majority without it. `isVote`: young nodes are not asked.
+   */
+  ask<A>(send: (standing: Standing, state: NodeState) => Promise<A>, isVote = false): Promise<A>[] {
+    const states = this.standings.map(({ node }) => node.state);
+    const lives = states.map((state) => isLive(state, isVote));
+    const helpful = this.standings.filter(({ is }, i) => lives[i] && is === "counts").length;
+    return this.standings.map((standing, i) => {
+      const state = states[i] ?? "away";
+      const isNeeded = state === "silent" && helpful < this.quorum.majority;
+      if (lives[i] || isNeeded) return send(standing, state);
+      return Promise.reject(standing.node.refusal(state, this.keys));
+    });
+  }
+
+  /** A node is asked to take the hold. */
+  take(standing: Standing, asked: Promise<Vote>): Promise<Vote> {
+    return standing.take(asked, () => {
+      if (!this.#isLate) return;
+      this.#judge(standing);
+      this.heard();
+    });
+  }
+
+  /**
+   * Raises the TTL at every node. Only the word of nodes that count renews the lease, because a holder that has lost a
+   * majority must learn of it.
+   *
+   * RACE: a node takes the hold, or loses it, between this and its answer. Then the answer is of before that, and proves
+   * nothing: only what the node was when the renewal was sent, and still is, can change by it.
+   */
+  async confirm(ttl: number, timeout: number): Promise<RenewAnswer> {
+    const before = this.#changes;
+    this.renewing();
+    const { words, decision } = this.#consult("renewed", ({ node }) => node.renew(this, ttl, timeout));
+    const renewed = await decision;
+    if (typeof renewed === "string") return { is: renewed, ttl: 0 };
+    // RACE: if this were learned as the answers come, a node that lost the key would be asked to take it again also where the
+    // others have lost it too.
+    const learned = words.map((word) => word.then((one) => this.#learn(one, before)));
+    void Promise.allSettled(learned).then((all) =>
+      this.renewed(this.standings.filter((_, i) => all[i]?.status === "rejected")),
+    );
+    return { is: "renewed", ttl: Math.min(...renewed.map((answer) => answer.ttl)) };
+  }
+
+  /** Ends it at every node, and tells waiters. `last`: the last token of the hold, passes included. */
+  async release(last: number): Promise<ReleaseAnswer["is"]> {
+    this.end();
+    const { decision } = this.#consult("released", (standing) =>
+      standing.follow(standing.node.release(this, true, last), () => true),
+    );
+    const released = await decision;
+    return typeof released === "string" ? released : "released";
+  }
+
+  /** Has every node take the hold back that may have it. Rejects when one has not answered. */
+  async erase(): Promise<void> {
+    this.end();
+    const erasing = this.standings.map((standing) =>
+      standing.erase(async () => {
+        const { node } = standing;
+        const { state } = node;
+        // What cannot be sent now is tried again.
+        if (!isLive(state, false)) throw node.refusal(state, this.keys);
+        return node.release(this, this.wakes, 0);
+      }),
+    );
+    for (const one of await Promise.allSettled(erasing)) if (one.status === "rejected") throw one.reason;
+  }
+
+  /**
+   * Sends a command about the hold to every node. `yes`: the answer of a node that has the hold, or had it. Decides for the
+   * answers of a majority that counts and said yes, or says why there can be none.
+   */
+  #consult<A extends { readonly is: string }>(
+    yes: A["is"],
+    send: (standing: Standing) => Promise<A>,
+  ): { words: Promise<Word<A>>[]; decision: Promise<readonly A[] | "gone" | "taken"> } {
+    const words = this.ask(async (standing) => {
+      const answer = await send(standing);
+      if (answer.is === yes && standing.isOut) await standing.heard();
+      return { standing, answer };
+    });
+    const decision = this.quorum.count(words, ({ answers, majority }) => {
+      const counted = answers.filter(({ standing, answer }) => answer.is === yes && standing.is === "counts");
+      if (counted.length >= majority) return counted.map(({ answer }) => answer);
+      // Gone is only said when so many nodes have said so; one that does not answer may still have it. Not one that is missing:
+      // it cannot have the hold, whatever it would say, and to wait for it is to believe in a lost lease.
+      const said = new Set(answers.map(({ standing }) => standing));
+      const unheard = this.standings.filter((one) => one.is !== "missing" && !said.has(one)).length;
+      if (counted.length + unheard >= majority) return undefined;
+      return answers.some(({ answer }) => answer.is === "taken") ? "taken" : "gone";
+    });
+    return { words, decision };
+  }
+
+  // ---- which nodes count
 
   /** So many nodes may have the hold. */
   get size(): number {
     return this.standings.filter(({ mayHave }) => mayHave).length;
   }
 
-  /** A node was asked to take the hold. `saw` is called with its answer. */
-  take(standing: Standing, asked: Promise<Vote>, saw?: (vote: Vote) => void): Promise<Vote> {
-    return standing.take(asked, (vote) => {
-      if (vote) saw?.(vote);
-      if (!this.#isLate) return;
-      this.#judge(standing);
-      this.keeper?.heard();
-    });
-  }
-
-  /** Has every node take the hold back that may have it. Rejects when one has not answered. */
-  async erase(release: (standing: Standing) => Promise<unknown>): Promise<void> {
-    this.keeper?.end();
-    const tries = await Promise.allSettled(
-      this.standings.map((standing) => standing.erase(() => release(standing))),
-    );
-    for (const one of tries) if (one.status === "rejected") throw one.reason;
-  }
-
-  /** The votes are decided. RACE: a vote that comes from now on may come behind the end of another client's hold. */
-  decided(): void {
-    for (const standing of this.standings) standing.isVoter = standing.vote?.is === "owner";
+  all(is: Standing["is"]): Standing[] {
+    return this.standings.filter((standing) => standing.is === is);
   }
 
   /** The lease is granted. `isLate`: does this vote come too late to be that of a voter? */
-  granted(keeper: Keeper, isLate: (standing: Standing, vote: Granted) => boolean): void {
-    this.keeper = keeper;
+  protected granted(isLate: (vote: Granted) => boolean): void {
     this.#isLate = isLate;
     for (const standing of this.standings) if (!standing.isOut) this.#judge(standing);
     // Behind the last one: until all are judged, a node that voted no looks like one of the lease's.
-    keeper.heard();
+    this.heard();
   }
 
   #judge(standing: Standing): void {
@@ -99,53 +175,40 @@ export class Footprint {
     standing.isUnheard = false;
     if (vote?.is !== "owner") this.#set(standing, "missing");
     // RACE: a vote that is executed behind B's lease is as good as a hold that is taken behind it.
-    else if (standing.is === "missing" || this.#isLate?.(standing, vote)) this.#set(standing, "late");
+    else if (standing.is === "missing" || this.#isLate?.(vote)) this.#set(standing, "late");
   }
 
-  /** How many nodes count, and were last heard to have the hold. */
-  get has(): number {
-    return this.all("counts").filter(({ isUnheard }) => !isUnheard).length;
-  }
-
-  all(is: Standing["is"]): Standing[] {
-    return this.standings.filter((standing) => standing.is === is);
-  }
-
-  /**
-   * Of how many nodes could a word that has not come still count? `words`: those that have come.
-   *
-   * A node that is missing cannot have the hold, whatever it would say: where those that count have lost it, to wait for
-   * that one is to believe in a lost lease.
-   */
-  unheard(words: readonly { readonly standing: Standing }[]): number {
-    const from = new Set(words.map(({ standing }) => standing));
-    return this.standings.filter((standing) => standing.is !== "missing" && !from.has(standing)).length;
-  }
-
-  /**
-   * A renewal is sent to all nodes now. Returns what to do with each answer, when the nodes that count have renewed by a
-   * majority.
-   *
-   * RACE: the node took the hold, or lost it, between this and its answer. Then the answer is of before that, and proves
-   * nothing: only what the node was when the renewal was sent, and still is, can change by it.
-   */
-  renewing(): (standing: Standing, answer: RenewAnswer) => void {
-    const before = this.#changes;
-    this.keeper?.renewing();
-    return (standing, { is }) => {
-      standing.isUnheard = false;
-      if (standing.change > before) return;
-      if (is === "renewed") {
-        if (standing.is === "late") this.#set(standing, "counts");
-      } else if (standing.is !== "missing") {
-        this.#set(standing, "missing");
-        this.keeper?.broke();
-      }
-    };
+  /** Of a renewal that a majority has confirmed. `before`: how many changes there were when it was sent. */
+  #learn({ standing, answer }: Word<RenewAnswer>, before: number): void {
+    standing.isUnheard = false;
+    if (standing.change > before) return;
+    if (answer.is === "renewed") {
+      if (standing.is === "late") this.#set(standing, "counts");
+    } else if (standing.is !== "missing") {
+      this.#set(standing, "missing");
+      this.broke();
+    }
   }
 
   #set(standing: Standing, is: Standing["is"]): void {
     standing.is = is;
     standing.change = ++this.#changes;
   }
+
+  // ---- what becomes of a granted lease: see `KeptFootprint`
+
+  /** A node has said whether it takes the hold, or will not say it any more. */
+  protected heard(): void {}
+
+  /** A node that counted does not any more. */
+  protected broke(): void {}
+
+  /** A renewal is sent to all nodes now. */
+  protected renewing(): void {}
+
+  /** It was confirmed. Every node has answered it, but these. */
+  protected renewed(_silent: readonly Standing[]): void {}
+
+  /** The lease ends. */
+  protected end(): void {}
 }

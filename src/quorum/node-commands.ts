@@ -12,6 +12,7 @@ import {
 import type { Script } from "../redis/script.ts";
 import { ScriptRunner } from "../redis/script-runner.ts";
 import type { RedisArgument, RedisLike } from "../redis/types.ts";
+import type { QuorumSettings } from "./options.ts";
 
 /** Given up with the connection: on the next one a process may answer that has forgotten everything. */
 const acquire: Script = { ...lua.acquire, isBound: true };
@@ -35,15 +36,25 @@ export interface Holding {
   readonly ttl: number;
 }
 
-export interface NodeSettings {
-  readonly replyTimeout: number;
-  readonly nodeTimeout: number;
-  readonly restartDelay: number;
+/** What nodes know a hold by. */
+export interface NodeHold {
+  readonly keys: QuorumKeys;
+  readonly id: string;
 }
+
+/** What a hold asks a node's vote for. `token`: the one proposed; `passes`: how many after it are reserved. */
+export interface Wish {
+  readonly lease: number;
+  readonly token: number;
+  readonly passes: number;
+}
+
+export type NodeSettings = Pick<QuorumSettings, "replyTimeout" | "nodeTimeout" | "restartDelay">;
 
 /**
  * The scripts of the quorum lock at one node as typed calls. Protects callers from a node that hangs: it knows for how long
- * the node has answered nothing. Every error says which node it is from. Times in ms.
+ * the node has answered nothing. Every error says which node it is from. Times in ms. `last`: the last token of a hold, passes
+ * included.
  */
 export class NodeCommands {
   /** Counted from 1, as people do. */
@@ -61,44 +72,40 @@ export class NodeCommands {
     this.commands = new ScriptRunner(redis, settings.replyTimeout);
   }
 
-  /** `token`: the one proposed; `passes`: how many after it are reserved. */
-  protected acquire(
-    keys: QuorumKeys,
-    hold: string,
-    { lease, token, passes }: { lease: number; token: number; passes: number },
-  ): Promise<Vote> {
-    const timeout = Math.min(this.settings.nodeTimeout, lease);
-    return this.#take(acquire, keys, [hold, lease, token, passes], timeout);
+  protected acquire(hold: NodeHold, { lease, token, passes }: Wish): Promise<Vote> {
+    return this.#take(acquire, hold, lease, token, passes);
   }
 
   /**
-   * Has the node take a hold that a majority has granted. `last`: the last token of its passes. Sent before this returns, so
-   * that nothing is sent when the hold may have ended.
+   * Has the node take a hold that a majority has granted. Sent before this returns, so that nothing is sent when the hold may
+   * have ended.
    */
-  join(keys: QuorumKeys, hold: string, ttl: number, token: number, last: number): Promise<Vote> {
-    return this.#take(join, keys, [hold, ttl, token, last], Math.min(this.settings.nodeTimeout, ttl));
+  join(hold: NodeHold, ttl: number, token: number, last: number): Promise<Vote> {
+    return this.#take(join, hold, ttl, token, last);
   }
 
-  #take(script: Script, keys: QuorumKeys, args: RedisArgument[], timeout: number): Promise<Vote> {
+  #take(script: Script, { keys, id }: NodeHold, ttl: number, ...tokens: number[]): Promise<Vote> {
+    const timeout = Math.min(this.settings.nodeTimeout, ttl);
     const decode = this.commands.timed(keys.clock, decodeVote);
-    return this.#run(script, keys, [...args, this.commands.notAfter(keys.clock, timeout)], decode, timeout);
+    const notAfter = this.commands.notAfter(keys.clock, timeout);
+    return this.#run(script, keys, [id, ttl, ...tokens, notAfter], decode, timeout);
   }
 
   /** Stores the token that the majority's votes lead to. */
-  protected storeToken(keys: QuorumKeys, hold: string, token: number, last: number): Promise<Agreement> {
-    return this.#run(agree, keys, [hold, token, last], decodeAgreement, this.settings.nodeTimeout);
+  async agree({ keys, id }: NodeHold, token: number, last: number): Promise<Agreement> {
+    return this.#run(agree, keys, [id, token, last], decodeAgreement, this.settings.nodeTimeout);
   }
 
   /** Also of a young process, or after a resend: that it has the key, and for how long, is true whenever it is said. */
-  renew(keys: QuorumKeys, hold: string, ttl: number, timeout: number): Promise<RenewAnswer> {
-    return this.#run(lua.renew, keys, [hold, ttl], decodeRenewal, timeout);
+  renew({ keys, id }: NodeHold, ttl: number, timeout: number): Promise<RenewAnswer> {
+    return this.#run(lua.renew, keys, [id, ttl], decodeRenewal, timeout);
   }
 
-  /** `wakes`: tells waiters. `last`: the last token of the hold, passes included; 0: it has none. */
-  async release(keys: QuorumKeys, hold: string, wakes: boolean, last: number): Promise<ReleaseAnswer> {
+  /** `wakes`: tells waiters. `last`: 0 for a hold that has no token. */
+  async release({ keys, id }: NodeHold, wakes: boolean, last: number): Promise<ReleaseAnswer> {
     const { epoch } = this.commands;
     const channel = wakes ? channelAt(this, keys.free) : "";
-    const answer = await this.#run(lua.release, keys, [hold, channel, last], decodeRelease);
+    const answer = await this.#run(lua.release, keys, [id, channel, last], decodeRelease);
     // A copy of our own command was here, and the connection broke before its reply came: only that one can have told
     // this node the last token of the hold, unless it had voted.
     const isOwnCopy =
@@ -106,7 +113,7 @@ export class NodeCommands {
     return isOwnCopy ? { ...answer, is: "released" } : answer;
   }
 
-  inspect(keys: QuorumKeys): Promise<Holding> {
+  inspect({ keys }: NodeHold): Promise<Holding> {
     return this.#run(lua.inspect, keys, [], decodeHolding);
   }
 

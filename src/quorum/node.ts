@@ -1,6 +1,13 @@
 import type { QuorumKeys } from "../keys.ts";
 import type { RedisLike } from "../redis/types.ts";
-import { type Agreement, NodeCommands, type NodeSettings, type Vote } from "./node-commands.ts";
+import {
+  type Agreement,
+  NodeCommands,
+  type NodeHold,
+  type NodeSettings,
+  type Vote,
+  type Wish,
+} from "./node-commands.ts";
 
 /** Which server answers at which node of a quorum: two connections to one server would be two votes of one. By run id. */
 export type Registry = Map<string, QuorumNode>;
@@ -13,6 +20,10 @@ interface Process {
 
 /** See `QuorumNode`. */
 export type NodeState = "away" | "twin" | "silent" | "unknown" | "young" | "voting";
+
+/** Is a node in this state asked without need? For a vote a young one is not. */
+export const isLive = (state: NodeState, isVote: boolean): boolean =>
+  state === "voting" || state === "unknown" || (state === "young" && !isVote);
 
 /** INFO tells the uptime as the difference of two clocks that are cut to whole seconds: it can be 1 s less. */
 const UPTIME_GRAIN = 1_000;
@@ -84,10 +95,9 @@ export class QuorumNode extends NodeCommands {
 
   /** Why it is not asked in this state. Where asking can change that, it is asked which process it is. */
   refusal(state: NodeState, keys: QuorumKeys): Error {
-    if (state === "away")
-      return this.commands.ended
-        ? this.error("its connection was closed for good (status 'end')")
-        : this.trouble();
+    if (state === "away" && this.commands.ended)
+      return this.error("its connection was closed for good (status 'end')");
+    if (state === "away") return this.trouble();
     if (state === "young") return this.#isYoung();
     const ms = Math.round(this.silence);
     // Whatever is sent waits in its socket: one command is enough to hear that it is back, or that a twin went elsewhere.
@@ -99,50 +109,46 @@ export class QuorumNode extends NodeCommands {
   }
 
   /** In this state. Rejects when there is no vote that counts; then the hold may be there all the same. */
-  async vote(
-    state: NodeState,
-    keys: QuorumKeys,
-    hold: string,
-    wish: { lease: number; token: number; passes: number },
-  ): Promise<Vote> {
-    this.#keys = keys;
+  async vote(state: NodeState, hold: NodeHold, wish: Wish): Promise<Vote> {
+    this.#keys = hold.keys;
     if (state !== "voting") {
       try {
-        if (this.#process === null) await this.#introduce(keys);
+        if (this.#process === null) await this.#introduce(hold.keys);
         this.#assertOld();
       } catch (error) {
-        throw error instanceof Error ? new NotAskedError(error.message, { cause: error.cause }) : error;
+        const { message, cause } = error as Error;
+        throw new NotAskedError(message, { cause });
       }
     }
-    const vote = await this.acquire(keys, hold, wish);
+    const vote = await this.acquire(hold, wish);
     // Older than its notAfter, by what was known of this node's clock: now its clock is known.
-    return vote.is === "stale" ? this.acquire(keys, hold, wish) : vote;
+    return vote.is === "stale" ? this.acquire(hold, wish) : vote;
   }
 
   /** As good as a vote, and under the same conditions: a process that has forgotten a vote must not stand for its token. */
-  async agree(keys: QuorumKeys, hold: string, token: number, last: number): Promise<Agreement> {
+  override async agree(hold: NodeHold, token: number, last: number): Promise<Agreement> {
     this.#assertOld();
-    return this.storeToken(keys, hold, token, last);
+    return super.agree(hold, token, last);
   }
 
   #probe(keys: QuorumKeys): void {
     this.#introduce(keys).catch(() => {});
   }
 
+  /** Rejects also where it is the same server as another node. */
   #introduce(keys: QuorumKeys): Promise<void> {
-    this.#introducing ??= this.#askIdentity(keys).finally(() => {
-      this.#introducing = null;
-    });
+    this.#introducing ??= this.askIdentity(keys)
+      .then(({ runId, uptime }) => {
+        const before = this.#twin;
+        this.#introduced(runId, uptime);
+        if (this.#twin === null) return;
+        if (before === null) this.onTwin(this.#twin);
+        throw this.#isTwin();
+      })
+      .finally(() => {
+        this.#introducing = null;
+      });
     return this.#introducing;
-  }
-
-  async #askIdentity(keys: QuorumKeys): Promise<void> {
-    const { uptime, runId } = await this.askIdentity(keys);
-    const before = this.#twin;
-    this.#introduced(runId, uptime);
-    if (this.#twin === null) return;
-    if (before === null) this.onTwin(this.#twin);
-    throw this.#isTwin();
   }
 
   /** `uptime` in s. */
@@ -181,10 +187,10 @@ export class QuorumNode extends NodeCommands {
   }
 
   #isYoung(): Error {
-    const ahead = this.quarantine;
-    const past = Math.max(0, this.settings.restartDelay - ahead);
-    const [ago, left] = [past, ahead].map((ms) => Math.ceil(ms / 1_000));
-    return new Error(`node ${this.number} restarted ${ago} s ago and votes again in ${left} s`);
+    const left = this.quarantine;
+    const ago = Math.max(0, this.settings.restartDelay - left);
+    const [since, until] = [ago, left].map((ms) => Math.ceil(ms / 1_000));
+    return new Error(`node ${this.number} restarted ${since} s ago and votes again in ${until} s`);
   }
 
   #isTwin(): Error {

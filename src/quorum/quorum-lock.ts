@@ -1,27 +1,15 @@
-import { PROMPT_PART } from "../defaults.ts";
 import { withoutBits } from "../hold-ids.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
 import type { AttemptAnswer, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
-import { now } from "../util/clock.ts";
 import { type Ask, type LockKind, type Told, tell, type Wake } from "../waiting/lock-kind.ts";
+import type { LockManager } from "../waiting/lock-manager.ts";
 import { Footprint } from "./footprint.ts";
-import type { Vote } from "./node-commands.ts";
 import type { QuorumSettings } from "./options.ts";
 import type { Quorum } from "./quorum.ts";
-import { Repair } from "./repair.ts";
+import { KeptFootprint } from "./repair.ts";
 import { TokenClock } from "./token-clock.ts";
 import { countHolders, countVotes, type Granted } from "./votes.ts";
-
-/** What the kind asks its client for. */
-interface QuorumHost {
-  /** Takes a hold back behind, again and again until every node has answered. */
-  withdraw(kind: LockKind, hold: Hold): void;
-  /** The nodes have said that the hold's lease is lost. */
-  lost(hold: Hold, why: "gone" | "taken"): void;
-  /** A lease stands on a bare majority, on so many of so many nodes; or does no more. */
-  exposed(hold: Hold, has: number, of: number): void;
-}
 
 /** A hold, with what was written down about it. */
 type Recorded = Pick<Hold, "name" | "id"> & Partial<Pick<Hold, "record">>;
@@ -53,16 +41,16 @@ export class QuorumKind implements LockKind {
   readonly batch = 1;
   readonly #quorum: Quorum;
   readonly #settings: QuorumSettings;
-  readonly #host: QuorumHost;
+  readonly #locks: LockManager;
   readonly #clock = new TokenClock();
 
-  constructor(quorum: Quorum, settings: QuorumSettings, host: QuorumHost) {
+  constructor(quorum: Quorum, settings: QuorumSettings, locks: LockManager) {
     this.wake = { by: "message", channel: (name) => quorum.keys.ofQuorum(name).free };
     this.localPasses = settings.localPasses;
     this.longestLease = settings.longestLease;
     this.#quorum = quorum;
     this.#settings = settings;
-    this.#host = host;
+    this.#locks = locks;
   }
 
   attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
@@ -70,67 +58,44 @@ export class QuorumKind implements LockKind {
   }
 
   async #attempt(hold: Hold, { lease }: Ask): Promise<AttemptAnswer> {
-    const wish = { lease, passes: this.localPasses, token: this.#clock.propose(this.localPasses) };
-    const footprint = this.#newFootprint(hold.name);
+    const passes = this.localPasses;
+    const wish = { lease, passes, token: this.#clock.propose(passes) };
+    const footprint = new KeptFootprint(this.#quorum, hold, this.#settings, this.#locks);
     hold.record = footprint;
-    const votes = this.#quorum.ask(
-      footprint,
-      (standing) => {
-        const { node, state } = standing;
-        return footprint.take(standing, node.vote(state, footprint.keys, hold.id, wish), this.#saw);
-      },
-      true,
-    );
+    const votes = footprint.ask(async (standing, state) => {
+      const vote = await footprint.take(standing, standing.node.vote(state, footprint, wish));
+      // Also of a node that was not needed: the next proposal is larger than what it has, and its vote as good as the others'.
+      if (vote.is === "owner") this.#clock.saw(vote.token, passes);
+      return vote;
+    }, true);
     const outcome = await this.#quorum.count(votes, (tally) => countVotes(tally, this.#settings.retryDelay));
     if (outcome.is === "held") {
       // Minority votes go back at once, and those that come late. The waiting engine knows nothing of them.
       // Waiters that a minority's votes refuse come back by themselves. RACE: votes were given up here, and the nodes that
       // hung have executed them: to a waiter they look like a held lock, so that it sleeps for all of that lease.
       footprint.wakes = footprint.size >= this.#quorum.majority;
-      if (footprint.size > 0) this.#host.withdraw(this, hold);
+      if (footprint.size > 0) this.#locks.leave(this, hold);
       return { ...outcome, at: 0, position: null };
     }
-    footprint.decided();
-    const token = await this.#agree(hold, footprint, outcome.granted);
+    const token = await this.#agree(footprint, outcome.granted);
     hold.lasts(hold.sent, lease);
     if (hold.left() <= 0) throw new Error("the votes took longer than the lease");
-    // A late vote's token is behind those of whatever came in between, so larger than ours; or it took long.
-    footprint.granted(
-      this.#repair(hold, footprint, token),
-      (standing, vote) => vote.token > token || !(standing.isVoter || this.#isPrompt(hold)),
-    );
+    footprint.begin(token, outcome.granted);
     // `at` is the same always: no node's time is compared with another's, and the deadline counts from the sending.
     return { is: "owner", at: 0, token, ttl: lease, already: false };
   }
 
-  /** Also of a node that was not needed: the next proposal is larger than what it has, and its vote as good as the others'. */
-  readonly #saw = (vote: Vote): void => {
-    if (vote.is === "owner") this.#clock.saw(vote.token, this.localPasses);
-  };
-
-  #newFootprint(name: string): Footprint {
-    return new Footprint(this.#quorum.keys.ofQuorum(name), this.#quorum.nodes);
-  }
-
-  #footprintOf({ name, record }: Recorded): Footprint {
-    return record instanceof Footprint ? record : this.#newFootprint(name);
-  }
-
-  /** The votes came so quickly that they count as one moment. */
-  #isPrompt({ sent }: Hold): boolean {
-    const { mono, wall } = now();
-    return Math.max(mono - sent.mono, wall - sent.wall) <= this.#settings.nodeTimeout * PROMPT_PART;
-  }
-
   /** The token of a majority that has voted: see above. */
-  async #agree(hold: Hold, footprint: Footprint, granted: readonly Granted[]): Promise<number> {
+  async #agree(footprint: KeptFootprint, granted: readonly Granted[]): Promise<number> {
     const tokens = granted.map((vote) => vote.token);
     const token = Math.max(...tokens);
-    if (Math.min(...tokens) === token && this.#isPrompt(hold)) return token;
-    const answers = this.#quorum.ask(footprint, async (standing) => {
-      const stored = standing.node.agree(footprint.keys, hold.id, token, token + this.localPasses);
+    if (Math.min(...tokens) === token && footprint.isPrompt) return token;
+    const voters = footprint.standings.filter(({ vote }) => vote?.is === "owner");
+    const answers = footprint.ask(async (standing) => {
+      const stored = standing.node.agree(footprint, token, token + this.localPasses);
       const word = await standing.follow(stored, (word) => word === "gone" || word === "taken");
-      return standing.isVoter ? word : "late";
+      // RACE: a vote that comes from now on may come behind the end of another client's hold.
+      return voters.includes(standing) ? word : "late";
     });
     await this.#quorum.count(answers, ({ answers, pending, majority }) => {
       const agreed = answers.filter((word) => word === "agreed").length;
@@ -142,82 +107,33 @@ export class QuorumKind implements LockKind {
     return token;
   }
 
-  /** Has the nodes take it too that did not vote for it, and those that lose it, until the lease ends. */
-  #repair(hold: Hold, footprint: Footprint, token: number): Repair {
-    const { majority, nodes } = this.#quorum;
-    const { keys } = footprint;
-    return new Repair(footprint, majority, {
-      left: () => hold.left(),
-      join: (standing, ttl) => {
-        const { node } = standing;
-        const { state } = node;
-        // Before it is written down as sent: what was never sent need not be taken back.
-        if (state !== "voting") return Promise.reject(node.refusal(state, keys));
-        // Written down as a vote, so that the release reaches it also when that overtakes it.
-        return footprint.take(standing, node.join(keys, hold.id, ttl, token, token + this.localPasses));
-      },
-      renew: (ttl) => this.confirm(hold, ttl, this.#settings.nodeTimeout),
-      lost: (why) => this.#host.lost(hold, why),
-      exposed: (has) => this.#host.exposed(hold, has, nodes.length),
-    });
+  #footprintOf({ name, id, record }: Recorded): Footprint {
+    return record instanceof Footprint ? record : new Footprint(this.#quorum, name, id);
   }
 
   withdraw(hold: Recorded): Promise<unknown> {
-    const footprint = this.#footprintOf(hold);
-    const { keys, wakes } = footprint;
-    // What cannot be sent now is tried again.
-    return footprint.erase((standing) =>
-      standing.look(false)
-        ? standing.node.release(keys, hold.id, wakes, 0)
-        : Promise.reject(standing.node.refusal(standing.state, keys)),
-    );
+    return this.#footprintOf(hold).erase();
   }
 
   release(hold: Hold, told: Told<ReleaseAnswer>): void {
-    tell(this.#releaseEverywhere(hold), told);
+    tell(this.#release(hold), told);
   }
 
-  async #releaseEverywhere(hold: Hold): Promise<ReleaseAnswer> {
+  async #release(hold: Hold): Promise<ReleaseAnswer> {
     const footprint = this.#footprintOf(hold);
     const clock = hold.token + this.localPasses;
-    footprint.keeper?.end();
-    const is = await this.#release(footprint, hold.id, clock);
+    const is = await footprint.release(clock);
     // The others have not answered yet, or cannot: it is taken back there when they do.
-    if (footprint.size > 0) this.#host.withdraw(this, hold);
+    if (footprint.size > 0) this.#locks.leave(this, hold);
     return { is, clock: is === "released" ? clock : 0 };
-  }
-
-  /** `last`: the last token of the hold, passes included. */
-  async #release(footprint: Footprint, id: string, last: number): Promise<ReleaseAnswer["is"]> {
-    const decision = await this.#quorum.consult(footprint, "released", (standing) =>
-      standing.follow(standing.node.release(footprint.keys, id, true, last), () => true),
-    ).decision;
-    return typeof decision === "string" ? decision : "released";
   }
 
   renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
     return Promise.all(holds.map((hold) => this.confirm(hold, hold.ttl, timeout)));
   }
 
-  /**
-   * Raises the TTL of a hold at every node. Only the word of nodes that count renews the lease, because a holder that has
-   * lost a majority must learn of it.
-   */
-  async confirm(hold: Recorded, ttl: number, timeout: number): Promise<RenewAnswer> {
-    const footprint = this.#footprintOf(hold);
-    const learn = footprint.renewing();
-    const { words, decision } = this.#quorum.consult(footprint, "renewed", ({ node }) =>
-      node.renew(footprint.keys, hold.id, ttl, timeout),
-    );
-    const renewed = await decision;
-    if (typeof renewed === "string") return { is: renewed, ttl: 0 };
-    // RACE: if this were learned as the answers come, a node that lost the key would be asked to take it again also where the
-    // others have lost it too.
-    const learned = words.map((word) => word.then(({ standing, answer }) => learn(standing, answer)));
-    void Promise.allSettled(learned).then((all) =>
-      footprint.keeper?.renewed(footprint.standings.filter((_, i) => all[i]?.status === "rejected")),
-    );
-    return { is: "renewed", ttl: Math.min(...renewed.map((answer) => answer.ttl)) };
+  confirm(hold: Recorded, ttl: number, timeout: number): Promise<RenewAnswer> {
+    return this.#footprintOf(hold).confirm(ttl, timeout);
   }
 
   async inspect(name: string) {
@@ -234,14 +150,16 @@ export class QuorumKind implements LockKind {
   async forceRelease(name: string): Promise<boolean> {
     const found = await this.#holder(name);
     if (!found) return false;
-    const last = found.token + this.localPasses;
-    return (await this.#release(this.#newFootprint(name), found.holder, last)) === "released";
+    const footprint = new Footprint(this.#quorum, name, found.holder);
+    return (await footprint.release(found.token + this.localPasses)) === "released";
   }
 
   /** Rejects when that cannot be known. */
   #holder(name: string) {
-    const footprint = this.#newFootprint(name);
-    const asked = this.#quorum.ask(footprint, ({ node }) => node.inspect(footprint.keys));
-    return this.#quorum.count(asked, countHolders);
+    const footprint = new Footprint(this.#quorum, name, "");
+    return this.#quorum.count(
+      footprint.ask(({ node }) => node.inspect(footprint)),
+      countHolders,
+    );
   }
 }

@@ -1,17 +1,9 @@
 import { Keys } from "../keys.ts";
 import type { Transport } from "../redis/transport.ts";
 import type { RedisLike } from "../redis/types.ts";
-import type { Footprint } from "./footprint.ts";
 import { QuorumNode, type Registry } from "./node.ts";
 import type { NodeSettings } from "./node-commands.ts";
-import type { Standing } from "./standing.ts";
 import type { Tally } from "./votes.ts";
-
-/** What one node has said about a hold. */
-interface Word<A> {
-  readonly standing: Standing;
-  readonly answer: A;
-}
 
 /**
  * The masters of a quorum as one thing that carries a client's commands. Protects callers from single nodes: none of them
@@ -77,25 +69,6 @@ export class Quorum implements Transport {
   }
 
   /**
-   * Asks every node that can answer about the hold of this footprint; the others are errors at once. A node that hangs is
-   * asked too where those that count are no majority without it. `isVote`: young nodes are not asked.
-   */
-  ask<A>(
-    { keys, standings }: Footprint,
-    send: (standing: Standing) => Promise<A>,
-    isVote = false,
-  ): Promise<A>[] {
-    let helpful = 0;
-    for (const standing of standings) if (standing.look(isVote) && standing.is === "counts") helpful++;
-    const isNeeded = helpful < this.majority;
-    return standings.map((standing) => {
-      const { isLive, node, state } = standing;
-      if (isLive || (isNeeded && state === "silent")) return send(standing);
-      return Promise.reject(node.refusal(state, keys));
-    });
-  }
-
-  /**
    * Resolves with the first decision: when it is made, the nodes that have not answered are not waited for. Rejects when
    * there can be none.
    */
@@ -106,13 +79,10 @@ export class Quorum implements Transport {
       const answers: A[] = [];
       const errors: Error[] = [];
       let pending = nodes;
-      let isDecided = false;
       const look = (): void => {
         pending--;
-        if (isDecided) return;
         try {
           const decision = decide({ answers, pending, nodes, majority });
-          isDecided = decision !== undefined;
           if (decision !== undefined) resolve(decision);
           else if (pending === 0 || answers.length + pending < majority)
             // After the next turn of the event loop: a caller that tries again at once must not keep ioredis from connecting.
@@ -133,30 +103,6 @@ export class Quorum implements Transport {
           },
         );
     });
-  }
-
-  /**
-   * Sends a command about a hold to every node. `yes`: the answer of a node that has the hold, or had it. Decides for the
-   * answers of a majority that counts and said yes, or says why there can be none.
-   */
-  consult<A extends { readonly is: string }>(
-    footprint: Footprint,
-    yes: A["is"],
-    send: (standing: Standing) => Promise<A>,
-  ): { words: Promise<Word<A>>[]; decision: Promise<readonly A[] | "gone" | "taken"> } {
-    const words = this.ask(footprint, async (standing) => {
-      const answer = await send(standing);
-      if (answer.is === yes && standing.isOut) await standing.heard();
-      return { standing, answer };
-    });
-    const decision = this.count(words, ({ answers, majority }) => {
-      const counted = answers.filter(({ standing, answer }) => answer.is === yes && standing.is === "counts");
-      if (counted.length >= majority) return counted.map(({ answer }) => answer);
-      // Gone is only said when so many nodes have said so; one that does not answer may still have it.
-      if (counted.length + footprint.unheard(answers) >= majority) return undefined;
-      return answers.some(({ answer }) => answer.is === "taken") ? "taken" : "gone";
-    });
-    return { words, decision };
   }
 
   /** The nodes that this is true of are so many that the others are no majority. */

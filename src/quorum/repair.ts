@@ -5,26 +5,19 @@ import {
   LATE_AGAIN,
   LATE_TRIES,
   LOOK_PART,
+  PROMPT_PART,
   REPAIR_MIN,
   RETRY_MAX,
 } from "../defaults.ts";
+import type { Hold } from "../lease/hold.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
-import type { Footprint } from "./footprint.ts";
+import { now } from "../util/clock.ts";
+import type { LockManager } from "../waiting/lock-manager.ts";
+import { Footprint } from "./footprint.ts";
+import type { QuorumSettings } from "./options.ts";
+import type { Quorum } from "./quorum.ts";
 import type { Standing } from "./standing.ts";
-
-/** What can be done for a lease. Times in ms. */
-interface RepairedLease {
-  /** What is left of it. */
-  left(): number;
-  /** Asks one more node to take the hold, for so long. */
-  join(standing: Standing, ttl: number): Promise<unknown>;
-  /** Renews the hold at all nodes, for so long. */
-  renew(ttl: number): Promise<RenewAnswer>;
-  /** The nodes that count have said that the lease is lost. */
-  lost(why: "gone" | "taken"): void;
-  /** It has stood on a bare majority for a while; or, after that was told, stands on so many nodes again. */
-  exposed(has: number): void;
-}
+import type { Granted } from "./votes.ts";
 
 /**
  * Keeps a lease whole: brings it to the nodes that do not have it. Some did not vote for it, because another client's vote
@@ -38,46 +31,65 @@ interface RepairedLease {
  * | broken | after 10, 20, 40 … 2 000 ms the lease to each missing node, then a renewal where there are late nodes, or 2/5 of the lease are over | all nodes count → whole |
  * | over | nothing | – |
  */
-export class Repair {
-  readonly #footprint: Footprint;
-  readonly #majority: number;
-  readonly #lease: RepairedLease;
+export class KeptFootprint extends Footprint {
+  readonly #hold: Hold;
+  readonly #settings: QuorumSettings;
+  readonly #locks: LockManager;
+  /** The token of the lease, and the last one of its passes. */
+  #token = 0;
+  #last = 0;
   #timer: NodeJS.Timeout | undefined;
   #tries = 0;
-  #isVoting = true;
-  /** A try is under way, or votes are out. */
-  #isBusy = true;
-  #isOver = false;
+  /** "idle": between two tries, whole or broken. */
+  #state: "voting" | "trying" | "idle" | "over" = "voting";
   /** A node that counts did not answer the last renewal: when that was seen, and how often it is asked again because of it. */
   #lateAt = Number.NEGATIVE_INFINITY;
   #again = 0;
   /** The most that was ever left of the lease, and when all nodes were last asked, on the monotonic clock. */
   #span = 0;
-  #askedAt = performance.now();
+  #askedAt = 0;
   /** Runs while the lease stands on a bare majority, until that is told. */
   #exposure: NodeJS.Timeout | undefined;
   #isExposed = false;
   #has = 0;
 
-  constructor(footprint: Footprint, majority: number, lease: RepairedLease) {
-    this.#footprint = footprint;
-    this.#majority = majority;
-    this.#lease = lease;
+  constructor(quorum: Quorum, hold: Hold, settings: QuorumSettings, locks: LockManager) {
+    super(quorum, hold.name, hold.id);
+    this.#hold = hold;
+    this.#settings = settings;
+    this.#locks = locks;
   }
 
-  heard(): void {
-    if (!this.#isVoting || this.#footprint.standings.some(({ isOut }) => isOut)) return;
-    this.#isVoting = false;
-    this.#isBusy = false;
+  /** The votes came so quickly that they count as one moment. */
+  get isPrompt(): boolean {
+    const { mono, wall } = now();
+    const { sent } = this.#hold;
+    return Math.max(mono - sent.mono, wall - sent.wall) <= this.#settings.nodeTimeout * PROMPT_PART;
+  }
+
+  /**
+   * The lease is granted, by these votes. RACE: a vote that comes from now on may come behind the end of another client's
+   * hold. Then its token is behind those of whatever came in between, so larger than ours; or it took long.
+   */
+  begin(token: number, votes: readonly Granted[]): void {
+    this.#token = token;
+    this.#last = token + this.#settings.localPasses;
+    this.#askedAt = performance.now();
+    this.granted((vote) => vote.token > token || !(votes.includes(vote) || this.isPrompt));
+  }
+
+  protected override heard(): void {
+    if (this.#state !== "voting" || this.standings.some(({ isOut }) => isOut)) return;
+    this.#state = "idle";
     this.#look();
     this.#goOn();
   }
 
-  renewing(): void {
+  protected override renewing(): void {
     this.#askedAt = performance.now();
   }
 
-  renewed(silent: readonly Standing[]): void {
+  protected override renewed(silent: readonly Standing[]): void {
     for (const standing of silent) standing.isUnheard = true;
     this.#look();
     const isLate = silent.some(({ is }) => is === "counts");
@@ -85,32 +97,35 @@ export class Repair {
     // It may only have been late. Where it stays silent, the next renewal is soon enough.
     else if (this.#lateAt < 0) this.#again = LATE_TRIES;
     this.#lateAt = isLate ? performance.now() : Number.NEGATIVE_INFINITY;
-    if (this.#again > 0 && !this.#isBusy) this.#goOn();
+    if (this.#again > 0 && this.#state === "idle") this.#goOn();
   }
 
-  broke(): void {
+  protected override broke(): void {
     // While a try is under way the next one follows by itself, after twice as long: a node that loses every key at once is
     // not asked for ever at the same pace. Behind the last vote one follows too.
-    if (this.#isBusy) return;
+    if (this.#state !== "idle") return;
     if (this.#lacking === 1) this.#tries = 0; // it was whole
     this.#goOn();
   }
 
   /** RACE: the lease ends. From now on nothing is sent that could bring the hold to a node behind its release. */
-  end(): void {
-    this.#isOver = true;
+  protected override end(): void {
+    this.#state = "over";
     clearTimeout(this.#timer);
     clearTimeout(this.#exposure);
   }
 
-  /** How many nodes do not count. */
-  get #lacking(): number {
-    return this.#footprint.standings.filter(({ is }) => is !== "counts").length;
+  get #isOver(): boolean {
+    return this.#state === "over";
   }
 
-  /** To be called while nothing is under way. */
+  /** How many nodes do not count. */
+  get #lacking(): number {
+    return this.standings.filter(({ is }) => is !== "counts").length;
+  }
+
+  /** To be called while idle. */
   #goOn(): void {
-    if (this.#isOver) return;
     const isWhole = this.#lacking === 0;
     if (isWhole) this.#tries = 0;
     const retry = isWhole
@@ -125,31 +140,42 @@ export class Repair {
 
   /** ms until the nodes must be asked whether they still have the hold; 0 or less: now. */
   #untilLook(): number {
-    this.#span = Math.max(this.#span, this.#lease.left());
+    this.#span = Math.max(this.#span, this.#hold.left());
     const look = this.#askedAt + this.#span * LOOK_PART;
     const again = Math.max(this.#lateAt, this.#askedAt) + LATE_AGAIN;
     return (this.#again > 0 ? Math.min(again, look) : look) - performance.now();
   }
 
   async #try(): Promise<void> {
-    const left = this.#lease.left();
+    const left = this.#hold.left();
     if (left <= 0) return this.end();
-    this.#isBusy = true;
-    const joins = this.#footprint.all("missing").map((one) => this.#lease.join(one, ttlFor(left)));
-    await Promise.allSettled(joins);
+    this.#state = "trying";
+    await Promise.allSettled(this.all("missing").map((one) => this.#join(one, ttlFor(left))));
     const answer = await this.#confirm();
-    this.#isBusy = false;
+    if (this.#isOver) return;
+    this.#state = "idle";
     if (answer === null || answer.is === "renewed") return this.#goOn();
     // Whatever its late nodes have. They would hold up the next holder, and never count for this one.
-    if (!this.#isOver) this.#lease.lost(answer.is);
+    const lease = this.#locks.watchdog.leaseOf(this.#hold);
+    if (lease?.expire()) lease.lose(answer.is);
+  }
+
+  /** Has one more node take the hold, for so long. */
+  async #join(standing: Standing, ttl: number): Promise<void> {
+    const { node } = standing;
+    const { state } = node;
+    // Before it is written down as sent: what was never sent need not be taken back.
+    if (state !== "voting") throw node.refusal(state, this.keys);
+    // Written down as a vote, so that the release reaches it also when that overtakes it.
+    await this.take(standing, node.join(this, ttl, this.#token, this.#last));
   }
 
   /** Null: there was nothing to ask, or too few answered, so it is asked again. */
   async #confirm(): Promise<RenewAnswer | null> {
-    if (this.#isOver || (this.#footprint.all("late").length === 0 && this.#untilLook() > 0)) return null;
+    if (this.#isOver || (this.all("late").length === 0 && this.#untilLook() > 0)) return null;
     if (this.#again > 0) this.#again--;
     // Also where a renewal has overtaken the joining: then the late nodes get what is left now.
-    return this.#lease.renew(ttlFor(this.#lease.left())).catch(() => null);
+    return this.confirm(ttlFor(this.#hold.left()), this.#settings.nodeTimeout).catch(() => null);
   }
 
   /**
@@ -158,18 +184,26 @@ export class Repair {
    */
   #look(): void {
     if (this.#isOver) return;
-    this.#has = this.#footprint.has;
-    if (this.#has <= this.#majority) {
+    this.#has = this.all("counts").filter(({ isUnheard }) => !isUnheard).length;
+    if (this.#has <= this.quorum.majority) {
       this.#exposure ??= setTimeout(() => {
         this.#isExposed = true;
-        this.#lease.exposed(this.#has);
+        this.#tellExposed();
       }, EXPOSED_AFTER).unref();
       return;
     }
     clearTimeout(this.#exposure);
     this.#exposure = undefined;
-    if (this.#isExposed) this.#lease.exposed(this.#has);
+    if (this.#isExposed) this.#tellExposed();
     this.#isExposed = false;
+  }
+
+  #tellExposed(): void {
+    const { events, watchdog } = this.#locks;
+    const lease = watchdog.leaseOf(this.#hold);
+    if (!lease?.held || !events.hears("exposed")) return;
+    const { name, kind, call } = lease;
+    events.tell("exposed", { name, kind, call, has: this.#has, of: this.standings.length });
   }
 }
 

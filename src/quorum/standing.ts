@@ -1,4 +1,4 @@
-import { type NodeState, NotAskedError, type QuorumNode } from "./node.ts";
+import { NotAskedError, type QuorumNode } from "./node.ts";
 import type { Vote } from "./node-commands.ts";
 
 /**
@@ -10,31 +10,18 @@ export class Standing {
   /** Is it a node of the lease? See `Footprint`, which changes it, and counts the changes. */
   is: "counts" | "missing" | "late" = "counts";
   change = 0;
-  /** It voted for the hold before the votes were decided. */
-  isVoter = false;
   /** Its last word did not come: its vote is out, or it did not answer the last renewal. */
   isUnheard = true;
   /** What it said when it was asked to take the hold; null: nothing. */
   vote: Vote | null = null;
-  /** Of its node when that was looked at last, and whether a node in this state is asked without need. */
-  state: NodeState = "unknown";
-  isLive = true;
   /** The node was told of the hold, and has not said since then that the hold is not there. */
   mayHave = false;
   #taking: Promise<unknown> | null = null;
-  /** Commands about the hold that are neither answered nor given up, and what waits until there are none. */
-  #pending = 0;
-  readonly #whenIdle: (() => void)[] = [];
+  /** Commands about the hold that are neither answered nor given up. */
+  readonly #pending = new Set<Promise<unknown>>();
 
   constructor(node: QuorumNode) {
     this.node = node;
-  }
-
-  /** Reads the state of its node, once for each command. `isVote`: for a vote a young one is not asked. */
-  look(isVote: boolean): boolean {
-    this.state = this.node.state;
-    this.isLive = this.state === "voting" || this.state === "unknown" || (this.state === "young" && !isVote);
-    return this.isLive;
   }
 
   /** It was asked to take the hold, and that is neither answered nor given up. */
@@ -45,27 +32,18 @@ export class Standing {
   /** The node was asked to take the hold: for its vote, or for a lease that others have granted. Calls `heard` in any case. */
   take(asked: Promise<Vote>, heard: (vote: Vote | null) => void): Promise<Vote> {
     this.mayHave = true;
-    this.#pending++;
     const done = (vote: Vote | null, isNowhere: boolean): void => {
       if (isNowhere) this.mayHave = false;
       this.#taking = null;
       this.vote = vote;
-      this.#answered();
       heard(vote);
     };
-    const taking = asked.then(
-      (vote) => {
-        done(vote, vote.is === "held");
-        return vote;
-      },
-      (error: unknown) => {
-        // Else a node that refuses to say which server it is would be asked, for a whole lease, to take back what it has never heard of.
-        done(null, error instanceof NotAskedError);
-        throw error;
-      },
+    this.#taking = asked.then(
+      (vote) => done(vote, vote.is === "held"),
+      // Else a node that refuses to say which server it is would be asked, for a whole lease, to take back what it has never heard of.
+      (error: unknown) => done(null, error instanceof NotAskedError),
     );
-    this.#taking = taking;
-    return taking;
+    return this.#track(this.#taking.then(() => asked));
   }
 
   /**
@@ -76,27 +54,18 @@ export class Standing {
    * overtake the acquire, which waits for the node's introduction, or is sent once more because the script was not known.
    * So it takes back only what was voted on before it was sent; `erase` sends another one behind the vote.
    */
-  follow<A>(command: Promise<A>, isGone: (answer: A) => boolean): Promise<A> {
+  async follow<A>(command: Promise<A>, isGone: (answer: A) => boolean): Promise<A> {
     if (!this.mayHave) return command;
     const overtakes = this.isOut;
-    this.#pending++;
-    return command.then(
-      (answer) => {
-        if (!overtakes && isGone(answer)) this.mayHave = false;
-        this.#answered();
-        return answer;
-      },
-      (error: unknown) => {
-        this.#answered();
-        throw error;
-      },
-    );
+    const answer = await this.#track(command);
+    if (!overtakes && isGone(answer)) this.mayHave = false;
+    return answer;
   }
 
   /** Has the node take the hold back, if it may have it. */
   async erase(release: () => Promise<unknown>): Promise<void> {
     // A vote that comes late may be a no; a release may be answered yet.
-    if (this.#pending > 0) await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
+    while (this.#pending.size > 0) await Promise.allSettled(this.#pending);
     // All of it is answered, or was given up and lies on the connection before this one: a late yes is taken back.
     if (this.mayHave) await this.follow(release(), () => true);
   }
@@ -107,11 +76,13 @@ export class Standing {
    * RACE: its late vote and that word come in one packet. The vote is the first to be read, and not the first to get here.
    */
   async heard(): Promise<void> {
-    await this.#taking?.catch(() => {});
+    await this.#taking;
   }
 
-  #answered(): void {
-    this.#pending--;
-    if (this.#pending === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+  #track<A>(command: Promise<A>): Promise<A> {
+    this.#pending.add(command);
+    const done = (): void => void this.#pending.delete(command);
+    command.then(done, done);
+    return command;
   }
 }

@@ -55,25 +55,25 @@ export class Attempt<R extends RedisLike | ClusterLike> {
     this.#keys = keys;
     this.#slot = slot;
     this.#queue = queue;
-    // The body has views of both, where its commands pass the guard. What is done here has the originals.
-    const redis = Object.assign(Object.create(connection), {
-      sendCommand: (command: CommandLike, stream?: unknown) => this.#read(command, stream),
-      connect: async () => Promise.reject(this.#misused("connect", CHANGES)),
-    });
+    const attempt = this;
     const exec = (): never => {
       throw this.#misused("exec", "queued commands are executed when the body returns");
     };
-    const sendCommand = (command: CommandLike): unknown => {
-      const error = this.#guard(command, true);
-      if (error) throw error;
-      queue.sendCommand(command);
-      return multi;
-    };
-    const multi = Object.assign(Object.create(queue), { sendCommand, exec, execBuffer: exec });
-    const attempt = this;
+    // The body has views of both, where its commands pass the guard. What is done here has the originals.
     this.transaction = {
-      redis,
-      multi,
+      redis: view(connection, {
+        sendCommand: (command: CommandLike, stream?: unknown) => this.#read(command, stream),
+        connect: async () => Promise.reject(this.#misused("connect", CHANGES)),
+      }),
+      multi: view(queue, {
+        exec,
+        execBuffer: exec,
+        sendCommand(command: CommandLike) {
+          attempt.#guard(command, true);
+          queue.sendCommand(command);
+          return this;
+        },
+      }),
       get replies() {
         if (attempt.#replies) return attempt.#replies;
         throw new Error("A transaction has no replies before it was executed: return it from the body");
@@ -85,25 +85,25 @@ export class Attempt<R extends RedisLike | ClusterLike> {
   async run<T>(body: () => T | PromiseLike<T>, signal: AbortSignal | undefined): Promise<T> {
     const session = this.#session;
     let hasBegun = false;
-    let result: T;
+    let outcome: { readonly value: T } | { readonly error: unknown };
     try {
       await orAbort(signal, session.watch(this.#keys));
       signal?.throwIfAborted(); // the body must not begin any more
       hasBegun = true;
-      result = await orAbort(signal, Promise.resolve().then(body));
+      outcome = { value: await orAbort(signal, Promise.resolve().then(body)) };
     } catch (error) {
-      if (this.#misuse) throw this.#misuse;
-      signal?.throwIfAborted();
-      // A body that read on a connection that was lost: whatever it says rests on that.
-      if (session.isLost) throw new TryAgain(session.trouble);
-      throw hasBegun ? error : new TransactionError(this.#keys, "nothing", "was not executed", error);
-    } finally {
-      this.hasEnded = true;
+      outcome = { error };
     }
+    this.hasEnded = true;
     if (this.#misuse) throw this.#misuse;
     signal?.throwIfAborted();
-    // With the connection the WATCH is gone. Nothing stands between this look and the writing of EXEC.
+    // With the connection the WATCH is gone, and a body that failed may have read on a lost one: whatever it says rests on
+    // that. Nothing stands between this look and the writing of EXEC.
     if (session.isLost) throw new TryAgain(session.trouble);
+    if ("error" in outcome)
+      throw hasBegun
+        ? outcome.error
+        : new TransactionError(this.#keys, "nothing", "was not executed", outcome.error);
     const replies = await session.execute(this.#queue).catch((error: Error) => this.#refused(error));
     if (replies === null) throw new TryAgain(null);
     const own = this.#slot !== null ? replies.slice(1) : replies;
@@ -115,7 +115,7 @@ export class Attempt<R extends RedisLike | ClusterLike> {
       throw new TransactionError(this.#keys, executed, what, failed[0]?.[0], told);
     }
     this.#replies = told;
-    return result;
+    return outcome.value;
   }
 
   /** EXEC was sent and did not execute. */
@@ -138,33 +138,30 @@ export class Attempt<R extends RedisLike | ClusterLike> {
 
   #read(command: CommandLike, stream: unknown): unknown {
     const session = this.#session;
-    const error = this.#guard(command, false);
-    if (!error) {
+    try {
+      this.#guard(command, false);
       command.promise.catch(session.judge).catch(() => {});
       return session.connection.sendCommand(command, stream);
+    } catch (error) {
+      // What stands before it in a pipeline counts as sent and is not: replies would go to the wrong commands.
+      if (!this.hasEnded && stream) session.fail(error as Error);
+      command.reject(error as Error);
+      return command.promise;
     }
-    // What stands before it in a pipeline counts as sent and is not: replies would go to the wrong commands.
-    if (!this.hasEnded && stream) session.fail(error);
-    command.reject(error);
-    return command.promise;
   }
 
-  /** What is wrong with a command of the body; null: nothing. */
-  #guard(command: CommandLike, isQueued: boolean): Error | null {
+  /** @throws for a command that the body may not send, or queue. */
+  #guard(command: CommandLike, isQueued: boolean): void {
     const { name } = command;
     if (this.hasEnded)
-      return new Error(
+      throw new Error(
         `Cannot ${name} in a transaction that has ended: await everything that belongs to it in its body`,
       );
-    if (REFUSED.has(name) || (isQueued && name === "watch")) return this.#misused(name, CHANGES);
+    if (REFUSED.has(name) || (isQueued && name === "watch")) throw this.#misused(name, CHANGES);
     // The server would send it elsewhere, as it does when a slot has moved: it would be tried again in vain.
-    if (
-      isQueued &&
-      this.#slot !== null &&
-      command.getKeys().some((key) => slotOf(String(key)) !== this.#slot)
-    )
-      return this.#misused(name, "in Cluster its keys must have the hash slot of the watched ones");
-    return null;
+    const slot = isQueued ? this.#slot : null;
+    if (slot !== null && command.getKeys().some((key) => slotOf(String(key)) !== slot))
+      throw this.#misused(name, "in Cluster its keys must have the hash slot of the watched ones");
   }
 
   #misused(command: string, why: string): TypeError {
@@ -172,6 +169,8 @@ export class Attempt<R extends RedisLike | ClusterLike> {
     return this.#misuse;
   }
 }
+
+const view = <V>(of: object, changes: object): V => Object.assign(Object.create(of), changes);
 
 const CHANGES = "it would end the transaction, or change its connection for the next one";
 

@@ -72,29 +72,26 @@ class Pools {
    * @throws the connection's error; the signal's reason.
    */
   async checkout(slot: number | null, signal: AbortSignal | undefined): Promise<Checkout> {
-    let until: number | undefined;
+    let until = Number.POSITIVE_INFINITY;
     for (let tries = 0; ; tries++) {
+      let entered: Pool | undefined;
       try {
-        if (this.#isOver) throw new EndedError("the connection that it was given is closed");
+        if (this.#isOver) throw new Error("the connection that it was given is closed");
         const { pool, connect } = this.#poolFor(slot);
         await pool.semaphore.enter(Number.POSITIVE_INFINITY, signal);
-        until ??= performance.now() + REPLY_TIMEOUT;
-        try {
-          let session = pool.idle.pop();
-          while (session && !session.wake()) session = pool.idle.pop();
-          session ??= await Session.open(connect(), Math.max(1, until - performance.now()), signal);
-          const taken = session;
-          return { session, checkin: () => this.#checkin(pool, taken) };
-        } catch (error) {
-          pool.semaphore.leave();
-          throw error;
-        }
+        entered = pool;
+        until = Math.min(until, performance.now() + REPLY_TIMEOUT);
+        let session = pool.idle.pop();
+        while (session && !session.wake()) session = pool.idle.pop();
+        session ??= await Session.open(connect(), Math.max(1, until - performance.now()), signal);
+        const taken = session;
+        return { session, checkin: () => this.#checkin(pool, taken) };
       } catch (error) {
-        until ??= performance.now() + REPLY_TIMEOUT;
-        if (signal?.aborted || error instanceof EndedError) throw error;
-        if (isReply(error) && !isElsewhere(error)) throw error; // a wrong password stays wrong
+        entered?.semaphore.leave();
+        until = Math.min(until, performance.now() + REPLY_TIMEOUT);
         const ms = between(0, Math.min(RETRY_MAX, RETRY_MIN * 2 ** tries));
-        if (performance.now() + ms > until) throw error;
+        const isFinal = isReply(error) && !isElsewhere(error); // a wrong password stays wrong
+        if (signal?.aborted || this.#isOver || isFinal || performance.now() + ms > until) throw error;
         this.refresh();
         await pause(ms, signal);
       }
@@ -142,5 +139,3 @@ interface Pool {
   /** The last one is taken first, so that those too many grow old. Those that are over are still here until it comes to them. */
   readonly idle: Session[];
 }
-
-class EndedError extends Error {}
