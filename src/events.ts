@@ -88,7 +88,19 @@ const MINUTE = 60_000;
 
 /** The client's events. Emitting costs nothing while nobody listens, and a throwing listener stops nothing. */
 export class Events extends EventEmitter {
+  /** Has anybody ever listened? To be asked before anything else, where every caller comes by. */
+  isUsed = false;
   readonly #warned = new Map<string, number>();
+
+  override on(...listener: Parameters<EventEmitter["on"]>): this {
+    this.isUsed = true;
+    return super.on(...listener);
+  }
+
+  override once(...listener: Parameters<EventEmitter["once"]>): this {
+    this.isUsed = true;
+    return super.once(...listener);
+  }
 
   /** Does anybody listen? To be asked before an event is put together. */
   hears(event: keyof LockEvents): boolean {

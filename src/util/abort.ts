@@ -1,44 +1,56 @@
 import pTimeout from "p-timeout";
 
-/** What a signal tells, and the one listener through which it does. */
-interface Waiting {
-  readonly listeners: Set<() => void>;
-  readonly fire: () => void;
+/** What is told that a signal aborts. */
+export interface Abortable {
+  aborted(reason: unknown): void;
 }
 
-const known = new WeakMap<AbortSignal, Waiting>();
-
 /**
- * Calls `listener` when the signal aborts, and returns how to stop that. One listener per signal, however many wait on
- * it: a thousand waiters with one shutdown signal must not trip Node's warning about a leak.
+ * By signal, what is told. One listener per signal, however many wait on it: a thousand waiters with one shutdown signal must
+ * not trip Node's warning about a leak. Most have one signal each.
  */
-export function onAbort(signal: AbortSignal, listener: () => void): () => void {
-  let waiting = known.get(signal);
-  if (!waiting) {
-    const listeners = new Set<() => void>();
-    const fire = (): void => {
-      known.delete(signal);
-      for (const one of [...listeners]) one();
-    };
-    waiting = { listeners, fire };
-    known.set(signal, waiting);
+const known = new WeakMap<AbortSignal, Abortable | Set<Abortable>>();
+
+function fire({ target }: { readonly target: unknown }): void {
+  const signal = target as AbortSignal;
+  const told = known.get(signal);
+  known.delete(signal);
+  if (told instanceof Set) for (const one of [...told]) one.aborted(signal.reason);
+  else told?.aborted(signal.reason);
+}
+
+/** Until `unlisten`. An object is told once, and a signal that aborted before tells nobody. */
+export function listen(signal: AbortSignal, one: Abortable): void {
+  const told = known.get(signal);
+  if (told instanceof Set) told.add(one);
+  else if (told) known.set(signal, new Set([told, one]));
+  else {
+    known.set(signal, one);
     signal.addEventListener("abort", fire, { once: true });
   }
-  const { listeners, fire } = waiting;
-  listeners.add(listener);
-  return () => {
-    if (!listeners.delete(listener) || listeners.size > 0) return;
-    known.delete(signal);
-    signal.removeEventListener("abort", fire);
-  };
+}
+
+export function unlisten(signal: AbortSignal, one: Abortable): void {
+  const told = known.get(signal);
+  const isLast = told instanceof Set ? told.delete(one) && told.size === 0 : told === one;
+  if (!isLast) return;
+  known.delete(signal);
+  signal.removeEventListener("abort", fire);
+}
+
+/** Calls `listener` when the signal aborts, and returns how to stop that. */
+export function onAbort(signal: AbortSignal, listener: () => void): () => void {
+  const one = { aborted: listener };
+  listen(signal, one);
+  return () => unlisten(signal, one);
 }
 
 /** The outcome of some work, or a rejection with the signal's reason as soon as it aborts. The work goes on then, unheard. */
 export function orAbort<T>(signal: AbortSignal | undefined, work: PromiseLike<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    const unlisten = signal && onAbort(signal, () => reject(signal.reason));
+    const stop = signal && onAbort(signal, () => reject(signal.reason));
     if (signal?.aborted) reject(signal.reason);
-    work.then(resolve, reject).then(unlisten);
+    work.then(resolve, reject).then(stop);
   });
 }
 

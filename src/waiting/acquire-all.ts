@@ -14,7 +14,7 @@ import type { Terms } from "../options.ts";
 import { atMost, orAbort, pause } from "../util/abort.ts";
 import { between } from "../util/random.ts";
 import { isOurs, thrownAt } from "../util/stacks.ts";
-import { isEnough } from "./handover.ts";
+import { suits } from "./handover.ts";
 import { BLOCKED, type Link, type Member } from "./lock-kind.ts";
 import type { Entrance, LockManager } from "./lock-manager.ts";
 import { outran } from "./outrun.ts";
@@ -191,7 +191,8 @@ class AllAcquisition<M extends Member> {
     const leases = this.taken.map(({ lease }) => lease);
     const old = leases.filter(
       ({ hold, since, terms: own }) =>
-        at - since > CLAIM_AFTER || !isEnough(hold, terms, this.#manager.window, own === terms),
+        at - since > CLAIM_AFTER ||
+        suits(hold, hold.left(), terms, this.#manager.window, own === terms) === "short",
     );
     const wereHeld = leases.every((lease) => lease.expire());
     if (old.length > 0) {

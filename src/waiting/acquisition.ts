@@ -15,14 +15,15 @@ import type { Outrun } from "./outrun.ts";
 import { Parking, type ParkingPlace } from "./parking.ts";
 import { backOff } from "./schedule.ts";
 import type { Services } from "./services.ts";
-import type { Waiter } from "./waiters.ts";
+import type { Waiter } from "./waiter.ts";
 
 /** The lock that is acquired, and what becomes of it. `LockQueue` is this. */
 export interface AcquisitionQueue extends ParkingPlace {
   /** Is the lock unlikely to be free, because other callers of this client wait for it at places of their own? */
   readonly isCrowded: boolean;
-  /** A try of a caller that will queue is sent, or was answered. */
-  firstTry(): void;
+  /** How many tries of callers that will queue are under way. */
+  firstTries: number;
+  /** One of them was answered. */
   firstTried(): void;
   /** The lock is ours: by an answer to the acquisition (`isDirect`), or by a grant message. */
   found(one: Acquisition, hold: Hold, isDirect: boolean): void;
@@ -38,23 +39,19 @@ export interface AcquisitionQueue extends ParkingPlace {
  * lock. Protects them from what comes late: an answer counts only for the command that is awaited, a grant only for its own
  * hold (R3), and what nobody awaits is given back. One command of a hold is under way at a time. `Parking` has the states.
  */
-export class Acquisition extends Parking implements LeaseOwner {
-  readonly queue: AcquisitionQueue;
-  readonly services: Services;
+export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner {
   /** What the callers of this process have of the lock. */
   lease: SharedLease | null = null;
   /** Leases that were over before their callers could have them. */
   outrun: Outrun | null = null;
   #attempt: Attempt | null = null;
 
-  constructor(queue: AcquisitionQueue) {
-    super(queue);
-    this.queue = queue;
-    this.services = queue.services;
-  }
-
   get kind(): LockKind {
     return this.queue.kind;
+  }
+
+  get services(): Services {
+    return this.queue.services;
   }
 
   protected get isLooking(): boolean {
@@ -76,23 +73,24 @@ export class Acquisition extends Parking implements LeaseOwner {
       this.stop();
       return;
     }
-    const mode = this.isPatient && queue.channel.mayQueue ? "queue" : "try";
+    const isPatient = this.patient > 0;
+    const mode = isPatient && queue.channel.mayQueue ? "queue" : "try";
     // RACE: at a fair lock no caller queues before one that came earlier and whose try is not answered yet, or which is told
     // of the subscription in a moment. And a thousand callers who come at once need not all try before they queue.
     const isNew = this.state === "idle";
     const isHeldBack = queue.firstTries > 0 || (isNew && queue.subscribing > 0);
-    if (this.isPatient && (mode === "queue" ? queue.isSolitary && isHeldBack : isNew && queue.isCrowded)) {
+    if (isPatient && (mode === "queue" ? queue.isSolitary && isHeldBack : isNew && queue.isCrowded)) {
       this.subscribe(head);
       return;
     }
     if (mode === "queue") queue.channel.listen();
-    this.#ask(this.services.newHold(this.kind, this.queue.name, this), mode, head);
+    this.#ask(queue.services.newHold(queue.kind, queue.name, this), mode, head);
   }
 
   /** Ends a hold in favour of other processes, and queues a new one. Resolves with what became of the old one; null: it ended. */
   yield(old: Hold, head: Waiter): Promise<ReleaseAnswer | null> {
     return new Promise((tell, fail) => {
-      this.#ask(this.services.newHold(this.kind, this.queue.name, this), "yield", head, {
+      this.#ask(this.queue.services.newHold(this.kind, this.queue.name, this), "yield", head, {
         hold: old,
         tell,
         fail,
@@ -102,31 +100,26 @@ export class Acquisition extends Parking implements LeaseOwner {
 
   #ask(hold: Hold, mode: Ask["mode"], head: Waiter, yielded: Yielded | null = null): void {
     const { kind, health } = this.queue;
-    const isLook = mode === "again";
-    const attempt = new Attempt(
-      this,
-      hold,
-      mode,
-      head,
-      this.isPatient ? this.queue.channel : null,
-      this.position,
-    );
+    const isPatient = this.patient > 0;
+    const attempt = new Attempt(this, hold, mode, head, isPatient ? this.queue.channel : null, this.position);
     if (this.wakes && attempt.isHeard) attempt.wakes = this.wakes.count;
     attempt.isWoken = this.wakes?.asks() ?? false;
     attempt.yielded = yielded;
-    attempt.isFirst = mode === "try" && this.isPatient;
-    if (attempt.isFirst) this.queue.firstTry();
-    if (!isLook) this.to("asking", hold);
+    attempt.isFirst = mode === "try" && isPatient;
+    if (attempt.isFirst) this.queue.firstTries++;
+    if (mode !== "again") this.to("asking", hold);
     this.#attempt = attempt;
-    health.sending();
+    health.askedAt ||= attempt.sent.mono;
     if (yielded && kind.yield) kind.yield(yielded.hold, hold, attempt, attempt);
     else kind.attempt(hold, attempt, attempt);
   }
 
   answered(attempt: Attempt, answer: AttemptAnswer | YieldAnswer): void {
     const { hold, mode, sent, yielded } = attempt;
+    const { health } = this.queue;
     const isAwaited = this.#isAwaited(attempt);
-    this.queue.health.answered();
+    health.askedAt = 0;
+    if (health.failures > 0) health.answered();
     if (answer.is === "held") this.wakes?.met(sent.mono, attempt.isWoken, answer);
     if (!isAwaited) {
       // RACE: granted by message before this reply was read. The grant counts, and the hold has its own end. RACE: or it has
@@ -134,7 +127,7 @@ export class Acquisition extends Parking implements LeaseOwner {
       if (answer.is === "owner") this.#leaveIfOver(hold);
     } else if ("clock" in answer) {
       // Of the hold that was to be yielded: nothing was queued.
-      this.services.inbox.forget(hold);
+      this.queue.services.inbox.forget(hold);
       this.start();
     } else if (answer.is === "owner") {
       hold.answered(sent, answer.at);
@@ -162,7 +155,7 @@ export class Acquisition extends Parking implements LeaseOwner {
 
   /** Nothing was done, for a reason that concerns this caller only: callers that share its try ask for themselves. */
   #blocked({ hold, head }: Attempt): void {
-    this.services.inbox.forget(hold);
+    this.queue.services.inbox.forget(hold);
     this.refuse(head, BLOCKED);
     this.asksAgain();
     this.start();
@@ -180,7 +173,7 @@ export class Acquisition extends Parking implements LeaseOwner {
       this.lookBefore(0);
     }
     // The server's clock is known now. A first copy of the command may have been in time, and owns the lock.
-    this.services.leave(this.kind, hold);
+    this.queue.services.leave(this.kind, hold);
     this.start();
   }
 
@@ -189,14 +182,14 @@ export class Acquisition extends Parking implements LeaseOwner {
     const { health } = this.queue;
     const isAwaited = this.#isAwaited(attempt);
     health.failed(error);
-    if (yielded) this.services.leave(this.kind, yielded.hold);
+    if (yielded) this.queue.services.leave(this.kind, yielded.hold);
     if (!isAwaited) {
       // What the last copy has done nobody knows. A hold that was granted by message has its own end.
       this.#leaveIfOver(hold);
       yielded?.tell(null);
     } else if (mode === "again") this.sleep(backOff(health.failures));
     else {
-      this.services.leave(this.kind, hold);
+      this.queue.services.leave(this.kind, hold);
       // Another version holds it: a caller that may wait waits until that is over, as for any other holder.
       const isForeign = foreignFormat(error) !== null;
       const refusal = (): Error => unavailable(this.queue.name, "the command failed", error);
@@ -217,7 +210,7 @@ export class Acquisition extends Parking implements LeaseOwner {
   }
 
   #leaveIfOver(hold: Hold): void {
-    if (this.hold !== hold) this.services.leave(this.kind, hold);
+    if (this.hold !== hold) this.queue.services.leave(this.kind, hold);
   }
 
   // ---- looking again
@@ -231,7 +224,7 @@ export class Acquisition extends Parking implements LeaseOwner {
     else if (state !== "parked") return;
     else if (!hold) this.start();
     else if (first && !this.#attempt && (this.queue.places?.isFirst(this) ?? true)) {
-      this.services.timers.clear(this);
+      this.queue.services.timers.clear(this);
       this.queue.waits(first);
       // A listener may have aborted the caller, and with it the acquisition.
       if (this.hold === hold && this.first) this.#ask(hold, "again", this.first);
@@ -279,6 +272,12 @@ export class Acquisition extends Parking implements LeaseOwner {
     this.queue.late(this, waiter);
   }
 
+  /** Its signal aborted, or its client closes: it gets its answer at once. */
+  leave(waiter: Waiter, reason: unknown): void {
+    this.refuse(waiter, reason);
+    this.deserted();
+  }
+
   /** The last caller may have left. */
   deserted(): void {
     if (this.first) return;
@@ -288,11 +287,11 @@ export class Acquisition extends Parking implements LeaseOwner {
     const { hold } = this;
     // An entry may stand for all of its time, and be granted at its end.
     hold?.asks(LEASE_TIME);
-    if (hold) this.services.leave(this.kind, hold);
+    if (hold) this.queue.services.leave(this.kind, hold);
     this.stop();
   }
 
-  protected stop(): void {
+  stop(): void {
     this.#attempt = null;
     if (this.state !== "idle") this.to("idle");
     this.queue.left(this);

@@ -4,7 +4,7 @@ import { type Instant, now } from "../util/clock.ts";
 import type { LockChannel } from "./lock-channel.ts";
 import type { Ask, Told } from "./lock-kind.ts";
 import { entryTtl } from "./schedule.ts";
-import type { Waiter } from "./waiters.ts";
+import type { Waiter } from "./waiter.ts";
 
 /** A hold that is yielded, and how to tell what became of it; null: it ended as it should. */
 export interface Yielded {

@@ -21,8 +21,9 @@ export class Cleanup {
   readonly #commands: Transport;
   readonly #timers: Timers;
   readonly #pending = new Set<Pending>();
-  #releases = 0;
-  #isEnding = false;
+  /** How many releases are under way, whose answers `close()` must see: its caller may end the connection right after. */
+  releases = 0;
+  isEnding = false;
   #whenDone: (() => void) | null = null;
 
   constructor(commands: Transport, timers: Timers) {
@@ -39,7 +40,7 @@ export class Cleanup {
     const done = (): void => this.#done(pending);
     const later = (): void => {
       const at = performance.now() + backOff(failures++);
-      if (this.#commands.ended || this.#isEnding || at > until) done();
+      if (this.#commands.ended || this.isEnding || at > until) done();
       else {
         pending.retry = new CallTimer(attempt);
         this.#timers.set(pending.retry, at);
@@ -54,19 +55,13 @@ export class Cleanup {
     attempt();
   }
 
-  /** So many releases more, or fewer, are under way. */
-  releasing(change: number): void {
-    this.#releases += change;
-    if (this.#whenDone) this.#look();
-  }
-
   /**
    * What failed is tried once more now, and nothing is tried again. Resolves when Redis has answered about all that it may
    * have. A hold whose command was never sent, for want of a connection, is waited for by nobody: its withdrawal stands
    * behind that command in ioredis's queue.
    */
   end(): Promise<void> {
-    this.#isEnding = true;
+    this.isEnding = true;
     for (const { retry } of [...this.#pending]) {
       if (!retry) continue;
       this.#timers.clear(retry);
@@ -74,17 +69,18 @@ export class Cleanup {
     }
     return new Promise((resolve) => {
       this.#whenDone = resolve;
-      this.#look();
+      this.look();
     });
   }
 
   #done(pending: Pending): void {
     this.#pending.delete(pending);
-    this.#look();
+    this.look();
   }
 
-  #look(): void {
-    if (!this.#whenDone || this.#releases > 0) return;
+  /** Is all of it done? */
+  look(): void {
+    if (!this.#whenDone || this.releases > 0) return;
     for (const { since } of this.#pending) if (this.#commands.mayHaveReached(since)) return;
     this.#whenDone();
   }

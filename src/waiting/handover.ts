@@ -5,20 +5,24 @@ import type { Hold } from "../lease/hold.ts";
 import type { Terms } from "../options.ts";
 
 /**
- * May a hold be handed to these terms as it is, without a claim? Its own answer (`isDirect`) brought the full lease, of
- * which a slow reply may have eaten some; a grant or a pass brings what is left of another's time.
+ * May a hold with so many ms left be handed to these terms? "enough": as it is; "short": behind a claim; "too much": it would
+ * block everybody else for long if this process died. `isDirect`: its own answer brought the full lease, of which a slow reply
+ * may have eaten some. A grant or a pass brings what is left of another's time.
  */
-export function isEnough(hold: Hold, terms: Terms, window: number, isDirect: boolean): boolean {
-  const left = hold.left();
-  if (isDirect) return hold.ttl >= terms.lease && left >= ENOUGH_WATCHDOG * terms.lease;
-  return (
-    left >= (terms.watchdog ? ENOUGH_WATCHDOG * Math.min(terms.lease, window) : ENOUGH_EXPLICIT * terms.lease)
-  );
-}
-
-/** Would the hold, with so many ms left, block everybody else for long if this process died? */
-export function isTooMuch(left: number, { lease }: Terms, window: number): boolean {
-  return left > TOO_MUCH * lease && left > window;
+export function suits(
+  { ttl }: Hold,
+  left: number,
+  { lease, watchdog }: Terms,
+  window: number,
+  isDirect: boolean,
+): "enough" | "short" | "too much" {
+  if (left > window && left > TOO_MUCH * lease) return "too much";
+  const least = isDirect
+    ? ENOUGH_WATCHDOG * lease
+    : watchdog
+      ? ENOUGH_WATCHDOG * Math.min(lease, window)
+      : ENOUGH_EXPLICIT * lease;
+  return left >= least && (ttl >= lease || !isDirect) ? "enough" : "short";
 }
 
 /**
@@ -32,8 +36,9 @@ export function handover(
   window: number,
 ): "pass" | "confirm-and-pass" | "yield" {
   if (hold.passes >= passes || performance.now() - hold.ownedAt >= PASS_TIME) return "yield";
+  const left = hold.left();
   // By what was asked for it, and not by what was answered: an extension may be on its way, or its answer may be lost. A new
   // hold has a TTL of its own.
-  if (isTooMuch(Math.max(hold.mayLive, hold.left()), next, window)) return "yield";
-  return isEnough(hold, next, window, false) ? "pass" : "confirm-and-pass";
+  if (suits(hold, Math.max(hold.mayLive, left), next, window, false) === "too much") return "yield";
+  return suits(hold, left, next, window, false) === "enough" ? "pass" : "confirm-and-pass";
 }

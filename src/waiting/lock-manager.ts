@@ -8,10 +8,10 @@ import type { Terms } from "../options.ts";
 import { OVERTAKEN } from "../overtaken.ts";
 import type { Audience, Subscriptions } from "../redis/subscriptions.ts";
 import type { Transport } from "../redis/transport.ts";
-import { onAbort } from "../util/abort.ts";
+import { listen } from "../util/abort.ts";
 import { now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
-import { TIMER_MAX, Timers } from "../util/timers.ts";
+import { CallTimer, TIMER_MAX, Timers } from "../util/timers.ts";
 import { Cleanup } from "./cleanup.ts";
 import { closeManager } from "./close.ts";
 import { type Expecting, GrantInbox } from "./grant-inbox.ts";
@@ -20,7 +20,7 @@ import { LockQueue } from "./lock-queue.ts";
 import { LONGEST_ENTRY_TTL } from "./schedule.ts";
 import { SelfWait } from "./self-wait.ts";
 import type { Services } from "./services.ts";
-import { Waiter } from "./waiters.ts";
+import { Waiter } from "./waiter.ts";
 
 /** How a caller comes in. */
 export interface Entrance {
@@ -50,13 +50,16 @@ export class LockManager implements Services {
   readonly watchdog: Watchdog;
   readonly inbox: GrantInbox;
   readonly selfWait: SelfWait;
-  readonly #cleanup: Cleanup;
+  readonly cleanup: Cleanup;
+  readonly asking: Services["asking"] = new Set();
+  waiting = 0;
+  isSweeping = false;
   readonly #queues = new Map<LockKind, Map<string, LockQueue>>();
   /** A kind whose `withdraw` understands grants that no caller expects. */
   #granting: LockKind | null = null;
   readonly #ids: HoldIds;
   #calls = 0;
-  #waiting = 0;
+  readonly #sweeper = new CallTimer(() => this.#sweep());
   #keepAlive: NodeJS.Timeout | undefined;
   #closed = false;
   #whenEmpty: (() => void) | null = null;
@@ -77,8 +80,8 @@ export class LockManager implements Services {
     this.events = events;
     this.watchdog = new Watchdog(events);
     this.selfWait = new SelfWait(this.watchdog, events);
-    this.#cleanup = new Cleanup(commands, this.timers);
-    const isWanted = (): boolean => this.#waiting > 0;
+    this.cleanup = new Cleanup(commands, this.timers);
+    const isWanted = (): boolean => this.waiting > 0;
     this.inbox = new GrantInbox((isOwn) => subscribe({ isOwn, isWanted }), commands.keys.channels(clientId), {
       isMade: (id) => this.#ids.has(id),
       unexpected: (id, key, ttl) => this.#leaveUnexpected(id, key, ttl),
@@ -97,10 +100,6 @@ export class LockManager implements Services {
     commands.onEnd = () => this.refuseAll((name) => ended(name, commands));
   }
 
-  get replyTimeout(): number {
-    return this.commands.replyTimeout;
-  }
-
   // ---- callers
 
   /**
@@ -112,22 +111,21 @@ export class LockManager implements Services {
     { terms, wait, signal, by, leaving, link, passes = kind.localPasses }: Entrance,
     take: (lease: SharedLease) => T,
   ): Promise<T | null> {
-    return new Promise<T | null>((resolve, reject) => {
-      const call = by?.call ?? ++this.#calls;
-      const eventKind = by?.kind ?? kind.eventKind;
+    return new Promise<T | null>((resolve) => {
+      const caller = by ?? { call: ++this.#calls, kind: kind.eventKind };
       try {
-        this.#admit(name, signal);
+        if (this.#closed) throw new ClientClosedError(name);
+        if (this.commands.ended) throw ended(name, this.commands);
+        if (signal?.aborted) throw signal.reason;
       } catch (error) {
-        if (!by) this.events.tellGiveUp(name, { call, kind: eventKind }, performance.now(), wait, error);
+        if (!by) this.events.tellGiveUp(name, caller, performance.now(), wait, error);
         throw error;
       }
-      const queue = this.#queueOf(kind, name);
-      const outcome = { take, resolve: resolve as (value: unknown) => void, reject };
-      const waiter = new Waiter(call, eventKind, terms, wait, passes, outcome);
-      if (link) waiter.link = link;
-      if (signal) waiter.unlisten = onAbort(signal, () => queue.leave(waiter, signal.reason));
-      leaving?.(() => queue.leave(waiter, OVERTAKEN));
-      queue.join(waiter);
+      const settle = resolve as (value: unknown) => void;
+      const waiter = new Waiter(caller, terms, wait, passes, link ?? null, signal, take, settle);
+      if (signal) listen(signal, waiter);
+      leaving?.(() => waiter.aborted(OVERTAKEN));
+      (this.#queues.get(kind)?.get(name) ?? this.#newQueue(kind, name)).join(waiter);
     });
   }
 
@@ -159,15 +157,8 @@ export class LockManager implements Services {
   async close(grace: number): Promise<void> {
     this.#closed = true;
     this.refuseAll((name) => new ClientClosedError(name));
-    await closeManager(this, this.#cleanup, this.#emptied(), grace);
+    await closeManager(this, this.cleanup, this.#emptied(), grace);
     clearInterval(this.#keepAlive);
-  }
-
-  /** @throws when no caller may come in any more, or this one has gone already. */
-  #admit(name: string, signal: AbortSignal | undefined): void {
-    if (this.#closed) throw new ClientClosedError(name);
-    if (this.commands.ended) throw ended(name, this.commands);
-    if (signal?.aborted) throw signal.reason;
   }
 
   refuseAll(error: (name: string) => Error): void {
@@ -180,19 +171,16 @@ export class LockManager implements Services {
     for (const queues of this.#queues.values()) yield* queues.values();
   }
 
-  #queueOf(kind: LockKind, name: string): LockQueue {
+  #newQueue(kind: LockKind, name: string): LockQueue {
     let queues = this.#queues.get(kind);
     if (!queues) {
       queues = new Map();
       this.#queues.set(kind, queues);
       if (kind.wake.by === "grant") this.#granting = kind;
     }
-    let queue = queues.get(name);
-    if (!queue) {
-      queue = new LockQueue(kind, name, this);
-      queues.set(name, queue);
-      if (this.#queues.size > 1 && kind.wake.by === "grant") this.#share(queue);
-    }
+    const queue = new LockQueue(kind, name, this);
+    queues.set(name, queue);
+    if (this.#queues.size > 1 && kind.wake.by === "grant") this.#share(queue);
     return queue;
   }
 
@@ -204,10 +192,10 @@ export class LockManager implements Services {
     }
   }
 
-  left(queue: LockQueue): void {
+  left(queue: { readonly kind: LockKind; readonly name: string }): void {
     const queues = this.#queues.get(queue.kind);
     if (queues?.get(queue.name) === queue) queues.delete(queue.name);
-    this.#tellEmpty();
+    if (this.#whenEmpty) this.#tellEmpty();
   }
 
   #emptied(): Promise<void> {
@@ -235,7 +223,7 @@ export class LockManager implements Services {
 
   leave(kind: LockKind, hold: Hold): void {
     this.inbox.forget(hold);
-    this.#cleanup.add(kind, hold, hold.mayLive);
+    this.cleanup.add(kind, hold, hold.mayLive);
   }
 
   /** R3: no caller waits with this hold any more, so the lock must go on to the next waiter. */
@@ -243,11 +231,7 @@ export class LockManager implements Services {
     const { keys } = this.commands;
     const name = keys.name(key);
     if (this.#granting && keys.prefix + keys.of(name).lock === key)
-      this.#cleanup.add(this.#granting, { id, name }, ttl);
-  }
-
-  releasing(change: number): void {
-    this.#cleanup.releasing(change);
+      this.cleanup.add(this.#granting, { id, name }, ttl);
   }
 
   subscribed(): void {
@@ -258,17 +242,26 @@ export class LockManager implements Services {
     for (const queue of [...this.queues()]) queue.lookAgain();
   }
 
-  count(change: number): void {
-    this.#waiting += change;
-    // Waiting callers keep the process alive, and nothing else of this client does.
-    if (this.#waiting === change) {
-      this.#keepAlive ??= outside(() => setInterval(() => {}, TIMER_MAX));
-      this.#keepAlive.ref();
-    } else if (this.#waiting === 0) this.#keepAlive?.unref();
+  /** Waiting callers keep the process alive, and nothing else of this client does. */
+  sweepSoon(): void {
+    this.isSweeping = true;
+    this.#keepAlive ??= outside(() => setInterval(() => {}, TIMER_MAX));
+    this.#keepAlive.ref();
+    this.timers.set(this.#sweeper, performance.now() + SWEEP);
+  }
+
+  #sweep(): void {
+    const at = performance.now();
+    for (const one of [...this.asking]) one.sweep(at);
+    if (this.asking.size > 0) this.timers.set(this.#sweeper, at + SWEEP);
+    else {
+      this.isSweeping = false;
+      if (this.waiting === 0) this.#keepAlive?.unref();
+    }
   }
 
   tellWait(name: string, { call, kind, since }: Waiter): void {
-    if (this.events.hears("wait"))
+    if (this.events.isUsed && this.events.hears("wait"))
       this.events.tell("wait", { name, kind, call, holder: "unknown", waited: performance.now() - since });
   }
 
@@ -276,6 +269,9 @@ export class LockManager implements Services {
     if (waiter.kind !== "multi") this.events.tellGiveUp(name, waiter, waiter.since, waiter.wait, error);
   }
 }
+
+/** How often callers without an answer are looked at, in ms. An alarm that is set and cleared for each would cost as much as a command. */
+const SWEEP = 50;
 
 const ended = (name: string | null, commands: Transport): LockUnavailableError =>
   new LockUnavailableError(

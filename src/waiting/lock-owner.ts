@@ -6,13 +6,13 @@ import type { ReleaseAnswer } from "../redis/replies.ts";
 import { now } from "../util/clock.ts";
 import { failing } from "../util/stacks.ts";
 import type { Acquisition } from "./acquisition.ts";
-import { handover, isEnough, isTooMuch } from "./handover.ts";
+import { handover, suits } from "./handover.ts";
 import type { LockChannel } from "./lock-channel.ts";
 import type { LockKind } from "./lock-kind.ts";
 import { Outrun } from "./outrun.ts";
 import { RedisHealth } from "./redis-health.ts";
 import type { Services } from "./services.ts";
-import type { Waiter } from "./waiters.ts";
+import type { Waiter } from "./waiter.ts";
 
 /**
  * A lock that this process owns: what is found goes to a caller here, at once or after a claim; what a caller gives back goes
@@ -25,8 +25,8 @@ export abstract class LockOwner {
   readonly services: Services;
   /** What is known of Redis counts for all callers at one lock. */
   readonly health = new RedisHealth();
-  /** Callers that get the lock as soon as it is claimed. */
-  protected readonly claiming = new Set<Waiter>();
+  /** Callers that get the lock as soon as it is claimed. Null: there were none yet. */
+  protected claiming: Set<Waiter> | null = null;
 
   abstract readonly channel: LockChannel;
 
@@ -44,18 +44,17 @@ export abstract class LockOwner {
   /** To the first caller, as it is or after a claim. */
   found(one: Acquisition, hold: Hold, isDirect: boolean): void {
     const head = one.first;
-    const { window } = this.services;
     const left = hold.left();
-    const isPassedOn = head !== null && hold.passes > head.passes;
-    if (!head || left <= 0 || hold.isRevoked || isPassedOn || isTooMuch(left, head.terms, window)) {
+    const isWanted = head !== null && left > 0 && !hold.isRevoked && hold.passes <= head.passes;
+    const how = isWanted ? suits(hold, left, head.terms, this.services.window, isDirect) : "too much";
+    if (!head || how === "too much") {
       // Nobody wants it any more; or the message was read so late that another client may have it; or it was asked for by
       // a caller with a much longer lease, or one that takes more passes, which has left.
       this.services.leave(this.kind, hold);
-      const isOutrun = head && isDirect && !hold.isRevoked && left <= 0;
-      if (isOutrun) this.#outran(one, head, now().mono - hold.asked.mono);
+      if (head && isDirect && !hold.isRevoked && left <= 0)
+        this.#outran(one, head, now().mono - hold.asked.mono);
       else one.start();
-    } else if (!this.kind.isConfirmed && isEnough(hold, head.terms, window, isDirect))
-      this.#give(one, hold, head);
+    } else if (how === "enough" && !this.kind.isConfirmed) this.#give(one, hold, head);
     else void this.#claim(one, hold, head);
   }
 
@@ -65,10 +64,13 @@ export abstract class LockOwner {
     one.lease = lease;
     one.outrun = null;
     watchdog.watch(lease);
-    one.give(waiter, lease);
-    one.tellBusy();
-    if (one.first) this.channel.listen();
-    if (events.hears("acquire"))
+    one.remove(waiter);
+    waiter.give(lease);
+    if (one.first) {
+      one.tellBusy();
+      if (one.first) this.channel.listen();
+    }
+    if (events.isUsed && events.hears("acquire"))
       events.tell("acquire", { ...told(lease), waited: performance.now() - waiter.since });
   }
 
@@ -77,14 +79,15 @@ export abstract class LockOwner {
     const { health, kind, services } = this;
     const { lease } = waiter.terms;
     one.remove(waiter);
+    this.claiming ??= new Set();
     this.claiming.add(waiter);
     const sent = now();
     hold.asks(lease);
-    health.sending();
+    health.askedAt ||= sent.mono;
     try {
       const answer = await kind.confirm(hold, lease, services.window / 3);
       health.answered();
-      this.claiming.delete(waiter);
+      this.claiming?.delete(waiter);
       const isInTime = answer.is === "renewed" && hold.renewed(sent, answer) && hold.left() > 0;
       if (isInTime && !hold.isRevoked) {
         if (waiter.settled) this.found(one, hold, false);
@@ -98,7 +101,7 @@ export abstract class LockOwner {
       if (isOver && waiter.listed) this.#outran(one, waiter, now().mono - sent.mono);
       else one.start();
     } catch (error) {
-      this.claiming.delete(waiter);
+      this.claiming?.delete(waiter);
       services.leave(kind, hold);
       const refusal = kind.isConfirmed ? refused(this.name, error) : null;
       if (!refusal) {
@@ -142,7 +145,7 @@ export abstract class LockOwner {
     watchdog.leases.delete(lease);
     one.lease = null;
     const held = performance.now() - lease.since;
-    if (events.hears("release")) events.tell("release", { ...told(lease), held });
+    if (events.isUsed && events.hears("release")) events.tell("release", { ...told(lease), held });
     const next = one.first;
     if (!next) return this.#release(one, lease, held);
     // Of the caller that took the lock from Redis, and of the one that would be next: the smaller number counts.
@@ -161,35 +164,42 @@ export abstract class LockOwner {
   /** `held`: for how many ms. */
   #release(one: Acquisition, lease: SharedLease, held: number): Promise<void> {
     const { hold } = lease;
-    const { commands, inbox } = this.services;
+    const { commands, inbox, cleanup } = this.services;
     const { epoch } = commands;
+    cleanup.releases++;
     // A plain promise: its rejections get the caller's line where they are made.
     const released = new Promise<void>((resolve) => {
-      this.services.releasing(1);
-      const ended = (error: unknown): void => {
-        this.services.releasing(-1);
-        lease.settle();
-        if (error === null) resolve();
-        else resolve(failing(error));
-      };
+      const failed = (error: unknown): void => resolve(failing(error));
       this.kind.release(hold, {
         answered: (answer) => {
-          // Nothing was released, so no message is sent, and we were waiting for it.
-          if (answer.is !== "released") one.woken();
-          ended(this.#lossOf(lease, held, answer, commands.epoch !== epoch));
+          cleanup.releases--;
+          if (answer.is === "released") resolve();
+          else {
+            // Nothing was released, so no message is sent, and we were waiting for it.
+            one.woken();
+            const loss = this.#lossOf(lease, held, answer, commands.epoch !== epoch);
+            if (loss) failed(loss);
+            else resolve();
+          }
+          lease.settle();
+          if (cleanup.isEnding) cleanup.look();
         },
         failed: (error) => {
+          cleanup.releases--;
           one.woken();
           this.services.leave(this.kind, hold);
-          ended(unconfirmed(hold, error));
+          failed(unconfirmed(hold, error));
+          lease.settle();
+          if (cleanup.isEnding) cleanup.look();
         },
       });
     });
     inbox.forget(hold);
-    // With messages, our own one wakes us together with everybody else. A queue is joined behind the release.
     const { by } = this.kind.wake;
-    if (one.first && by === "time") one.coolDown(performance.now() - hold.ownedAt);
-    else if (one.first && by === "message" && this.channel.isHeard) one.parkForRelease();
+    if (!one.first) one.stop();
+    // With messages, our own one wakes us together with everybody else. A queue is joined behind the release.
+    else if (by === "time") one.coolDown(performance.now() - hold.ownedAt);
+    else if (by === "message" && this.channel.isHeard) one.parkForRelease();
     else one.start();
     return released;
   }
@@ -231,7 +241,7 @@ export abstract class LockOwner {
 
   #toldLost(lease: SharedLease, held: number, error: LockLostError): LockLostError {
     const { events } = this.services;
-    if (events.hears("lost")) events.tell("lost", { ...told(lease), held, error });
+    if (events.isUsed && events.hears("lost")) events.tell("lost", { ...told(lease), held, error });
     return error;
   }
 }

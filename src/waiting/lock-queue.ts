@@ -3,20 +3,11 @@ import { unavailable } from "../redis/replies.ts";
 import { CallTimer } from "../util/timers.ts";
 import { Acquisition, type AcquisitionQueue } from "./acquisition.ts";
 import { LockChannel } from "./lock-channel.ts";
-import type { LockKind } from "./lock-kind.ts";
 import { LockOwner } from "./lock-owner.ts";
 import { RecheckGroup } from "./recheck-group.ts";
-import { type SelfWait, selfWaitAt, selfWaiter } from "./self-wait.ts";
-import type { Services } from "./services.ts";
-import type { Waiter } from "./waiters.ts";
+import { selfWaitAt, selfWaiter } from "./self-wait.ts";
+import type { Waiter } from "./waiter.ts";
 import { lastTryOf } from "./waiters.ts";
-
-/** The client of a lock queue. */
-interface QueueOwner extends Services {
-  readonly selfWait: SelfWait;
-  /** No caller is left in it. */
-  left(queue: LockQueue): void;
-}
 
 /**
  * The callers of this process at one lock. They share one acquisition, and so one entry in the queue of Redis; at a fair
@@ -24,22 +15,14 @@ interface QueueOwner extends Services {
  * was true only before it came.
  */
 export class LockQueue extends LockOwner implements AcquisitionQueue {
-  readonly isSolitary: boolean;
-  places: RecheckGroup | null;
+  readonly isSolitary = this.kind.wake.by === "grant" && this.kind.wake.solitary;
+  places = this.isSolitary ? new RecheckGroup() : null;
   firstTries = 0;
   subscribing = 0;
-  readonly #owner: QueueOwner;
   readonly #acquisitions = new Set<Acquisition>();
   #channel: LockChannel | null = null;
   /** Rings when a caller has waited for its own client for longer than some leases. */
   #selfWaitTimer: CallTimer | null = null;
-
-  constructor(kind: LockKind, name: string, owner: QueueOwner) {
-    super(kind, name, owner);
-    this.#owner = owner;
-    this.isSolitary = kind.wake.by === "grant" && kind.wake.solitary;
-    this.places = this.isSolitary ? new RecheckGroup() : null;
-  }
 
   /** `other` is the same lock by another kind of its protocol. RACE: see `RecheckGroup`. */
   shareWith(other: LockQueue): void {
@@ -52,7 +35,7 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
 
   /** Made when a caller would wait. */
   get channel(): LockChannel {
-    this.#channel ??= new LockChannel(this.kind, this.name, this.#owner.inbox, (word) => {
+    this.#channel ??= new LockChannel(this.kind, this.name, this.services.inbox, (word) => {
       for (const one of [...this.#acquisitions]) one.woken(word);
     });
     return this.#channel;
@@ -73,9 +56,19 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
   // ---- callers come and go
 
   join(waiter: Waiter): void {
-    const [shared] = this.isSolitary ? [] : this.#acquisitions;
-    const one = shared ?? new Acquisition(this);
-    if (!shared) this.#acquisitions.add(one);
+    if (this.isSolitary || this.#acquisitions.size === 0) {
+      const one = new Acquisition(this);
+      this.#acquisitions.add(one);
+      one.add(waiter, true);
+      one.start();
+      return;
+    }
+    const [one] = this.#acquisitions;
+    if (one) this.#share(one, waiter);
+  }
+
+  /** Other callers of this process have asked for the lock, or hold it. */
+  #share(one: Acquisition, waiter: Waiter): void {
     // RACE: our last answer was "held", but it may be old: no message tells when the lock is freed. A caller that hardly
     // waits starts a new attempt, and so does any caller while nothing is heard yet.
     const isUnplaced = one.isParkedFor("message");
@@ -83,7 +76,7 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
     const asks = one.state === "idle" || one.isAsking || isDoubted;
     // Another caller of this process waits or holds: no command is needed to know that the lock is not free.
     if (!asks && waiter.wait === 0) {
-      one.give(waiter, null);
+      one.give(waiter);
       return;
     }
     one.add(waiter, asks);
@@ -101,40 +94,32 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
     }
   }
 
-  /** Its signal aborted, or its client closes: it gets its answer at once. */
-  leave(waiter: Waiter, reason: unknown): void {
-    const one = waiter.group;
-    if (!(one instanceof Acquisition)) return;
-    one.refuse(waiter, reason);
-    one.deserted();
-  }
-
   leaveAll(reason: () => unknown): void {
-    for (const waiter of [...this, ...this.claiming]) this.leave(waiter, reason());
+    for (const waiter of [...this, ...(this.claiming ?? [])]) waiter.aborted(reason());
   }
 
   protected refuseSince(before: number, error: () => Error): void {
-    for (const waiter of [...this]) if (waiter.since < before) this.leave(waiter, error());
+    for (const waiter of [...this]) if (waiter.since < before) waiter.aborted(error());
   }
 
   /** A caller's time is up: of its wait, or of its first command. */
   late(one: Acquisition, waiter: Waiter): void {
     const { health, name } = this;
-    const { commands, timers } = this.services;
+    const { commands } = this.services;
     const inTime = commands.heldUntil + FIRST_REPLY;
     // RACE: its command left this process late, because the event loop was blocked right behind the call.
     const isHeldBack = waiter.answerBy !== Number.POSITIVE_INFINITY && commands.heldUntil >= waiter.since;
     if (isHeldBack && !waiter.isHeldBack && performance.now() < inTime) {
       // Once: other commands of this process may be late again and again.
       waiter.isHeldBack = true;
-      timers.set(waiter, inTime);
+      waiter.answerBy = inTime;
       return;
     }
     if (one.outrun?.waiter === waiter) one.refuse(waiter, one.outrun.refusal(name));
     else if (waiter.answerBy !== Number.POSITIVE_INFINITY || health.isDoubtful) {
-      const cause = health.failure ?? this.services.commands.trouble();
+      const cause = health.failure ?? commands.trouble();
       one.refuse(waiter, unavailable(name, "Redis did not answer while this call waited", cause));
-    } else one.give(waiter, null);
+    } else one.give(waiter);
     one.deserted();
   }
 
@@ -143,7 +128,7 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
     if (!this.#acquisitions.delete(one) || this.#acquisitions.size > 0) return;
     this.#channel?.unlisten();
     if (this.#selfWaitTimer) this.services.timers.clear(this.#selfWaitTimer);
-    this.#owner.left(this);
+    this.services.left(this);
   }
 
   // ---- callers with entries of their own
@@ -151,10 +136,6 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
   get isCrowded(): boolean {
     // After a failure nothing is taken for granted.
     return this.isSolitary && this.#acquisitions.size > 1 && this.health.failures === 0;
-  }
-
-  firstTry(): void {
-    this.firstTries++;
   }
 
   firstTried(): void {
@@ -179,7 +160,7 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
 
   /** A caller waits in Redis: perhaps for another client of this process. */
   waits(head: Waiter): void {
-    this.#owner.selfWait.look(this, head);
+    this.services.selfWait.look(this, head);
   }
 
   /** This caller waits for a lock that this client holds. */
@@ -195,7 +176,7 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
       const waiter = lease && selfWaiter(this, lease);
       if (!waiter || waiter.isWarned) continue;
       if (performance.now() < selfWaitAt(waiter)) this.#awaitSelfWait(waiter);
-      else this.#owner.selfWait.warn(this.name, waiter, "this client");
+      else this.services.selfWait.warn(this.name, waiter, "this client");
     }
   }
 }

@@ -1,6 +1,6 @@
 import { OUTRUN_PATIENCE, OUTRUN_SHARE, OUTRUN_TRIES, SHORT_LEASE } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
-import type { Waiter } from "./waiters.ts";
+import type { Waiter } from "./waiter.ts";
 
 /**
  * Tries of one caller in a row that brought the lock, but so late that the lease was over. A machine or a network that is

@@ -8,15 +8,13 @@ import type { LockKind } from "./lock-kind.ts";
 import type { RecheckGroup } from "./recheck-group.ts";
 import type { RedisHealth } from "./redis-health.ts";
 import { backOff, cooldown, nextTry, sleep } from "./schedule.ts";
-import type { Services } from "./services.ts";
-import { type Waiter, Waiters } from "./waiters.ts";
+import type { Waiter } from "./waiter.ts";
+import { Waiters, type WaitersQueue } from "./waiters.ts";
 import { WakeFilter } from "./wake-filter.ts";
 
-/** The lock that is waited for. */
-export interface ParkingPlace {
+/** The lock that is waited for, and what is known of it. */
+export interface ParkingPlace extends WaitersQueue {
   readonly kind: LockKind;
-  readonly name: string;
-  readonly services: Services;
   readonly health: RedisHealth;
   readonly channel: LockChannel;
   /** Has each caller a place of its own in the queue of Redis? */
@@ -57,37 +55,30 @@ const MOVES: Readonly<Record<State, readonly State[]>> = {
  * A re-check goes out from parked and leaves it there, so that a grant counts meanwhile. When the last caller leaves, parked
  * goes to idle; asking waits for its answer and gives back what it brings.
  */
-export abstract class Parking extends Waiters {
+export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Waiters<Q> {
   state: State = "idle";
   /** The hold that asks, waits, or owns the lock. */
   hold: Hold | null = null;
   /** Its place among the timers of the client. Only they write these. */
   at = Number.POSITIVE_INFINITY;
   index = -1;
-  protected readonly wakes: WakeFilter | null;
+  protected readonly wakes = this.queue.kind.wake.by === "message" ? new WakeFilter() : null;
   /** In the queue, as far as Redis has told it. */
   protected position: number | null = null;
   /** Tries in vain since the lock was ours, for kinds without messages. */
   protected tries = 0;
-  readonly #queue: ParkingPlace;
   #reason: Reason = "grant";
   /** Not later than this, however long it is to sleep; told also while it is looking just now. */
   #latest = Number.POSITIVE_INFINITY;
   /** How often the state has changed: what was awaited in an earlier one counts no more. */
   #changes = 0;
 
-  constructor(queue: ParkingPlace) {
-    super(queue.name, queue.services);
-    this.#queue = queue;
-    this.wakes = queue.kind.wake.by === "message" ? new WakeFilter() : null;
-  }
-
   /** Asks for the first caller with a new hold. */
   abstract start(): void;
   /** A message may have been missed: no need to sleep on. */
   abstract lookAgain(): void;
   /** No caller is left. */
-  protected abstract stop(): void;
+  abstract stop(): void;
   /** Is a re-check under way? */
   protected abstract readonly isLooking: boolean;
 
@@ -104,7 +95,7 @@ export abstract class Parking extends Waiters {
 
   /** Another client holds the lock. */
   protected held(attempt: Attempt, { ttl, position, contended }: AttemptAnswer & { is: "held" }): void {
-    const { kind, channel, health, services } = this.#queue;
+    const { kind, channel, health, services } = this.queue;
     const { hold } = attempt;
     if (contended && this.isHasty(performance.now() + ttl)) {
       // No client holds it, so "another client holds it" would be wrong: tried again for as long as a first command may take.
@@ -114,7 +105,7 @@ export abstract class Parking extends Waiters {
       return;
     }
     // RACE: listeners of both events may abort a caller, or call. So the first caller is looked for behind them.
-    if (this.first) this.#queue.waits(this.first);
+    if (this.first) this.queue.waits(this.first);
     // A caller that comes while this process is queued would be told the same.
     this.tellBusy(position === null ? hold.sent.mono : undefined);
     const head = this.first;
@@ -127,9 +118,9 @@ export abstract class Parking extends Waiters {
     if (position !== null) services.leave(kind, hold);
     else services.inbox.forget(hold);
     if (!head) this.stop();
-    else if (this.isUnanswered) {
+    else if (this.unanswered > 0) {
       // Subscribed to meanwhile, so that tryLock() calls that keep arriving do not delay callers that wait.
-      if (this.isPatient) channel.listen();
+      if (this.patient > 0) channel.listen();
       this.asksAgain();
       this.start();
     } else this.#waitFor(head, ttl, attempt.wakes, attempt.isFirst);
@@ -137,7 +128,7 @@ export abstract class Parking extends Waiters {
 
   /** A hold whose messages are not heard looks as if it were the first in the queue: its grant must be found within the window. */
   protected sleepFor({ mode, isHeard }: Attempt, ttl: number): void {
-    const { channel } = this.#queue;
+    const { channel } = this.queue;
     const position = this.position === null || channel.isHeard ? this.position : 0;
     this.sleep(sleep(ttl, position, mode === "again"));
     // RACE: a grant that was published before the acknowledgement was heard by nobody.
@@ -149,7 +140,7 @@ export abstract class Parking extends Waiters {
    * that was asked. `isFirst`: by a caller that will queue.
    */
   #waitFor(head: Waiter, ttl: number, wakes: number, isFirst: boolean): void {
-    const { kind, channel, isSolitary } = this.#queue;
+    const { kind, channel, isSolitary } = this.queue;
     if (kind.wake.by === "time") this.#pause(kind.wake.pause(this.tries++));
     else if (!channel.isHeard && !channel.mayQueue) this.subscribe(head);
     else if (isSolitary && isFirst) {
@@ -172,7 +163,7 @@ export abstract class Parking extends Waiters {
    * attempt behind which we sleep is sent after the acknowledgement.
    */
   protected subscribe(head: Waiter): void {
-    const queue = this.#queue;
+    const queue = this.queue;
     this.park("subscription");
     // It may take long, or hang, and no message would tell of a lock that is given back meanwhile: it is tried now and then.
     this.#sleepUntil(nextTry(head.since));
@@ -202,7 +193,7 @@ export abstract class Parking extends Waiters {
   }
 
   /** Something failed: asks again after a pause, for the callers that still wait. */
-  retry(failures = this.#queue.health.failures): void {
+  retry(failures = this.queue.health.failures): void {
     if (this.first) this.retryAt(performance.now() + backOff(failures));
     else this.stop();
   }
@@ -253,19 +244,19 @@ export abstract class Parking extends Waiters {
 
   /** For so many ms, or until the latest time that was told. Of several places only the first one looks. */
   protected sleep(delay: number): void {
-    const { places } = this.#queue;
+    const { places } = this.queue;
     if (this.hold && places && !places.isFirst(this)) return;
     this.#sleepUntil(Math.min(performance.now() + delay, this.#latest));
     this.#latest = Number.POSITIVE_INFINITY;
   }
 
   #sleepUntil(at: number): void {
-    this.#queue.services.timers.set(this, at);
+    this.queue.services.timers.set(this, at);
   }
 
   /** Its time to look has come. */
   ring(): void {
-    const { health, services } = this.#queue;
+    const { health, services } = this.queue;
     // While the connection is away, more commands would only pile up in it. It is looked again when it comes back.
     if (services.commands.isAway) {
       health.failed(services.commands.trouble());
@@ -278,22 +269,23 @@ export abstract class Parking extends Waiters {
   protected park(reason: Reason, hold: Hold | null = null): void {
     this.to("parked", hold);
     this.#reason = reason;
-    if (reason === "subscription") this.#queue.subscribing++;
-    if (hold) this.#queue.places?.add(this);
+    if (reason === "subscription") this.queue.subscribing++;
+    if (hold) this.queue.places?.add(this);
   }
 
   /** @throws Error for a move that is not in the table: a bug, which must not go on unseen. */
   protected to(state: State, hold: Hold | null = null): void {
     if (!MOVES[this.state].includes(state))
       throw new Error(`an acquisition of a lock: illegal move from ${this.state} to ${state}`);
-    if (this.isParkedFor("subscription")) this.#queue.subscribing--;
-    const wasQueued = this.state === "parked" && this.hold !== null;
+    const wasParked = this.state === "parked";
+    const wasQueued = wasParked && this.hold !== null;
+    if (wasParked && this.#reason === "subscription") this.queue.subscribing--;
     const dueAt = this.index >= 0 ? this.at : this.#latest;
-    if (this.index >= 0) this.#queue.services.timers.clear(this);
+    if (this.index >= 0) this.queue.services.timers.clear(this);
     this.#latest = Number.POSITIVE_INFINITY;
     this.#changes++;
     this.state = state;
     this.hold = hold;
-    if (wasQueued) this.#queue.places?.remove(this, dueAt);
+    if (wasQueued) this.queue.places?.remove(this, dueAt);
   }
 }

@@ -8,28 +8,22 @@ export class RedisHealth {
   /** Failures in a row, and the last one. */
   failures = 0;
   failure: unknown;
-  #unansweredSince: number | null = null;
-
-  sending(): void {
-    this.#unansweredSince ??= performance.now();
-  }
+  /** When the first command was sent that is unanswered, on the monotonic clock; 0: none is. Written where commands are sent. */
+  askedAt = 0;
 
   answered(): void {
-    this.#unansweredSince = null;
+    this.askedAt = 0;
     this.failures = 0;
     this.failure = undefined;
   }
 
   failed(error: unknown): void {
-    this.#unansweredSince = null;
+    this.askedAt = 0;
     this.failures++;
     this.failure = error;
   }
 
   get isDoubtful(): boolean {
-    return (
-      this.failures > 0 ||
-      (this.#unansweredSince !== null && performance.now() - this.#unansweredSince > UNANSWERED)
-    );
+    return this.failures > 0 || (this.askedAt !== 0 && performance.now() - this.askedAt > UNANSWERED);
   }
 }

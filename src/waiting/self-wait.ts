@@ -5,7 +5,7 @@ import { withoutBits } from "../hold-ids.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Watchdog } from "../lease/watchdog.ts";
 import type { LockKind } from "./lock-kind.ts";
-import type { Waiter } from "./waiters.ts";
+import type { Waiter } from "./waiter.ts";
 
 /** The callers of one client at one lock. */
 interface Callers extends Iterable<Waiter> {

@@ -1,142 +1,38 @@
 import { FIRST_REPLY, SPIN_LAST_TRY } from "../defaults.ts";
-import type { Caller, EventKind } from "../events.ts";
-import type { SharedLease } from "../lease/shared-lease.ts";
-import type { Terms } from "../options.ts";
-import { failing, isOurs } from "../util/stacks.ts";
-import { Timer, type Timers } from "../util/timers.ts";
-import type { Link } from "./lock-kind.ts";
+import type { Services } from "./services.ts";
+import type { Waiter } from "./waiter.ts";
 
-/** What the promise of a call is settled with: what `take` makes of its lease, null, or an error. */
-export interface Outcome {
-  readonly take: (lease: SharedLease) => unknown;
-  readonly resolve: (value: unknown) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/**
- * One call that wants the lock. Settled once: with a lease, with null (another client holds it), or with an error. It is its
- * own timer and its own list entry, because ten thousand of them are parked at a time.
- */
-export class Waiter extends Timer implements Caller {
-  readonly call: number;
-  readonly kind: EventKind;
-  readonly terms: Terms;
-  /** ms that the caller is willing to wait, and when the call began. */
-  readonly wait: number;
-  readonly since = performance.now();
-  /** How often the lock may have been passed on in this process before this caller gets it. */
-  readonly passes: number;
-  /** While its first command is unanswered: when to give up on it. Infinity afterwards. */
-  answerBy = Number.POSITIVE_INFINITY;
-  /** Its first command left this process late, and its limit was put off for that. */
-  isHeldBack = false;
-  /** The warning about waiting for one's own client was given. */
-  isWarned = false;
-  /** Takes the abort listener off. */
-  unlisten: (() => void) | null = null;
-  settled = false;
-  /** Of a try that belongs to a multi-lock. */
-  link: Link | null = null;
-  /** The list that it stands in. Only `Waiters` writes these. */
-  group: Waiters | null = null;
-  next: Waiter | null = null;
-  previous: Waiter | null = null;
-  listed = false;
-  readonly #outcome: Outcome;
-
-  constructor(call: number, kind: EventKind, terms: Terms, wait: number, passes: number, outcome: Outcome) {
-    super();
-    this.call = call;
-    this.kind = kind;
-    this.terms = terms;
-    this.wait = wait;
-    this.passes = passes;
-    this.#outcome = outcome;
-  }
-
-  get deadline(): number {
-    return this.since + this.wait;
-  }
-
-  /** Returns whether it was still waiting. */
-  give(lease: SharedLease | null): boolean {
-    if (!this.#end()) return false;
-    this.#outcome.resolve(lease && this.#outcome.take(lease));
-    return true;
-  }
-
-  /** Returns whether it was still waiting. */
-  refuse(error: unknown): boolean {
-    if (!this.#end()) return false;
-    // The reason of the caller's signal goes to it as it is.
-    // A part of a multi-lock gets its stack from that, where the caller's line is known.
-    if (isOurs(error) && this.kind !== "multi") this.#outcome.resolve(failing(error));
-    else this.#outcome.reject(error);
-    return true;
-  }
-
-  /** Its time is up: of its wait, or of its first command. */
-  override ring(): void {
-    this.group?.late(this);
-  }
-
-  #end(): boolean {
-    if (this.settled) return false;
-    this.settled = true;
-    this.unlisten?.();
-    return true;
-  }
-}
-
-/** What callers that wait tell the client that they are of. */
-export interface WaitersOwner {
-  readonly timers: Timers;
-  /** How long a first command may stay unanswered, in ms. */
-  readonly replyTimeout: number;
-  /** So many callers more, or fewer, are waiting in this process. */
-  count(change: number): void;
-  /** A caller has to wait. */
-  tellWait(name: string, waiter: Waiter): void;
-  /** A caller ended without the lock. `error`: what it rejects with; null: another client held it. */
-  gaveUp(name: string, waiter: Waiter, error: unknown): void;
+/** The lock that is waited for. */
+export interface WaitersQueue {
+  readonly name: string;
+  readonly services: Services;
 }
 
 /**
  * The callers of this process that one acquisition serves, first come first: a linked list, because any of them may leave.
- * Each has a timer. Protects every caller's time to wait, and its right to an answer of its own. Callers without an answer
- * yet are known apart: of ten thousand parked callers none is looked at when a tryLock() comes and goes beside them.
+ * Protects every caller's time to wait, and its right to an answer of its own. Callers without an answer yet are known apart:
+ * of ten thousand parked callers none is looked at when a tryLock() comes and goes beside them. A sweep over those without an
+ * answer bounds the time for their first command; a caller gets a timer only when it has to wait.
  */
-export abstract class Waiters {
+export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
+  readonly queue: Q;
   first: Waiter | null = null;
+  /** How many are willing to wait at all, and how many have no answer yet. Only this class writes these. */
+  patient = 0;
+  unanswered = 0;
   #last: Waiter | null = null;
-  /** How many are willing to wait at all. */
-  #patient = 0;
-  /** How many have no answer yet, and the first of these. */
-  #unanswered = 0;
   #firstUnanswered: Waiter | null = null;
   /** The earliest time that `lastTry` has found and that is still to come; null: it has to look. */
   #lastTry: number | null = null;
 
-  readonly #name: string;
-  readonly #owner: WaitersOwner;
-
-  constructor(name: string, owner: WaitersOwner) {
-    this.#name = name;
-    this.#owner = owner;
+  constructor(queue: Q) {
+    this.queue = queue;
   }
 
   /** A caller's time is up: of its wait, or of its first command. */
   abstract late(waiter: Waiter): void;
-
-  /** Is any of them willing to wait? */
-  get isPatient(): boolean {
-    return this.#patient > 0;
-  }
-
-  /** Has any of them no answer yet? */
-  get isUnanswered(): boolean {
-    return this.#unanswered > 0;
-  }
+  /** A caller ends before its time, with this reason. */
+  abstract leave(waiter: Waiter, reason: unknown): void;
 
   *[Symbol.iterator](): Iterator<Waiter> {
     for (let waiter = this.first; waiter; ) {
@@ -153,13 +49,11 @@ export abstract class Waiters {
     else this.first = waiter;
     this.#last = waiter;
     this.#listed(waiter);
-    if (asks) {
-      this.#unanswered++;
+    if (!asks) this.#park(waiter);
+    else {
+      if (this.unanswered++ === 0) this.queue.services.asking.add(this);
       this.#firstUnanswered ??= waiter;
-      this.#mustHear(waiter, waiter.since);
-    } else {
-      this.#owner.timers.set(waiter, waiter.deadline);
-      this.#owner.tellWait(this.#name, waiter);
+      waiter.answerBy = waiter.since + this.#patience(waiter);
     }
   }
 
@@ -170,12 +64,14 @@ export abstract class Waiters {
     else this.#last = waiter;
     this.first = waiter;
     this.#listed(waiter);
-    this.#owner.timers.set(waiter, waiter.deadline);
+    this.queue.services.timers.set(waiter, waiter.deadline);
   }
 
   remove(waiter: Waiter): void {
     if (!waiter.listed) return;
-    this.#answered(waiter);
+    const { services } = this.queue;
+    if (waiter.answerBy !== Number.POSITIVE_INFINITY) this.#answered(waiter);
+    if (waiter.index >= 0) services.timers.clear(waiter);
     if (waiter.previous) waiter.previous.next = waiter.next;
     else this.first = waiter.next;
     if (waiter.next) waiter.next.previous = waiter.previous;
@@ -183,20 +79,19 @@ export abstract class Waiters {
     waiter.next = null;
     waiter.previous = null;
     waiter.listed = false;
-    if (waiter.wait > 0) this.#patient--;
-    if (lastTryOf(waiter) === this.#lastTry) this.#lastTry = null;
-    this.#owner.count(-1);
-    this.#owner.timers.clear(waiter);
+    if (waiter.wait > 0) this.patient--;
+    if (this.#lastTry !== null && lastTryOf(waiter) === this.#lastTry) this.#lastTry = null;
+    if (--services.waiting === 0 && !services.isSweeping) services.sweepSoon();
   }
 
-  give(waiter: Waiter, lease: SharedLease | null): void {
+  give(waiter: Waiter): void {
     this.remove(waiter);
-    if (waiter.give(lease) && !lease) this.#owner.gaveUp(this.#name, waiter, null);
+    if (waiter.give(null)) this.queue.services.gaveUp(this.queue.name, waiter, null);
   }
 
   refuse(waiter: Waiter, error: unknown): void {
     this.remove(waiter);
-    if (waiter.refuse(error)) this.#owner.gaveUp(this.#name, waiter, error);
+    if (waiter.refuse(error)) this.queue.services.gaveUp(this.queue.name, waiter, error);
   }
 
   /** Refuses everybody, or only callers whose first command is unanswered; of these, those whose time to wait is over. */
@@ -209,7 +104,7 @@ export abstract class Waiters {
   /** Another try is made now for the callers without an answer: theirs is this one, and gets its time. */
   asksAgain(): void {
     const at = performance.now();
-    for (const waiter of this.#withoutAnswer()) this.#mustHear(waiter, at);
+    for (const waiter of this.#withoutAnswer()) waiter.answerBy = at + this.#patience(waiter);
   }
 
   /** Is the time to wait of a caller without an answer over by then? */
@@ -217,18 +112,28 @@ export abstract class Waiters {
     return this.#withoutAnswer().some(({ deadline }) => deadline <= by);
   }
 
+  /** Ends the callers whose first command is unanswered for too long. */
+  sweep(at: number): void {
+    for (const waiter of this.#withoutAnswer()) if (waiter.answerBy <= at && waiter.listed) this.late(waiter);
+  }
+
   /**
    * Redis answered, and the lock was not free when that was asked: a caller that would not wait is told so, the others wait
    * on. RACE: not a caller that would not wait and has come since it was asked: the lock may have been given back in between.
    */
   tellBusy(asked = Number.POSITIVE_INFINITY): void {
-    if (this.#unanswered === 0) return;
+    if (this.unanswered === 0) return;
     const at = performance.now();
     const isTold = (waiter: Waiter): boolean =>
       waiter.answerBy !== Number.POSITIVE_INFINITY && (waiter.since <= asked || at < waiter.deadline);
     // A listener may call or abort while it is told: in rounds, over copies of the list.
     for (let round = this.#withoutAnswer().filter(isTold); round.length > 0; ) {
-      for (const waiter of round) if (isTold(waiter)) this.#tell(waiter, at);
+      for (const waiter of round) {
+        if (!isTold(waiter)) continue;
+        this.#answered(waiter);
+        if (at >= waiter.deadline) this.give(waiter);
+        else this.#park(waiter);
+      }
       round = this.#withoutAnswer().filter(isTold);
     }
   }
@@ -245,21 +150,21 @@ export abstract class Waiters {
     return this.#lastTry;
   }
 
-  #tell(waiter: Waiter, at: number): void {
-    this.#answered(waiter);
-    if (at >= waiter.deadline) this.give(waiter, null);
-    else {
-      this.#owner.timers.set(waiter, waiter.deadline);
-      this.#owner.tellWait(this.#name, waiter);
-    }
-  }
-
   #listed(waiter: Waiter): void {
+    const { services } = this.queue;
     waiter.group = this;
     waiter.listed = true;
-    if (waiter.wait > 0) this.#patient++;
+    if (waiter.wait > 0) this.patient++;
     if (this.#lastTry !== null) this.#tryFor(waiter, performance.now());
-    this.#owner.count(1);
+    services.waiting++;
+    if (!services.isSweeping) services.sweepSoon();
+  }
+
+  /** It has to wait. */
+  #park(waiter: Waiter): void {
+    const { services, name } = this.queue;
+    services.timers.set(waiter, waiter.deadline);
+    services.tellWait(name, waiter);
   }
 
   #tryFor(waiter: Waiter, now: number): void {
@@ -267,26 +172,24 @@ export abstract class Waiters {
     if (at > now && this.#lastTry !== null && at < this.#lastTry) this.#lastTry = at;
   }
 
-  #mustHear(waiter: Waiter, since: number): void {
-    const { replyTimeout, timers } = this.#owner;
-    waiter.answerBy = since + Math.min(replyTimeout, Math.max(waiter.link?.wait ?? waiter.wait, FIRST_REPLY));
-    timers.set(waiter, waiter.answerBy);
+  /** For how many ms it waits for the answer to its first command. */
+  #patience({ wait, link }: Waiter): number {
+    return Math.min(this.queue.services.commands.replyTimeout, Math.max(link?.wait ?? wait, FIRST_REPLY));
   }
 
   /** It has its answer, or needs none. Callers behind the first one without an answer may have theirs: they are few. */
   #answered(waiter: Waiter): void {
-    if (waiter.answerBy === Number.POSITIVE_INFINITY) return;
     waiter.answerBy = Number.POSITIVE_INFINITY;
-    this.#unanswered--;
+    if (--this.unanswered === 0) this.queue.services.asking.delete(this);
     if (this.#firstUnanswered !== waiter) return;
-    let next = waiter.next;
+    let next = this.unanswered === 0 ? null : waiter.next;
     while (next && next.answerBy === Number.POSITIVE_INFINITY) next = next.next;
     this.#firstUnanswered = next;
   }
 
   #withoutAnswer(): Waiter[] {
     const found: Waiter[] = [];
-    for (let waiter = this.#firstUnanswered; found.length < this.#unanswered && waiter; waiter = waiter.next)
+    for (let waiter = this.#firstUnanswered; found.length < this.unanswered && waiter; waiter = waiter.next)
       if (waiter.answerBy !== Number.POSITIVE_INFINITY) found.push(waiter);
     return found;
   }

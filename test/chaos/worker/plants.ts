@@ -3,7 +3,7 @@ import { SharedLease } from "../../../src/lease/shared-lease.ts";
 import { QuorumNode } from "../../../src/quorum/node.ts";
 import { Quorum } from "../../../src/quorum/quorum.ts";
 import { handoffLua } from "../../../src/redis/lua.generated.ts";
-import { Waiter } from "../../../src/waiting/waiters.ts";
+import { Waiter } from "../../../src/waiting/waiter.ts";
 
 /** Bugs that are planted to see whether the checker finds them. They live in the worker's process only. */
 export const plants = {

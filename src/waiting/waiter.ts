@@ -1,0 +1,101 @@
+import type { Caller, EventKind } from "../events.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+import type { Terms } from "../options.ts";
+import { type Abortable, unlisten } from "../util/abort.ts";
+import { failing, isOurs } from "../util/stacks.ts";
+import { Timer } from "../util/timers.ts";
+import type { Link } from "./lock-kind.ts";
+
+/** The callers among which one stands. */
+interface Group {
+  late(waiter: Waiter): void;
+  leave(waiter: Waiter, reason: unknown): void;
+}
+
+/**
+ * One call that wants the lock. Settled once: with what `take` makes of its lease, with null (another client holds it), or with
+ * an error. It is its own timer, list entry and listener of its signal, because ten thousand of them are parked at a time.
+ */
+export class Waiter extends Timer implements Caller, Abortable {
+  readonly call: number;
+  readonly kind: EventKind;
+  readonly terms: Terms;
+  /** ms that the caller is willing to wait, and when the call began. */
+  readonly wait: number;
+  readonly since = performance.now();
+  /** How often the lock may have been passed on in this process before this caller gets it. */
+  readonly passes: number;
+  /** Of a try that belongs to a multi-lock. */
+  readonly link: Link | null;
+  readonly signal: AbortSignal | undefined;
+  /** While its first command is unanswered: when to give up on it. Infinity afterwards. */
+  answerBy = Number.POSITIVE_INFINITY;
+  /** Its first command left this process late, and its limit was put off for that. */
+  isHeldBack = false;
+  /** The warning about waiting for one's own client was given. */
+  isWarned = false;
+  settled = false;
+  /** The list that it stands in. Only `Waiters` writes these. */
+  group: Group | null = null;
+  next: Waiter | null = null;
+  previous: Waiter | null = null;
+  listed = false;
+  readonly #take: (lease: SharedLease) => unknown;
+  readonly #resolve: (value: unknown) => void;
+
+  constructor(
+    caller: Caller,
+    terms: Terms,
+    wait: number,
+    passes: number,
+    link: Link | null,
+    signal: AbortSignal | undefined,
+    take: (lease: SharedLease) => unknown,
+    resolve: (value: unknown) => void,
+  ) {
+    super();
+    this.call = caller.call;
+    this.kind = caller.kind;
+    this.terms = terms;
+    this.wait = wait;
+    this.passes = passes;
+    this.link = link;
+    this.signal = signal;
+    this.#take = take;
+    this.#resolve = resolve;
+  }
+
+  get deadline(): number {
+    return this.since + this.wait;
+  }
+
+  /** Returns whether it was still waiting. */
+  give(lease: SharedLease | null): boolean {
+    if (this.settled) return false;
+    this.settled = true;
+    if (this.signal) unlisten(this.signal, this);
+    this.#resolve(lease && this.#take(lease));
+    return true;
+  }
+
+  /** Returns whether it was still waiting. */
+  refuse(error: unknown): boolean {
+    if (this.settled) return false;
+    this.settled = true;
+    if (this.signal) unlisten(this.signal, this);
+    // The reason of the caller's signal goes to it as it is. A part of a multi-lock gets its stack from that, where the
+    // caller's line is known.
+    this.#resolve(isOurs(error) && this.kind !== "multi" ? failing(error) : Promise.reject(error));
+    return true;
+  }
+
+  /** Its signal aborts: it gets its answer at once. */
+  aborted(reason: unknown): void {
+    this.group?.leave(this, reason);
+  }
+
+  /** Its time to wait is up. */
+  override ring(): void {
+    this.group?.late(this);
+  }
+}
