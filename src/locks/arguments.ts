@@ -1,5 +1,5 @@
 import { LEASE_MIN } from "../defaults.ts";
-import { leaseUpTo, type Request } from "../options.ts";
+import { leaseUpTo, type Request, type Terms } from "../options.ts";
 import { checkOptions, checkValue, flag, orInfinity, signal, text, time } from "../validate.ts";
 
 type Names = readonly string[];
@@ -19,12 +19,12 @@ export class CallRules {
   /** Of a call without arguments, for all of them: `tryLock()`, and `lock()`. */
   readonly once: Request;
   readonly forever: Request;
-  readonly #leaseTime: number;
+  readonly #terms: Terms;
   readonly #options: typeof RULES;
 
   /** `leaseTime`: the lease when a call names none, in ms. `longest`: no longer one can be had. */
   constructor(leaseTime: number, longest: number | undefined, passes?: number | undefined) {
-    this.#leaseTime = leaseTime;
+    this.#terms = { lease: leaseTime, watchdog: true, maxHold: Number.POSITIVE_INFINITY };
     this.#options = longest === undefined ? RULES : { ...RULES, lease: leaseUpTo(longest) };
     this.passes = passes;
     this.once = this.#request(0);
@@ -78,7 +78,9 @@ export class CallRules {
     maxHold = Number.POSITIVE_INFINITY,
     signal?: AbortSignal,
   ): Request {
-    const terms = { lease: lease ?? this.#leaseTime, watchdog, maxHold };
+    const own = this.#terms;
+    const isUsual = lease === undefined && watchdog && maxHold === own.maxHold;
+    const terms = isUsual ? own : { lease: lease ?? own.lease, watchdog, maxHold };
     return { terms, wait, signal, explicit: lease ?? null, passes: this.passes };
   }
 }

@@ -52,9 +52,10 @@ export class ReentrantLock implements Lock {
     try {
       const request = args.length === 0 ? this.#rules.forever : this.#rules.lock([this.name], args);
       const acquired = this.#acquire(request);
+      const { wait } = request;
       // A caller that waits for ever is never told that it was in vain.
-      if (request.wait === Number.POSITIVE_INFINITY) return acquired as Promise<Lease>;
-      return acquired.then((lease) => lease ?? this.#timedOut(request));
+      if (wait === Number.POSITIVE_INFINITY) return acquired as Promise<Lease>;
+      return acquired.then((lease) => lease ?? this.#timedOut(wait));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -65,12 +66,12 @@ export class ReentrantLock implements Lock {
     const until = performance.now() + request.wait;
     const holding = this.#scopes.find(this.#key);
     const entered = holding ? share(holding) : await this.#enter(request);
-    if (!entered) this.#timedOut(request);
+    if (!entered) this.#timedOut(request.wait);
     if (!("gate" in entered)) return this.#run(entered, body, null);
     const { shared, gate } = entered;
     try {
       const left = Math.max(0, until - performance.now());
-      if (!(await gate.enter(left, request.signal))) this.#timedOut(request, "this scope");
+      if (!(await gate.enter(left, request.signal))) this.#timedOut(request.wait, "this scope");
     } catch (error) {
       await shared.leave().catch(() => {});
       throw error;
@@ -162,7 +163,7 @@ export class ReentrantLock implements Lock {
     return keyOf(this.#kind.protocol, this.name);
   }
 
-  #timedOut({ wait }: Request, heldBy = this.#manager.holderOf(this.#kind, this.name)): never {
+  #timedOut(wait: number, heldBy = this.#manager.holderOf(this.#kind, this.name)): never {
     throw new LockTimeoutError(this.name, wait, 1, heldBy);
   }
 

@@ -30,14 +30,11 @@ export class Scope {
   #untilLook = 8;
   /** Calls inside this scope that want a lock which it does not hold, by key. Made by the first of them. */
   #wanted: Map<string, Set<Told>> | null = null;
-  #hasEnded = false;
+  /** Only itself writes this. */
+  hasEnded = false;
 
   constructor(parent: Scope | null) {
     this.parent = parent;
-  }
-
-  get hasEnded(): boolean {
-    return this.#hasEnded;
   }
 
   hold(key: string, shared: SharedLease, isOrdered: boolean): void {
@@ -100,7 +97,7 @@ export class Scope {
 
   /** Unlocks what was left behind, and reports it. */
   async end(report: (error: unknown) => void): Promise<void> {
-    this.#hasEnded = true;
+    this.hasEnded = true;
     await Promise.all(
       [...this.#leases].map((lease) => {
         // A lost lease was told as lost; it cannot be left behind any more.
