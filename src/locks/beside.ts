@@ -5,7 +5,7 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Request } from "../options.ts";
 import { OVERTAKEN } from "../overtaken.ts";
 import { onAbort, pause } from "../util/abort.ts";
-import { acquireAll, type Busy, type Taken } from "../waiting/acquire-all.ts";
+import { acquireAll, type Busy } from "../waiting/acquire-all.ts";
 import type { LockKind, Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import type { Holding, Scopes } from "./scope.ts";
@@ -65,16 +65,22 @@ export function waitBeside<T>(
  * Rejects with OVERTAKEN when the scopes got one of these locks by another call. What was taken is given back then, because
  * the order in which the rest must be taken may have changed.
  */
-export async function acquireAllBeside<M extends Member>(
+export async function acquireAllBeside(
   manager: LockManager,
   scopes: Scopes,
-  members: readonly M[],
+  members: readonly Member[],
   request: Request,
-  take: (taken: readonly Taken<M>[]) => void,
+  take: (leases: readonly SharedLease[]) => void,
 ): Promise<Busy | null> {
-  if (!scopes.current()) return handOut(await acquireAll(manager, members, request), take);
-  const keys = members.map(({ kind, name }) => keyOf(kind.protocol, name));
+  const acquire = async (signal: AbortSignal | undefined): Promise<Busy | null> => {
+    const leases = await acquireAll(manager, members, { ...request, signal });
+    if ("busy" in leases) return leases;
+    take(leases);
+    return null;
+  };
   const { signal } = request;
+  if (!scopes.current()) return acquire(signal);
+  const keys = members.map(({ kind, name }) => keyOf(kind.protocol, name));
   const controller = new AbortController();
   const unlisten = signal && onAbort(signal, () => controller.abort(signal.reason));
   if (signal?.aborted) controller.abort(signal.reason);
@@ -82,22 +88,13 @@ export async function acquireAllBeside<M extends Member>(
   try {
     // RACE: its scope holds them before this call is forgotten. In between another one, which found them busy, would find
     // neither a lock of its scope nor a call that is about to get it.
-    const busy = handOut(await acquireAll(manager, members, { ...request, signal: controller.signal }), take);
+    const busy = await acquire(controller.signal);
     if (busy && (await overtaken(scopes, keys))) throw OVERTAKEN;
     return busy;
   } finally {
     forget();
     unlisten?.();
   }
-}
-
-function handOut<M extends Member>(
-  taken: readonly Taken<M>[] | Busy,
-  take: (taken: readonly Taken<M>[]) => void,
-): Busy | null {
-  if ("busy" in taken) return taken;
-  take(taken);
-  return null;
 }
 
 /**

@@ -2,6 +2,7 @@ import { LockError, LockTimeoutError, LockUnavailableError, quote, quoteAll } fr
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Request } from "../options.ts";
 import { OVERTAKEN } from "../overtaken.ts";
+import type { LocalSemaphore } from "../util/local-semaphore.ts";
 import { printAs } from "../util/print.ts";
 import type { Busy } from "../waiting/acquire-all.ts";
 import type { Member } from "../waiting/lock-kind.ts";
@@ -11,7 +12,7 @@ import { acquireAllBeside } from "./beside.ts";
 import { LeaseHandle } from "./lease.ts";
 import { type MultiLease, MultiLeaseHandle } from "./multi-lease.ts";
 import type { MultiLock, MultiLockBody } from "./multi-lock.ts";
-import type { Holding, Scopes } from "./scope.ts";
+import type { Holding, Scope, Scopes } from "./scope.ts";
 import { assertKept, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 
 /** A member in one call. */
@@ -22,6 +23,9 @@ interface Seat extends Member {
   /** What this call has of it, or will have: the scope's, or its own. */
   lease: SharedLease | null;
 }
+
+/** Enters what the scope holds, and notes how each is left again, for when the rest cannot be had. */
+type Enter = (held: readonly Holding[], undo: (() => unknown)[]) => Promise<void>;
 
 /** A multi-lock as the caller sees it: arguments, scopes and handles around the gathering of its members. */
 export class OrderedMultiLock implements MultiLock {
@@ -48,43 +52,37 @@ export class OrderedMultiLock implements MultiLock {
   async lock(...args: unknown[]): Promise<MultiLease> {
     const request = this.#rules.lock(this.names, args);
     const lease = await this.#acquire(request);
-    return "busy" in lease ? this.#timedOut(lease, request) : lease;
+    return "busy" in lease ? this.#timedOut(lease.busy, request) : lease;
   }
 
   async withLock<T>(...args: unknown[]): Promise<T> {
     const { body, request } = this.#rules.withLock<MultiLockBody<T>>(this.names, args);
-    return this.#within(body, request);
-  }
-
-  async #within<T>(body: MultiLockBody<T>, request: Request): Promise<T> {
     const until = performance.now() + request.wait;
-    const seats = this.#seats(request);
-    const borrowed = held(seats);
-    const entered: (() => void)[] = [];
-    for (const { shared } of borrowed) shared.share();
-    try {
-      for (const holding of borrowed) {
-        if (!(await this.#borrow(holding, rest(until), request.signal)))
-          this.#timedOut({ busy: holding.shared.name }, request, "this scope");
-        entered.push(() => holding.gate.leave());
+    let gates: LocalSemaphore[] = [];
+    const seats = await this.#take(request, async (held, undo) => {
+      gates = [];
+      for (const { shared } of held) {
+        shared.share();
+        undo.push(() => shared.leave());
       }
-      const busy = await this.#acquireMissing(seats, { ...request, wait: rest(until) });
-      if (busy) this.#timedOut(busy, request);
-    } catch (error) {
-      await Promise.allSettled(borrowed.map(({ shared }) => shared.leave()));
-      for (const leave of entered) leave();
-      if (error !== OVERTAKEN) throw error;
-      return this.#within(body, { ...request, wait: rest(until) });
-    }
+      for (const holding of held) {
+        await this.#borrow(holding, request, until);
+        gates.push(holding.gate);
+        undo.push(() => holding.gate.leave());
+      }
+    });
+    if ("busy" in seats) this.#timedOut(seats.busy, request);
     const { events } = this.#manager;
     const taken = seats.flatMap(({ key, lease }) => (lease ? [[key, lease] as const] : []));
-    const handles = taken.map(([, lease]) => new LeaseHandle(lease, null, false));
-    const lease = new MultiLeaseHandle(handles, events);
-    const again = () => Promise.all(borrowed.map(({ shared }) => lengthen(shared, request)));
+    const lease = new MultiLeaseHandle(
+      taken.map(([, lease]) => new LeaseHandle(lease, null, false)),
+      events,
+    );
     try {
+      const again = () => lengthenAll(seats, request);
       return await runBody({ scopes: this.#scopes, events, isOrdered: true }, taken, lease, body, again);
     } finally {
-      for (const leave of entered) leave();
+      for (const gate of gates) gate.leave();
     }
   }
 
@@ -115,51 +113,53 @@ export class OrderedMultiLock implements MultiLock {
   // ---- acquiring
 
   async #acquire(request: Request): Promise<MultiLease | Busy> {
-    const until = performance.now() + request.wait;
     const scope = this.#scopes.current();
-    const seats = this.#seats(request);
-    const again = held(seats).map(({ shared }) => shared);
-    if (again.length > 0) await enterAll(again);
-    let busy: Busy | null;
-    try {
-      busy = await this.#acquireMissing(seats, request, (key, lease) => {
-        // The scope may have ended while this waited: then they are nobody's but the caller's.
-        if (!scope?.hasEnded) scope?.hold(key, lease, true);
-      });
-    } catch (error) {
-      await exitAll(again);
-      if (error !== OVERTAKEN) throw error;
-      return this.#acquire({ ...request, wait: rest(until) });
-    }
-    if (busy) {
-      await exitAll(again);
-      return busy;
-    }
-    const { events } = this.#manager;
-    const keeper = scope?.hasEnded ? null : scope;
-    const handles = seats.flatMap(({ lease }) => (lease ? new LeaseHandle(lease, keeper ?? null, true) : []));
-    const lease = new MultiLeaseHandle(handles, events);
-    await Promise.all(again.map((shared) => lengthen(shared, request))).catch(async (error: unknown) => {
+    // The scope may have ended while this waited: then they are nobody's but the caller's.
+    const keeper = (): Scope | null => (scope?.hasEnded ? null : scope);
+    const seats = await this.#take(request, enterAll, (key, lease) => keeper()?.hold(key, lease, true));
+    if ("busy" in seats) return seats;
+    const handles = seats.flatMap(({ lease }) => (lease ? new LeaseHandle(lease, keeper(), true) : []));
+    const lease = new MultiLeaseHandle(handles, this.#manager.events);
+    await lengthenAll(seats, request).catch(async (error: unknown) => {
       await lease.unlock().catch(() => {});
       throw error;
     });
     return lease;
   }
 
-  /** Takes what the scope does not hold, with a word to `took` for each. Resolves with what was busy; rejects also with OVERTAKEN. */
-  async #acquireMissing(
-    seats: readonly Seat[],
+  /**
+   * Enters what the scope holds, and takes the rest, with a word to `took` for each. Resolves with what is held then, or with
+   * what was busy.
+   */
+  async #take(
     request: Request,
+    enter: Enter,
     took?: (key: string, lease: SharedLease) => void,
-  ): Promise<Busy | null> {
+  ): Promise<readonly Seat[] | Busy> {
+    const until = performance.now() + request.wait;
+    const seats = this.#seats(request);
     const missing = seats.filter(({ holding }) => !holding);
-    if (missing.length === 0) return null;
-    return acquireAllBeside(this.#manager, this.#scopes, missing, request, (taken) => {
-      for (const { member, lease } of taken) {
-        member.lease = lease;
-        took?.(member.key, lease);
+    const undo: (() => unknown)[] = [];
+    const leaveAll = (): Promise<unknown> => Promise.allSettled(undo.map(async (leave) => leave()));
+    const takeMissing = (leases: readonly SharedLease[]): void => {
+      for (const [i, seat] of missing.entries()) {
+        seat.lease = leases[i] ?? null;
+        if (seat.lease) took?.(seat.key, seat.lease);
       }
-    });
+    };
+    let busy: Busy | null = null;
+    try {
+      if (missing.length < seats.length) await enter(holdings(seats), undo);
+      const wanted = { ...request, wait: rest(until) };
+      if (missing.length > 0)
+        busy = await acquireAllBeside(this.#manager, this.#scopes, missing, wanted, takeMissing);
+    } catch (error) {
+      await leaveAll();
+      if (error !== OVERTAKEN) throw error;
+      return this.#take({ ...request, wait: rest(until) }, enter, took);
+    }
+    if (busy) await leaveAll();
+    return busy ?? seats;
   }
 
   /** @throws LockLostError, LockError LOCK_ORDER. */
@@ -169,58 +169,50 @@ export class OrderedMultiLock implements MultiLock {
       const holding = this.#scopes.find(key);
       return { ...member, key, holding, lease: holding?.shared ?? null };
     });
-    for (const { shared } of held(seats)) assertKept(shared);
+    for (const { shared } of holdings(seats)) assertKept(shared);
     const missing = seats.find(({ holding }) => !holding);
     if (!missing || wait === 0) return seats;
     // RACE: the holder of the earlier one may wait for the later one, which this scope holds: each would wait for the
     // other, for ever. Also a lock that is none of these, when a multi-lock around this one has taken it.
-    const last = held(seats).findLast(({ key }) => key > missing.key) ?? this.#scopes.behind(missing.key);
+    const last = holdings(seats).findLast(({ key }) => key > missing.key) ?? this.#scopes.behind(missing.key);
     if (last) throw outOfOrder(missing.name, last.shared.name);
     return seats;
   }
 
-  /** False: the time is over, and somebody else in the scope that holds it has borrowed it. */
-  async #borrow(
-    { key, gate, shared }: Holding,
-    wait: number,
-    signal: AbortSignal | undefined,
-  ): Promise<boolean> {
-    if (await gate.enter(0, signal)) return true;
-    if (wait === 0) return false;
+  /** @throws LockTimeoutError when another body of the scope has borrowed it for all of the time; LockError LOCK_ORDER. */
+  async #borrow({ key, gate, shared }: Holding, { signal, wait }: Request, until: number): Promise<void> {
+    if (await gate.enter(0, signal)) return;
     // The same between the borrowers of one scope.
-    const last = this.#scopes.behind(key);
+    const last = wait > 0 ? this.#scopes.behind(key) : null;
     if (last) throw outOfOrder(shared.name, last.shared.name);
-    return gate.enter(wait, signal);
+    if (await gate.enter(rest(until), signal)) return;
+    throw new LockTimeoutError(shared.name, wait, this.names.length, "this scope");
   }
 
   // ---- small parts
 
-  #timedOut({ busy }: Busy, { wait }: Request, lent?: "this scope"): never {
-    const member = this.#members.find(({ name }) => name === busy);
-    const heldBy = lent ?? (member ? this.#manager.holderOf(member.kind, busy) : undefined);
-    throw new LockTimeoutError(busy, wait, this.names.length, heldBy);
+  #timedOut({ kind, name }: Member, { wait }: Request): never {
+    throw new LockTimeoutError(name, wait, this.names.length, this.#manager.holderOf(kind, name));
   }
 }
 
-const held = (seats: readonly Seat[]): Holding[] => seats.flatMap(({ holding }) => holding ?? []);
+const holdings = (seats: readonly Seat[]): Holding[] => seats.flatMap(({ holding }) => holding ?? []);
 
 /**
  * Enters all of these once more, or none. RACE: all in the statement of the call. Behind an answer a later one may have been
  * unlocked, and would be entered in vain.
  */
-async function enterAll(leases: readonly SharedLease[]): Promise<void> {
-  const entered: SharedLease[] = [];
-  const outcomes = await Promise.allSettled(
-    leases.map((lease) => lease.enter().then(() => entered.push(lease))),
-  );
-  const failed = outcomes.find((outcome) => outcome.status === "rejected");
-  if (!failed) return;
-  await exitAll(entered);
-  throw failed.reason;
-}
+const enterAll: Enter = async (held, undo) => {
+  const entering = held.map(async ({ shared }) => {
+    await shared.enter();
+    undo.push(() => shared.leave(true));
+  });
+  for (const entered of await Promise.allSettled(entering))
+    if (entered.status === "rejected") throw entered.reason;
+};
 
-const exitAll = (leases: readonly SharedLease[]): Promise<unknown> =>
-  Promise.allSettled(leases.map((lease) => lease.leave(true)));
+const lengthenAll = (seats: readonly Seat[], request: Request): Promise<unknown> =>
+  Promise.all(holdings(seats).map(({ shared }) => lengthen(shared, request)));
 
 const rest = (until: number): number => Math.max(0, until - performance.now());
 

@@ -19,15 +19,9 @@ import { BLOCKED, type Link, type Member } from "./lock-kind.ts";
 import type { Entrance, LockManager } from "./lock-manager.ts";
 import { outran } from "./outrun.ts";
 
-/** A member, and the lease on it. */
-export interface Taken<M extends Member> {
-  readonly member: M;
-  readonly lease: SharedLease;
-}
-
 /** The lock that somebody else held when the time to wait was over. */
 export interface Busy {
-  readonly busy: string;
+  readonly busy: Member;
 }
 
 /**
@@ -41,11 +35,11 @@ export interface Busy {
  *
  * Rejects as `LockManager.enter` does. What was taken in vain is given back first, as far as Redis answers.
  */
-export async function acquireAll<M extends Member>(
+export async function acquireAll(
   manager: LockManager,
-  members: readonly M[],
+  members: readonly Member[],
   entrance: Entrance,
-): Promise<readonly Taken<M>[] | Busy> {
+): Promise<readonly SharedLease[] | Busy> {
   const by = manager.newCaller("multi");
   const since = performance.now();
   const acquisition = new AllAcquisition(manager, members, { ...entrance, by });
@@ -55,20 +49,23 @@ export async function acquireAll<M extends Member>(
     const busy = await acquisition.run();
     if (!busy) return acquisition.taken;
     gaveUp(busy.name, null);
-    return { busy: busy.name };
+    return { busy };
   } catch (error) {
     gaveUp(acquisition.at, error);
     throw isOurs(error) ? thrownAt(error, acquireAll) : error;
   }
 }
 
-class AllAcquisition<M extends Member> {
+/** A hold that nobody has. */
+const NOBODY = "nobody";
+
+class AllAcquisition {
   /** What is held, in the order of the members. */
-  readonly taken: Taken<M>[] = [];
+  readonly taken: SharedLease[] = [];
   /** The lock that was asked for last. */
   at = "";
   readonly #manager: LockManager;
-  readonly #members: readonly M[];
+  readonly #members: readonly Member[];
   readonly #entrance: Entrance & { by: Caller };
   readonly #until: number;
   /** Of what is held while others are waited for. */
@@ -76,7 +73,7 @@ class AllAcquisition<M extends Member> {
   /** How many times in a row the lease was over before it could begin, because its extension took longer. */
   #outruns = 0;
 
-  constructor(manager: LockManager, members: readonly M[], entrance: Entrance & { by: Caller }) {
+  constructor(manager: LockManager, members: readonly Member[], entrance: Entrance & { by: Caller }) {
     this.#manager = manager;
     this.#members = members;
     this.#entrance = entrance;
@@ -86,7 +83,7 @@ class AllAcquisition<M extends Member> {
   }
 
   /** Null: all are taken. Else the one that was busy when the time was over, and nothing is held. */
-  async run(): Promise<M | null> {
+  async run(): Promise<Member | null> {
     let isLast = this.#entrance.wait > 0;
     try {
       for (;;) {
@@ -95,12 +92,13 @@ class AllAcquisition<M extends Member> {
         const got = this.taken.length;
         // RACE: a hold that stood at a later server while this waits at an earlier one would block its lock for the whole lease.
         await this.#leave(this.taken.splice(0), busy ? UNANSWERED : Math.max(this.#left, UNANSWERED));
-        if (busy && (isLast || got === 0)) return busy;
         if (!busy) continue;
+        if (isLast || got === 0) return busy;
         // RACE: what was in the way may be another one that could not get all of its locks either. Both may have met others
         // so, and all would be told "busy" of locks that nobody has.
         isLast = true;
         await pause(between(OVERLAP_MIN, OVERLAP_MAX), this.#entrance.signal);
+        if (await this.#isHeld(busy)) return busy;
       }
     } catch (error) {
       await this.#leave(this.taken.splice(0), UNANSWERED);
@@ -109,13 +107,13 @@ class AllAcquisition<M extends Member> {
   }
 
   /** Takes what is not taken yet. Null: done; else what was busy when the time was over. */
-  async #take(): Promise<M | null> {
+  async #take(): Promise<Member | null> {
     for (;;) {
       const [first, ...others] = this.#members.slice(this.taken.length);
       if (!first) return null;
       const group = [first, ...others.slice(0, together(first, others))];
       const { terms } = group.length === this.#members.length ? this.#entrance : { terms: this.#meanwhile };
-      let next: M | null = first;
+      let next: Member | null = first;
       if (group.length > 1) {
         next = await this.#tryTogether(group, terms);
         if (!next) continue;
@@ -132,8 +130,8 @@ class AllAcquisition<M extends Member> {
   }
 
   /** Sends the tries of all of these at once. Returns the first one that somebody else holds; null: go on from what is taken. */
-  async #tryTogether(group: readonly M[], terms: Terms): Promise<M | null> {
-    const tries: Promise<Taken<M> | null>[] = [];
+  async #tryTogether(group: readonly Member[], terms: Terms): Promise<Member | null> {
+    const tries: Promise<SharedLease | null>[] = [];
     let before: Link | null = null;
     for (const member of group) {
       const link: Link = { before, hold: null, wait: this.#left };
@@ -156,14 +154,23 @@ class AllAcquisition<M extends Member> {
     return stop?.status === "fulfilled" ? (group[end] ?? null) : null;
   }
 
-  #enter(member: M, entrance: Pick<Entrance, "terms" | "wait" | "link">): Promise<Taken<M> | null> {
-    const { kind, name, passes } = member;
+  #enter(
+    { kind, name, passes }: Member,
+    entrance: Pick<Entrance, "terms" | "wait" | "link">,
+  ): Promise<SharedLease | null> {
     const { signal, by } = this.#entrance;
     this.at = name;
-    return this.#manager.enter(kind, name, { ...entrance, passes, signal, by }, (lease) => ({
-      member,
-      lease,
-    }));
+    return this.#manager.enter(kind, name, { ...entrance, passes, signal, by }, (lease) => lease);
+  }
+
+  /** One command, where another try of all costs one for each, and one more for each that is given back. False also when nobody knows. */
+  async #isHeld({ kind, name }: Member): Promise<boolean> {
+    const look = kind.renew([{ name, id: NOBODY, ttl: 1, record: null }], FIRST_REPLY);
+    const answers = await orAbort(
+      this.#entrance.signal,
+      look.catch(() => []),
+    );
+    return answers[0]?.is === "taken";
   }
 
   /** One time to wait for all. When it is over, what is left is tried once. */
@@ -173,10 +180,10 @@ class AllAcquisition<M extends Member> {
 
   /** Others are waited for, perhaps for longer than the lease: the watchdog keeps what is taken. */
   #keep(): void {
-    for (const one of this.taken) this.#set(one, this.#meanwhile);
+    for (const lease of this.taken) this.#set(lease, this.#meanwhile);
   }
 
-  #set({ lease }: Taken<M>, terms: Terms): void {
+  #set(lease: SharedLease, terms: Terms): void {
     if (lease.terms === terms || !lease.expire()) return;
     lease.begin(terms);
     this.#manager.watchdog.watch(lease);
@@ -188,7 +195,7 @@ class AllAcquisition<M extends Member> {
     // The first may have been taken long ago: less is left than was asked for, or somebody took it away by force or deleted
     // it, which no renewal has told yet.
     const at = performance.now();
-    const leases = this.taken.map(({ lease }) => lease);
+    const leases = this.taken;
     const old = leases.filter(
       ({ hold, since, terms: own }) =>
         at - since > CLAIM_AFTER ||
@@ -205,7 +212,7 @@ class AllAcquisition<M extends Member> {
     }
     const loss = leases.find((lease) => !lease.expire())?.loss;
     if (!loss) {
-      for (const one of this.taken) this.#set(one, terms);
+      for (const lease of leases) this.#set(lease, terms);
       return true;
     }
     const isOutrun = wereHeld && loss.reason === "expired";
@@ -219,9 +226,9 @@ class AllAcquisition<M extends Member> {
   }
 
   /** Gives these back. Waits so many ms for Redis to say so: a Redis that hangs must not hold up a caller, nor what it does instead. */
-  async #leave(taken: readonly Taken<M>[], within: number): Promise<void> {
+  async #leave(taken: readonly SharedLease[], within: number): Promise<void> {
     if (taken.length === 0) return;
-    const leaving = taken.map(({ lease }) =>
+    const leaving = taken.map((lease) =>
       lease.leave().catch((error: unknown) => {
         if (!(error instanceof LockLostError)) this.#manager.events.report(error);
       }),
