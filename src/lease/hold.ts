@@ -50,11 +50,12 @@ export class Hold {
   /** S in µs; 0 until a reply told it. Then S_g − S counts as 0, which is too early and therefore safe. */
   #server = 0;
 
-  constructor(id: string, name: string, sent: Instant) {
+  /** To be made just before that command is sent. */
+  constructor(id: string, name: string) {
     this.id = id;
     this.name = name;
-    this.sent = sent;
-    this.asked = sent;
+    this.sent = { mono: performance.now(), wall: Date.now() };
+    this.asked = this.sent;
   }
 
   /**
@@ -71,16 +72,23 @@ export class Hold {
   }
 
   /**
-   * A command that names it was answered. R4: (t, S) is one pair and is replaced only here. If t moved when a re-check is
-   * sent, a grant that was executed before it would get a deadline after its key.
+   * A command that names it was answered. R4: (t, S) is one pair and is replaced only by an answer. If t moved when a re-check
+   * is sent, a grant that was executed before it would get a deadline after its key.
    */
   answered(sent: Instant, serverMicros: number): void {
     this.asked = sent;
     this.#server = serverMicros;
   }
 
-  /** It owns the lock from now on, for a TTL that was set at the server's time of the grant. Never later than received + TTL. */
-  owned({ at, ttl, token }: Grant): void {
+  /**
+   * It owns the lock from now on, for a TTL that was set at the server's time of the grant. Never later than received + TTL.
+   * `sent`: when the command was sent that this answers; null: it is a message.
+   */
+  owned({ at, ttl, token }: Grant, sent: Instant | null): void {
+    if (sent) {
+      this.asked = sent;
+      this.#server = at;
+    }
     const mono = performance.now();
     const wall = Date.now();
     const since = this.#server === 0 ? 0 : (at - this.#server) / 1_000;

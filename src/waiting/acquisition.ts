@@ -9,6 +9,7 @@ import {
   unavailable,
   type YieldAnswer,
 } from "../redis/replies.ts";
+import type { Instant } from "../util/clock.ts";
 import { Attempt, type Yielded } from "./attempt.ts";
 import { type Ask, BLOCKED, type LockKind } from "./lock-kind.ts";
 import type { Outrun } from "./outrun.ts";
@@ -130,9 +131,8 @@ export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner
       this.queue.services.inbox.forget(hold);
       this.start();
     } else if (answer.is === "owner") {
-      hold.answered(sent, answer.at);
       if (mode === "again") this.#lookedOwned(answer.already);
-      this.#own(answer, true);
+      this.#own(answer, sent);
     } else if (answer.is === "held") {
       hold.answered(sent, answer.at);
       if (mode !== "again") this.held(attempt, answer);
@@ -238,7 +238,7 @@ export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner
     const { hold, state } = this;
     if (hold?.id !== id) return false;
     // A late message about a hold that a re-check had told of already changes nothing.
-    if ((state === "asking" || state === "parked") && hold.fits(grant)) this.#own(grant, false);
+    if ((state === "asking" || state === "parked") && hold.fits(grant)) this.#own(grant, null);
     return true;
   }
 
@@ -249,15 +249,15 @@ export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner
     this.lease?.lose("revoked", by);
   }
 
-  #own(grant: Grant, isDirect: boolean): void {
+  #own(grant: Grant, sent: Instant | null): void {
     const { hold } = this;
     if (!hold) return;
     this.to("owned", hold);
     this.#attempt = null;
     this.tries = 0;
     this.wakes?.owned();
-    hold.owned(grant);
-    this.queue.found(this, hold, isDirect);
+    hold.owned(grant, sent);
+    this.queue.found(this, hold, sent !== null);
   }
 
   vacated(lease: SharedLease): Promise<void> {

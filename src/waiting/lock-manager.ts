@@ -9,7 +9,6 @@ import { OVERTAKEN } from "../overtaken.ts";
 import type { Audience, Subscriptions } from "../redis/subscriptions.ts";
 import type { Transport } from "../redis/transport.ts";
 import { listen } from "../util/abort.ts";
-import { now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { CallTimer, TIMER_MAX, Timers } from "../util/timers.ts";
 import { Cleanup } from "./cleanup.ts";
@@ -216,7 +215,7 @@ export class LockManager implements Services {
   newHold({ wake }: LockKind, name: string, expecting: Expecting): Hold {
     // What is granted by message names the channel for it.
     const owner = wake.by === "grant" ? this.inbox.channelOf(name) : this.clientId;
-    const hold = new Hold(this.#ids.next(owner), name, now());
+    const hold = new Hold(this.#ids.next(owner), name);
     this.inbox.expect(hold, expecting);
     return hold;
   }
