@@ -19,8 +19,7 @@ import {
   PASSING,
   type PassingOptions,
 } from "./options.ts";
-import type { Audience, Subscriptions } from "./redis/subscriptions.ts";
-import type { Transport } from "./redis/transport.ts";
+import type { Audience, Subscriptions, Transport } from "./redis/transport.ts";
 import { newClientId } from "./util/random.ts";
 import { checkName, checkOptions } from "./validate.ts";
 import type { LockKind } from "./waiting/lock-kind.ts";

@@ -3,8 +3,8 @@ import { LOCAL_PASSES, QUORUM_MIN } from "./defaults.ts";
 import { quote } from "./errors.ts";
 import { hasOneSlotPerLock, type Keys } from "./keys.ts";
 import { HandoffLock } from "./kinds/handoff.ts";
-import { redissonLock } from "./kinds/redisson.ts";
-import { spinLock } from "./kinds/spin.ts";
+import { RedissonLock } from "./kinds/redisson.ts";
+import { SpinLock } from "./kinds/spin.ts";
 import type { LockClient, QuorumClient } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
@@ -20,7 +20,7 @@ import {
 import { checkQuorumOptions, type QuorumClientOptions } from "./quorum/options.ts";
 import { MajorityClient } from "./quorum-client.ts";
 import { ClusterSubscriber } from "./redis/cluster-subscriber.ts";
-import { publishProbe } from "./redis/probe.ts";
+import { publishProbe } from "./redis/messages.ts";
 import { Replication } from "./redis/replication.ts";
 import { ScriptRunner } from "./redis/script-runner.ts";
 import { Subscriber } from "./redis/subscriber.ts";
@@ -56,7 +56,7 @@ class ServerClient extends BaseClient implements LockClient {
             ? redis
                 .nodes("master")
                 .map((node) => ({ redis: node, whereabouts: () => whereabouts(node, null) }))
-            : [{ redis, whereabouts: () => commands.whereabouts }],
+            : [{ redis, whereabouts: () => commands.troubles.whereabouts }],
         isCluster: isCluster(redis),
         isQuorum: false,
         restartDelay: 0,
@@ -75,10 +75,10 @@ class ServerClient extends BaseClient implements LockClient {
       fair: new HandoffLock(commands, replication, true, 0, grantWindow),
       // Its users share the lock with Java, whose turn every pass puts off: of one busy lock Java had 1.9 % of the holds with
       // passes, and 46 % without.
-      redisson: redissonLock(commands, replication, false, localPasses ?? 0),
+      redisson: new RedissonLock(commands, replication, false, localPasses ?? 0),
       // Every holder needs a token of its own, and only Redis has the next one.
-      redissonFenced: redissonLock(commands, replication, true, 0),
-      spin: spinLock(commands, replication, localPasses ?? LOCAL_PASSES),
+      redissonFenced: new RedissonLock(commands, replication, true, 0),
+      spin: new SpinLock(commands, replication, localPasses ?? LOCAL_PASSES),
     };
   }
 

@@ -9,7 +9,7 @@ import type { QuorumSettings } from "./quorum/options.ts";
 import { Quorum } from "./quorum/quorum.ts";
 import { QuorumKind } from "./quorum/quorum-lock.ts";
 import { QuorumSubscriptions } from "./quorum/subscriptions.ts";
-import { publishProbe } from "./redis/probe.ts";
+import { publishProbe } from "./redis/messages.ts";
 import { duplicate, type RedisLike } from "./redis/types.ts";
 import { printAs } from "./util/print.ts";
 
@@ -30,7 +30,10 @@ export class MajorityClient extends BaseClient implements QuorumClient {
       replicas: 0,
       checkable: {
         servers: () =>
-          quorum.nodes.map(({ redis, commands }) => ({ redis, whereabouts: () => commands.whereabouts })),
+          quorum.nodes.map(({ redis, commands }) => ({
+            redis,
+            whereabouts: () => commands.troubles.whereabouts,
+          })),
         isCluster: false,
         isQuorum: true,
         restartDelay: settings.restartDelay,

@@ -2,19 +2,19 @@
 --
 -- KEYS  lock, clock
 -- ARGV  1 hold   2 release channel; empty: nobody is woken   3 the last token of the hold, passes included; 0 = none
--- RETURNS { "released" | "gone" | "taken", last token of this node }
+-- RETURNS { RELEASED | GONE | TAKEN, last token of this node }
 -- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never used again (R1). The DEL comes first and
 --         is not refused by a full Redis; what follows cannot undo it (R5). Wakes also where the hold was not: so every
 --         waiter hears of a release from as many nodes as have heard of it.
 
 local lockKey, clockKey = KEYS[1], KEYS[2]
 local value = redis.call("GET", lockKey)
-local answer = "gone"
+local answer = GONE
 if value then
-  answer = "taken"
+  answer = TAKEN
   if string.match(value, "^%S+") == ARGV[1] then
     redis.call("DEL", lockKey)
-    answer = "released"
+    answer = RELEASED
   end
 end
 local last = redis.call("GET", clockKey) or "0"
@@ -22,7 +22,7 @@ local last = redis.call("GET", clockKey) or "0"
 if (tonumber(last) or 0) < tonumber(ARGV[3]) then
   redis.pcall("SET", clockKey, ARGV[3])
 end
-if ARGV[2] ~= "" and answer ~= "taken" then
+if ARGV[2] ~= "" and answer ~= TAKEN then
   redis.pcall("PUBLISH", ARGV[2], ARGV[1])
 end
 return { answer, last }

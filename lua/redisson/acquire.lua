@@ -5,9 +5,10 @@
 -- ARGV  1 owner   2 lease ms   3 notAfter: server time in ms after which this command is stale; 0 = unknown
 --       4 the release channel, where the rights of the user were not looked at yet; else empty
 --       5 "fenced": a change of holder takes the next number of the token counter; else empty
--- RETURNS { "owner", now µs, token (0: not fenced), ttl ms, 1 = was mine already }
---         { "held", now µs, holder's ttl ms (-1: none), -1, the holder }
---         { "stale", now µs }
+-- RETURNS { OWNER, now µs, token }                              token: 0 = not fenced
+--         { MINE, now µs, token, ttl ms }                       it was the owner already
+--         { HELD, now µs, holder's ttl ms (-1: none), -1, the holder }
+--         { STALE, now µs }
 -- INVARIANTS  Differs from Redisson's script where nobody can see it: the count is set, not incremented, so that a
 --         command sent twice by a reconnect does not count as a re-entry (an owner id is used for one acquisition);
 --         it takes no second token either; and a TTL is never shortened. The first write is one that a full Redis
@@ -34,12 +35,12 @@ end
 local time = redis.call("TIME")
 local nowMicros = time[1] * 1000000 + time[2]
 if tonumber(ARGV[3]) > 0 and nowMicros / 1000 > tonumber(ARGV[3]) then
-  return { "stale", nowMicros }
+  return { STALE, nowMicros }
 end
 local owner, lease = ARGV[1], tonumber(ARGV[2])
 local mine = redis.call("HEXISTS", KEYS[1], owner) == 1
 if not mine and redis.call("EXISTS", KEYS[1]) == 1 then
-  return { "held", nowMicros, redis.call("PTTL", KEYS[1]), -1, redis.call("HKEYS", KEYS[1])[1] }
+  return { HELD, nowMicros, redis.call("PTTL", KEYS[1]), -1, redis.call("HKEYS", KEYS[1])[1] }
 end
 
 -- While our field is there nobody else takes a token, so the last one is ours; unless somebody has deleted the counter.
@@ -53,11 +54,11 @@ end
 if not mine then
   redis.call("HSET", KEYS[1], owner, 1)
   redis.call("PEXPIRE", KEYS[1], lease)
-  return { "owner", nowMicros, token, lease, 0 }
+  return { OWNER, nowMicros, token }
 end
 local left = redis.call("PTTL", KEYS[1])
 if left >= 0 and left < lease then
   redis.call("PEXPIRE", KEYS[1], lease)
   left = lease
 end
-return { "owner", nowMicros, token, left, 1 }
+return { MINE, nowMicros, token, left }

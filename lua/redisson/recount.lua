@@ -2,11 +2,11 @@
 --
 -- KEYS  1 the lock
 -- ARGV  1 owner   2 count, at least 1
--- RETURNS "renewed" | "gone" | "taken"
+-- RETURNS RENEWED, GONE or TAKEN
 -- INVARIANTS  Sets the count instead of adding to it, so that a second copy changes nothing.
 
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 1 then
   redis.call("HSET", KEYS[1], ARGV[1], ARGV[2])
-  return "renewed"
+  return RENEWED
 end
-return redis.call("EXISTS", KEYS[1]) == 1 and "taken" or "gone"
+return redis.call("EXISTS", KEYS[1]) == 1 and TAKEN or GONE

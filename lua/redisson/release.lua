@@ -2,17 +2,17 @@
 --
 -- KEYS  1 the lock   2 the unlock latch of this request
 -- ARGV  1 owner   2 release channel   3 ms that the latch lives
--- RETURNS { "released" | "gone" | "taken", 0 }
+-- RETURNS RELEASED, GONE or TAKEN
 -- INVARIANTS  The latch makes a second copy of the command answer what the first one did. DEL comes first and is not
 --         refused by a full Redis; PUBLISH comes last and cannot undo it.
 
 if redis.call("EXISTS", KEYS[2]) == 1 then
-  return { "released", 0 }
+  return RELEASED
 end
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 then
-  return { redis.call("EXISTS", KEYS[1]) == 1 and "taken" or "gone", 0 }
+  return redis.call("EXISTS", KEYS[1]) == 1 and TAKEN or GONE
 end
 redis.call("DEL", KEYS[1])
 redis.call("SET", KEYS[2], 1, "PX", ARGV[3])
 redis.pcall("PUBLISH", ARGV[2], "0")
-return { "released", 0 }
+return RELEASED

@@ -3,9 +3,10 @@
 -- KEYS  1 the lock: string, value = owner
 -- ARGV  1 owner   2 lease ms   3 notAfter: server time in ms after which this command is stale; 0 = unknown
 --       4 "1" where the rights of the user were not looked at yet
--- RETURNS { "owner", now µs, 0, ttl ms, 1 = was mine already }
---         { "held", now µs, holder's ttl ms (-1: none), -1 }
---         { "stale", now µs }
+-- RETURNS { OWNER, now µs, 0 }
+--         { MINE, now µs, 0, ttl ms }                           it was the owner already
+--         { HELD, now µs, holder's ttl ms (-1: none), -1 }
+--         { STALE, now µs }
 -- INVARIANTS  Another library's lock and this one exclude each other: the key is free or somebody's. "Mine already" raises
 --         the TTL to the full lease and never shortens it (R2). A held lock is only read, so it is seen to be held also
 --         when Redis refuses writes. A key of another type ends the script with WRONGTYPE before anything was written.
@@ -24,17 +25,17 @@ local time = redis.call("TIME")
 local nowMicros = time[1] * 1000000 + time[2]
 -- A copy that the network kept would lock for somebody who does not wait any more.
 if tonumber(ARGV[3]) > 0 and nowMicros / 1000 > tonumber(ARGV[3]) then
-  return { "stale", nowMicros }
+  return { STALE, nowMicros }
 end
 local owner, lease = ARGV[1], tonumber(ARGV[2])
 local holder = redis.call("GET", KEYS[1])
 if not holder then
   redis.call("SET", KEYS[1], owner, "NX", "PX", lease)
-  return { "owner", nowMicros, 0, lease, 0 }
+  return { OWNER, nowMicros, 0 }
 end
 local left = redis.call("PTTL", KEYS[1])
 if holder ~= owner then
-  return { "held", nowMicros, left, -1 }
+  return { HELD, nowMicros, left, -1 }
 end
 -- RACE: ioredis sends a command again when the connection broke before its reply. The second copy finds the key of the
 -- first one, and must know it as its own: else the caller would wait for itself.
@@ -42,4 +43,4 @@ if left < lease then
   redis.call("PEXPIRE", KEYS[1], lease)
   left = lease
 end
-return { "owner", nowMicros, 0, left, 1 }
+return { MINE, nowMicros, 0, left }

@@ -2,13 +2,13 @@
 --
 -- KEYS  1 the lock
 -- ARGV  1 owner
--- RETURNS { "released" | "gone" | "taken", 0 }
+-- RETURNS RELEASED, GONE or TAKEN
 -- INVARIANTS  Never deletes a key that another owner has set, also by another library. Safe to send any number of times: an
 --         owner id is used for one hold.
 
 local holder = redis.call("GET", KEYS[1])
 if holder ~= ARGV[1] then
-  return { holder and "taken" or "gone", 0 }
+  return holder and TAKEN or GONE
 end
 redis.call("DEL", KEYS[1])
-return { "released", 0 }
+return RELEASED

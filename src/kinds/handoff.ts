@@ -1,28 +1,35 @@
-import { GRANT_WINDOW, RENEWAL_BATCH } from "../defaults.ts";
+import { GRANT_WINDOW } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
-import type { Renewal } from "../lease/renewer.ts";
-import type { Receiver, ScriptKeys } from "../redis/call.ts";
-import { handoffLua as lua } from "../redis/lua.generated.ts";
+import { type Call, plain } from "../redis/call.ts";
+import { codes, handoffLua as lua } from "../redis/lua.generated.ts";
 import { encodeLabel } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
+  decodeAttempt,
   decodeForced,
   decodeInspection,
+  decodeRelease,
   type Inspected,
+  type Placed,
   type ReleaseAnswer,
-  type RenewAnswer,
   undecoded,
   type YieldAnswer,
 } from "../redis/replies.ts";
-import type { Script } from "../redis/script.ts";
+import type { ScriptKeys } from "../redis/script.ts";
 import type { ScriptRunner } from "../redis/script-runner.ts";
 import type { Ask, Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
-import { decodeAttempt, decodeRelease, decodeYield } from "./handoff-replies.ts";
-import { HoldScripts } from "./renewing.ts";
+import { HoldScripts } from "./hold-scripts.ts";
 
 /** No reply has told the server's time: a command may be executed whenever it comes. */
 const NEVER = Number.MAX_SAFE_INTEGER;
+
+const PLACED: ReadonlySet<unknown> = new Set([codes.OWNER, codes.MINE, codes.HELD]);
+
+const RELEASED: ReleaseAnswer = { is: "released", clock: 0 };
+
+const released = (reply: unknown): ReleaseAnswer =>
+  reply === codes.RELEASED ? RELEASED : decodeRelease(plain(reply));
 
 /** The keys of a lock. A hold keeps them, as its kind's record, from its first command to its release. */
 class HandoffKeys {
@@ -49,7 +56,6 @@ export class HandoffLock extends HoldScripts implements LockKind {
   readonly protocol = "handoff";
   readonly wake: LockKind["wake"];
   readonly localPasses: number;
-  readonly batch: number;
   readonly recount = null;
   readonly #window: number;
   /** A lock that is used is used again. */
@@ -67,69 +73,63 @@ export class HandoffLock extends HoldScripts implements LockKind {
     this.eventKind = isFair ? "fair" : "lock";
     this.wake = { by: "grant", solitary: isFair };
     this.localPasses = localPasses;
-    this.batch = commands.isCluster ? 1 : RENEWAL_BATCH;
     this.#window = window;
   }
 
   // ---- the common way: no promise, and nothing that is made twice
 
   attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
+    const { commands } = this;
     const { script } = this.#keysOf(hold);
     const { lease, passes, mode, after } = ask;
-    if (mode === "again") {
-      const digit = ask.channel?.counted ? "1" : "0";
-      const args = [hold.id, lease, passes, hold.entry, ask.entryTtl, digit];
-      this.#send(lua.recheck, lua.firstRecheck, script, script, args, lease, told);
-      return;
-    }
-    const notAfter = this.commands.notAfter(script) * 1_000 || NEVER;
-    const args = [hold.id, lease, notAfter, passes, mode === "queue" ? this.#entryOf(hold, ask) : ""];
+    const isKnown = this.knownIn === commands.epoch;
+    let lines = isKnown ? lua.acquire : lua.firstAcquire;
     let keys = script;
-    if (after) {
-      args.push(after.id);
-      keys = this.commands.keysOf([...script.names, this.#keysOf(after).lock]);
+    let args: (string | number)[];
+    if (mode === "again") {
+      lines = isKnown ? lua.recheck : lua.firstRecheck;
+      args = [hold.id, lease, passes, hold.entry, ask.entryTtl, ask.channel?.counted ? "1" : "0"];
+    } else {
+      const notAfter = commands.notAfter(script) * 1_000 || NEVER;
+      args = [hold.id, lease, notAfter, passes, mode === "queue" ? this.#entryOf(hold, ask) : ""];
+      if (after) {
+        args.push(after.id);
+        keys = commands.keysOf([...script.names, this.#keysOf(after).lock]);
+      }
     }
-    this.#send(lua.acquire, lua.firstAcquire, script, keys, args, lease, told);
+    // Behind a look at the rights, for a connection whose rights are not known.
+    if (!isKnown) args.push(commands.keys.anyChannel);
+    commands.send(lines, keys, args, this.#attempted, told);
   }
 
-  /** `first`: the same behind a look at the rights, for a connection whose rights are not known. `script`: the lock's keys. */
-  #send(
-    known: Script,
-    first: Script,
-    script: ScriptKeys,
-    keys: ScriptKeys,
-    args: (string | number)[],
-    lease: number,
-    told: Told<AttemptAnswer>,
-  ): void {
-    const { commands, rights } = this;
-    const { isKnown } = rights;
-    if (!isKnown) args.push(commands.keys.anyChannel);
-    const answer = new TimedAnswer(this, script, lease, decodeAttempt, told, commands.epoch);
-    commands.send(isKnown ? known : first, keys, args, answer);
-  }
+  /** Most are told that they own the lock: nothing else is looked at then. */
+  readonly #attempted = (reply: unknown, call: Call): AttemptAnswer => {
+    if (!Array.isArray(reply) || reply[0] !== codes.OWNER) return this.attempted(reply, call);
+    const at = Number(reply[1]);
+    this.commands.tellTime(call.keys, at);
+    this.knownIn = call.epoch;
+    return { is: "owner", at, token: Number(reply[2]), ttl: Number(call.argv[1]), already: false };
+  };
 
   release(hold: Hold, told: Told<ReleaseAnswer>): void {
-    const answer = {
-      answered: (reply: unknown) => told.answered(decodeRelease(reply)),
-      failed: (error: unknown) => told.failed(error),
-    };
-    this.commands.send(lua.release, this.#keysOf(hold).script, [hold.id, hold.token], answer);
+    this.commands.send(lua.release, this.#keysOf(hold).script, [hold.id, hold.token], released, told);
   }
 
   yield(old: Hold, hold: Hold, ask: Ask, told: Told<YieldAnswer>): void {
     const { script } = this.#keysOf(hold);
-    const { lease, passes } = ask;
-    const args = [old.id, old.token, hold.id, lease, passes, this.#entryOf(hold, ask)];
-    const answer = new TimedAnswer(this, script, lease, decodeYield, told, null);
-    this.commands.send(lua.yield, script, args, answer);
+    const args = [old.id, old.token, hold.id, ask.lease, ask.passes, this.#entryOf(hold, ask)];
+    this.commands.send(lua.yield, script, args, this.#yielded, told);
   }
 
-  /** An answer has come. `epoch`: of the connection whose rights it is about; null: it says nothing of them. */
-  answered(script: ScriptKeys, epoch: number | null, answer: object): void {
-    if ("at" in answer) this.commands.tellTime(script, Number(answer.at));
-    if (epoch !== null) this.rights.learn(epoch);
-  }
+  /** For the new hold as of an attempt; or of the old one, when that was not held any more. */
+  readonly #yielded = (reply: unknown, call: Call): YieldAnswer => {
+    const answer = plain(reply);
+    const isPlaced = Array.isArray(answer) && PLACED.has(answer[0]);
+    if (!isPlaced) return decodeRelease(answer);
+    const placed = decodeAttempt(answer, Number(call.argv[3])) as Placed;
+    this.commands.tellTime(call.keys, placed.at);
+    return placed;
+  };
 
   #keysOf(hold: { readonly name: string; record?: object | null }): HandoffKeys {
     if (hold.record instanceof HandoffKeys) return hold.record;
@@ -156,15 +156,8 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return this.commands.run(lua.leave, this.#keysOf({ name }).script, [id, entry], undecoded);
   }
 
-  renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
-    return this.renewAt(
-      holds.map(({ name, id, ttl }) => ({ key: this.#keysOf({ name }).lock, id, ttl })),
-      timeout,
-    );
-  }
-
-  confirm({ name, id }: Leavable, ttl: number, timeout: number): Promise<RenewAnswer> {
-    return this.confirmAt(name, this.#keysOf({ name }).lock, id, ttl, timeout);
+  protected override keyOf(name: string): string {
+    return this.#keysOf({ name }).lock;
   }
 
   /** Locks with the same clock share a slot: all of them on one server, in Cluster those behind a prefix with a tag. */
@@ -179,41 +172,5 @@ export class HandoffLock extends HoldScripts implements LockKind {
   forceRelease(name: string, label: string | null): Promise<boolean> {
     const { script } = this.#keysOf({ name });
     return this.commands.run(lua.forceRelease, script, [encodeLabel(label)], decodeForced);
-  }
-}
-
-/** Decodes the answer to a script that tells the server's time, and hands it on. */
-class TimedAnswer<Answer extends object> implements Receiver {
-  readonly #lock: HandoffLock;
-  readonly #script: ScriptKeys;
-  readonly #lease: number;
-  readonly #epoch: number | null;
-  readonly #decode: (reply: unknown, lease: number) => Answer;
-  readonly #told: Told<Answer>;
-
-  constructor(
-    lock: HandoffLock,
-    script: ScriptKeys,
-    lease: number,
-    decode: (reply: unknown, lease: number) => Answer,
-    told: Told<Answer>,
-    epoch: number | null,
-  ) {
-    this.#lock = lock;
-    this.#script = script;
-    this.#lease = lease;
-    this.#epoch = epoch;
-    this.#decode = decode;
-    this.#told = told;
-  }
-
-  answered(reply: unknown): void {
-    const answer = this.#decode(reply, this.#lease);
-    this.#lock.answered(this.#script, this.#epoch, answer);
-    this.#told.answered(answer);
-  }
-
-  failed(error: unknown): void {
-    this.#told.failed(error);
   }
 }

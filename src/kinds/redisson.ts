@@ -1,9 +1,24 @@
-import { RENEWAL_BATCH } from "../defaults.ts";
+import type { Hold } from "../lease/hold.ts";
+import { redissonLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
+import {
+  type AttemptAnswer,
+  decodeForced,
+  decodeInspection,
+  decodeRelease,
+  decodeRenewed,
+  type Inspected,
+  type ReleaseAnswer,
+  type RenewAnswer,
+  undecoded,
+} from "../redis/replies.ts";
 import type { ScriptRunner } from "../redis/script-runner.ts";
-import { newRedissonId } from "../util/random.ts";
-import { type LockKind, tell } from "../waiting/lock-kind.ts";
-import { RedissonScripts } from "./redisson-scripts.ts";
+import { newRedissonId, newRequestId } from "../util/random.ts";
+import { type Ask, type Leavable, type LockKind, type Told, tell } from "../waiting/lock-kind.ts";
+import { HoldScripts } from "./hold-scripts.ts";
+
+/** How long an unlock latch lives: Redisson's own default, (3 s timeout + 1 s delay) × 4 attempts. */
+const LATCH_TTL = 16_000;
 
 /**
  * Redisson's plain lock, key for key and message for message, to share a lock with Java: one release channel for each
@@ -12,40 +27,77 @@ import { RedissonScripts } from "./redisson-scripts.ts";
  *
  * An owner is `<uuid>:<number>`, as in Java, where the number is a thread's; here every hold has its own (R1).
  */
-export function redissonLock(
-  commands: ScriptRunner,
-  replication: Replication | null,
-  isFenced: boolean,
-  passes: number,
-): LockKind {
-  const scripts = new RedissonScripts(commands, replication, isFenced);
-  const uuid = newRedissonId();
-  const owner = (id: string): string => `${uuid}:${id.slice(id.lastIndexOf(":") + 1)}`;
-  const channel = (name: string): string => commands.keys.redissonChannel(name);
-  return {
-    label: isFenced ? "redissonFencedLock" : "redissonLock",
-    eventKind: isFenced ? "redissonFenced" : "redisson",
-    // Both have the same key. A scope that holds the plain lock has no token to give to a caller that enters the fenced one.
-    protocol: isFenced ? "redisson-fenced" : "redisson",
-    // Java sees the same owner, entered once, with a TTL: nothing that it could mistake.
-    localPasses: passes,
-    wake: { by: "message", channel },
-    attempt: (hold, ask, told) =>
-      tell(scripts.acquire(hold.name, owner(hold.id), ask.lease, channel(hold.name)), told),
-    withdraw: (hold) => scripts.release(hold.name, owner(hold.id), channel(hold.name)),
-    release: (hold, told) => tell(scripts.release(hold.name, owner(hold.id), channel(hold.name)), told),
-    yield: null,
-    batch: commands.isCluster ? 1 : RENEWAL_BATCH,
-    renew: (holds, timeout) =>
-      scripts.renewAt(
-        holds.map((hold) => ({ key: hold.name, id: owner(hold.id), ttl: hold.ttl })),
-        timeout,
-      ),
-    confirm: (hold, ttl, timeout) => scripts.confirmAt(hold.name, hold.name, owner(hold.id), ttl, timeout),
-    isConfirmed: replication !== null,
-    recount: (hold, count) => scripts.recount(hold.name, owner(hold.id), count),
-    together: null,
-    inspect: (name) => scripts.inspect(name),
-    forceRelease: (name) => scripts.forceRelease(name, channel(name)),
-  };
+export class RedissonLock extends HoldScripts implements LockKind {
+  readonly label: "redissonLock" | "redissonFencedLock";
+  readonly eventKind: "redisson" | "redissonFenced";
+  /** Both have the same key. A scope that holds the plain lock has no token to give to a caller that enters the fenced one. */
+  readonly protocol: "redisson" | "redisson-fenced";
+  /** Java sees the same owner, entered once, with a TTL: nothing that it could mistake. */
+  readonly localPasses: number;
+  readonly wake: LockKind["wake"];
+  readonly yield = null;
+  readonly together = null;
+  readonly #isFenced: boolean;
+  readonly #uuid = newRedissonId();
+
+  constructor(commands: ScriptRunner, replication: Replication | null, isFenced: boolean, passes: number) {
+    super(commands, replication, lua);
+    this.label = isFenced ? "redissonFencedLock" : "redissonLock";
+    this.eventKind = isFenced ? "redissonFenced" : "redisson";
+    this.protocol = isFenced ? "redisson-fenced" : "redisson";
+    this.localPasses = passes;
+    this.wake = { by: "message", channel: (name) => commands.keys.redissonChannel(name) };
+    this.#isFenced = isFenced;
+  }
+
+  protected override ownerOf(id: string): string {
+    return `${this.#uuid}:${id.slice(id.lastIndexOf(":") + 1)}`;
+  }
+
+  attempt({ name, id }: Hold, { lease }: Ask, told: Told<AttemptAnswer>): void {
+    const { commands } = this;
+    const isKnown = this.knownIn === commands.epoch;
+    const latch = isKnown ? [] : [commands.keys.redissonLatch(name, "0")];
+    const unlooked = isKnown ? "" : commands.keys.redissonChannel(name);
+    const keys = commands.keysOf([...this.#counted(name), ...latch]);
+    const fenced = this.#isFenced ? "fenced" : "";
+    const args = [this.ownerOf(id), lease, commands.notAfter(keys), unlooked, fenced];
+    commands.send(lua.acquire, keys, args, this.attempted, told);
+  }
+
+  /** Ends the hold whatever its count is, and wakes the waiters. */
+  async withdraw({ name, id }: Leavable): Promise<ReleaseAnswer> {
+    const { commands } = this;
+    const latch = commands.keys.redissonLatch(name, newRequestId());
+    const args = [this.ownerOf(id), commands.keys.redissonChannel(name), LATCH_TTL];
+    const answer = await commands.run(lua.release, [name, latch], args, decodeRelease);
+    // The latch has done its work. Nobody waits for its end, and it expires by itself when this fails.
+    if (answer.is === "released") commands.run(lua.forget, [latch], [], undecoded).catch(() => {});
+    return answer;
+  }
+
+  release(hold: Hold, told: Told<ReleaseAnswer>): void {
+    tell(this.withdraw(hold), told);
+  }
+
+  readonly recount = ({ name, id }: Hold, count: number): Promise<RenewAnswer["is"]> =>
+    this.commands.run(lua.recount, [name], [this.ownerOf(id), count], decodeRenewed);
+
+  inspect(name: string): Promise<Inspected> {
+    return this.commands.run(lua.inspect, this.#counted(name), [], decodeInspection);
+  }
+
+  forceRelease(name: string): Promise<boolean> {
+    return this.commands.run(
+      lua.forceRelease,
+      [name],
+      [this.commands.keys.redissonChannel(name)],
+      decodeForced,
+    );
+  }
+
+  /** The lock, and the counter of its tokens if it has one. */
+  #counted(name: string): string[] {
+    return this.#isFenced ? [name, this.commands.keys.redissonToken(name)] : [name];
+  }
 }

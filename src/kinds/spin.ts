@@ -1,9 +1,19 @@
-import { RENEWAL_BATCH, SPIN_MAX, SPIN_MIN, SPIN_SPREAD } from "../defaults.ts";
+import { SPIN_MAX, SPIN_MIN, SPIN_SPREAD } from "../defaults.ts";
+import type { Hold } from "../lease/hold.ts";
+import { spinLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
+import {
+  type AttemptAnswer,
+  decodeForced,
+  decodeInspection,
+  decodeRelease,
+  type Inspected,
+  type ReleaseAnswer,
+} from "../redis/replies.ts";
 import type { ScriptRunner } from "../redis/script-runner.ts";
 import { between } from "../util/random.ts";
-import { type LockKind, tell } from "../waiting/lock-kind.ts";
-import { SpinScripts } from "./spin-scripts.ts";
+import { type Ask, type Leavable, type LockKind, type Told, tell } from "../waiting/lock-kind.ts";
+import { HoldScripts } from "./hold-scripts.ts";
 
 /**
  * The lock that everybody knows: SET NX PX under the lock's name, compare-and-delete, and tries with an exponential
@@ -13,33 +23,46 @@ import { SpinScripts } from "./spin-scripts.ts";
  * It has no fencing tokens. An INCR in the script would count only the holders that come through this library: after one
  * of another library, a token would be told that says nothing about the last writer.
  */
-export function spinLock(commands: ScriptRunner, replication: Replication | null, passes: number): LockKind {
-  const scripts = new SpinScripts(commands, replication);
-  return {
-    label: "spinLock",
-    eventKind: "spin",
-    protocol: "spin",
-    wake: { by: "time", pause: backOff },
-    localPasses: passes,
-    attempt: (hold, ask, told) => tell(scripts.acquire(hold.name, hold.id, ask.lease), told),
-    withdraw: (hold) => scripts.release(hold.name, hold.id),
-    release: (hold, told) => tell(scripts.release(hold.name, hold.id), told),
-    yield: null,
-    batch: commands.isCluster ? 1 : RENEWAL_BATCH,
-    renew: (holds, timeout) =>
-      scripts.renewAt(
-        holds.map((hold) => ({ ...hold, key: hold.name })),
-        timeout,
-      ),
-    confirm: (hold, ttl, timeout) => scripts.confirmAt(hold.name, hold.name, hold.id, ttl, timeout),
-    isConfirmed: replication !== null,
-    recount: null,
-    together: null,
-    inspect: (name) => scripts.inspect(name),
-    forceRelease: (name) => scripts.forceRelease(name),
-  };
+export class SpinLock extends HoldScripts implements LockKind {
+  readonly label = "spinLock";
+  readonly eventKind = "spin";
+  readonly protocol = "spin";
+  readonly wake: LockKind["wake"] = { by: "time", pause: backOff };
+  readonly localPasses: number;
+  readonly yield = null;
+  readonly recount = null;
+  readonly together = null;
+
+  constructor(commands: ScriptRunner, replication: Replication | null, passes: number) {
+    super(commands, replication, lua);
+    this.localPasses = passes;
+  }
+
+  attempt({ name, id }: Hold, { lease }: Ask, told: Told<AttemptAnswer>): void {
+    const { commands } = this;
+    const keys = commands.keysOf([name]);
+    const unlooked = this.knownIn === commands.epoch ? 0 : 1;
+    commands.send(lua.acquire, keys, [id, lease, commands.notAfter(keys), unlooked], this.attempted, told);
+  }
+
+  withdraw({ name, id }: Leavable): Promise<ReleaseAnswer> {
+    return this.commands.run(lua.release, [name], [id], decodeRelease);
+  }
+
+  release(hold: Hold, told: Told<ReleaseAnswer>): void {
+    tell(this.withdraw(hold), told);
+  }
+
+  inspect(name: string): Promise<Inspected> {
+    return this.commands.run(lua.inspect, [name], [], decodeInspection);
+  }
+
+  forceRelease(name: string): Promise<boolean> {
+    return this.commands.run(lua.forceRelease, [name], [], decodeForced);
+  }
 }
 
 /** Before the n-th further try, in ms. Without the spread, processes that began together would try together for ever. */
-const backOff = (tries: number): number =>
-  Math.min(SPIN_MAX, SPIN_MIN * 2 ** Math.min(tries, 10)) * between(1 - SPIN_SPREAD, 1);
+function backOff(tries: number): number {
+  return Math.min(SPIN_MAX, SPIN_MIN * 2 ** Math.min(tries, 10)) * between(1 - SPIN_SPREAD, 1);
+}

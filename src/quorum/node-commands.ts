@@ -133,7 +133,7 @@ export class NodeCommands {
 
   /** Why nothing can be sent to the node now. */
   trouble(): Error {
-    const { whereabouts, lastError } = this.commands;
+    const { whereabouts, lastError } = this.commands.troubles;
     return this.error(`its connection is lost (${whereabouts})`, lastError);
   }
 

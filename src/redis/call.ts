@@ -1,54 +1,25 @@
 import { tracingChannel } from "node:diagnostics_channel";
 import type { Writable } from "node:stream";
-import { slotOf } from "../util/slots.ts";
-import type { Script } from "./script.ts";
+import type { Script, ScriptKeys } from "./script.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "./types.ts";
-import { cork } from "./writes.ts";
+import { cork, type Writes } from "./writes.ts";
 
 /** Is told once how a command ended. */
-export interface Receiver {
-  /**
-   * What the script answered: numbers are numbers, strings are strings, whatever the connection's options say. Called while
-   * ioredis reads, in the asynchronous context of the connection. It may throw before it has changed anything, when it
-   * cannot read the reply: then `failed` is told.
-   */
-  answered(reply: unknown): void;
+export interface Told<Answer> {
+  /** Called while ioredis reads, in the asynchronous context of the connection, or from a microtask. */
+  answered(answer: Answer): void;
   /** Nobody knows whether the script has run, or will yet. Called from a microtask, never while the command is being sent. */
   failed(error: unknown): void;
 }
 
-/** The keys of a script, as Redis reads them. Made once for each lock. */
-export class ScriptKeys {
-  /** Without the connection's `keyPrefix`. */
-  readonly names: readonly string[];
-  readonly full: readonly string[];
-  /** Their number, and they, in Redis's protocol. */
-  readonly text: string;
-  #slot: number | null | undefined;
-
-  constructor(prefix: string, names: readonly string[]) {
-    const full: string[] = [];
-    let text = `$${String(names.length).length}\r\n${names.length}\r\n`;
-    for (const name of names) {
-      const key = prefix + name;
-      full.push(key);
-      text += `$${Buffer.byteLength(key)}\r\n${key}\r\n`;
-    }
-    this.names = names;
-    this.full = full;
-    this.text = text;
-  }
-
-  /** The hash slot of all of them; null: there are none. */
-  get slot(): number | null {
-    const [first] = this.full;
-    this.#slot ??= first === undefined ? null : slotOf(first);
-    return this.#slot;
-  }
-}
+/** Makes an answer of what the script said. It may throw, before it has changed anything, when it cannot read the reply. */
+export type Decode<Answer> = (reply: unknown, call: Call) => Answer;
 
 /** Whose call it is. */
 export interface CallOwner {
+  readonly writes: Writes;
+  /** Grows whenever the connection is lost. */
+  readonly epoch: number;
   /** Called while ioredis reads. */
   replied(call: Call, reply: unknown): void;
   /** Called from a microtask: ioredis refuses some commands while it is being asked to send them. */
@@ -60,9 +31,11 @@ export interface Call {
   readonly script: Script;
   readonly keys: ScriptKeys;
   readonly argv: readonly RedisArgument[];
-  readonly receiver: Receiver;
-  /** When it was sent, and when it is given up. */
+  readonly decode: Decode<unknown>;
+  readonly told: Told<unknown>;
+  /** When it was sent, in which epoch, and when it is given up. */
   readonly since: number;
+  readonly epoch: number;
   readonly until: number;
   /** The address of the node that it went to, in Cluster; told only of connections that are ours alone. */
   node: string;
@@ -79,7 +52,8 @@ export type CallClass = new (
   script: Script,
   keys: ScriptKeys,
   argv: readonly RedisArgument[],
-  receiver: Receiver,
+  decode: Decode<unknown>,
+  told: Told<unknown>,
   timeout: number,
 ) => Call;
 
@@ -95,8 +69,10 @@ function makeClass(methods: object): CallClass {
     readonly script: Script;
     readonly keys: ScriptKeys;
     readonly argv: readonly RedisArgument[];
-    readonly receiver: Receiver;
+    readonly decode: Decode<unknown>;
+    readonly told: Told<unknown>;
     readonly since = performance.now();
+    readonly epoch: number;
     until: number;
     node = "";
     isWritten = false;
@@ -104,21 +80,27 @@ function makeClass(methods: object): CallClass {
     // Those who trace ioredis put functions of their own in the place of these two, and call them without `this`.
     resolve: (reply: unknown) => void;
     reject: (error: unknown) => void;
+    /** ioredis returns it, and we do not look at it: it is made for those who subscribe to the diagnostics channel only. */
+    readonly promise: Promise<unknown> | undefined;
     // What ioredis notes on a command.
     isTraced = false;
     inTransaction = false;
     isResolved = false;
     isSettled = false;
-    #promise: Promise<unknown> | undefined;
+    readonly #writes: Writes;
 
-    constructor(...[owner, script, keys, argv, receiver, timeout]: ConstructorParameters<CallClass>) {
+    constructor(...[owner, script, keys, argv, decode, told, timeout]: ConstructorParameters<CallClass>) {
       this.script = script;
       this.keys = keys;
       this.argv = argv;
-      this.receiver = receiver;
+      this.decode = decode;
+      this.told = told;
+      this.epoch = owner.epoch;
       this.until = this.since + timeout;
-      this.resolve = (reply) => owner.replied(this, reply);
+      this.#writes = owner.writes;
+      this.resolve = owner.replied.bind(owner, this);
       this.reject = (error) => queueMicrotask(() => owner.refused(this, error));
+      this.promise = tracing.hasSubscribers ? promiseOf(this) : undefined;
     }
 
     /** For errors and tracers. */
@@ -142,7 +124,8 @@ function makeClass(methods: object): CallClass {
     }
 
     toWritable(stream: Writable): string {
-      cork(stream);
+      // What has waited in the offline queue leaves together too.
+      if (this.#writes.expected > 1 || !this.isWritten) cork(stream);
       const { script, keys, argv } = this;
       const head = this.name === "evalsha" ? `$7\r\nevalsha\r\n$40\r\n${script.sha}\r\n` : evalText(script);
       let text = `*${3 + keys.full.length + argv.length}\r\n${head}${keys.text}`;
@@ -152,26 +135,24 @@ function makeClass(methods: object): CallClass {
       }
       return text;
     }
-
-    /** ioredis returns it, and we do not look at it: it is made for those who subscribe to the diagnostics channel only. */
-    get promise(): Promise<unknown> | undefined {
-      if (!tracing.hasSubscribers || this.#promise) return this.#promise;
-      this.#promise = new Promise((done, failed) => {
-        const { resolve, reject } = this;
-        this.resolve = (reply) => {
-          done(reply);
-          resolve(reply);
-        };
-        this.reject = (error) => {
-          failed(error);
-          reject(error);
-        };
-      });
-      this.#promise.catch(() => {});
-      return this.#promise;
-    }
   }
   return Object.setPrototypeOf(ScriptCommand.prototype, methods).constructor;
+}
+
+function promiseOf(call: { resolve: Call["resolve"]; reject: Call["reject"] }): Promise<unknown> {
+  const promise = new Promise((done, failed) => {
+    const { resolve, reject } = call;
+    call.resolve = (reply) => {
+      done(reply);
+      resolve(reply);
+    };
+    call.reject = (error) => {
+      failed(error);
+      reject(error);
+    };
+  });
+  promise.catch(() => {});
+  return promise;
 }
 
 const evalText = ({ lua }: Script): string => `$4\r\neval\r\n$${Buffer.byteLength(lua)}\r\n${lua}\r\n`;

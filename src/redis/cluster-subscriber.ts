@@ -1,12 +1,11 @@
 import { REROUTE_MAX, REROUTE_MIN } from "../defaults.ts";
 import { outside } from "../util/outside.ts";
 import { slotOf } from "../util/slots.ts";
-import { ownerOf } from "./nodes.ts";
 import { isRefusal } from "./replies.ts";
 import type { ScriptRunner } from "./script-runner.ts";
 import { Subscriber } from "./subscriber.ts";
-import type { Audience, Subscriptions } from "./subscriptions.ts";
-import type { ClusterLike } from "./types.ts";
+import type { Audience, Subscriptions } from "./transport.ts";
+import { type ClusterLike, ownerOf } from "./types.ts";
 
 interface Channel {
   readonly listeners: Set<(message: string) => void>;

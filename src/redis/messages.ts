@@ -2,6 +2,8 @@
 // may contain spaces.
 
 import { LABEL_BYTES_MAX } from "../defaults.ts";
+import { connectionLua } from "./lua.generated.ts";
+import type { ScriptRunner } from "./script-runner.ts";
 
 export type Message =
   | {
@@ -81,4 +83,11 @@ const isCount = (number: number): boolean => Number.isSafeInteger(number) && num
 /** What a client says to itself to learn whether it is heard. `nonce`: of this one probe. */
 export function probeMessage(nonce: string): string {
   return `probe ${nonce}`;
+}
+
+/** Publishes to a channel from a script and returns the number of receivers. Rejects when PUBLISH is refused. */
+export function publishProbe(commands: ScriptRunner, channel: string, message: string): Promise<number> {
+  // In Cluster a key leads the script to the channel's node.
+  const keys = commands.isCluster ? [commands.keys.clockOfChannel(channel)] : [];
+  return commands.run(connectionLua.probe, keys, [channel, message], Number);
 }

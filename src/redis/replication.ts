@@ -2,11 +2,10 @@ import pTimeout from "p-timeout";
 import { NotReplicatedError } from "../errors.ts";
 import { outside } from "../util/outside.ts";
 import { slotOf } from "../util/slots.ts";
-import { ownerOf } from "./nodes.ts";
 import { decodeRenewal, type RenewAnswer } from "./replies.ts";
 import type { Script } from "./script.ts";
 import { ScriptRunner } from "./script-runner.ts";
-import { type ClusterLike, isCluster, type RedisLike, type SubscriberLike, unref } from "./types.ts";
+import { type ClusterLike, isCluster, ownerOf, type RedisLike, type SubscriberLike, unref } from "./types.ts";
 
 interface Job {
   readonly name: string;

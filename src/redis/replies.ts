@@ -75,21 +75,56 @@ export function fields(reply: unknown): unknown[] {
 
 export function oneOf<T extends string>(value: unknown, ...allowed: T[]): T {
   const found = allowed.find((one) => one === value);
-  if (found === undefined) throw new TypeError(`unexpected answer ${JSON.stringify(value)}`);
+  if (found === undefined) throw unexpected(value);
   return found;
 }
 
-export function decodeAttempt(reply: unknown): AttemptAnswer {
-  const [word, at] = fields(reply);
-  return decodePlaced(reply) ?? { is: oneOf(word, "gone", "stale", "blocked"), at: Number(at) };
+const unexpected = (answer: unknown): TypeError =>
+  new TypeError(`unexpected answer ${JSON.stringify(answer)}`);
+
+/** Of an attempt with a lease of so many ms. */
+export function decodeAttempt(reply: unknown, lease: number): AttemptAnswer {
+  const [code, micros, first, second, third] = fields(reply);
+  const at = Number(micros);
+  switch (code) {
+    case codes.OWNER:
+      return { is: "owner", at, token: Number(first), ttl: lease, already: false };
+    case codes.MINE:
+      return { is: "owner", at, token: Number(first), ttl: ttl(second), already: true };
+    case codes.HELD: {
+      const held = {
+        is: "held",
+        at,
+        ttl: ttl(first),
+        position: Number(second) < 0 ? null : Number(second),
+      } as const;
+      return typeof third === "string" ? { ...held, holder: third } : held;
+    }
+    case codes.GONE:
+      return { is: "gone", at };
+    case codes.STALE:
+      return { is: "stale", at };
+    case codes.BLOCKED:
+      return { is: "blocked", at };
+  }
+  throw unexpected(reply);
 }
 
+/** Of a release: a code, or a code and the last fencing token. */
 export function decodeRelease(reply: unknown): ReleaseAnswer {
-  const [word, clock] = fields(reply);
-  return { is: oneOf(word, "released", "gone", "taken"), clock: Number(clock) };
+  const [code, clock] = Array.isArray(reply) ? reply : [reply];
+  const is = ENDINGS.get(code);
+  if (!is) throw unexpected(reply);
+  return { is, clock: Number(clock) || 0 };
 }
 
-const RENEWALS: ReadonlyMap<number, RenewAnswer["is"]> = new Map([
+const ENDINGS: ReadonlyMap<unknown, ReleaseAnswer["is"]> = new Map([
+  [codes.RELEASED, "released"],
+  [codes.GONE, "gone"],
+  [codes.TAKEN, "taken"],
+]);
+
+const RENEWALS: ReadonlyMap<unknown, RenewAnswer["is"]> = new Map([
   [codes.RENEWED, "renewed"],
   [codes.GONE, "gone"],
   [codes.TAKEN, "taken"],
@@ -102,13 +137,13 @@ export function decodeRenewals(reply: unknown): RenewAnswer[] {
 
 export function decodeRenewal(reply: unknown): RenewAnswer {
   const [code, left] = fields(reply);
-  const is = RENEWALS.get(Number(code));
-  if (!is) throw new TypeError(`unexpected answer ${JSON.stringify(code)}`);
-  return { is, ttl: ttl(left) };
+  return { is: decodeRenewed(code), ttl: ttl(left) };
 }
 
-export function decodeRecount(reply: unknown): RenewAnswer["is"] {
-  return oneOf(reply, "renewed", "gone", "taken");
+export function decodeRenewed(code: unknown): RenewAnswer["is"] {
+  const is = RENEWALS.get(code);
+  if (!is) throw unexpected(code);
+  return is;
 }
 
 export function decodeInspection(reply: unknown): Inspected {
@@ -124,23 +159,6 @@ export function decodeInspection(reply: unknown): Inspected {
 
 export function decodeForced(reply: unknown): boolean {
   return Number(Array.isArray(reply) ? reply[0] : reply) === 1;
-}
-
-function decodePlaced(reply: unknown): Placed | null {
-  const [word, at, first, second, third] = fields(reply);
-  if (word === "owner") {
-    return { is: word, at: Number(at), token: Number(first), ttl: ttl(second), already: Number(third) === 1 };
-  }
-  if (word === "held") {
-    return {
-      is: word,
-      at: Number(at),
-      ttl: ttl(first),
-      position: Number(second) < 0 ? null : Number(second),
-      ...(typeof third === "string" && { holder: third }),
-    };
-  }
-  return null;
 }
 
 /**

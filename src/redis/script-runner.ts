@@ -1,4 +1,3 @@
-import { UNANSWERED } from "../defaults.ts";
 import { Keys } from "../keys.ts";
 import { outside } from "../util/outside.ts";
 import { slotOf } from "../util/slots.ts";
@@ -7,26 +6,18 @@ import {
   type CallClass,
   type CallOwner,
   callClassOf,
+  type Decode,
   PlainCall,
   plain,
-  type Receiver,
-  ScriptKeys,
+  type Told,
 } from "./call.ts";
 import { type Watch, watch } from "./connection-events.ts";
-import { type Script, sharded } from "./script.ts";
-import { ServerTimes, Silence } from "./servers.ts";
+import { type Script, ScriptKeys, sharded } from "./script.ts";
+import { Silence } from "./silence.ts";
 import type { Transport } from "./transport.ts";
-import {
-  forgotten,
-  isAboutConnection,
-  NoReplyError,
-  QUEUED,
-  silent,
-  whereabouts,
-  withoutCommand,
-} from "./trouble.ts";
+import { forgotten, NoReplyError, QUEUED, silent, Troubles } from "./trouble.ts";
 import { type ClusterLike, isCluster, isOwn, type RedisArgument, type RedisLike } from "./types.ts";
-import { heldUntil, Writes } from "./writes.ts";
+import { corked, heldUntil, Writes } from "./writes.ts";
 
 /** How often unanswered commands are looked at. A timer and an error object for every command would cost 14 µs each. */
 const SWEEP = 50;
@@ -43,17 +34,20 @@ export class ScriptRunner implements Transport, CallOwner {
   readonly replyTimeout: number;
   readonly keys: Keys;
   readonly isCluster: boolean;
+  readonly writes = new Writes();
+  readonly troubles: Troubles;
+  epoch = 0;
   readonly #redis: RedisLike | ClusterLike;
   readonly #watch: Watch;
   readonly #Call: CallClass;
   readonly #sent = new Set<Call>();
-  readonly #writes = new Writes();
   /** One timer for the client's life, set again by `refresh()`: making and unref'ing one costs more than a command. */
   #sweeper: NodeJS.Timeout | undefined;
   #isSweeping = false;
   #over = false;
-  #epoch = 0;
-  readonly #times = new ServerTimes();
+  /** By how many ms the clock of the server that has told its time last is ahead of our monotonic one; in Cluster of each, by address. */
+  #ahead = Number.NaN;
+  readonly #aheads = new Map<string, number>();
   /** Of connections that are ours alone. */
   readonly #silence: Silence | null;
 
@@ -72,10 +66,7 @@ export class ScriptRunner implements Transport, CallOwner {
       ready: () => this.#ready(),
       ended: () => this.#ended(),
     });
-  }
-
-  get epoch(): number {
-    return this.#epoch;
+    this.troubles = new Troubles(redis, this.#watch);
   }
 
   get heldUntil(): number {
@@ -83,7 +74,7 @@ export class ScriptRunner implements Transport, CallOwner {
   }
 
   get isAway(): boolean {
-    return this.#epoch > 0 && this.#redis.status !== "ready";
+    return this.epoch > 0 && this.#redis.status !== "ready";
   }
 
   get ended(): boolean {
@@ -97,19 +88,21 @@ export class ScriptRunner implements Transport, CallOwner {
   }
 
   /**
-   * Runs a script: EVALSHA, and EVAL when the server does not know it. The receiver is told the answer; or the server's or the
-   * connection's error, or NoReplyError after `timeout` ms, at the most `replyTimeout`. `Class`: how it is sent.
+   * Runs a script: EVALSHA, and EVAL when the server does not know it. `told` is told what `decode` makes of the reply, as it
+   * comes from ioredis; or the server's or the connection's error, or NoReplyError after `timeout` ms, at the most
+   * `replyTimeout`. `Class`: how it is sent.
    */
-  send(
+  send<Answer>(
     script: Script,
     keys: ScriptKeys,
     args: readonly RedisArgument[],
-    receiver: Receiver,
+    decode: Decode<Answer>,
+    told: Told<Answer>,
     timeout = this.replyTimeout,
     Class = this.#Call,
   ): void {
     if (this.isCluster && !script.isForeign) script = sharded(script);
-    const call = new Class(this, script, keys, args, receiver, Math.min(timeout, this.replyTimeout));
+    const call = new Class(this, script, keys, args, decode, told, Math.min(timeout, this.replyTimeout));
     call.isWritten = this.#redis.status === "ready";
     this.#sent.add(call);
     if (!this.#isSweeping) this.#sweepSoon();
@@ -117,8 +110,9 @@ export class ScriptRunner implements Transport, CallOwner {
       call.node = this.#serverOf(keys);
       this.#silence.sent(call.node);
     }
-    this.#write(call);
-    this.#writes.sent();
+    if (call instanceof PlainCall) this.#sendPlain(call);
+    else this.#redis.sendCommand(call);
+    if (this.writes.expected > 0 || corked.length > 0) this.writes.sent();
   }
 
   /** As `send`, for what is rare. Resolves with what `decode` makes of the answer, or rejects with what it throws. */
@@ -126,40 +120,39 @@ export class ScriptRunner implements Transport, CallOwner {
     script: Script,
     keys: ScriptKeys | readonly string[],
     args: readonly RedisArgument[],
-    decode: (reply: unknown) => T,
+    decode: (answer: unknown) => T,
     timeout?: number,
   ): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const receiver = { answered: (reply: unknown) => resolve(decode(reply)), failed: reject };
+    return new Promise((answered, failed) => {
       const Class = script.isForeign || args.some(Buffer.isBuffer) ? PlainCall : this.#Call;
       const made = keys instanceof ScriptKeys ? keys : this.keysOf(keys);
-      this.send(script, made, args, receiver, timeout, Class);
+      const read = (reply: unknown): T => decode(script.isForeign ? reply : plain(reply));
+      this.send(script, made, args, read, { answered, failed }, timeout, Class);
     });
   }
 
-  #write(call: Call): void {
-    const { script, name, keys, argv } = call;
-    if (!(call instanceof PlainCall)) return void this.#redis.sendCommand(call);
+  #sendPlain({ script, name, keys, argv, resolve, reject }: Call): void {
     const args = [keys.names.length, ...keys.names, ...argv] as const;
     const text = name === "eval" ? script.lua : script.sha;
     const reply = script.isForeign
       ? this.#redis[name](text, ...args)
       : this.#redis.callBuffer(name, text, ...args);
-    reply.then(call.resolve, call.reject);
+    reply.then(resolve, reject);
   }
 
   replied(call: Call, reply: unknown): void {
-    this.#writes.replied();
     this.#silence?.heard(call.node);
     // Given up already: its time is too old to go by.
     if (!this.#sent.delete(call)) return;
-    const { receiver, script } = call;
+    // With one that nothing else is awaited beside, no other reply has come, unless that was counted before.
+    if (this.#sent.size > 0 || this.writes.expected > 0) this.writes.replied();
+    const { decode, told } = call;
     try {
-      const answer = script.isForeign ? reply : plain(reply);
-      if (answer === "QUEUED") receiver.failed(new Error(QUEUED));
-      else receiver.answered(answer);
+      const isText = typeof reply === "string" || Buffer.isBuffer(reply);
+      if (isText && String(reply) === "QUEUED") told.failed(new Error(QUEUED));
+      else told.answered(decode(reply, call));
     } catch (error) {
-      receiver.failed(error);
+      told.failed(error);
     }
   }
 
@@ -171,16 +164,18 @@ export class ScriptRunner implements Transport, CallOwner {
     // that takes it back, and not this one.
     if (isUnknown && this.#sent.has(call)) {
       call.name = "eval";
-      this.#write(call);
+      if (call instanceof PlainCall) this.#sendPlain(call);
+      else this.#redis.sendCommand(call);
       return;
     }
     if (error instanceof Error && error.name === "ReplyError") this.#silence?.heard(call.node);
-    if (this.#sent.delete(call)) call.receiver.failed(this.#explained(error));
+    if (this.#sent.delete(call)) call.told.failed(this.troubles.explained(error));
   }
 
   /** The server that has this key said that its time was so many µs. */
   tellTime(key: string | ScriptKeys, micros: number): void {
-    this.#times.tell(this.#serverOf(key), micros);
+    this.#ahead = micros / 1_000 - performance.now();
+    if (this.isCluster) this.#aheads.set(this.#serverOf(key), this.#ahead);
   }
 
   /** A decoder that also takes the time, in µs, of the server where this clock stands from an answer that tells it. */
@@ -192,9 +187,18 @@ export class ScriptRunner implements Transport, CallOwner {
     };
   }
 
-  /** See `ServerTimes`. `timeout`: when the caller of the command gives up, in ms. */
+  /**
+   * Until when, in the server's time in ms, a command that is sent now may be executed: later its caller has given up, after
+   * `timeout` ms. A little early rather than late; 0: no server has told its time yet.
+   *
+   * RACE: a node stands still while this client sends it commands for slots that are new to it, and the process dies. By the
+   * slot's own last reply there would be no time to name, and the node would give the locks to a dead process. All slots of
+   * a node have its clock. A node that has never answered is taken to have the clock of the others: where that is wrong, it
+   * answers "stale" and tells its own.
+   */
   notAfter(key: string | ScriptKeys, timeout = this.replyTimeout): number {
-    return this.#times.notAfter(this.#serverOf(key), Math.min(timeout, this.replyTimeout));
+    const ahead = (this.isCluster ? this.#aheads.get(this.#serverOf(key)) : undefined) ?? this.#ahead;
+    return Math.ceil(ahead + performance.now() + Math.min(timeout, this.replyTimeout)) || 0;
   }
 
   /** The address of the node that has this key; in Cluster there are several. */
@@ -209,30 +213,8 @@ export class ScriptRunner implements Transport, CallOwner {
   }
 
   trouble(): Error {
-    if (this.#redis.status !== "ready") return this.#error("no connection to Redis");
-    return this.#error("Redis has not answered", `. ${silent(this.isCluster)}`);
-  }
-
-  get whereabouts(): string {
-    return whereabouts(this.#redis, this.#watch.lastError);
-  }
-
-  get lastError(): Error | undefined {
-    const { lastError } = this.#watch;
-    return lastError instanceof Error ? withoutCommand(lastError) : undefined;
-  }
-
-  #error(what: string, then = "", cause: unknown = this.lastError): Error {
-    return new Error(`${what} (${this.whereabouts})${then}`, cause === undefined ? undefined : { cause });
-  }
-
-  /** What a command failed with. ioredis says little where that is the connection's fault. */
-  #explained(error: unknown): unknown {
-    if (!(error instanceof Error)) return error;
-    const known = withoutCommand(error);
-    if (error.name !== "ReplyError") return this.#error(error.message, "", this.lastError ?? known);
-    if (isAboutConnection(known)) known.message = `${known.message} (${whereabouts(this.#redis, null)})`;
-    return known;
+    if (this.#redis.status !== "ready") return this.troubles.error("no connection to Redis");
+    return this.troubles.error("Redis has not answered", `. ${silent(this.isCluster)}`);
   }
 
   /** Tells of the connection no more. Commands that are on their way are still answered. */
@@ -245,7 +227,7 @@ export class ScriptRunner implements Transport, CallOwner {
     this.#isSweeping = false;
     this.#giveUp(
       (sent) => sent.until <= now,
-      (sent) => this.#noReply(sent, now),
+      ({ script, since }) => this.troubles.noReply(script.name, now - since),
     );
     this.#silence?.look(now);
     if (this.#sent.size > 0) this.#sweepSoon();
@@ -256,7 +238,7 @@ export class ScriptRunner implements Transport, CallOwner {
       if (!isLost(sent)) continue;
       this.#sent.delete(sent);
       const error = why(sent);
-      queueMicrotask(() => sent.receiver.failed(error));
+      queueMicrotask(() => sent.told.failed(error));
     }
   }
 
@@ -270,27 +252,21 @@ export class ScriptRunner implements Transport, CallOwner {
     });
   }
 
-  #noReply(sent: Call, now: number): Error {
-    const text = `no reply to ${sent.script.name} within ${Math.round(now - sent.since)} ms (${this.whereabouts})`;
-    const isShort = this.#redis.status !== "ready" || now - sent.since < UNANSWERED;
-    return new NoReplyError(isShort ? text : `${text}. ${silent(this.isCluster)}`, this.lastError);
-  }
-
   #closed(forgets: boolean): void {
-    this.#epoch++;
+    this.epoch++;
     this.#silence?.closed();
     // Of what was written no answer comes any more where ioredis sends nothing again, and it does not say so. What waits in
     // its offline queue is not lost, and is sent later. What is bound may be answered by another process now.
     this.#giveUp(
       ({ script, isWritten }) => script.isBound === true || (forgets && isWritten),
-      ({ script }) => new NoReplyError(forgotten(script), this.lastError),
+      ({ script }) => new NoReplyError(forgotten(script), this.troubles.lastError),
     );
   }
 
   #ready(): void {
     this.#over = false;
     for (const sent of this.#sent) sent.isWritten = true;
-    if (this.#epoch > 0) this.onReconnect();
+    if (this.epoch > 0) this.onReconnect();
   }
 
   #ended(): void {

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { slotOf } from "../util/slots.ts";
 
 /** A script as tools/build/embed-lua.mjs makes it. */
 export interface Script {
@@ -26,4 +27,34 @@ export function sharded(script: Script): Script {
     made.set(script, variant);
   }
   return variant;
+}
+
+/** The keys of a script, as Redis reads them. Made once for each lock. */
+export class ScriptKeys {
+  /** Without the connection's `keyPrefix`. */
+  readonly names: readonly string[];
+  readonly full: readonly string[];
+  /** Their number, and they, in Redis's protocol. */
+  readonly text: string;
+  #slot: number | null | undefined;
+
+  constructor(prefix: string, names: readonly string[]) {
+    const full: string[] = [];
+    let text = `$${String(names.length).length}\r\n${names.length}\r\n`;
+    for (const name of names) {
+      const key = prefix + name;
+      full.push(key);
+      text += `$${Buffer.byteLength(key)}\r\n${key}\r\n`;
+    }
+    this.names = names;
+    this.full = full;
+    this.text = text;
+  }
+
+  /** The hash slot of all of them; null: there are none. */
+  get slot(): number | null {
+    const [first] = this.full;
+    this.#slot ??= first === undefined ? null : slotOf(first);
+    return this.#slot;
+  }
 }

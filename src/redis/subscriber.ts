@@ -3,10 +3,9 @@ import { RECHECK_SPREAD, RETRY_MAX, RETRY_MIN, SELF_TEST_EVERY, SELF_TEST_REPLY 
 import { outside } from "../util/outside.ts";
 import { doubling, newNonce } from "../util/random.ts";
 import { Channel, type Listener } from "./channel.ts";
-import { probeMessage } from "./messages.ts";
-import { publishProbe } from "./probe.ts";
+import { probeMessage, publishProbe } from "./messages.ts";
 import type { ScriptRunner } from "./script-runner.ts";
-import type { Audience, Subscriptions } from "./subscriptions.ts";
+import type { Audience, Subscriptions } from "./transport.ts";
 import { type RedisLike, SUBSCRIBER_OPTIONS, type SubscriberLike, unref } from "./types.ts";
 
 /** Channels in one SUBSCRIBE. */

@@ -1,5 +1,46 @@
+import { UNANSWERED } from "../defaults.ts";
 import type { Script } from "./script.ts";
 import { type Address, type ClusterLike, isCluster, type RedisLike } from "./types.ts";
+
+/** What can be said of a connection that carries commands, when one of them has failed. */
+export class Troubles {
+  readonly #redis: RedisLike | ClusterLike;
+  readonly #watch: { readonly lastError: unknown };
+
+  constructor(redis: RedisLike | ClusterLike, watch: { readonly lastError: unknown }) {
+    this.#redis = redis;
+    this.#watch = watch;
+  }
+
+  get whereabouts(): string {
+    return whereabouts(this.#redis, this.#watch.lastError);
+  }
+
+  get lastError(): Error | undefined {
+    const { lastError } = this.#watch;
+    return lastError instanceof Error ? withoutCommand(lastError) : undefined;
+  }
+
+  error(what: string, then = "", cause: unknown = this.lastError): Error {
+    return new Error(`${what} (${this.whereabouts})${then}`, cause === undefined ? undefined : { cause });
+  }
+
+  /** What a command failed with. ioredis says little where that is the connection's fault. */
+  explained(error: unknown): unknown {
+    if (!(error instanceof Error)) return error;
+    const known = withoutCommand(error);
+    if (error.name !== "ReplyError") return this.error(error.message, "", this.lastError ?? known);
+    if (isAboutConnection(known)) known.message = `${known.message} (${whereabouts(this.#redis, null)})`;
+    return known;
+  }
+
+  /** The script was not answered for so many ms. */
+  noReply(script: string, ms: number): Error {
+    const text = `no reply to ${script} within ${Math.round(ms)} ms (${this.whereabouts})`;
+    const isShort = this.#redis.status !== "ready" || ms < UNANSWERED;
+    return new NoReplyError(isShort ? text : `${text}. ${silent(isCluster(this.#redis))}`, this.lastError);
+  }
+}
 
 /** Where a connection leads, its state, and what went wrong with it; null: nothing that is known. */
 export function whereabouts(connection: RedisLike | ClusterLike, lastError: unknown): string {
@@ -84,7 +125,7 @@ export function withoutCommand(error: Error): Error {
 }
 
 /** Does this answer of Redis tell about the connection, and not about the command? */
-export const isAboutConnection = (error: Error): boolean =>
+const isAboutConnection = (error: Error): boolean =>
   /^(NOAUTH|WRONGPASS|DENIED|LOADING|MASTERDOWN|CLUSTERDOWN|ERR (max number of clients|AUTH |invalid password|Client sent AUTH|This instance has cluster))/.test(
     error.message,
   );

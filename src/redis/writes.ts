@@ -2,7 +2,7 @@ import type { Writable } from "node:stream";
 import { HELD_BACK } from "../defaults.ts";
 
 /** Streams with commands that are not written yet, and since when there are any. */
-const corked: Writable[] = [];
+export const corked: Writable[] = [];
 let since = 0;
 let until = Number.NEGATIVE_INFINITY;
 let hearsExit = false;
@@ -45,22 +45,22 @@ export const heldUntil = (): number => until;
  * commands follow than replies came, the end of the drain writes them.
  */
 export class Writes {
-  /** Replies of the last read whose callers may send a command yet. */
-  #expected = 0;
+  /** Replies of the last read whose callers may send a command yet. A command is held back while more than one is expected. */
+  expected = 0;
   readonly #expectNothing = (): void => {
-    this.#expected = 0;
+    this.expected = 0;
   };
   /** From a microtask: what that puts off runs behind the microtasks in which the callers go on. */
   readonly #drained = (): void => process.nextTick(this.#expectNothing);
 
-  /** A reply was read. */
+  /** A reply was read, and another one may come with it, or has. */
   replied(): void {
-    if (this.#expected++ === 0) queueMicrotask(this.#drained);
+    if (this.expected++ === 0) queueMicrotask(this.#drained);
   }
 
-  /** A command was handed over. */
+  /** A command was handed over, and some are held back or expected. */
   sent(): void {
-    if (this.#expected > 0) this.#expected--;
-    if (this.#expected === 0) uncork();
+    if (this.expected > 0) this.expected--;
+    if (this.expected === 0) uncork();
   }
 }

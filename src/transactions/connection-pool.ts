@@ -1,7 +1,6 @@
 import { REPLY_TIMEOUT, RETRY_MAX, RETRY_MIN, TRANSACTIONS_AT_ONCE } from "../defaults.ts";
 import { quote } from "../errors.ts";
-import { ownerOf } from "../redis/nodes.ts";
-import { type ClusterLike, isCluster, type RedisLike } from "../redis/types.ts";
+import { type ClusterLike, isCluster, ownerOf, type RedisLike } from "../redis/types.ts";
 import { pause } from "../util/abort.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
 import { outside } from "../util/outside.ts";

@@ -1,7 +1,7 @@
 import type { Grant, Hold } from "../lease/hold.ts";
 import { decodeMessage } from "../redis/messages.ts";
 import { isRefusal } from "../redis/replies.ts";
-import type { Subscriptions } from "../redis/subscriptions.ts";
+import type { Subscriptions } from "../redis/transport.ts";
 import type { Ask } from "./lock-kind.ts";
 
 /** What is told of a hold's messages. */

@@ -1,7 +1,10 @@
 import type { EventKind } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewer } from "../lease/renewer.ts";
+import type { Told } from "../redis/call.ts";
 import type { AttemptAnswer, Inspected, ReleaseAnswer, RenewAnswer, YieldAnswer } from "../redis/replies.ts";
+
+export type { Told } from "../redis/call.ts";
 
 // What the waiting engine knows of a lock kind: a few commands, and how its callers wake. Protects the kinds from the races of
 // waiting, which the engine solves once for all of them, and the engine from every protocol's details.
@@ -38,12 +41,6 @@ export type Wake =
   | { readonly by: "grant"; readonly solitary: boolean }
   | { readonly by: "message"; readonly channel: (name: string) => string }
   | { readonly by: "time"; readonly pause: (tries: number) => number };
-
-/** Is told once how a command ended, perhaps while the connection is being read. `failed`: its outcome is unknown. */
-export interface Told<Answer> {
-  answered(answer: Answer): void;
-  failed(error: unknown): void;
-}
 
 /** The same for a promise. */
 export function tell<Answer>(outcome: Promise<Answer>, told: Told<Answer>): void {

@@ -1,0 +1,80 @@
+import { RENEWAL_BATCH } from "../defaults.ts";
+import type { Renewal } from "../lease/renewer.ts";
+import { type Call, plain } from "../redis/call.ts";
+import type { Replication } from "../redis/replication.ts";
+import {
+  type AttemptAnswer,
+  decodeAttempt,
+  decodeRenewal,
+  decodeRenewals,
+  type RenewAnswer,
+} from "../redis/replies.ts";
+import type { Script } from "../redis/script.ts";
+import type { ScriptRunner } from "../redis/script-runner.ts";
+
+interface Named {
+  readonly name: string;
+  readonly id: string;
+}
+
+/**
+ * What the scripts of every protocol on one Redis have in common: what an attempt teaches, and how a hold is kept. `renew` and
+ * `confirm` take the same arguments everywhere.
+ */
+export abstract class HoldScripts {
+  readonly batch: number;
+  /** True: no caller gets a lock before it is confirmed. */
+  readonly isConfirmed: boolean;
+  protected readonly commands: ScriptRunner;
+  /**
+   * The epoch of the connection whose user may run all that the scripts run. The first acquisition of each connection looks
+   * before it writes anything: an ACL that lacks one of the commands would stop a script in the middle.
+   */
+  protected knownIn = -1;
+  readonly #replication: Replication | null;
+  readonly #lua: { readonly renew: Script; readonly confirm: Script };
+
+  constructor(
+    commands: ScriptRunner,
+    replication: Replication | null,
+    lua: { readonly renew: Script; readonly confirm: Script },
+  ) {
+    this.commands = commands;
+    this.batch = commands.isCluster ? 1 : RENEWAL_BATCH;
+    this.isConfirmed = replication !== null;
+    this.#replication = replication;
+    this.#lua = lua;
+  }
+
+  /** Where Redis has a lock, and how it calls a hold. */
+  protected keyOf(name: string): string {
+    return name;
+  }
+
+  protected ownerOf(id: string): string {
+    return id;
+  }
+
+  /** Reads the answer of an attempt: it tells the server's time, and that no right is missing, or it were an error. */
+  protected readonly attempted = (reply: unknown, { keys, argv, epoch }: Call): AttemptAnswer => {
+    const answer = decodeAttempt(plain(reply), Number(argv[1]));
+    this.commands.tellTime(keys, answer.at);
+    this.knownIn = epoch;
+    return answer;
+  };
+
+  renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
+    const keys = holds.map(({ name }) => this.keyOf(name));
+    const args = holds.flatMap(({ id, ttl }) => [this.ownerOf(id), ttl]);
+    return this.commands.run(this.#lua.renew, keys, args, decodeRenewals, timeout);
+  }
+
+  /** With replicas it is theirs to confirm. */
+  confirm({ name, id }: Named, ttl: number, timeout: number): Promise<RenewAnswer> {
+    const { renew, confirm } = this.#lua;
+    const key = this.keyOf(name);
+    const args = [this.ownerOf(id), ttl];
+    if (this.#replication) return this.#replication.confirm(name, key, confirm, args, timeout);
+    return this.commands.run(renew, [key], args, decodeRenewal, timeout);
+  }
+}
