@@ -3,28 +3,19 @@ import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
-import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
+import { launchServer } from "../../tools/redis/index.ts";
 import type { LockKind } from "../support/actor-process.ts";
 import { freshName } from "../support/fixture.ts";
 import { connectionIds } from "../support/leaks.ts";
+import { OwnServer } from "../support/own-server.ts";
 import { until } from "../support/until.ts";
 
 const KINDS: LockKind[] = ["lock", "fairLock", "redissonLock", "spinLock"];
 
 // A server of its own: its list of clients names nobody else.
-let server: LocalServer;
-let direct: Redis;
-
-beforeAll(async () => {
-  server = await launchServer();
-  direct = new Redis(server.url);
-});
-afterAll(async () => {
-  direct.disconnect();
-  await server.stop();
-});
+const own = new OwnServer();
 
 describe("a process", { timeout: 30_000 }, () => {
   /** Far beyond the time that a process needs to start, and far below every lease. */
@@ -51,7 +42,7 @@ describe("a process", { timeout: 30_000 }, () => {
     stdout = "";
     stderr = "";
 
-    constructor(script: string, kind: LockKind, name: string, url = server.url) {
+    constructor(script: string, kind: LockKind, name: string, url = own.url) {
       this.#kind = kind;
       const options = ["--import", "tsx", "--input-type=module", "--eval", PRELUDE + script];
       this.#child = spawn(process.execPath, [...options, url, name, kind], {
@@ -78,7 +69,7 @@ describe("a process", { timeout: 30_000 }, () => {
     }
 
     /** It has been told to wait, and its subscriber is open, where there is one. */
-    async waits(redis = direct): Promise<void> {
+    async waits(redis = own.admin): Promise<void> {
       const isParked = async () =>
         this.stdout.includes("waiting") &&
         (this.#kind === "spinLock" || (await connectionIds(redis, "pubsub")).length > 0);
@@ -100,7 +91,7 @@ describe("a process", { timeout: 30_000 }, () => {
   }
 
   /** Somebody else who holds the lock. */
-  async function holder(kind: LockKind, name: string, url = server.url) {
+  async function holder(kind: LockKind, name: string, url = own.url) {
     const redis = new Redis(url);
     redis.on("error", () => {});
     const locks = createLockClient(redis);

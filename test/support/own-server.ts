@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll } from "vitest";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { Parties } from "./fixture.ts";
 import { trackUnhandled } from "./leaks.ts";
+import { present } from "./present.ts";
 
 /** A server for the tests of one file, whose users and settings they may change, and the parties that they let in. */
 export class OwnServer {
@@ -27,16 +28,16 @@ export class OwnServer {
     });
   }
 
+  get server(): LocalServer {
+    return present(this.#server);
+  }
+
   get url(): string {
-    if (!this.#server)
-      throw new Error("the server is launched before the tests, and not while they are collected");
-    return this.#server.url;
+    return this.server.url;
   }
 
   /** A connection of the default user. */
   get admin(): Redis {
-    if (!this.#admin)
-      throw new Error("the server is launched before the tests, and not while they are collected");
-    return this.#admin;
+    return present(this.#admin);
   }
 }

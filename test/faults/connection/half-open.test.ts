@@ -184,10 +184,10 @@ describe("a half-open subscriber", () => {
     await lock.queued(110);
     const waiting = cut.locks.lock(lock.name).lock();
     await lock.queued(111);
-    await lock.lookedAt(110); // it knows now that it is far behind: it would not look for 7.5 s
+    await lock.lookedAt(110); // it knows now that it is far behind: if it believed that, it would not look for 7.5 s
     const [lease, waited] = await timed(held.unlock().then(() => waiting));
     await annotate(`the turn after ${waited} ms`);
-    expect(waited).toBeLessThan(2_500);
+    expect(waited).toBeLessThan(5_000);
     await lease.unlock();
     await Promise.all(first);
   });

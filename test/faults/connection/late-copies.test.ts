@@ -47,15 +47,22 @@ async function expectNoChange(kept: HeldCommand): Promise<void> {
 
 const held = (): Promise<Lease> => stage.far.locks.lock(stage.lock.name).lock();
 
+/** `far` holds the lock, `near` waits for it, and the network has a copy of the command that queued. */
+async function copyOfQueueing(): Promise<{ first: Lease; waiting: Promise<Lease>; kept: HeldCommand }> {
+  const { near, lock } = stage;
+  await stage.warm(near);
+  const first = await held();
+  const keeping = keep(runs("acquire", "queue"));
+  const waiting = near.locks.lock(lock.name).lock();
+  const kept = await keeping;
+  await lock.queued(1);
+  return { first, waiting, kept };
+}
+
 describe("a late copy changes nothing", () => {
   it("of the acquire that queued: its caller has had the lock and is gone; it is stale", async () => {
-    const { near, lock } = stage;
-    await stage.warm(near);
-    const first = await held();
-    const keeping = keep(runs("acquire", "queue"));
-    const waiting = near.locks.lock(lock.name).lock();
-    const kept = await keeping;
-    await lock.queued(1);
+    const { lock } = stage;
+    const { first, waiting, kept } = await copyOfQueueing();
     await first.unlock();
     await (await waiting).unlock();
     const other = await held();
@@ -66,13 +73,8 @@ describe("a late copy changes nothing", () => {
   });
 
   it("of the acquire that queued: while its caller still waits in that place", async () => {
-    const { near, lock } = stage;
-    await stage.warm(near);
-    const first = await held();
-    const keeping = keep(runs("acquire", "queue"));
-    const waiting = near.locks.lock(lock.name).lock();
-    const kept = await keeping;
-    await lock.queued(1);
+    const { lock } = stage;
+    const { first, waiting, kept } = await copyOfQueueing();
     await expectNoChange(kept);
     await first.unlock();
     await (await waiting).unlock();
@@ -145,18 +147,14 @@ describe("a late copy changes nothing", () => {
   });
 
   it("of a yield: the old hold ended, the new one had its turn; nothing is queued again", async () => {
-    const { near, far, lock } = stage;
-    await stage.warm(near);
+    const { lock } = stage;
     for (const ends of ["free", "held"]) {
-      const first = await near.locks.lock(lock.name).lock();
-      const other = far.locks.lock(lock.name).lock();
-      await lock.queued(1);
-      const own = near.locks.lock(lock.name).lock();
+      const { held: first, others, own } = await stage.contended();
       const keeping = keep(runs("yield"));
       const unlocked = first.unlock();
       const kept = await keeping;
       await unlocked;
-      await (await other).unlock();
+      await (await others).unlock();
       await (await own).unlock();
       await lock.gone();
       const later = ends === "held" ? await held() : null;

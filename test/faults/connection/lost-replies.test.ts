@@ -93,16 +93,12 @@ describe("the reply is lost and the command fails", () => {
   });
 
   it("yield: unlock() rejects, and both waiters have their turns", async () => {
-    const { near, far, lock, proxy } = stage;
-    await stage.warm(near);
-    const lease = await near.locks.lock(lock.name).lock();
-    const other = far.locks.lock(lock.name).lock();
-    await lock.queued(1);
-    const own = near.locks.lock(lock.name).lock();
+    const { far, lock, proxy } = stage;
+    const { held, others, own } = await stage.contended();
     const dropped = proxy.dropReply(runs("yield"));
-    await expect(lease.unlock()).rejects.toMatchObject(unavailable);
+    await expect(held.unlock()).rejects.toMatchObject(unavailable);
     await dropped;
-    const second = await other;
+    const second = await others;
     expect(await lock.holder()).toContain(far.locks.id);
     await lock.queued(1); // the entry that the yield made is left, another one stands for the caller
     await second.unlock();

@@ -63,17 +63,13 @@ describe("a full server", () => {
   });
 
   it("takes a yield: the lock goes round", async () => {
-    const { near, far, lock, proxy } = stage;
-    await stage.warm(near);
-    const lease = await near.locks.lock(lock.name).lock();
-    const other = far.locks.lock(lock.name).lock();
-    await lock.queued(1);
-    const own = near.locks.lock(lock.name).lock();
+    const { lock, proxy } = stage;
+    const { held, others, own } = await stage.contended();
     await full();
     proxy.record();
-    await lease.unlock();
+    await held.unlock();
     expect(proxy.commands.some(({ command }) => runs("yield")(command))).toBe(true);
-    const second = await other;
+    const second = await others;
     await lock.queued(1);
     await second.unlock();
     await (await own).unlock();

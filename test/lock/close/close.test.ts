@@ -1,10 +1,10 @@
 import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient, type LockClientOptions } from "../../../src/index.ts";
-import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import type { LockKind } from "../../support/actor-process.ts";
 import { freshName } from "../../support/fixture.ts";
-import { connectionIds, keysWithoutTtl, trackUnhandled, type UnhandledTracker } from "../../support/leaks.ts";
+import { connectionIds, keysWithoutTtl } from "../../support/leaks.ts";
+import { OwnServer } from "../../support/own-server.ts";
 import { onScript } from "../../support/scripts-sent.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
@@ -12,34 +12,23 @@ import { until } from "../../support/until.ts";
 const KINDS: LockKind[] = ["lock", "fairLock", "redissonLock"];
 
 // A server of its own: its list of clients names nobody else.
-let server: LocalServer;
-let direct: Redis;
-
-beforeAll(async () => {
-  server = await launchServer();
-  direct = new Redis(server.url);
-});
-afterAll(async () => {
-  direct.disconnect();
-  await server.stop();
-});
+const own = new OwnServer();
 
 describe("close()", () => {
   const EVENTS = ["close", "ready", "end", "error", "connect", "reconnecting", "message"];
   let proxy: TcpProxy;
-  let tracker: UnhandledTracker;
   let connected: number[];
 
   beforeEach(async () => {
-    proxy = await TcpProxy.start(server);
-    tracker = trackUnhandled();
-    connected = [...(await connectionIds(direct, "normal")), ...(await connectionIds(direct, "pubsub"))];
+    proxy = await TcpProxy.start(own.server);
+    connected = [
+      ...(await connectionIds(own.admin, "normal")),
+      ...(await connectionIds(own.admin, "pubsub")),
+    ];
   });
   afterEach(async () => {
-    await tracker.assertNone();
-    tracker.stop();
     await proxy.stop();
-    expect(await keysWithoutTtl(direct, "*test:*")).toEqual([]);
+    expect(await keysWithoutTtl(own.admin, "*test:*")).toEqual([]);
   });
 
   /** A party through the proxy that knows what its connection was like before it had a client. */
@@ -59,14 +48,16 @@ describe("close()", () => {
     const isAlone = async (): Promise<void> => {
       expect(listeners()).toEqual(before);
       await until(
-        async () => (await connectionIds(direct, "pubsub")).every((other) => connected.includes(other)),
+        async () => (await connectionIds(own.admin, "pubsub")).every((other) => connected.includes(other)),
         {
           what: "the subscriber to go",
         },
       );
       await until(
         async () => {
-          const mine = (await connectionIds(direct, "normal")).filter((other) => !connected.includes(other));
+          const mine = (await connectionIds(own.admin, "normal")).filter(
+            (other) => !connected.includes(other),
+          );
           return mine.length === 1 && mine[0] === id;
         },
         { what: "all connections but the caller's to go" },
@@ -78,7 +69,7 @@ describe("close()", () => {
 
   /** Another client without a proxy. It is gone from the lists of clients before they are looked at. */
   async function stranger<T>(kind: LockKind, name: string, body: (lock: ReturnType<typeof locksOf>) => T) {
-    const redis = new Redis(server.url);
+    const redis = new Redis(own.url);
     const locks = createLockClient(redis);
     onTestFinished(async () => {
       await locks.close({ grace: 0 });
@@ -109,7 +100,7 @@ describe("close()", () => {
   });
 
   it("of one of many clients on a connection: all share one set of listeners, and the others are still told", async () => {
-    const redis = new Redis(server.url);
+    const redis = new Redis(own.url);
     await redis.ping();
     const listeners = (): number[] => EVENTS.map((event) => redis.listenerCount(event));
     const before = listeners();
@@ -121,7 +112,7 @@ describe("close()", () => {
     const name = freshName();
     const held = await stranger("lock", name, (lock) => lock.lock());
     const waiting = others.map((other) => outcome(other.lock(name).lock()));
-    await until(async () => (await direct.zcard(`holdfast:{${name}}:queue`)) === others.length);
+    await until(async () => (await own.admin.zcard(`holdfast:{${name}}:queue`)) === others.length);
     redis.disconnect();
     for (const error of await Promise.all(waiting))
       expect(error).toMatchObject({ message: expect.stringContaining("'end'") });
@@ -135,7 +126,7 @@ describe("close()", () => {
     const name = freshName();
     const lease = await locks[kind](name).lock();
     const waiting = outcome(locks[kind](name).lock());
-    await until(async () => (await connectionIds(direct, "pubsub")).length > 0);
+    await until(async () => (await connectionIds(own.admin, "pubsub")).length > 0);
     await locks.close({ grace: 0 });
     expect(await waiting).toMatchObject(closed);
     expect(await outcome(lease.unlock())).toMatchObject({ reason: "closed" });
@@ -154,7 +145,7 @@ describe("close()", () => {
     const other = await stranger(kind, name, (lock) => lock);
     const lease = await other.lock();
     const waiting = outcome(locks[kind](name).lock());
-    await until(async () => (await connectionIds(direct, "pubsub")).length > 0);
+    await until(async () => (await connectionIds(own.admin, "pubsub")).length > 0);
     if (kind !== "redissonLock") await until(async () => (await other.inspect()).waiters.length === 1);
     await locks.close();
     expect(await waiting).toMatchObject(closed);
@@ -216,7 +207,7 @@ describe("close()", () => {
     );
     await begun;
     const waiting = outcome(lock.lock());
-    await until(async () => (await connectionIds(direct, "pubsub")).length > 0);
+    await until(async () => (await connectionIds(own.admin, "pubsub")).length > 0);
     const closing = locks.close();
     expect(await waiting).toMatchObject(closed);
     finish();

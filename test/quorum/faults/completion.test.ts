@@ -3,7 +3,7 @@ import { type Lease, LockUnavailableError } from "../../../src/index.ts";
 import { quorumLua } from "../../../src/redis/lua.generated.ts";
 import { failure } from "../../contract/observe.ts";
 import { type QuorumParty, QuorumStage, runsQuorum } from "../../support/quorum-stage.ts";
-import { timed } from "../../support/stage.ts";
+import { timedAwake } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
 
 // A lease that a bare majority has granted comes to stand on the other nodes too, and on none that had it and lost it.
@@ -41,7 +41,7 @@ describe("a lease of a bare majority", () => {
     // The last one counts when the winner has seen the others whole since then: its own command behind the first of these.
     for (const ms of [11_000, 12_000]) await lease.extend(ms);
     stage.server(2).suspend();
-    expect((await timed(lease.extend(20_000)))[1]).toBeLessThan(AT_ONCE);
+    expect((await timedAwake(lease.extend(20_000)))[1]).toBeLessThan(AT_ONCE);
     expect(await third.locks.lock(stage.name).isLocked()).toBe(true);
     stage.server(2).resume();
     await stage.admin(2).flushall();

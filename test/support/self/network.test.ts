@@ -1,30 +1,22 @@
 import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { launchServer } from "../../../tools/redis/index.ts";
 import { DelayLine } from "../delay-line.ts";
+import { OwnServer } from "../own-server.ts";
 import { named, nth, TcpProxy } from "../tcp-proxy.ts";
 import { until } from "../until.ts";
 
 // What the proxy does to whole connections; its faults of single commands have proxy.test.ts.
 
-let server: LocalServer;
-let direct: Redis;
+const own = new OwnServer();
 let proxy: TcpProxy;
 let redis: Redis;
 let reader: Redis;
 let heard: string[];
 
-beforeAll(async () => {
-  server = await launchServer();
-  direct = new Redis(server.url);
-});
-afterAll(async () => {
-  direct.disconnect();
-  await server.stop();
-});
 beforeEach(async () => {
-  await direct.flushall();
-  proxy = await TcpProxy.start(server);
+  await own.admin.flushall();
+  proxy = await TcpProxy.start(own.server);
   redis = connect();
   reader = connect();
   heard = await listen(reader);
@@ -52,7 +44,7 @@ const timed = async (work: () => Promise<unknown>): Promise<number> => {
 };
 /** Enough round trips past the proxy for anything that passes it at all. */
 const meanwhile = async (): Promise<void> => {
-  for (let n = 0; n < 30; n++) await direct.ping();
+  for (let n = 0; n < 30; n++) await own.admin.ping();
 };
 
 describe("delay", () => {
@@ -70,7 +62,7 @@ describe("delay", () => {
     proxy.delay(600, { direction: "to server" });
     const late = redis.incr("n");
     await meanwhile();
-    expect(await direct.get("n")).toBeNull();
+    expect(await own.admin.get("n")).toBeNull();
     expect(await late).toBe(1);
 
     proxy.delay(600, { direction: "to client" });
@@ -78,7 +70,7 @@ describe("delay", () => {
     const answered = redis.incr("n").then(() => {
       isAnswered = true;
     });
-    await until(async () => (await direct.get("n")) === "2");
+    await until(async () => (await own.admin.get("n")) === "2");
     expect(isAnswered).toBe(false);
     await answered;
   });
@@ -100,8 +92,8 @@ describe("delay", () => {
     redis.incr("n").catch(() => {});
     await new Promise(setImmediate); // ioredis has written it
     redis.disconnect();
-    expect(await direct.exists("n")).toBe(0);
-    await until(() => direct.exists("n"), { what: "the late INCR" });
+    expect(await own.admin.exists("n")).toBe(0);
+    await until(() => own.admin.exists("n"), { what: "the late INCR" });
   });
 });
 
@@ -116,7 +108,7 @@ describe("partition", () => {
     });
     expect(await redis.publish("news", "1")).toBe(1); // the old one is still counted
     await meanwhile();
-    expect([heard, isSubscribed, await direct.pubsub("NUMSUB", "news")]).toEqual([[], false, ["news", 1]]);
+    expect([heard, isSubscribed, await own.admin.pubsub("NUMSUB", "news")]).toEqual([[], false, ["news", 1]]);
     proxy.thaw();
     await until(() => heard.includes("1"));
     const hears = await hearing;
@@ -129,10 +121,10 @@ describe("partition", () => {
     proxy.partition("commands");
     const late = Promise.all([redis.incr("n"), connect().incr("n")]);
     const laterNews = await listen(connect());
-    await direct.publish("news", "1");
+    await own.admin.publish("news", "1");
     await until(() => heard.includes("1") && laterNews.includes("1"));
     await meanwhile();
-    expect(await direct.exists("n")).toBe(0);
+    expect(await own.admin.exists("n")).toBe(0);
     proxy.thaw();
     expect((await late).sort()).toEqual([1, 2]);
   });
@@ -147,7 +139,7 @@ describe("partition", () => {
     await meanwhile();
     proxy.thaw();
     await Promise.all([all, fourth]);
-    expect(await direct.lrange("l", 0, -1)).toEqual(["1", "2", "3", "4"]);
+    expect(await own.admin.lrange("l", 0, -1)).toEqual(["1", "2", "3", "4"]);
   });
 });
 
@@ -160,7 +152,7 @@ describe("stall", () => {
     await stalled;
     expect(await other.incr("n")).toBe(1);
     await meanwhile();
-    expect(await direct.get("n")).toBe("1");
+    expect(await own.admin.get("n")).toBe("1");
     proxy.thaw();
     expect(await late).toEqual([2, 3]);
   });
@@ -177,7 +169,7 @@ describe("strand", () => {
     expect(await first).toBe(1); // sent again, on a new connection
     await redis.set("n", "10");
     expect(await old.deliver()).toBe(1);
-    expect([await direct.get("n"), await direct.lrange("l", 0, -1)]).toEqual(["11", ["1", "1"]]);
+    expect([await own.admin.get("n"), await own.admin.lrange("l", 0, -1)]).toEqual(["11", ["1", "1"]]);
   });
 
   it("says so when Redis is not there any more", async () => {

@@ -1,30 +1,21 @@
 import { randomBytes } from "node:crypto";
 import { Redis as Redis6 } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { countCommands } from "../command-count.ts";
 import { activeResources, keysWithoutTtl, trackUnhandled } from "../leaks.ts";
+import { OwnServer } from "../own-server.ts";
 import { ReplyPairing } from "../reply-pairing.ts";
 import { decodeCommand, FrameReader } from "../resp.ts";
 import { named, TcpProxy } from "../tcp-proxy.ts";
 import { until } from "../until.ts";
 
-let server: LocalServer;
-let direct: Redis6;
+const own = new OwnServer();
 let proxy: TcpProxy;
 
-beforeAll(async () => {
-  server = await launchServer();
-  direct = new Redis6(server.url);
-});
-afterAll(async () => {
-  direct.disconnect();
-  await server.stop();
-});
 beforeEach(async () => {
-  await direct.flushall();
-  proxy = await TcpProxy.start(server);
+  await own.admin.flushall();
+  proxy = await TcpProxy.start(own.server);
 });
 afterEach(() => proxy.stop());
 
@@ -82,9 +73,9 @@ describe.each(clients)("TcpProxy with %s", (_, open) => {
     const holding = proxy.holdCommand(named("incr"));
     expect(await redis.incr("n")).toBe(1);
     const held = await holding;
-    expect(await direct.get("n")).toBe("1");
+    expect(await own.admin.get("n")).toBe("1");
     await held.deliver();
-    expect(await direct.get("n")).toBe("2");
+    expect(await own.admin.get("n")).toBe("2");
     await expect(held.deliver()).rejects.toThrow("old connection");
   });
 
@@ -95,10 +86,12 @@ describe.each(clients)("TcpProxy with %s", (_, open) => {
     const lost = proxy.dropReply(named("subscribe"));
     await redis.subscribe("a", "b");
     expect(await lost).toEqual(["subscribe", "a", "b"]);
-    expect(await direct.publish("b", "1")).toBe(1);
+    expect(await own.admin.publish("b", "1")).toBe(1);
     await until(() => messages.includes("b 1"));
     expect([proxy.cut("commands"), proxy.cut("subscribers")]).toEqual([0, 1]);
-    await until(async () => (await direct.publish("a", "2")) === 1, { what: "ioredis to subscribe again" });
+    await until(async () => (await own.admin.publish("a", "2")) === 1, {
+      what: "ioredis to subscribe again",
+    });
     await until(() => messages.includes("a 2"));
     const dropped = proxy.dropReply(named("unsubscribe"));
     await redis.unsubscribe();
@@ -117,8 +110,8 @@ describe("TcpProxy", () => {
       isAnswered = true;
     });
     const late = connect().incr("n");
-    for (let n = 0; n < 20; n++) await direct.ping(); // round trips past the proxy
-    expect([isAnswered, await direct.exists("n"), redis.status]).toEqual([false, 0, "ready"]);
+    for (let n = 0; n < 20; n++) await own.admin.ping(); // round trips past the proxy
+    expect([isAnswered, await own.admin.exists("n"), redis.status]).toEqual([false, 0, "ready"]);
     proxy.thaw();
     expect((await Promise.all([reply, late])).sort()).toEqual([1, 2]);
   });
@@ -133,7 +126,7 @@ describe("TcpProxy", () => {
     redis.disconnect();
     expect(await connect().incr("other")).toBe(1); // only what existed is frozen
     proxy.thaw();
-    await until(async () => (await direct.get("n")) === "1", { what: "the late INCR" });
+    await until(async () => (await own.admin.get("n")) === "1", { what: "the late INCR" });
     expect(
       proxy.commands.filter(({ command }) => command[0] === "incr").map(({ connection }) => connection),
     ).toEqual([2, 1]);
@@ -156,7 +149,7 @@ describe("TcpProxy", () => {
   it("pairs a refused SUBSCRIBE and nested RESP3 replies", async () => {
     const redis = connect({ replyMapping: "resp3" });
     const sha = await redis.script("LOAD", "redis.setresp(3); return redis.call('HGETALL', KEYS[1])");
-    await direct.hset("h", "field", "value");
+    await own.admin.hset("h", "field", "value");
     const dropped = proxy.dropReply(named("incr"));
     const [refused, map, , double, number] = await Promise.allSettled([
       redis.call("SUBSCRIBE"),
@@ -224,7 +217,7 @@ describe("countCommands", () => {
   it("counts what clients send, exactly", async () => {
     const redis = connect();
     await redis.ping();
-    const count = await countCommands(direct);
+    const count = await countCommands(own.admin);
     expect(await count.since()).toEqual({});
     const script = "return redis.call('INCR', KEYS[1])";
     await expect(redis.evalsha("0".repeat(40), 0)).rejects.toThrow("NOSCRIPT");
