@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Socket } from "node:net";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { Lease } from "../../src/index.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { countCommands } from "../support/command-count.ts";
@@ -52,6 +53,29 @@ describe("commands sent", () => {
     const count = await countCommands(redis);
     for (let i = 0; i < 20; i++) await (await locks.lock(freshName()).lock()).unlock();
     expect(await count.waiting()).toBe(40);
+  });
+
+  it("of eight callers that go on together: one write for the replies of one read", async () => {
+    const { locks, redis } = first(await warm(1));
+    const { stream } = redis as unknown as { stream: Required<Socket> };
+    let reads = 0;
+    const read = (): void => void reads++;
+    stream.on("data", read);
+    const write = vi.spyOn(stream, "_write");
+    const writev = vi.spyOn(stream, "_writev");
+    const count = await countCommands(redis);
+    // They begin in one packet, so that the replies come in one.
+    stream.cork();
+    const callers = Array.from({ length: 8 }, async (_, i) => {
+      for (let round = 0; round < 20; round++) await (await locks.lock(`${freshName()}${i}`).lock()).unlock();
+    });
+    stream.uncork();
+    await Promise.all(callers);
+    const writes = write.mock.calls.length + writev.mock.calls.length;
+    stream.off("data", read);
+    expect(await count.waiting()).toBe(320);
+    // Those of the test itself are among them.
+    expect(writes).toBeLessThanOrEqual(reads + 3);
   });
 
   it.each([2, 8, 32])("%i waiting clients, watchdog leases: two for each acquisition", async (clients) => {
