@@ -91,7 +91,7 @@ export function leases(subject: Subject): void {
         // A quorum answers within 500 ms, or is unavailable.
         for (const { theirs } of pairs) expect(await theirs.tryLock().catch(() => null)).toBe(null);
         for (const lease of leases) expect(lease.remaining()).toBeGreaterThan(0);
-        return performance.now() - start > 2 * KEPT;
+        return performance.now() - start > 1.2 * KEPT; // the first lease would be over
       };
       await until(isOver, { timeout: 15_000 });
       expect(await lossOf(left.signal)).toBe("expired");
