@@ -42,26 +42,15 @@ export const FENCE = {
   replyTimeout: time(LEASE_MIN, REPLY_TIMEOUT),
 };
 
-/** Options of a fence, checked and complete. */
-export interface FenceTerms {
-  readonly token: number;
-  /** The lock's name; null where only its token was given. */
-  readonly lockName: string | null;
-  readonly resource: string;
-  readonly remember: number;
-  readonly replyTimeout: number;
-}
+/** Options of a fence, checked and complete. `lockName`: null where only its token was given. */
+export type FenceTerms = ReturnType<typeof checkFence>;
 
 /**
  * `key`: the only key, for which the resource is named where it has no name of its own.
  *
  * @throws also what the lease's `assertHeld()` throws.
  */
-export function checkFence(
-  what: string,
-  options: Checked<typeof FENCE>,
-  key: string | undefined,
-): FenceTerms {
+export function checkFence(what: string, options: Checked<typeof FENCE>, key: string | undefined) {
   const { resource, remember, replyTimeout } = options;
   const fence = options.fence as FenceOptions["fence"] | null | undefined;
   const lease = typeof fence === "object" && typeof fence?.assertHeld === "function" ? fence : null;

@@ -35,19 +35,19 @@ interface Word<A> {
  */
 export class Footprint implements NodeHold {
   readonly keys: QuorumKeys;
-  readonly id: string;
   /** In the order of the nodes. */
   readonly standings: readonly Standing[];
   /** Does its end wake waiters? See `QuorumKind.attempt`. */
   wakes = true;
-  protected readonly quorum: Quorum;
   #isLate: ((vote: Granted) => boolean) | null = null;
   #changes = 0;
 
-  constructor(quorum: Quorum, name: string, id: string) {
+  constructor(
+    protected readonly quorum: Quorum,
+    name: string,
+    readonly id: string,
+  ) {
     this.keys = quorum.keys.ofQuorum(name);
-    this.id = id;
-    this.quorum = quorum;
     this.standings = quorum.nodes.map((node) => new Standing(node));
   }
 

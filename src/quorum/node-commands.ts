@@ -57,18 +57,16 @@ export type NodeSettings = Pick<QuorumSettings, "replyTimeout" | "nodeTimeout" |
  * included.
  */
 export class NodeCommands {
-  /** Counted from 1, as people do. */
-  readonly number: number;
-  readonly redis: RedisLike;
   readonly commands: ScriptRunner;
-  protected readonly settings: NodeSettings;
   /** Since when nothing has been answered that was asked for. */
   protected askedSince: number | null = null;
 
-  constructor(number: number, redis: RedisLike, settings: NodeSettings) {
-    this.number = number;
-    this.redis = redis;
-    this.settings = settings;
+  /** `number`: counted from 1, as people do. */
+  constructor(
+    readonly number: number,
+    readonly redis: RedisLike,
+    protected readonly settings: NodeSettings,
+  ) {
     this.commands = new ScriptRunner(redis, settings.replyTimeout);
   }
 

@@ -70,9 +70,13 @@ export class Quorum implements Transport {
 
   /**
    * Resolves with the first decision: when it is made, the nodes that have not answered are not waited for. Rejects when
-   * there can be none.
+   * there can be none, because fewer than `least` answer.
    */
-  count<A, D>(asked: readonly Promise<A>[], decide: (tally: Tally<A>) => D | undefined): Promise<D> {
+  count<A, D>(
+    asked: readonly Promise<A>[],
+    decide: (tally: Tally<A>) => D | undefined,
+    least = this.majority,
+  ): Promise<D> {
     const { majority } = this;
     const nodes = asked.length;
     return new Promise((resolve, reject) => {
@@ -84,7 +88,7 @@ export class Quorum implements Transport {
         try {
           const decision = decide({ answers, pending, nodes, majority });
           if (decision !== undefined) resolve(decision);
-          else if (pending === 0 || answers.length + pending < majority)
+          else if (pending === 0 || answers.length + pending < least)
             // After the next turn of the event loop: a caller that tries again at once must not keep ioredis from connecting.
             setImmediate(() => reject(noMajority(nodes, errors)));
         } catch (error) {

@@ -6,7 +6,6 @@ import type { Vote } from "./node-commands.ts";
  * hold is told of its end, behind whatever could still bring it there (R3 for each node by itself).
  */
 export class Standing {
-  readonly node: QuorumNode;
   /** Is it a node of the lease? See `Footprint`, which changes it, and counts the changes. */
   is: "counts" | "missing" | "late" = "counts";
   change = 0;
@@ -20,9 +19,7 @@ export class Standing {
   /** Commands about the hold that are neither answered nor given up. */
   readonly #pending = new Set<Promise<unknown>>();
 
-  constructor(node: QuorumNode) {
-    this.node = node;
-  }
+  constructor(readonly node: QuorumNode) {}
 
   /** It was asked to take the hold, and that is neither answered nor given up. */
   get isOut(): boolean {

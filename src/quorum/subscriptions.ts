@@ -60,22 +60,15 @@ export class QuorumSubscriptions implements Subscriptions {
   ready(channel: string): Promise<void> {
     if (this.isReady(channel)) return Promise.resolve();
     const all = [...this.#subscribers].map(([node, one]) => one.ready(channelAt(node, channel)));
-    return new Promise((resolve, reject) => {
-      const errors: unknown[] = [];
-      let pending = all.length;
-      const look = (): void => {
-        pending--;
-        if (this.isReady(channel)) resolve();
-        else if (all.length - errors.length < this.#enough) reject(errors.at(-1));
+    const ready = this.#quorum.count(all, () => this.isReady(channel) || undefined, this.#enough);
+    return ready.then(
+      () => {},
+      ({ errors }: AggregateError) => {
+        if (errors.length >= this.#quorum.majority) throw errors.at(-1);
         // RACE: one that was acknowledged is lost again before the next one is.
-        else if (pending === 0) reject(new Error("the subscriber connections were lost again"));
-      };
-      for (const one of all)
-        one.then(look, (error: unknown) => {
-          errors.push(error);
-          look();
-        });
-    });
+        throw new Error("the subscriber connections were lost again");
+      },
+    );
   }
 
   /** Kinds without grants miss no message that anybody could tell of. */

@@ -26,11 +26,7 @@ export interface Transaction<R extends RedisLike | ClusterLike> {
 
 /** Nothing was executed, and another try may do better. `cause`: how the connection failed; null: others changed a key. */
 export class TryAgain {
-  readonly cause: Error | null;
-
-  constructor(cause: Error | null) {
-    this.cause = cause;
-  }
+  constructor(readonly cause: Error | null) {}
 }
 
 /** One try: WATCH, the body, MULTI, what was queued, EXEC. */

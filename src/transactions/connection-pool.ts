@@ -8,12 +8,6 @@ import { between } from "../util/random.ts";
 import { slotOf } from "../util/slots.ts";
 import { type ConnectionLike, isElsewhere, isReply, OVERRIDES, Session } from "./session.ts";
 
-/** A connection for one try. `checkin` must be called once. */
-interface Checkout {
-  readonly session: Session;
-  readonly checkin: () => void;
-}
-
 /** What ioredis has beside what the locks need. */
 type Source = (RedisLike | ClusterLike) & {
   readonly condition?: { readonly select?: number } | null;
@@ -65,12 +59,12 @@ class Pools {
   }
 
   /**
-   * A connection that nobody else uses meanwhile. Callers are served in the order in which they came. What does
-   * not connect is tried again for 5 s: a server that restarts, a failover.
+   * A connection for one try, which nobody else uses until `checkin` is called. Callers are served in the order in which they
+   * came. What does not connect is tried again for 5 s: a server that restarts, a failover.
    *
    * @throws the connection's error; the signal's reason.
    */
-  async checkout(slot: number | null, signal: AbortSignal | undefined): Promise<Checkout> {
+  async checkout(slot: number | null, signal: AbortSignal | undefined) {
     let until = Number.POSITIVE_INFINITY;
     for (let tries = 0; ; tries++) {
       let entered: Pool | undefined;

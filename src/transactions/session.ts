@@ -56,13 +56,11 @@ export const OVERRIDES = {
 
 /** One connection of transactions, from its first byte to its last: it ends with the first trouble. */
 export class Session {
-  readonly connection: ConnectionLike;
   #isWatching = false;
   #trouble: Error | null = null;
   #idle: NodeJS.Timeout | undefined;
 
-  private constructor(connection: ConnectionLike) {
-    this.connection = connection;
+  private constructor(readonly connection: ConnectionLike) {
     connection.on("error", (error) => {
       this.#trouble ??= error as unknown as Error;
     });
