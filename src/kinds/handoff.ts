@@ -88,7 +88,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
     let args: (string | number)[];
     if (mode === "again") {
       lines = isKnown ? lua.recheck : lua.firstRecheck;
-      args = [hold.id, lease, passes, hold.entry, ask.entryTtl, ask.channel?.counted ? "1" : "0"];
+      args = [hold.id, lease, passes, hold.entry + hold.id, ask.entryTtl, ask.channel?.counted ? "1" : "0"];
     } else {
       const notAfter = commands.notAfter(script) * 1_000 || NEVER;
       args = [hold.id, lease, notAfter, passes, mode === "queue" ? this.#entryOf(hold, ask) : ""];
@@ -145,15 +145,15 @@ export class HandoffLock extends HoldScripts implements LockKind {
     // the waiter's lease.
     const shortest = channel?.isHeard === false ? Math.max(lease, GRANT_WINDOW) : lease;
     const counted = channel?.counted ? 1 : 0;
-    hold.entry ||= `${counted} ${Math.min(shortest, this.#window)} ${passes} ${hold.id}`;
-    return hold.entry;
+    hold.entry ||= `${counted} ${Math.min(shortest, this.#window)} ${passes} `;
+    return hold.entry + hold.id;
   }
 
   // ---- what is rare
 
   /** Takes a hold out of the queue, and out of the lock when it owns it. */
   withdraw({ id, name, entry = "" }: Leavable): Promise<unknown> {
-    return this.commands.run(lua.leave, this.#keysOf({ name }).script, [id, entry], undecoded);
+    return this.commands.run(lua.leave, this.#keysOf({ name }).script, [id, entry && entry + id], undecoded);
   }
 
   protected override keyOf(name: string): string {

@@ -36,8 +36,8 @@ export class Hold {
   /** How often it may be passed on. */
   mayPass = Number.POSITIVE_INFINITY;
   /**
-   * Its entry in the queue, as it was first sent: every later command names this one, whatever a caller behind the first
-   * wants. Empty: it was never told to queue.
+   * Its entry in the queue up to its id, as it was first sent: every later command names this one, whatever a caller behind
+   * the first wants. Empty: it was never told to queue.
    */
   entry = "";
   /** Passes made, and when the lock came here, on the monotonic clock. */

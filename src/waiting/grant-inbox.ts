@@ -34,7 +34,8 @@ export class GrantInbox {
   /** The client's own channel for a lock. */
   readonly channelOf: (name: string) => string;
   readonly #owner: InboxOwner;
-  readonly #expected = new Map<string, Expecting>();
+  /** What is told of a hold's messages, by its id. */
+  readonly expected = new Map<string, Expecting>();
   readonly #own = new Set<string>();
   /** Own channels whose subscription has failed, or has taken too long, and was not refused. */
   readonly #unheard = new Set<string>();
@@ -51,19 +52,15 @@ export class GrantInbox {
 
   // ---- messages
 
-  expect(hold: Hold, expecting: Expecting): void {
-    this.#expected.set(hold.id, expecting);
-  }
-
   forget(hold: Hold): void {
-    this.#expected.delete(hold.id);
+    this.expected.delete(hold.id);
   }
 
   readonly #read = (text: string): void => {
     const message = decodeMessage(text);
     if (!message) return;
     const { hold } = message;
-    const expected = this.#expected.get(hold);
+    const expected = this.expected.get(hold);
     if (message.is === "revoked") expected?.revoked(hold, message.by);
     else if (!expected?.granted(hold, message) && this.#owner.isMade(hold))
       this.#owner.unexpected(hold, message.key, message.ttl);

@@ -215,7 +215,7 @@ export class LockManager implements Services {
     // What is granted by message names the channel for it.
     const owner = wake.by === "grant" ? this.inbox.channelOf(name) : this.clientId;
     const hold = new Hold(this.#ids.next(owner), name);
-    this.inbox.expect(hold, expecting);
+    this.inbox.expected.set(hold.id, expecting);
     return hold;
   }
 

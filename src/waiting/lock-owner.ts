@@ -8,7 +8,7 @@ import { failing } from "../util/stacks.ts";
 import type { Acquisition } from "./acquisition.ts";
 import { handover, suits } from "./handover.ts";
 import type { LockChannel } from "./lock-channel.ts";
-import type { LockKind } from "./lock-kind.ts";
+import type { LockKind, Told } from "./lock-kind.ts";
 import { Outrun } from "./outrun.ts";
 import { RedisHealth } from "./redis-health.ts";
 import type { Services } from "./services.ts";
@@ -164,35 +164,11 @@ export abstract class LockOwner {
   /** `held`: for how many ms. */
   #release(one: Acquisition, lease: SharedLease, held: number): Promise<void> {
     const { hold } = lease;
-    const { commands, inbox, cleanup } = this.services;
-    const { epoch } = commands;
+    const { inbox, cleanup } = this.services;
     cleanup.releases++;
     // A plain promise: its rejections get the caller's line where they are made.
     const released = new Promise<void>((resolve) => {
-      const failed = (error: unknown): void => resolve(failing(error));
-      this.kind.release(hold, {
-        answered: (answer) => {
-          cleanup.releases--;
-          if (answer.is === "released") resolve();
-          else {
-            // Nothing was released, so no message is sent, and we were waiting for it.
-            one.woken();
-            const loss = this.#lossOf(lease, held, answer, commands.epoch !== epoch);
-            if (loss) failed(loss);
-            else resolve();
-          }
-          lease.settle();
-          if (cleanup.isEnding) cleanup.look();
-        },
-        failed: (error) => {
-          cleanup.releases--;
-          one.woken();
-          this.services.leave(this.kind, hold);
-          failed(unconfirmed(hold, error));
-          lease.settle();
-          if (cleanup.isEnding) cleanup.look();
-        },
-      });
+      this.kind.release(hold, new Release(this, one, lease, held, resolve));
     });
     inbox.forget(hold);
     const { by } = this.kind.wake;
@@ -212,7 +188,7 @@ export abstract class LockOwner {
     let loss: LockLostError | null;
     try {
       const answer = await one.yield(hold, next);
-      loss = answer && this.#lossOf(lease, held, answer, commands.epoch !== epoch);
+      loss = answer && this.lossOf(lease, held, answer, commands.epoch !== epoch);
     } catch (error) {
       throw unconfirmed(hold, error);
     } finally {
@@ -222,7 +198,7 @@ export abstract class LockOwner {
   }
 
   /** Was the lock lost before its release? Then its holder is told. */
-  #lossOf(lease: SharedLease, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null {
+  lossOf(lease: SharedLease, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null {
     const loss = answer.is === "released" ? null : releaseOutcome(lease.hold, answer, isBroken);
     if (!loss) return null;
     lease.lostAtRelease(loss);
@@ -243,5 +219,56 @@ export abstract class LockOwner {
     const { events } = this.services;
     if (events.isUsed && events.hears("lost")) events.tell("lost", { ...told(lease), held, error });
     return error;
+  }
+}
+
+/** A release on its way. */
+class Release implements Told<ReleaseAnswer> {
+  readonly #owner: LockOwner;
+  readonly #one: Acquisition;
+  readonly #lease: SharedLease;
+  readonly #held: number;
+  readonly #epoch: number;
+  readonly #resolve: (failed: undefined | Promise<never>) => void;
+
+  /** `held`: for how many ms. */
+  constructor(
+    owner: LockOwner,
+    one: Acquisition,
+    lease: SharedLease,
+    held: number,
+    resolve: (failed: undefined | Promise<never>) => void,
+  ) {
+    this.#owner = owner;
+    this.#one = one;
+    this.#lease = lease;
+    this.#held = held;
+    this.#epoch = owner.services.commands.epoch;
+    this.#resolve = resolve;
+  }
+
+  answered(answer: ReleaseAnswer): void {
+    const { commands, cleanup } = this.#owner.services;
+    let loss: LockLostError | null = null;
+    if (answer.is !== "released") {
+      // Nothing was released, so no message is sent, and we were waiting for it.
+      this.#one.woken();
+      loss = this.#owner.lossOf(this.#lease, this.#held, answer, commands.epoch !== this.#epoch);
+    }
+    cleanup.releases--;
+    this.#lease.settle();
+    this.#resolve(loss ? failing(loss) : undefined);
+    if (cleanup.isEnding) cleanup.look();
+  }
+
+  failed(error: unknown): void {
+    const { hold } = this.#lease;
+    const { services, kind } = this.#owner;
+    this.#one.woken();
+    services.leave(kind, hold);
+    services.cleanup.releases--;
+    this.#lease.settle();
+    this.#resolve(failing(unconfirmed(hold, error)));
+    if (services.cleanup.isEnding) services.cleanup.look();
   }
 }

@@ -108,15 +108,15 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
     const { commands } = this.services;
     const inTime = commands.heldUntil + FIRST_REPLY;
     // RACE: its command left this process late, because the event loop was blocked right behind the call.
-    const isHeldBack = waiter.answerBy !== Number.POSITIVE_INFINITY && commands.heldUntil >= waiter.since;
+    const isHeldBack = waiter.unanswered && commands.heldUntil >= waiter.since;
     if (isHeldBack && !waiter.isHeldBack && performance.now() < inTime) {
       // Once: other commands of this process may be late again and again.
       waiter.isHeldBack = true;
-      waiter.answerBy = inTime;
+      waiter.at = inTime;
       return;
     }
     if (one.outrun?.waiter === waiter) one.refuse(waiter, one.outrun.refusal(name));
-    else if (waiter.answerBy !== Number.POSITIVE_INFINITY || health.isDoubtful) {
+    else if (waiter.unanswered || health.isDoubtful) {
       const cause = health.failure ?? commands.trouble();
       one.refuse(waiter, unavailable(name, "Redis did not answer while this call waited", cause));
     } else one.give(waiter);

@@ -28,20 +28,20 @@ export class Waiter extends Timer implements Caller, Abortable {
   /** Of a try that belongs to a multi-lock. */
   readonly link: Link | null;
   readonly signal: AbortSignal | undefined;
-  /** While its first command is unanswered: when to give up on it. Infinity afterwards. */
-  answerBy = Number.POSITIVE_INFINITY;
+  /** Is its first command unanswered? Then `at`, which is no timer's yet, says when to give up on it. */
+  unanswered = false;
   /** Its first command left this process late, and its limit was put off for that. */
   isHeldBack = false;
   /** The warning about waiting for one's own client was given. */
   isWarned = false;
-  settled = false;
   /** The list that it stands in. Only `Waiters` writes these. */
   group: Group | null = null;
   next: Waiter | null = null;
   previous: Waiter | null = null;
   listed = false;
   readonly #take: (lease: SharedLease) => unknown;
-  readonly #resolve: (value: unknown) => void;
+  /** Null: it is settled. */
+  #resolve: ((value: unknown) => void) | null;
 
   constructor(
     caller: Caller,
@@ -69,23 +69,29 @@ export class Waiter extends Timer implements Caller, Abortable {
     return this.since + this.wait;
   }
 
+  get settled(): boolean {
+    return this.#resolve === null;
+  }
+
   /** Returns whether it was still waiting. */
   give(lease: SharedLease | null): boolean {
-    if (this.settled) return false;
-    this.settled = true;
+    const resolve = this.#resolve;
+    if (!resolve) return false;
+    this.#resolve = null;
     if (this.signal) unlisten(this.signal, this);
-    this.#resolve(lease && this.#take(lease));
+    resolve(lease && this.#take(lease));
     return true;
   }
 
   /** Returns whether it was still waiting. */
   refuse(error: unknown): boolean {
-    if (this.settled) return false;
-    this.settled = true;
+    const resolve = this.#resolve;
+    if (!resolve) return false;
+    this.#resolve = null;
     if (this.signal) unlisten(this.signal, this);
     // The reason of the caller's signal goes to it as it is. A part of a multi-lock gets its stack from that, where the
     // caller's line is known.
-    this.#resolve(isOurs(error) && this.kind !== "multi" ? failing(error) : Promise.reject(error));
+    resolve(isOurs(error) && this.kind !== "multi" ? failing(error) : Promise.reject(error));
     return true;
   }
 

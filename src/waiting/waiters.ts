@@ -53,7 +53,8 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
     else {
       if (this.unanswered++ === 0) this.queue.services.asking.add(this);
       this.#firstUnanswered ??= waiter;
-      waiter.answerBy = waiter.since + this.#patience(waiter);
+      waiter.unanswered = true;
+      waiter.at = waiter.since + this.#patience(waiter);
     }
   }
 
@@ -70,7 +71,7 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
   remove(waiter: Waiter): void {
     if (!waiter.listed) return;
     const { services } = this.queue;
-    if (waiter.answerBy !== Number.POSITIVE_INFINITY) this.#answered(waiter);
+    if (waiter.unanswered) this.#answered(waiter);
     if (waiter.index >= 0) services.timers.clear(waiter);
     if (waiter.previous) waiter.previous.next = waiter.next;
     else this.first = waiter.next;
@@ -104,7 +105,7 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
   /** Another try is made now for the callers without an answer: theirs is this one, and gets its time. */
   asksAgain(): void {
     const at = performance.now();
-    for (const waiter of this.#withoutAnswer()) waiter.answerBy = at + this.#patience(waiter);
+    for (const waiter of this.#withoutAnswer()) waiter.at = at + this.#patience(waiter);
   }
 
   /** Is the time to wait of a caller without an answer over by then? */
@@ -114,7 +115,7 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
 
   /** Ends the callers whose first command is unanswered for too long. */
   sweep(at: number): void {
-    for (const waiter of this.#withoutAnswer()) if (waiter.answerBy <= at && waiter.listed) this.late(waiter);
+    for (const waiter of this.#withoutAnswer()) if (waiter.unanswered && waiter.at <= at) this.late(waiter);
   }
 
   /**
@@ -124,17 +125,16 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
   tellBusy(asked = Number.POSITIVE_INFINITY): void {
     if (this.unanswered === 0) return;
     const at = performance.now();
-    const isTold = (waiter: Waiter): boolean =>
-      waiter.answerBy !== Number.POSITIVE_INFINITY && (waiter.since <= asked || at < waiter.deadline);
     // A listener may call or abort while it is told: in rounds, over copies of the list.
-    for (let round = this.#withoutAnswer().filter(isTold); round.length > 0; ) {
-      for (const waiter of round) {
-        if (!isTold(waiter)) continue;
+    for (let isDone = false; !isDone; ) {
+      isDone = true;
+      for (const waiter of this.#withoutAnswer()) {
+        if (!waiter.unanswered || (waiter.since > asked && at >= waiter.deadline)) continue;
+        isDone = false;
         this.#answered(waiter);
         if (at >= waiter.deadline) this.give(waiter);
         else this.#park(waiter);
       }
-      round = this.#withoutAnswer().filter(isTold);
     }
   }
 
@@ -179,18 +179,18 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
 
   /** It has its answer, or needs none. Callers behind the first one without an answer may have theirs: they are few. */
   #answered(waiter: Waiter): void {
-    waiter.answerBy = Number.POSITIVE_INFINITY;
+    waiter.unanswered = false;
     if (--this.unanswered === 0) this.queue.services.asking.delete(this);
     if (this.#firstUnanswered !== waiter) return;
     let next = this.unanswered === 0 ? null : waiter.next;
-    while (next && next.answerBy === Number.POSITIVE_INFINITY) next = next.next;
+    while (next && !next.unanswered) next = next.next;
     this.#firstUnanswered = next;
   }
 
   #withoutAnswer(): Waiter[] {
     const found: Waiter[] = [];
     for (let waiter = this.#firstUnanswered; found.length < this.unanswered && waiter; waiter = waiter.next)
-      if (waiter.answerBy !== Number.POSITIVE_INFINITY) found.push(waiter);
+      if (waiter.unanswered) found.push(waiter);
     return found;
   }
 }
