@@ -135,13 +135,6 @@ describe("fencedEval", () => {
     expect(await failure(run("return 1", { fence: token - 1 }))).toMatchObject({ code: "STALE_TOKEN" });
   });
 
-  it("sends the text when the server does not know it", async () => {
-    const script = `return '${freshName()}'`;
-    expect(await run(script)).toMatch(/^test:/);
-    await party.redis.script("FLUSH");
-    expect(await run(script)).toMatch(/^test:/);
-  });
-
   it("tells the script's own error, with its line, and remembers the token", async () => {
     const error = await failure(run("redis.call('SET', KEYS[1], 'a')\nlocal x = nil + 1"));
     expect(error).toMatchObject({ name: "FencedWriteError", code: "FENCED_WRITE_FAILED", resource: key });

@@ -1,3 +1,5 @@
+import { Redis } from "ioredis";
+import * as scripts from "../../src/redis/lua.generated.ts";
 import { redisInContainer } from "../../tools/redis/container.ts";
 import { findRedis, type RedisServer, serverCommand } from "../../tools/redis/index.ts";
 import { installRedis, whyNotInstall } from "../../tools/redis/install.ts";
@@ -7,10 +9,18 @@ const say = (line: string) => void process.stderr.write(`${line}\n`);
 /**
  * One Redis for all tests that do not break theirs: its address reaches them as `process.env.TEST_REDIS_URL`.
  * `TEST_REDIS=container` has it run in a container, whatever else there is.
+ *
+ * It knows all scripts, and no test has it forget them: a command whose script is unknown is sent twice, and comes behind one
+ * that another file's test has made known in between. What that does to an order of callers is no matter of most tests.
  */
 export async function setup(): Promise<() => Promise<void>> {
   const redis = await mainRedis();
   process.env.TEST_REDIS_URL = redis.url;
+  const connection = new Redis(redis.url);
+  const { codes: _, ...groups } = scripts;
+  for (const group of Object.values(groups))
+    for (const { lua } of Object.values(group)) await connection.script("LOAD", lua);
+  await connection.quit();
   // The suites that break their server launch their own, and need its program wherever the main one runs.
   if (serverCommand() === null && whyNotInstall() === null) await installRedis(say);
   return () => redis.stop();

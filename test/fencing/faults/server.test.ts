@@ -24,6 +24,14 @@ beforeEach(() => {
   key = freshName("fenced");
 });
 
+it("fencedEval sends the text to a server that does not know it, or has forgotten it", async () => {
+  const { redis } = stage.far;
+  const run = () => fencedEval(redis, "return redis.call('INCR', KEYS[1])", { keys: [key], fence: token });
+  expect(await run()).toBe(1);
+  await redis.script("FLUSH");
+  expect(await run()).toBe(2);
+});
+
 describe("Redis refuses", () => {
   afterEach(async () => {
     const { redis } = stage.far;
