@@ -2,7 +2,7 @@
 
 hidden byte m, n_, kk;
 
-#define BELIEVES(t) (st[t] == HOLDING && dl[t] > 0 && h[t] != revoked)
+#define BELIEVES(t) (IN_STAY(t) && dl[t] > 0 && h[t] != revoked)
 
 /* The caller's token is the one that Redis gave with this grant. */
 #ifdef TOKENS
@@ -38,7 +38,7 @@ inline check() {
 /* A caller is given the lock: its token is larger than any before. */
 inline checkToken() {
 #ifdef TOKENS
-  if :: dl[t] > 0 && h[t] != revoked -> assert(token[t] + passes[t] > best); best = token[t] + passes[t] :: else fi
+  if :: dl[t] > 0 && h[t] != revoked -> assert(TURN_TOKEN(t) > best); best = TURN_TOKEN(t) :: else fi
 #else
   skip
 #endif
@@ -71,7 +71,9 @@ inline checkAnswer(kind_, hold_, old_) {
 #endif
 }
 
-#ifdef LONG_HOLDS
+#if defined(STAYS)
+#define MUST_END(t) MUST_ACT(t)
+#elif defined(LONG_HOLDS)
 #define MUST_END(t) (st[t] == HOLDING && dl[t] == 0)
 #else
 #define MUST_END(t) (st[t] == HOLDING)
@@ -105,7 +107,7 @@ inline tick() {
      exp--;
 #ifdef GRANT_KEPT
      /* No grant runs out unread. */
-     if :: exp == 0 -> assert(st[QUEUE_OF(own)] == HOLDING || st[QUEUE_OF(own)] == DEAD) :: else fi;
+     if :: exp == 0 -> assert(IN_STAY(QUEUE_OF(own)) || st[QUEUE_OF(own)] == DEAD) :: else fi;
 #endif
      if :: exp == 0 -> free() :: else fi
   :: else
@@ -146,6 +148,7 @@ inline tick() {
   do
   :: i < QUEUES ->
      if :: dl[i] > 0 -> dl[i]-- :: else fi;
+     passTime(i);
      if :: lag[i] == UNKNOWN && sage[i] < WINDOW -> sage[i]++ :: else fi;
 #ifdef TIMED
      if :: due[i] > 0 -> due[i]-- :: else fi;

@@ -1,7 +1,11 @@
 /* A lock queue and its acquisition: src/waiting/lock-queue.ts and acquisition.ts, with the deadline of src/lease/validity.ts.
  * `t` is the lock queue, `k` its client. */
 
+#ifdef STAYS
+#define EXPLICIT(t) false
+#else
 #define EXPLICIT(t) ((t) == 0)   /* an explicit lease; the others have the watchdog */
+#endif
 #define WAITS(t) (st[t] == ASKING || st[t] == SUBSCRIBING || st[t] == PARKED || st[t] == RETRYING || st[t] == CLAIMING || st[t] == YIELDING)
 #define ALIVE(k) (st[FIRST(k)] != DEAD)
 #ifdef FAIR
@@ -93,7 +97,7 @@ inline newHold() {
 inline fresh_(state) {
   disown();
   clearFar();
-  h[t] = fresh; st[t] = state; lag[t] = UNKNOWN; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; busy[t] = false
+  h[t] = fresh; st[t] = state; lag[t] = UNKNOWN; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; busy[t] = false; endStay()
 }
 
 /* The caller that would not wait has its answer. */
@@ -116,7 +120,7 @@ inline clearFar() {
 /* Nothing of ours is wanted in Redis. */
 inline rest() {
   unpark(); disown(); clearFar();
-  st[t] = IDLE; h[t] = 0; lag[t] = 0; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; nobody[t] = false; busy[t] = false; notHasty();
+  st[t] = IDLE; h[t] = 0; lag[t] = 0; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; nobody[t] = false; busy[t] = false; notHasty(); endStay();
 #ifdef TIMED
   due[t] = 0; waited[t] = 0; acked[t] = false
 #endif
@@ -172,6 +176,7 @@ inline start() {
   newHold();
   unheard = UNHEARD_ON;
   fresh_(ASKING);
+  asks(LEASE_OF(fresh));
 #ifdef TIMED
   due[t] = 0; acked[t] = false;
 #endif
@@ -220,20 +225,20 @@ inline tellBusy() {
 /* Subscribing, or the pause after a failure. */
 inline pause(state) {
   unpark(); disown(); clearFar();
-  h[t] = 0; st[t] = state; lag[t] = 0; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; busy[t] = false
+  h[t] = 0; st[t] = state; lag[t] = 0; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; busy[t] = false; endStay()
 }
 
 inline give() {
   unpark(); disown();
   printf("lock queue %d holds the lock by hold %d for %d\n", t, h[t], dl[t]);
-  st[t] = HOLDING; busy[t] = false; lag[t] = 0; sage[t] = 0; nobody[t] = false; notHasty();
+  st[t] = HOLDING; busy[t] = false; lag[t] = 0; sage[t] = 0; nobody[t] = false; notHasty(); begins();
 #ifdef TIMED
   waited[t] = 0; due[t] = 0; acked[t] = false;
 #endif
   checkToken()
 }
 
-inline claim() { unpark(); disown(); st[t] = CLAIMING; busy[t] = false; lag[t] = 0; sage[t] = 0; send(CLAIM, h[t], 0) }
+inline claim() { unpark(); disown(); st[t] = CLAIMING; busy[t] = false; lag[t] = 0; sage[t] = 0; asks(LEASE); send(CLAIM, h[t], 0) }
 
 /* What follows from what was read: `then`, and how much must be left for handing it out without a claim. */
 inline follow() {
@@ -258,13 +263,13 @@ inline failed() {
   :: ck == RELEASE -> undo(ch)
   :: ck == YIELD -> undo(co)
   :: ck == AGAIN && st[t] == PARKED && h[t] == ch -> busy[t] = false
-  :: ck == RENEW && st[t] == HOLDING && h[t] == ch -> busy[t] = false
+  :: (ck == RENEW || ck == STAY) && IN_STAY(t) && h[t] == ch -> busy[t] = false; doubts()
   /* Race: the last copy of the acquire failed, and may have taken the lock for a hold that is over. */
   :: MAY_TAKE(ck) && h[t] != ch -> undo(ch)
   :: else
   fi;
   if
-  :: ((ck == TRY || ck == QUEUE) && st[t] == ASKING || ck == YIELD && st[t] == YIELDING || ck == CLAIM && st[t] == CLAIMING) && h[t] == ch ->
+  :: ((ck == TRY || ck == QUEUE) && st[t] == ASKING || ck == YIELD && st[t] == YIELDING || (ck == CLAIM || ck == STAY) && st[t] == CLAIMING) && h[t] == ch ->
      undo(ch); notHasty();
      if :: nobody[t] -> rest() :: else -> pause(RETRYING) fi
   :: else
@@ -294,9 +299,15 @@ inline readReply() {
   ck = to[k].c[0].kind; ch = to[k].c[0].hold; co = to[k].c[0].other; ct = to[k].c[0].token;
   ca = to[k].c[0].age; cr = to[k].c[0].res; cd = to[k].c[0].d;
   cc = to[k].c[0].counted; cf = FAR_OF(to[k].c[0]);
+#ifdef STAYS
+  cw = to[k].c[0].waits;
+#ifdef TOKENS
+  cs = to[k].c[0].time;
+#endif
+#endif
   drop(0);
   printf("lock queue %d reads the answer to %d of hold %d: %d\n", t, ck, ch, cr);
-  then = NOTHING; enough = (LEASE + 1) / 2;
+  then = NOTHING; enough = (LEASE_OF(h[t]) + 1) / 2;
   if
   :: st[t] == DEAD
   :: st[t] != DEAD && cr == ERROR -> failed()
@@ -304,7 +315,7 @@ inline readReply() {
      if
      :: (ck == TRY || ck == QUEUE) && st[t] == ASKING && h[t] == ch || ck == YIELD && st[t] == YIELDING && h[t] == ch ->
         if
-        :: cr == OWNER || cr == MINE -> minus(cd, ca); dl[t] = rem; token[t] = ct; then = FOUND
+        :: cr == OWNER || cr == MINE -> minus(cd, ca); dl[t] = rem; token[t] = ct; then = FOUND; learns(cr == OWNER)
         :: cr == HELD && ck == TRY ->
            tellBusy();
            if :: nobody[t] || HASTY(t) || SUBSCRIBED(k) -> then = SEEK :: else -> pause(SUBSCRIBING) fi
@@ -323,7 +334,7 @@ inline readReply() {
         if
         :: cr == OWNER || cr == MINE ->
            if :: cr == MINE -> selfTest() :: else fi;
-           minus(cd, ca); dl[t] = rem; token[t] = ct; then = FOUND
+           minus(cd, ca); dl[t] = rem; token[t] = ct; then = FOUND; learns(cr == OWNER)
         :: cr == HELD -> lag[t] = cd; sage[t] = 0; sleep(false)
         :: cr == GONE -> checkPlace(); selfTest(); then = SEEK
         :: else ->
@@ -332,7 +343,7 @@ inline readReply() {
 #endif
            skip
         fi
-     :: ck == CLAIM && st[t] == CLAIMING && h[t] == ch ->
+     :: (ck == CLAIM || ck == STAY) && st[t] == CLAIMING && h[t] == ch ->
         if
         /* Answered after the deadline of the grant: the hold may own the lock by a later one. */
 #ifdef FLAW_CLAIM_AFTER_DEADLINE
@@ -342,23 +353,24 @@ inline readReply() {
 #endif
            minus(cd, ca);
            if :: rem > dl[t] -> dl[t] = rem :: else fi;
+           learns(ck == STAY);
            /* Its caller has gone, or the answer took longer than the lease. */
-           if :: !WANTED(t) || dl[t] == 0 -> then = FOUND :: else -> give() fi
+           if :: !WANTED(t) || dl[t] == 0 -> then = FOUND :: WANTED(t) && dl[t] > 0 && !IS_MET(t) -> unmet() :: else -> give() fi
         :: else ->
 #ifndef FLAW_CLAIM_FORGOTTEN
            send(LEAVE, ch, 0);
 #endif
            then = SEEK
         fi
-     :: (ck == RENEW || ck == EXTEND) && st[t] == HOLDING && h[t] == ch ->
-        if :: ck == RENEW -> busy[t] = false :: else fi;
+     :: (ck == RENEW || ck == EXTEND || ck == STAY) && IN_STAY(t) && h[t] == ch ->
+        if :: ck != EXTEND -> busy[t] = false :: else fi;
         if
 #ifdef FLAW_LATE_RENEWAL_COUNTS
         :: cr == RENEWED ->
 #else
         :: cr == RENEWED && dl[t] > 0 ->
 #endif
-           minus(cd, ca); if :: rem > dl[t] -> dl[t] = rem :: else fi
+           minus(cd, RENEWAL_AGE); if :: rem > dl[t] -> dl[t] = rem :: else fi; learns(ck == STAY)
         :: else -> lost()
         fi
      /* Race: a copy of the acquire, run behind the release, took the lock for a hold that is over: it is left. */
@@ -371,13 +383,17 @@ inline readReply() {
 
 inline readMessage() {
   ch = heard[k].m[0].hold; ca = heard[k].m[0].age; ct = heard[k].m[0].token;
+#ifdef STAYS
+  cw = heard[k].m[0].waits; cf = heard[k].m[0].recall;
+#endif
   unhear();
-  printf("lock queue %d reads the grant of hold %d\n", t, ch);
+  printf("lock queue %d reads a message for hold %d\n", t, ch);
   then = NOTHING;
   enough = (EXPLICIT(t) -> LEASE : 1);
   if
   :: st[t] == DEAD
-  :: (st[t] == ASKING || st[t] == PARKED || st[t] == YIELDING) && h[t] == ch ->
+  :: st[t] != DEAD && IS_RECALL -> recalled()
+  :: !IS_RECALL && (st[t] == ASKING || st[t] == PARKED || st[t] == YIELDING) && h[t] == ch ->
      /* deadline = t + (S_g - S) + TTL, never later than now + TTL; ca counts from BACK */
      if
      :: lag[t] == UNKNOWN -> minus(WINDOW, sage[t])
@@ -388,8 +404,9 @@ inline readMessage() {
 #endif
      dl[t] = (rem > WINDOW -> WINDOW : rem);
      token[t] = ct;
+     granted_();
      then = FOUND
-  :: (st[t] == CLAIMING || st[t] == HOLDING) && h[t] == ch
+  :: !IS_RECALL && (st[t] == CLAIMING || IN_STAY(t)) && h[t] == ch
   :: else ->
 #ifndef FLAW_STRAY_IGNORED
      send(LEAVE, ch, 0)
@@ -426,12 +443,13 @@ inline pass() {
 }
 
 inline yield() {
-  todo[t]--;
+  comes();
   x = h[t]; co = x;
   newHold();
   printf("lock queue %d yields hold %d for %d\n", t, co, fresh);
   send(YIELD, fresh, co);
-  fresh_(YIELDING)
+  fresh_(YIELDING);
+  asks(LEASE_OF(fresh))
 }
 
 /* The last caller leaves. */

@@ -61,7 +61,9 @@
 #endif
 
 /* Ticks of about a re-check period; the proportions are those of src/defaults.ts, the lease is shorter. */
+#ifndef WINDOW
 #define WINDOW 2
+#endif
 #ifdef FLAW_RECHECK_LONG
 #define RECHECK 3
 #define ENTRY_TTL 6
@@ -88,12 +90,14 @@
 #if defined(CALM) || defined(PROMPT)
 #define TIMED 1
 #endif
+#ifndef LEASE
 #define LEASE 3
+#endif
 #ifndef REPLY
 #define REPLY 3
 #endif
 #if EXTENDS > 0
-#define LONG 4
+#define LONG (LEASE + 1)
 #else
 #define LONG LEASE
 #endif
@@ -206,14 +210,16 @@ byte faults = FAULTS, aborts = ABORTS, extends = EXTENDS, delays = DELAYS;
 byte revoked;                  /* the hold that was ended by force */
 byte best;                     /* the largest token that a caller was given */
 
+#include "stay.pml"
 #include "server.pml"
 #include "network.pml"
 #include "client.pml"
 #include "checks.pml"
+#include "stay-client.pml"
 
 proctype Server(byte k) {
 end: do
-  :: d_step { to[k].ran < to[k].n -> serve(); tidy(); check() }
+  :: d_step { to[k].ran < to[k].n && MAY_SERVE -> serve(); tidy(); check() }
 #ifdef CAN_DENY
   :: d_step { faults > 0 && !calm && to[k].ran < to[k].n && deniable(to[k].c[to[k].ran].kind) -> faults--; deny(); check() }
 #endif
@@ -223,22 +229,22 @@ end: do
 proctype LockQueue(byte t) {
   byte k = CLIENT(t);
 end: do
-  :: d_step { st[t] == IDLE && todo[t] > 0 && !calm && ROOM -> todo[t]--; start(); check() }
+  :: d_step { st[t] == IDLE && todo[t] > 0 && !calm && ROOM -> comes(); start(); check() }
   :: d_step { nobody[t] && st[t] != IDLE && st[t] != DEAD && todo[t] > 0 && !calm && !frozen[k] -> todo[t]--; nobody[t] = false }
   :: d_step { MAY_READ && QUEUE_OF(to[k].c[0].hold) == t -> readReply(); check() }
-  :: d_step { heard[k].n > 0 && !frozen[k] && QUEUE_OF(heard[k].m[0].hold) == t && (ROOM || st[t] == DEAD) -> readMessage(); check() }
+  :: d_step { heard[k].n > 0 && !frozen[k] && IS_READ_BY(t) && (ROOM || st[t] == DEAD) -> readMessage(); check() }
   :: d_step { AGAIN_STATE(t) && !busy[t] && IS_DUE(t) && isFirst(t) && !frozen[k] && ROOM -> lookAgain(); check() }
 #if TRIES > 0
   :: d_step { t == QUEUES - 1 && tries > 0 && !calm && ROOM && hasty[t] != SINCE && (st[t] == IDLE || st[t] == ASKING || st[t] == SUBSCRIBING || st[t] == RETRYING) -> tries--; hurry(); check() }
 #endif
   :: d_step { (st[t] == RETRYING || (st[t] == SUBSCRIBING && MAY_QUEUE(k))) && !frozen[k] && ROOM -> start(); check() }
-  :: d_step { st[t] == HOLDING && dl[t] == 0 && !frozen[k] && ROOM -> lost(); check() }
+  :: d_step { IN_STAY(t) && dl[t] == 0 && !LAPSES(t) && !frozen[k] && ROOM -> lost(); check() }
   :: d_step { st[t] == HOLDING && dl[t] > 0 && !frozen[k] && ROOM -> unlock(); check() }
-#ifndef FAIR
+#if !defined(FAIR) && !defined(STAYS)
   :: d_step { st[t] == HOLDING && dl[t] > 0 && !frozen[k] && todo[t] > 0 && passes[t] < PASSES && ROOM -> pass(); check() }
   :: d_step { st[t] == HOLDING && dl[t] > 0 && !frozen[k] && todo[t] > 0 && SUBSCRIBED(k) && ROOM -> yield(); check() }
 #endif
-#if !defined(URGENT) && !defined(PLAIN)
+#if !defined(URGENT) && !defined(PLAIN) && !defined(STAYS)
   :: d_step { st[t] == HOLDING && dl[t] > 0 && !EXPLICIT(t) && !busy[t] && !calm && ROOM -> busy[t] = true; send(RENEW, h[t], 0); check() }
 #endif
 #if EXTENDS > 0
@@ -311,6 +317,9 @@ end: do
 #ifdef CAN_KEEP
   :: d_step { kept.kind != 0 -> runKept(); tidy(); check() }
 #endif
+#ifdef CAN_LOSE
+  :: d_step { faults > 0 && own != 0 -> faults--; lose(); check() }
+#endif
 #ifdef CAN_FULL
   :: d_step { faults > 0 && !calm && !noMemory -> faults--; noMemory = true }
   :: d_step { noMemory -> noMemory = false }
@@ -328,11 +337,14 @@ end: do
 init {
   atomic {
     i = 0;
-    do :: i < QUEUES -> todo[i] = (i == 0 -> ROUNDS : 1); i++ :: else -> break od;
+    do :: i < QUEUES -> todo[i] = (i == 0 || ALL_COME_AGAIN -> ROUNDS : 1); i++ :: else -> break od;
     i = 0;
     do :: i < CLIENTS -> sub[i] = (WARM || i != CLIENTS - 1); i++ :: else -> break od;
     i = 0; do :: i < QUEUES -> run LockQueue(i); i++ :: else -> break od;
     i = 0; do :: i < CLIENTS -> run Server(i); run Network(i); i++ :: else -> break od;
+#ifdef STAYS
+    i = 0; do :: i < QUEUES -> run Stay(i); i++ :: else -> break od;
+#endif
     i = 0;
     run World()
   }

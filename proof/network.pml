@@ -13,6 +13,12 @@ typedef Command {
 #endif
   byte age;                    /* since it was first sent */
   byte res, d                  /* the answer, and its number */
+#ifdef STAYS
+  ; bool waits                 /* answered with "yours": does somebody wait? */
+#ifdef TOKENS
+  ; byte time                  /* and the server's time */
+#endif
+#endif
 }
 typedef Connection { Command c[K]; byte n, ran }
 Connection to[CLIENTS];
@@ -36,9 +42,21 @@ inline copyCommand(from, dest) {
   dest.told = from.told;
 #endif
   dest.age = from.age; dest.res = from.res; dest.d = from.d
+#ifdef STAYS
+  ; dest.waits = from.waits
+#ifdef TOKENS
+  ; dest.time = from.time
+#endif
+#endif
 }
 
 inline clear(at) {
+#ifdef STAYS
+  at.waits = false;
+#ifdef TOKENS
+  at.time = 0;
+#endif
+#endif
 #ifdef TOKENS
   at.told = 0;
 #endif
@@ -66,7 +84,7 @@ inline send(kind_, hold_, other_) {
 #ifdef FLAW_QUEUES_UNHEARD
   to[k].c[to[k].n].counted = (kind_ == QUEUE || kind_ == AGAIN || kind_ == YIELD);
 #else
-  to[k].c[to[k].n].counted = (SUBSCRIBED(k) && (kind_ == QUEUE || kind_ == AGAIN || kind_ == YIELD));
+  to[k].c[to[k].n].counted = (SUBSCRIBED(k) && (TELLS(kind_) || kind_ == QUEUE || kind_ == AGAIN || kind_ == YIELD));
 #endif
 #ifdef FAR
   to[k].c[to[k].n].far = (kind_ == AGAIN && IS_FAR(t));
@@ -79,6 +97,9 @@ inline send(kind_, hold_, other_) {
 
 hidden byte ck, ch, co, ct, ca, cr, cd;
 hidden byte cc, cf;
+#ifdef STAYS
+hidden byte cw, cs;
+#endif
 #ifdef FAR
 #define FAR_OF(at) at.far
 #else
@@ -102,6 +123,7 @@ hidden byte cc, cf;
 
 /* A reply that nobody needs counts as read at once. */
 inline executed() {
+  keptInView(AT.kind, AT.hold, res);
   if
   :: AT.kind >= GIVEN_UP || AT.kind == LEAVE || st[QUEUE_OF(AT.hold)] == DEAD || (AT.kind == RELEASE && res != ERROR && !CAN_SEND_AGAIN) ->
      x = to[k].ran; drop(x)
@@ -116,6 +138,7 @@ inline executed() {
 #ifdef FAR
      AT.far = (res == HELD && farOff);
 #endif
+     answerStay();
      to[k].ran++
   fi
 }
@@ -188,6 +211,7 @@ inline resend() {
      i++
   :: else -> break
   od;
+  cutOff();
   to[k].ran = 0
 }
 
@@ -196,6 +220,7 @@ inline reject() {
   printf("network: client %d is cut off, its commands are rejected\n", k);
   i = to[k].n;
   to[k].ran = 0;
+  cutOff();
   do :: i > 0 ->
      ck = to[k].c[0].kind; ch = to[k].c[0].hold; co = to[k].c[0].other;
      drop(0);
@@ -271,15 +296,23 @@ inline unhear() {
   do
   :: w < heard[k].n ->
      heard[k].m[w].hold = heard[k].m[w + 1].hold; heard[k].m[w].age = heard[k].m[w + 1].age;
-     heard[k].m[w].token = heard[k].m[w + 1].token; w++
+     heard[k].m[w].token = heard[k].m[w + 1].token;
+#ifdef STAYS
+     heard[k].m[w].recall = heard[k].m[w + 1].recall; heard[k].m[w].waits = heard[k].m[w + 1].waits;
+#endif
+     w++
   :: else -> break
   od;
   heard[k].m[w].hold = 0; heard[k].m[w].age = 0; heard[k].m[w].token = 0
+#ifdef STAYS
+  ; heard[k].m[w].recall = false; heard[k].m[w].waits = false
+#endif
 }
 
 /* SUBSCRIBE is acknowledged: everybody looks again. */
 inline subscribe() {
   sub[k] = true;
+  cutOff();
 #ifdef CAN_APART
   apart[k] = false;
 #endif

@@ -34,7 +34,12 @@ bool apart[CLIENTS];           /* not counted, and its client does not know: the
 #define SUBSCRIBED(k) sub[k]
 #endif
 
-typedef Message { byte hold, age, token };  /* a grant; age: by the server's clock, + BACK */
+typedef Message {              /* a grant; age: by the server's clock, + BACK */
+  byte hold, age, token
+#ifdef STAYS
+  ; bool recall, waits         /* a recall of that hold; a grant: does somebody else wait? */
+#endif
+};
 typedef Channel { Message m[MMAX]; byte n };
 Channel heard[CLIENTS];        /* published, and not read yet */
 
@@ -169,8 +174,11 @@ inline outdate(id) {
 inline take(id, ttl, chain) {
   outdate(id);
   own = id; exp = ttl;
+  taken(id);
 #ifdef TOKENS
-#ifdef FLAW_TOKENS_AS_TEXT
+#if defined(STAYS)
+  tok = (last + 1 > clk -> last + 1 : clk);
+#elif defined(FLAW_TOKENS_AS_TEXT)
   tok = (last / 10 >= SHORT_TIME -> last + 1 : SHORT_TIME);
 #else
   tok = (last < FLOOR -> FLOOR : last + 1);
@@ -192,6 +200,9 @@ inline take(id, ttl, chain) {
 
 inline free() {
   own = 0; exp = 0;
+#ifdef STAYS
+  told = 0;
+#endif
 #ifdef TOKENS
   tok = 0; since = 0; breakChain()
 #endif
@@ -208,6 +219,9 @@ inline publish(id) {
      heard[j].m[heard[j].n].hold = id;
      heard[j].m[heard[j].n].age = BACK;
      heard[j].m[heard[j].n].token = TOKEN;
+#ifdef STAYS
+     heard[j].m[heard[j].n].recall = false; heard[j].m[heard[j].n].waits = GRANT_WAITS;
+#endif
      heard[j].n++
   :: else
   fi
@@ -293,7 +307,7 @@ inline mine() {
 #ifdef FLAW_MINE_NOT_RAISED
   d = LEASE
 #else
-  raise(LEASE); d = exp
+  raise(LEASE_OF(own)); d = exp; confirmed(own)
 #endif
 }
 
@@ -317,7 +331,8 @@ inline acquire(mode, id, counted, age_) {
      :: wasFree && !EXISTS && REFUSES -> res = ERROR
      :: wasFree && (EXISTS || !REFUSES) ->
         grantNext(id, false);
-        if :: granted == 0 || granted == id -> take(id, LEASE, false); res = OWNER; d = LEASE :: else -> res = HELD fi
+        if :: granted == 0 || granted == id -> take(id, LEASE_OF(id), false); tell(id, counted); res = OWNER; d = LEASE_OF(id) :: else -> res = HELD fi
+     :: TAKES_OVER -> take(id, LEASE_OF(id), false); tell(id, counted); res = OWNER; d = LEASE_OF(id)
      :: else -> res = HELD
      fi;
      findMember(id, counted);
@@ -326,7 +341,8 @@ inline acquire(mode, id, counted, age_) {
      :: res == HELD && mode == QUEUE && f == qn && (wasFree || !REFUSES) -> enqueue(id, counted)
      :: else
      fi;
-     find(id); farOff = (f > 0)
+     find(id); farOff = (f > 0);
+     if :: mode == QUEUE && res == HELD && f == 0 -> sendRecall(id) :: else fi
   fi
 }
 
@@ -343,10 +359,13 @@ inline recheck(id, counted, isFar_, age_) {
      wasFree = (own == 0);
      if :: wasFree -> grantNext(id, false) :: else fi;
      if
-     :: wasFree && (granted == 0 || granted == id) -> take(id, LEASE, false); res = OWNER; d = LEASE
+     :: wasFree && (granted == 0 || granted == id) -> take(id, LEASE_OF(id), false); tell(id, counted); res = OWNER; d = LEASE_OF(id)
      :: else ->
         res = HELD;
         find(id); farOff = (f > 0);
+#ifndef FLAW_NO_REMIND
+        sendRecall(id);
+#endif
         /* Removing what is past is the write that a full Redis does not refuse. */
         j = CLIENT(QUEUE_OF(id));
         wordTtl[j] = (isFar_ -> FAR_TTL : KEPT_FOR); word[j] = counted;
@@ -370,7 +389,7 @@ inline yield_(old_, new_, token_, age_, counted) {
   d = age_;
   find(new_);
   if
-  :: own == new_ -> raise(LEASE); d = exp; res = MINE
+  :: own == new_ -> raise(LEASE_OF(new_)); d = exp; res = MINE; confirmed(new_)
   :: own != new_ && f < qn -> res = HELD
   :: own != new_ && f == qn && own != old_ -> whatBecame(token_)
 #ifdef FLAW_YIELD_QUEUES_FIRST
@@ -382,7 +401,7 @@ inline yield_(old_, new_, token_, age_, counted) {
      enqueue(new_, counted);
      grantNext(new_, true);
      if
-     :: granted == new_ -> take(new_, LEASE, true); res = OWNER; d = LEASE
+     :: granted == new_ -> take(new_, LEASE_OF(new_), true); tell(new_, counted); res = OWNER; d = LEASE_OF(new_)
      :: else -> res = HELD; find(new_); farOff = (f > 0)
      fi
   fi
@@ -405,7 +424,7 @@ inline renew(id, ttl) {
 #else
      raise(ttl);
 #endif
-     d = exp; res = RENEWED
+     d = exp; res = RENEWED; confirmed(id)
   :: else -> d = 0; res = (own == 0 -> GONE : TAKEN)
   fi
 }
@@ -427,5 +446,11 @@ inline run_(kind_, hold_, other_, token_, age_, counted_, isFar) {
   :: kind_ == LEAVE -> leave(hold_)
   :: kind_ == RENEW || kind_ == CLAIM -> renew(hold_, LEASE)
   :: kind_ == EXTEND -> renew(hold_, LONG)
+#ifdef STAYS
+  :: kind_ == STAY -> renew(hold_, WINDOW); if :: res == RENEWED -> tell(hold_, counted_) :: else fi
+#endif
+#ifdef FLAW_IDLE_FLAG
+  :: kind_ == SET_IDLE -> if :: own == hold_ -> told = IDLE_TOLD :: else fi; res = LEFT
+#endif
   fi
 }
