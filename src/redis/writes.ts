@@ -17,7 +17,7 @@ export function cork(stream: Writable): void {
   stream.cork();
   if (corked.push(stream) > 1) return;
   since = performance.now();
-  process.nextTick(uncorkLate);
+  process.nextTick(uncork);
   if (hearsExit) return;
   hearsExit = true;
   // The program may end itself right behind an unlock that it does not wait for.
@@ -25,12 +25,9 @@ export function cork(stream: Writable): void {
 }
 
 function uncork(): void {
-  for (const stream of corked.splice(0)) stream.uncork();
-}
-
-function uncorkLate(): void {
   if (corked.length === 0) return;
-  uncork();
+  for (const stream of corked.splice(0)) stream.uncork();
+  // RACE: a caller has blocked the event loop behind its call, and the next caller's command takes the first one's along.
   const now = performance.now();
   if (now - since > HELD_BACK) until = now;
 }

@@ -9,29 +9,31 @@ export interface Abortable {
  * By signal, what is told. One listener per signal, however many wait on it: a thousand waiters with one shutdown signal must
  * not trip Node's warning about a leak. Most have one signal each.
  */
-const known = new WeakMap<AbortSignal, Abortable | Set<Abortable>>();
+const known = new WeakMap<AbortSignal, { told: Abortable | Set<Abortable>; readonly fire: () => void }>();
 
-function fire({ target }: { readonly target: unknown }): void {
-  const signal = target as AbortSignal;
-  const told = known.get(signal);
-  known.delete(signal);
-  if (told instanceof Set) for (const one of [...told]) one.aborted(signal.reason);
-  else told?.aborted(signal.reason);
-}
-
-/** Until `unlisten`. An object is told once, and a signal that aborted before tells nobody. */
+/**
+ * Until `unlisten`. An object is told once, and a signal that aborted before tells nobody. The signal is the one that was given,
+ * and not the event's target: what delegates to an AbortSignal has another one there.
+ */
 export function listen(signal: AbortSignal, one: Abortable): void {
-  const told = known.get(signal);
-  if (told instanceof Set) told.add(one);
-  else if (told) known.set(signal, new Set([told, one]));
-  else {
-    known.set(signal, one);
+  const entry = known.get(signal);
+  if (!entry) {
+    const fire = (): void => {
+      const told = known.get(signal)?.told;
+      known.delete(signal);
+      if (told instanceof Set) for (const each of [...told]) each.aborted(signal.reason);
+      else told?.aborted(signal.reason);
+    };
+    known.set(signal, { told: one, fire });
     signal.addEventListener("abort", fire, { once: true });
-  }
+  } else if (entry.told instanceof Set) entry.told.add(one);
+  else entry.told = new Set([entry.told, one]);
 }
 
 export function unlisten(signal: AbortSignal, one: Abortable): void {
-  const told = known.get(signal);
+  const entry = known.get(signal);
+  if (!entry) return;
+  const { told, fire } = entry;
   const isLast = told instanceof Set ? told.delete(one) && told.size === 0 : told === one;
   if (!isLast) return;
   known.delete(signal);

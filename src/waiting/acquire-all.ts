@@ -52,7 +52,9 @@ export async function acquireAll(
     return { busy };
   } catch (error) {
     gaveUp(acquisition.at, error);
-    throw isOurs(error) ? thrownAt(error, acquireAll) : error;
+    const { signal } = entrance;
+    const isReason = signal?.aborted === true && error === signal.reason;
+    throw isOurs(error) && !isReason ? thrownAt(error, acquireAll) : error;
   }
 }
 

@@ -120,7 +120,7 @@ export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner
     const { health } = this.queue;
     const isAwaited = this.#isAwaited(attempt);
     health.askedAt = 0;
-    if (health.failures > 0) health.answered();
+    if (health.failure !== undefined) health.answered();
     if (answer.is === "held") this.wakes?.met(sent.mono, attempt.isWoken, answer);
     if (!isAwaited) {
       // RACE: granted by message before this reply was read. The grant counts, and the hold has its own end. RACE: or it has

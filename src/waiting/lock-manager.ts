@@ -250,11 +250,14 @@ export class LockManager implements Services {
 
   #sweep(): void {
     const at = performance.now();
-    for (const one of [...this.asking]) one.sweep(at);
-    if (this.asking.size > 0) this.timers.set(this.#sweeper, at + SWEEP);
-    else {
-      this.isSweeping = false;
-      if (this.waiting === 0) this.#keepAlive?.unref();
+    try {
+      for (const one of [...this.asking]) one.sweep(at);
+    } finally {
+      if (this.asking.size > 0) this.timers.set(this.#sweeper, at + SWEEP);
+      else {
+        this.isSweeping = false;
+        if (this.waiting === 0) this.#keepAlive?.unref();
+      }
     }
   }
 

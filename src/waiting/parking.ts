@@ -281,7 +281,7 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
     const wasQueued = wasParked && this.hold !== null;
     if (wasParked && this.#reason === "subscription") this.queue.subscribing--;
     // RACE: granted while its look is under way, which then keeps no entries, because its own has gone.
-    const dueAt = this.isLooking ? 0 : this.index >= 0 ? this.at : this.#latest;
+    const dueAt = wasQueued && this.isLooking ? 0 : this.index >= 0 ? this.at : this.#latest;
     if (this.index >= 0) this.queue.services.timers.clear(this);
     this.#latest = Number.POSITIVE_INFINITY;
     this.#changes++;

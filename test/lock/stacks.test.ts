@@ -1,6 +1,12 @@
 import { Redis } from "ioredis";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
-import { createLockClient, type Lock, type LockClient, LockLostError } from "../../src/index.ts";
+import {
+  createLockClient,
+  type Lock,
+  type LockClient,
+  LockLostError,
+  LockUnavailableError,
+} from "../../src/index.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
@@ -120,12 +126,14 @@ describe("the stack of an error names the caller", () => {
     },
   );
 
-  it("the reason of a signal is thrown as it is", async () => {
+  it.each([
+    ["an Error", new Error("enough")],
+    ["an error of this package", new LockUnavailableError("another", "enough")],
+  ])("the reason of a signal is thrown as it is: %s", async (_, reason) => {
     const other = await parties.join();
     const { locks } = await parties.join();
     const name = freshName();
     await using held = await other.locks.lock(name).lock();
-    const reason = new Error("enough");
     const { stack } = reason;
     const patience = new AbortController();
     const waiting = failure(locks.lock(name).lock({ signal: patience.signal }));

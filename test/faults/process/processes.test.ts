@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Actor } from "../../support/actor.ts";
 import { freshName, Parties, type Party, testUrl } from "../../support/fixture.ts";
+import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 
 // Real processes, killed, stopped and blocked. Time bounds are a third, or less, of what the failure would take.
@@ -18,6 +19,11 @@ const queued = (name: string, count: number): Promise<unknown> =>
   until(async () => (await here.locks.lock(name).inspect()).waiters.length === count, {
     what: `${count} waiters`,
   });
+
+const addressOf = (url: string): { host: string; port: number } => {
+  const { hostname, port } = new URL(url);
+  return { host: hostname, port: Number(port) };
+};
 
 const timed = async <T>(work: Promise<T>): Promise<[T, number]> => {
   const start = performance.now();
@@ -197,6 +203,24 @@ describe("a process that blocks its event loop for longer than a first command m
     block(700);
     expect(await asked).not.toBeNull();
     await Promise.all(leases.map((lease) => lease.unlock()));
+  });
+
+  it("has its answer too where another caller's command took its own along behind the block", async () => {
+    const proxy = await TcpProxy.start(addressOf(testUrl()));
+    const far = await parties.join({ url: proxy.url });
+    proxy.delay(5);
+    const call = async (blocks: boolean): Promise<boolean> => {
+      const lease = await far.locks.lock(freshName()).lock();
+      const asked = far.locks.lock(freshName()).tryLock();
+      if (blocks) block(700);
+      const later = await asked;
+      await Promise.all([lease.unlock(), later?.unlock()]);
+      return later !== null;
+    };
+    // Two replies must come by one read.
+    for (let round = 0; round < 4; round++)
+      expect(await Promise.all([call(true), call(false)])).toEqual([true, true]);
+    await proxy.stop();
   });
 
   it("has sent the release before, right behind which it blocks: another process has the lock meanwhile", async () => {
