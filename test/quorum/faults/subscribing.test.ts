@@ -9,12 +9,12 @@ const stage = new QuorumStage(3);
 
 it("subscribing fails when a node that was acknowledged is lost before enough others are", async () => {
   const { nodes } = await stage.join({}, "proxies");
-  const quorum = new Quorum(nodes, { replyTimeout: 600, nodeTimeout: 400, restartDelay: 0 });
+  const quorum = new Quorum(nodes, { replyTimeout: 3_000, nodeTimeout: 400, restartDelay: 0 });
   const subscriptions = new QuorumSubscriptions(quorum, { isOwn: () => false, isWanted: () => true });
   const channel = quorum.keys.ofQuorum(stage.name).free;
   stage.proxy(3).refuse(true); // never there
   stage.proxy(3).cut();
-  stage.proxy(2).delay(300, { which: "subscribers" });
+  stage.proxy(2).delay(1_000, { which: "subscribers" });
   subscriptions.listen(channel, () => {});
   const ready = failure(subscriptions.ready(channel));
   await until(async () => (await stage.listeners(1)) === 1);
