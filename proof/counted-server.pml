@@ -61,9 +61,7 @@ inline scan() {
      :: else
      fi;
      sum = sum + u[x];
-#ifndef FLAW_SCAN_FORGETS
      if :: u[x] > 0 && left[x] < next -> next = left[x] :: else fi;
-#endif
      x++
   :: else -> break
   od;

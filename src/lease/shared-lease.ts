@@ -168,12 +168,11 @@ export class SharedLease implements Caller {
   leave(hasEntered = false): Promise<void> {
     // A borrower may stay longer than the last one who entered: the lock is still held once. Behind the last user there is
     // nothing left to count.
-    if (hasEntered && --this.#entries > 0 && this.#users > 1 && this.#state === "held") {
-      // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever its count is.
-      if (this.owner.kind.recount) return this.#recount().finally(() => this.leave());
-    }
+    const mustCount = hasEntered && --this.#entries > 0 && this.#users > 1 && this.#state === "held";
+    // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever its count is.
+    if (mustCount && this.owner.kind.recount) return this.#recount().finally(() => this.leave());
     this.#users--;
-    if (this.#state === "held" && this.left() <= 0) this.lose("expired");
+    this.expire();
     if (this.loss) return Promise.reject(thrownAt(this.loss, this.leave));
     if (this.#users > 0 || this.#state === "ended") return Promise.resolve();
     this.#state = "ended";

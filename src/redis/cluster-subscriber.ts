@@ -18,7 +18,7 @@ interface Channel {
 
 /**
  * The subscriber connections of a client in Cluster: one to each primary that serves a slot in use. Sharded messages
- * reach only who subscribed at the node that owns the channel's slot, so a channel follows its slot: after a failover,
+ * reach only what is subscribed at the node that owns the channel's slot, so a channel follows its slot: after a failover,
  * after a migration, and when the map of slots that ioredis keeps was out of date.
  */
 export class ClusterSubscriber implements Subscriptions {

@@ -13,9 +13,14 @@ export function thrownAt<E>(error: E, below: (...args: never[]) => unknown): E {
 
 const given = new WeakSet<Error>();
 
-/** May this error get the stack of the call that it is thrown to? The reason of a caller's own signal is left as it is. */
-export const isOurs = (error: unknown): error is LockError =>
-  error instanceof LockError && !(error instanceof LockLostError);
+/**
+ * May this error get the stack of the call that it is thrown to? The reason of the call's own signal is left as it is, also when
+ * it is an error of this package.
+ */
+export function isOurs(error: unknown, signal: AbortSignal | undefined): boolean {
+  if (signal?.aborted && error === signal.reason) return false;
+  return error instanceof LockError && !(error instanceof LockLostError);
+}
 
 /**
  * A promise that rejects with this, for the `resolve` of a promise that is awaited already. A call costs nothing for it

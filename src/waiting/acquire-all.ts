@@ -52,9 +52,7 @@ export async function acquireAll(
     return { busy };
   } catch (error) {
     gaveUp(acquisition.at, error);
-    const { signal } = entrance;
-    const isReason = signal?.aborted === true && error === signal.reason;
-    throw isOurs(error) && !isReason ? thrownAt(error, acquireAll) : error;
+    throw isOurs(error, entrance.signal) ? thrownAt(error, acquireAll) : error;
   }
 }
 

@@ -89,10 +89,9 @@ export class Waiter extends Timer implements Caller, Abortable {
     if (!resolve) return false;
     this.#resolve = null;
     if (this.signal) unlisten(this.signal, this);
-    // The reason of the caller's signal goes to it as it is, also when it is an error of this package. A part of a multi-lock gets
-    // its stack from that, where the caller's line is known.
-    const isReason = this.signal?.aborted === true && error === this.signal.reason;
-    resolve(isOurs(error) && !isReason && this.kind !== "multi" ? failing(error) : Promise.reject(error));
+    // A part of a multi-lock gets its stack from that, where the caller's line is known.
+    const isFailing = this.kind !== "multi" && isOurs(error, this.signal);
+    resolve(isFailing ? failing(error) : Promise.reject(error));
     return true;
   }
 

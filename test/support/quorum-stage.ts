@@ -11,6 +11,7 @@ import { quorumLua } from "../../src/redis/lua.generated.ts";
 import type { LocalServer } from "../../tools/redis/index.ts";
 import { freshName } from "./fixture.ts";
 import { trackUnhandled, type UnhandledTracker } from "./leaks.ts";
+import { loadScripts } from "./load-scripts.ts";
 import type { Match } from "./matches.ts";
 import { present } from "./present.ts";
 import { openConnection } from "./servers/connection.ts";
@@ -60,8 +61,7 @@ export class QuorumStage {
       this.#quiet = trackUnhandled();
       this.name = freshName("quorum");
       this.proxies.splice(0, 10, ...(await Promise.all(this.#servers.map((one) => TcpProxy.start(one)))));
-      for (const admin of this.#admins)
-        for (const { lua } of Object.values(quorumLua)) await admin.script("LOAD", lua);
+      for (const admin of this.#admins) await loadScripts(admin, quorumLua);
     });
     afterEach(async () => {
       for (const server of this.#servers) {

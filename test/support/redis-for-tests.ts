@@ -3,6 +3,7 @@ import * as scripts from "../../src/redis/lua.generated.ts";
 import { redisInContainer } from "../../tools/redis/container.ts";
 import { findRedis, type RedisServer, serverCommand } from "../../tools/redis/index.ts";
 import { installRedis, whyNotInstall } from "../../tools/redis/install.ts";
+import { loadScripts } from "./load-scripts.ts";
 
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 
@@ -18,8 +19,7 @@ export async function setup(): Promise<() => Promise<void>> {
   process.env.TEST_REDIS_URL = redis.url;
   const connection = new Redis(redis.url);
   const { codes: _, ...groups } = scripts;
-  for (const group of Object.values(groups))
-    for (const { lua } of Object.values(group)) await connection.script("LOAD", lua);
+  await loadScripts(connection, ...Object.values(groups));
   await connection.quit();
   // The suites that break their server launch their own, and need its program wherever the main one runs.
   if (serverCommand() === null && whyNotInstall() === null) await installRedis(say);

@@ -6,6 +6,7 @@ import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { awake } from "./awake.ts";
 import { freshName, Parties, type Party } from "./fixture.ts";
 import { trackUnhandled, type UnhandledTracker } from "./leaks.ts";
+import { loadScripts } from "./load-scripts.ts";
 import { Onlooker } from "./onlooker.ts";
 import { present } from "./present.ts";
 import { type Match, TcpProxy } from "./tcp-proxy.ts";
@@ -56,8 +57,7 @@ export class Stage {
         near: await this.join({ url: proxy.url, ...near }),
         far: await this.join({ ...far }),
       };
-      for (const protocol of [connectionLua, handoffLua, redissonLua])
-        for (const { lua } of Object.values(protocol)) await props.far.redis.script("LOAD", lua);
+      await loadScripts(props.far.redis, connectionLua, handoffLua, redissonLua);
       this.#props = { ...props, lock: new Onlooker(props.far.redis, freshName()) };
     });
     afterEach(async () => {

@@ -1,6 +1,6 @@
-import { afterAll, afterEach, expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import { freshName, Parties } from "../../support/fixture.ts";
-import { trackUnhandled } from "../../support/leaks.ts";
+import { staysQuiet } from "../../support/quiet.ts";
 import { onScript } from "../../support/scripts-sent.ts";
 import { runs } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
@@ -8,15 +8,8 @@ import { until } from "../../support/until.ts";
 // `lock` and `fairLock` of one name are one lock, whose queue in Redis knows clients and not kinds.
 
 const parties = new Parties();
-const unhandled = trackUnhandled();
-
-afterEach(async () => {
-  await unhandled.assertNone();
-});
-afterAll(async () => {
-  unhandled.stop();
-  await parties.close();
-});
+staysQuiet();
+afterAll(parties.close);
 
 it.each([
   ["lock", "fairLock"],

@@ -1,10 +1,10 @@
 import { createServer } from "node:net";
 import { Redis } from "ioredis";
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient, type LockClient } from "../../../src/index.ts";
 import { freshName, Parties, type Party, testUrl } from "../../support/fixture.ts";
-import { trackUnhandled } from "../../support/leaks.ts";
 import { Onlooker } from "../../support/onlooker.ts";
+import { staysQuiet } from "../../support/quiet.ts";
 import { runs } from "../../support/stage.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
@@ -12,15 +12,8 @@ import { until } from "../../support/until.ts";
 // Callers of a fair lock who come before their client hears anything: in order, and never worse off than by asking.
 
 const parties = new Parties();
-const unhandled = trackUnhandled();
-
-afterEach(async () => {
-  await unhandled.assertNone();
-});
-afterAll(async () => {
-  unhandled.stop();
-  await parties.close();
-});
+staysQuiet();
+afterAll(parties.close);
 
 it("are served in the order in which they came, the one who tried first too", async () => {
   const [holder, cold] = [await parties.join(), await parties.join()];

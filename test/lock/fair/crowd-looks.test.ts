@@ -1,5 +1,6 @@
 import { afterAll, expect, it } from "vitest";
 import { freshName, Parties } from "../../support/fixture.ts";
+import { staysQuiet } from "../../support/quiet.ts";
 import { onScript } from "../../support/scripts-sent.ts";
 import { runs } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
@@ -7,6 +8,7 @@ import { until } from "../../support/until.ts";
 // One look keeps the entries of all callers of a client, as long as it is executed while its own entry stands.
 
 const parties = new Parties();
+staysQuiet();
 afterAll(parties.close);
 
 it("a caller that is granted while its look is under way has the next one look before it can give the lock back", async () => {

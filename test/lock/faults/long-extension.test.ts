@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { spinLua } from "../../../src/redis/lua.generated.ts";
 import { Actor } from "../../support/actor.ts";
+import { loadScripts } from "../../support/load-scripts.ts";
 import { runs, Stage, timed } from "../../support/stage.ts";
 
 // A hold for which an hour was asked is not handed on to a caller with a short lease, whatever Redis has answered: if
@@ -19,7 +20,7 @@ describe("an extension that nobody has waited for, and an unlock for another cal
     "the process is killed then: the others wait for its lease, and not for the extension: %s",
     async (kind, { annotate }) => {
       const { far, lock } = stage;
-      for (const { lua } of Object.values(spinLua)) await far.redis.script("LOAD", lua);
+      await loadScripts(far.redis, spinLua);
       const client = { leaseTime: LEASE, grantWindow: WINDOW, localPasses: 16 };
       const actor = await Actor.start({ url: stage.server.url, client });
       await actor.call("passBehindExtension", kind, lock.name, HOUR);

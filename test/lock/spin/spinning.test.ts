@@ -8,6 +8,7 @@ import { countCommands } from "../../support/command-count.ts";
 import { rights } from "../../support/documented-rights.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
 import { trackUnhandled } from "../../support/leaks.ts";
+import { loadScripts } from "../../support/load-scripts.ts";
 import { holdReply, onScript } from "../../support/scripts-sent.ts";
 import { serverIs } from "../../support/server-version.ts";
 import { type Match, TcpProxy } from "../../support/tcp-proxy.ts";
@@ -24,7 +25,7 @@ let other: Party;
 beforeAll(async () => {
   server = await launchServer();
   other = await parties.join({ url: server.url });
-  for (const { lua } of Object.values(spinLua)) await other.redis.script("LOAD", lua);
+  await loadScripts(other.redis, spinLua);
 });
 afterEach(() => unhandled.assertNone());
 afterAll(async () => {
