@@ -27,15 +27,5 @@ end
 
 -- @include free
 
--- The first write is one that a full Redis does not refuse: an entry that stands is kept. It also bounds the set: a client that
--- has gone is forgotten by the next look of another one.
-call("ZREMRANGEBYSCORE", clients, 0, "(" .. text)
-local channel, digit = sub(hold, 1, -23), ARGV[6]
-call("ZREM", clients, (digit == "1" and "0" or "1") .. channel)
-call("ZADD", clients, now + ARGV[5] * 1000, digit .. channel)
-for _, key in ipairs({ queue, clients }) do
-  if call("PTTL", key) < tonumber(ARGV[5]) then
-    call("PEXPIRE", key, 2 * ARGV[5])
-  end
-end
+-- @include ../keep-entries
 return { HELD, now, left or call("PTTL", lock), call("ZRANK", queue, entry) or -1 }

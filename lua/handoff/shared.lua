@@ -2,18 +2,7 @@
 -- costs 0.06 µs in each run that makes it, so a script makes these only when its common way has ended.
 -- docs/protocol.md tells the whole; proof/server.pml has the same functions: take, grantNext, handOver.
 
--- What stands in a clock that gives no token; nothing as long as there is one.
-local usedUp
-
--- What a caller is told that needs a token when there is none. Something else than a lock has written the clock.
-local function noToken()
-  if type(usedUp) == "table" then
-    return usedUp
-  end
-  return redis.error_reply(
-    "ERR the clock of fencing tokens, " .. clock .. ", is at " .. usedUp .. ": there is no larger token up to 2^53-1. "
-      .. "Repair it with DEL " .. clock .. ", and tokens follow the server's time again")
-end
+-- @include ../no-token
 
 -- Makes `hold` the owner. The token never goes back, not over FLUSHALL, a lost replica or an empty restart, because
 -- it follows the server's clock; and never repeats when that clock steps back, because it follows the last one too.
@@ -45,36 +34,10 @@ local function putBack(entry, ticket)
   end
 end
 
--- How many dead entries are taken off one by one; then they are looked at in blocks, of so many at first and at the most.
-local DEAD_IN_A_ROW, BLOCK, LONGEST_BLOCK = 4, 64, 1024
+-- How many dead entries are taken off one by one; then they are looked at in blocks, of so many at first.
+local DEAD_IN_A_ROW, BLOCK = 4, 64
 
--- Channels that were asked about: how many are subscribed, nothing where that is not known; and the digit of the client
--- whose entries a re-check has kept, false: none has. They do not change while a script runs, and a crowd of one process
--- has one channel.
-local receivers, kept, asked = {}, {}, 0
-
--- Of a crowd of many clients nothing is remembered: the memory would cost more than it saves.
-local function forget()
-  if asked > LONGEST_BLOCK then
-    receivers, kept, asked = {}, {}, 0
-  end
-end
-
-local function ask(channels)
-  asked = asked + #channels
-  -- An error proves nothing.
-  local counts = redis.pcall("PUBSUB", "NUMSUB", unpack(channels))
-  local members = {}
-  for i, channel in ipairs(channels) do
-    receivers[channel] = counts[2 * i]
-    members[2 * i - 1], members[2 * i] = "1" .. channel, "0" .. channel
-  end
-  local ends = redis.pcall("ZMSCORE", clients, unpack(members))
-  for i, channel in ipairs(channels) do
-    local one, zero = tonumber(ends[2 * i - 1]), tonumber(ends[2 * i])
-    kept[channel] = one and one >= now and "1" or zero and zero >= now and "0" or false
-  end
-end
+-- @include ../liveness
 
 -- The words of an entry, and the channel of its client; nothing when it cannot be read. Such a one is skipped: an error here
 -- would come behind the pop.
@@ -83,17 +46,6 @@ local function read(entry)
   if hold and #ttl < 16 and #passes < 5 and string.byte(hold, -22) == 58 then
     return hold, sub(hold, 1, -23), digit, ttl, passes
   end
-end
-
--- Is the client of this entry dead, as far as anybody can know? When its time is over; or when nobody is subscribed to its
--- channel, and the number of subscribers proves something. What the client's last re-check has said counts more than what
--- the entry says.
-local function isDead(channel, digit, ticket)
-  local since = kept[channel]
-  if not since and now - ticket > ENTRY_TTL then
-    return true
-  end
-  return (since or digit) == "1" and receivers[channel] == 0
 end
 
 -- How many of these entries, from the first on, are dead; none behind `me` is.

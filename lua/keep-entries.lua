@@ -1,0 +1,14 @@
+-- Included by a re-check that leaves its hold in the queue. ARGV 5: ms that the entries of the client stand from now on; ARGV 6:
+-- "1": its receivers count, "0": they prove nothing, or it hears nothing now.
+
+-- The first write is one that a full Redis does not refuse: an entry that stands is kept. It also bounds the set: a client that
+-- has gone is forgotten by the next look of another one.
+call("ZREMRANGEBYSCORE", clients, 0, "(" .. text)
+local channel, digit = sub(hold, 1, -23), ARGV[6]
+call("ZREM", clients, (digit == "1" and "0" or "1") .. channel)
+call("ZADD", clients, now + ARGV[5] * 1000, digit .. channel)
+for _, key in ipairs({ queue, clients }) do
+  if call("PTTL", key) < tonumber(ARGV[5]) then
+    call("PEXPIRE", key, 2 * ARGV[5])
+  end
+end
