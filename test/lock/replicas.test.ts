@@ -6,14 +6,14 @@ import { Replication } from "../../src/redis/replication.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { countCommands } from "../support/command-count.ts";
 import { freshName, Parties } from "../support/fixture.ts";
-import { trackUnhandled } from "../support/leaks.ts";
+import { staysQuiet } from "../support/quiet.ts";
 import { named, TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
 // A caller gets the lock only when so many replicas have it.
 
 const parties = new Parties();
-const unhandled = trackUnhandled();
+staysQuiet();
 let primary: LocalServer;
 let replicas: LocalServer[];
 
@@ -27,10 +27,8 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   for (const replica of replicas) replica.resume();
-  await unhandled.assertNone();
 });
 afterAll(async () => {
-  unhandled.stop();
   await parties.close();
   await Promise.all([primary, ...replicas].map((server) => server?.stop()));
 });

@@ -1,17 +1,17 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { codes, handoffLua as lua } from "../../../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import { countCommands } from "../../support/command-count.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
-import { trackUnhandled } from "../../support/leaks.ts";
 import { Onlooker } from "../../support/onlooker.ts";
+import { staysQuiet } from "../../support/quiet.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 
 // Many waiters, lost subscriptions, commands given up: what waiting costs, and whose place is kept.
 
 const parties = new Parties();
-const unhandled = trackUnhandled();
+staysQuiet();
 let server: LocalServer;
 let a: Party;
 let b: Party;
@@ -29,11 +29,7 @@ beforeEach(async () => {
     freshName(),
   ];
 });
-afterEach(async () => {
-  await unhandled.assertNone();
-});
 afterAll(async () => {
-  unhandled.stop();
   await parties.close();
   await server.stop();
 });

@@ -2,14 +2,14 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { codes, handoffLua as lua } from "../../../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
-import { trackUnhandled } from "../../support/leaks.ts";
+import { staysQuiet } from "../../support/quiet.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 
 // The server cuts, forgets, fills up, dies. A server of its own for these tests.
 
 const parties = new Parties();
-const unhandled = trackUnhandled();
+staysQuiet();
 let server: LocalServer;
 let a: Party;
 let b: Party;
@@ -32,11 +32,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   [a, b, name] = [await join(), await join(), freshName()];
 });
-afterEach(async () => {
-  await unhandled.assertNone();
-});
 afterAll(async () => {
-  unhandled.stop();
   await parties.close();
   await server.stop();
 });

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { SPIN_MAX, SPIN_REST } from "../../../src/defaults.ts";
 import { LockUnavailableError } from "../../../src/index.ts";
 import { spinLua } from "../../../src/redis/lua.generated.ts";
@@ -7,8 +7,8 @@ import { failure, Gate, watchTraffic } from "../../contract/observe.ts";
 import { countCommands } from "../../support/command-count.ts";
 import { rights } from "../../support/documented-rights.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
-import { trackUnhandled } from "../../support/leaks.ts";
 import { loadScripts } from "../../support/load-scripts.ts";
+import { staysQuiet } from "../../support/quiet.ts";
 import { holdReply, onScript } from "../../support/scripts-sent.ts";
 import { serverIs } from "../../support/server-version.ts";
 import { type Match, TcpProxy } from "../../support/tcp-proxy.ts";
@@ -17,7 +17,7 @@ import { until } from "../../support/until.ts";
 // What spinLock alone does; what it does as every lock is in spin-lock.test.ts.
 
 const parties = new Parties();
-const unhandled = trackUnhandled();
+staysQuiet();
 let server: LocalServer;
 /** Holds and looks with plain commands. */
 let other: Party;
@@ -27,9 +27,7 @@ beforeAll(async () => {
   other = await parties.join({ url: server.url });
   await loadScripts(other.redis, spinLua);
 });
-afterEach(() => unhandled.assertNone());
 afterAll(async () => {
-  unhandled.stop();
   await parties.close();
   await server.stop();
 });

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Duet } from "../../support/duet.ts";
 import { freshName } from "../../support/fixture.ts";
-import { trackUnhandled } from "../../support/leaks.ts";
+import { staysQuiet } from "../../support/quiet.ts";
 import { RedisCluster } from "../../support/servers/cluster.ts";
 import type { ClusterNode } from "../../support/servers/cluster-node.ts";
 import type { SlotMove } from "../../support/servers/slot-move.ts";
@@ -13,7 +13,7 @@ import { until } from "../../support/until.ts";
 // some of its keys are here and some are there: scripts that name several are answered TRYAGAIN, those with one are not.
 
 const LEASE = 3_000;
-const unhandled = trackUnhandled();
+staysQuiet();
 let cluster: RedisCluster;
 let duet: Duet;
 
@@ -25,12 +25,8 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await duet.end();
-  await unhandled.assertNone();
 });
-afterAll(async () => {
-  unhandled.stop();
-  await cluster.stop();
-});
+afterAll(() => cluster.stop());
 
 /** A move of the lock's slot; half of it: some of the lock's keys have gone. */
 async function halfMoved(): Promise<SlotMove> {

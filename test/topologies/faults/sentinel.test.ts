@@ -1,14 +1,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { Duet } from "../../support/duet.ts";
 import { freshName } from "../../support/fixture.ts";
-import { trackUnhandled } from "../../support/leaks.ts";
+import { staysQuiet } from "../../support/quiet.ts";
 import { SentinelGroup } from "../../support/servers/sentinel.ts";
 import { timed } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
 
 // The primary is replaced while a lock is held and waited for: with the lock's keys, and without them.
 
-const unhandled = trackUnhandled();
+staysQuiet();
 let group: SentinelGroup;
 let duet: Duet;
 
@@ -21,12 +21,8 @@ beforeEach(async () => {
 afterEach(async () => {
   await duet.end();
   await group.restore();
-  await unhandled.assertNone();
 });
-afterAll(async () => {
-  unhandled.stop();
-  await group.stop();
-});
+afterAll(() => group.stop());
 
 describe.each([
   ["the primary is killed", () => group.killPrimary()],
