@@ -81,12 +81,19 @@ export class Member {
     if (this.#child?.connected) this.#child.send(order);
   }
 
-  async kill(): Promise<void> {
+  async kill(signal: "SIGKILL" | "SIGTERM" = "SIGKILL"): Promise<void> {
     if (!this.#child) return;
     // Before the signal: a holder that dies here counts as one until now, and not longer.
-    this.#dead(true, "killed");
-    this.#child.kill("SIGKILL");
+    this.#dead(true, `killed by ${signal}`);
+    this.#child.kill(signal);
     await this.#exit;
+  }
+
+  /** Has it end by itself in the middle of everything, which it tells. */
+  async quit(): Promise<void> {
+    this.order({ do: "exit" });
+    await this.ended(CLOSES_WITHIN);
+    await this.kill();
   }
 
   suspend(): void {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Arena, KEY_PREFIX, LOCKS, type TopologyName } from "./arenas/arena.ts";
+import { type Arena, KEY_PREFIX, LOCKS, ownLock, type TopologyName } from "./arenas/arena.ts";
 import { arenas } from "./arenas/index.ts";
 import { check } from "./checker/index.ts";
 import type { Violation } from "./checker/violation.ts";
@@ -47,12 +47,13 @@ export interface Outcome {
   readonly folder: string;
 }
 
+const WORKERS = 4;
 const DRAIN = 30_000;
 const PROGRESS_EVERY = 5_000;
 
 /** Workers fight for locks while the director lets things go wrong; then the history is checked. */
 export async function run(options: RunOptions): Promise<Outcome> {
-  const { workers = 4, seed } = options;
+  const { workers = WORKERS, seed } = options;
   const folder = await mkdtemp(join(tmpdir(), "holdfast-chaos-"));
   const recorder = new Recorder(folder, "director");
   const arena = await arenas[options.topology]({
@@ -119,12 +120,14 @@ function workerOptions(
   dice: Dice,
   { folder, arena, options }: { folder: string; arena: Arena; options: RunOptions },
 ): WorkerOptions {
+  const { workers = WORKERS } = options;
   return {
     by,
     folder,
     seed: dice.seed(),
     callers: options.callers ?? 5,
     locks: LOCKS,
+    owns: Array.from({ length: workers }, (_, i) => ownLock((index + i) % workers)),
     address: arena.wires.address(index),
     connect: { keyPrefix: KEY_PREFIX, driver: driver(dice) },
     client: (arena.client ?? clientOptions)(dice),

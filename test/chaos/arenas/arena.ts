@@ -30,6 +30,9 @@ export interface ArenaOptions {
 /** The locks that are fought for. Few, so that they are busy; of different slots in a Cluster. */
 export const LOCKS = ["hot", "orders", "stock", "mail"] as const;
 
+/** And one that is mostly one worker's: it can keep that for long, until another one comes by. */
+export const ownLock = (worker: number): string => `own ${worker}`;
+
 /** Beside them, locks without tokens and without a queue, by name. */
 export const PLAIN_LOCKS: Readonly<Record<string, LockKind>> = { java: "redissonLock", spun: "spinLock" };
 

@@ -8,8 +8,10 @@ export const workerFaults: readonly Fault[] = [
     weight: 4,
     async run({ fleet, dice }, begin) {
       const victim = dice.pick(fleet.members);
-      begin(victim.by);
-      await victim.kill();
+      const how = dice.pick(["SIGKILL", "SIGKILL", "SIGTERM", "exit"] as const);
+      begin(`${victim.by} by ${how}`);
+      if (how === "exit") await victim.quit();
+      else await victim.kill(how);
       await delay(dice.int(0, 1_500));
       await victim.start();
     },

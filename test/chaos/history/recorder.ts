@@ -8,15 +8,15 @@ import { micros, type Told } from "./events.ts";
  */
 export class Recorder {
   readonly #file: number;
-  readonly #by: string;
+  readonly by: string;
 
   constructor(folder: string, by: string) {
-    this.#by = by;
+    this.by = by;
     this.#file = openSync(join(folder, `${by}.jsonl`), "a");
   }
 
   /** `at`: when it happened, if that was before this call. */
   tell(told: Told, at = micros()): void {
-    writeSync(this.#file, `${JSON.stringify({ at, by: this.#by, ...told })}\n`);
+    writeSync(this.#file, `${JSON.stringify({ at, by: this.by, ...told })}\n`);
   }
 }

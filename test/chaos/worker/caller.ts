@@ -15,6 +15,7 @@ export interface Desk {
   readonly locks: LockClient;
   readonly isQuorum: boolean;
   readonly names: readonly string[];
+  readonly owns: readonly string[];
   readonly dice: Dice;
   readonly recorder: Recorder;
   /** Calls by lock and token, for the events of the client. */
@@ -54,7 +55,7 @@ class Round {
 
   constructor(desk: Desk) {
     this.#desk = desk;
-    this.#wish = wish(desk.dice, desk.names, desk.isQuorum);
+    this.#wish = wish(desk);
     const { lock, also } = this.#wish;
     this.#lock = lockOf(desk.locks, this.#wish);
     this.#calls = [lock, ...also].map((one) => ({ number: ++desk.calls, lock: one }));

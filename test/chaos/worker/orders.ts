@@ -12,6 +12,8 @@ export interface WorkerOptions {
   /** How many callers ask for locks at the same time. */
   readonly callers: number;
   readonly locks: readonly string[];
+  /** The locks that are mostly one worker's, this worker's first. */
+  readonly owns: readonly string[];
   /** With masters beside the first one: of a quorum. */
   readonly address: Address;
   readonly connect: ConnectOptions;
@@ -28,6 +30,8 @@ export type Order =
   | { readonly do: "reconnect" }
   /** No more calls; ends when those that are under way have ended. */
   | { readonly do: "drain" }
+  /** Ends at once by itself, with whatever it holds and keeps. */
+  | { readonly do: "exit" }
   /** Closes the lock client in the middle of everything, and ends. */
   | { readonly do: "close"; readonly grace: number };
 

@@ -32,7 +32,7 @@ async function start(options: WorkerOptions): Promise<void> {
   const dice = new Dice(options.seed);
   const holding = new Map<string, number>();
   const rest = { isQuorum: connections.length > 1, holding, calls: 0, grants: 0, isOpen: true };
-  const desk: Desk = { locks, names: options.locks, dice, recorder, ...rest };
+  const desk: Desk = { locks, names: options.locks, owns: options.owns, dice, recorder, ...rest };
   listen(locks, desk);
   worker = { recorder, connections, desk };
   recorder.tell({ is: "up", settings: JSON.stringify({ ...options.client, ...options.connect }) });
@@ -75,7 +75,11 @@ function obey(order: Order): void {
   const { desk, connections, recorder } = worker;
   if (order.do === "drain") desk.isOpen = false;
   else if (order.do === "reconnect") desk.dice.pick(connections).disconnect(true);
-  else if (order.do === "close") {
+  else if (order.do === "exit") {
+    // It counts as a holder until here.
+    recorder.tell({ is: "dead", victim: recorder.by, meant: true, how: "exit" });
+    process.exit();
+  } else if (order.do === "close") {
     desk.isOpen = false;
     void desk.locks.close({ grace: order.grace });
   } else if (order.do === "block") {

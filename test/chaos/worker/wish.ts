@@ -23,17 +23,31 @@ export interface Wish {
   readonly listens: boolean;
 }
 
+/** Whose wish it is. */
+interface WishesFor {
+  readonly dice: Dice;
+  readonly names: readonly string[];
+  /** Locks that are mostly one worker's, this worker's first. */
+  readonly owns: readonly string[];
+  readonly isQuorum: boolean;
+}
+
 /**
  * The first lock is hot: everybody wants it, for no time at all, so that it is passed on and handed over all the time.
- * A quorum has one kind of lock.
+ * Others are mostly one worker's, which can keep them. A quorum has one kind of lock.
  */
-export function wish(dice: Dice, locks: readonly string[], isQuorum: boolean): Wish {
+export function wish({ dice, names: locks, owns, isQuorum }: WishesFor): Wish {
   const [hot = ""] = locks;
+  const [own = ""] = owns;
   const plain = !isQuorum && dice.chance(0.15) ? dice.pick(Object.keys(PLAIN_LOCKS)) : null;
-  const lock = plain ?? (dice.chance(0.4) ? hot : dice.pick(locks));
+  // What nodes of a quorum may forget is chosen by the other locks.
+  const ownOne = !isQuorum && dice.chance(0.3) ? (dice.chance(0.9) ? own : dice.pick(owns)) : null;
+  const lock = plain ?? ownOne ?? (dice.chance(0.4) ? hot : dice.pick(locks));
   const isAlone = isQuorum || plain !== null || !dice.chance(0.08);
   const also = isAlone ? [] : dice.some(locks.filter((one) => one !== lock));
-  const single = isQuorum ? "quorumLock" : (PLAIN_LOCKS[lock] ?? (dice.chance(0.6) ? "lock" : "fairLock"));
+  const single = isQuorum
+    ? "quorumLock"
+    : (PLAIN_LOCKS[lock] ?? (dice.chance(ownOne ? 0.95 : 0.6) ? "lock" : "fairLock"));
   const method = dice.pick(["lock", "lock", "tryLock", "withLock", "withLock"] as const);
   return {
     lock,
