@@ -1,10 +1,12 @@
 import { once } from "node:events";
 import type { Redis } from "ioredis";
 import { createLockClient, type Lease, type LockClient } from "../../src/index.ts";
+import { type CrowdOptions, crowd } from "./crowd.ts";
 import { type Target, type WriterName, writers } from "./fenced-writers.ts";
 import { type HammerOptions, hammer } from "./hammer.ts";
 import { type HammerAllOptions, hammerAll } from "./hammer-all.ts";
 import { type Address, addressOf, openConnection } from "./servers/connection.ts";
+import { keep } from "./stays.ts";
 import { StopWatch } from "./stop-watch.ts";
 
 export type LockKind = "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock";
@@ -111,6 +113,20 @@ const methods = {
   async acquireAll(names: string[], wait?: number, lease?: number) {
     const acquired = await current().locks.multiLock(names).tryLock(wait, lease);
     return acquired?.names.map((name) => acquired.token(name)) ?? null;
+  },
+
+  /** Takes the lock and gives it back until this process keeps it although nobody is inside. */
+  keep: (name: string) => keep(current(), name),
+
+  /** Callers that take the lock again and again for so many ms. */
+  crowd: (name: string, options: CrowdOptions) => crowd(current().locks.lock(name), options),
+
+  /** Ends by itself, as soon as this is answered. */
+  die(how: "exit" | "throw") {
+    setImmediate(() => {
+      if (how === "exit") process.exit();
+      throw new Error("nobody catches this");
+    });
   },
 
   hammerAll: (options: HammerAllOptions) => hammerAll(current().redis, current().locks, options),

@@ -1,0 +1,63 @@
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import type { Lock, LockOptions } from "../../src/index.ts";
+
+export interface CrowdOptions {
+  readonly callers: number;
+  /** How long the callers go on, in ms. */
+  readonly ms: number;
+  /** Time inside, in ms; 0: a turn of the event loop; null: nothing at all. */
+  readonly body: number | null;
+  readonly options?: LockOptions;
+}
+
+/** One time that a caller had the lock. `at`: µs of the clock that all processes of a machine share. */
+interface CrowdTurn {
+  readonly at: number;
+  readonly token: number;
+  /** ms that were left of its lease when it got that. */
+  readonly left: number;
+}
+
+export interface CrowdReport {
+  readonly turns: readonly CrowdTurn[];
+  /** How the calls ended that gave no lock, and the unlocks that told a loss; each kind once. */
+  readonly errors: readonly string[];
+  /** How late a timer was, at the most, in ms. */
+  readonly lag: number;
+}
+
+/** µs of the clock that all processes of a machine share. */
+export const micros = (): number => Number(process.hrtime.bigint() / 1_000n);
+
+/** Callers of one client that take a lock again and again, without a pause between. */
+export async function crowd(
+  lock: Lock,
+  { callers, ms, body, options = {} }: CrowdOptions,
+): Promise<CrowdReport> {
+  const turns: CrowdTurn[] = [];
+  const errors = new Set<string>();
+  const end = performance.now() + ms;
+  let lag = 0;
+  let last = performance.now();
+  const clock = setInterval(() => {
+    lag = Math.max(lag, performance.now() - last - 1);
+    last = performance.now();
+  }, 1);
+  const caller = async (): Promise<void> => {
+    while (performance.now() < end) {
+      try {
+        const lease = await lock.lock(options);
+        turns.push({ at: micros(), token: lease.token, left: lease.remaining() });
+        if (body === 0) await nextTurn();
+        else if (body !== null) await sleep(body);
+        await lease.unlock();
+      } catch (error) {
+        const { code, reason } = error as { code?: string; reason?: string };
+        errors.add([code ?? String(error), reason].filter(Boolean).join(" "));
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: callers }, caller));
+  clearInterval(clock);
+  return { turns, errors: [...errors], lag };
+}
