@@ -11,14 +11,7 @@ import type { MultiLock } from "./locks/multi-lock.ts";
 import { OrderedMultiLock } from "./locks/ordered-multi-lock.ts";
 import { ReentrantLock } from "./locks/reentrant-lock.ts";
 import { Scope, Scopes } from "./locks/scope.ts";
-import {
-  CHECK,
-  type CheckOptions,
-  CLOSE,
-  type CloseOptions,
-  PASSING,
-  type PassingOptions,
-} from "./options.ts";
+import { CHECK, type CheckOptions, CLOSE, type CloseOptions } from "./options.ts";
 import type { Audience, Subscriptions, Transport } from "./redis/transport.ts";
 import { newClientId } from "./util/random.ts";
 import { checkName, checkOptions } from "./validate.ts";
@@ -35,6 +28,8 @@ export interface Parts {
   readonly leaseTime: number;
   /** No longer lease can be had, in ms. */
   readonly longestLease?: number;
+  /** For how many ms an unlocked lock may stay with this process when its own options do not say so. Left out: it may not. */
+  readonly linger?: number;
   /** Do nested acquisitions re-enter what their scope holds? */
   readonly scopes: boolean;
   /** What `check()` looks at. */
@@ -51,7 +46,9 @@ export abstract class BaseClient implements CommonClient {
   readonly #scopes: Scopes;
   readonly #locks: LockManager;
   readonly #parts: Parts;
+  /** Of locks without options, and of those that are not kept: of all, where the client keeps none. */
   readonly #rules: CallRules;
+  readonly #unkept: CallRules;
   #closing: Promise<void> | null = null;
 
   /** @internal */
@@ -59,7 +56,9 @@ export abstract class BaseClient implements CommonClient {
     warnOfShortLease(parts.leaseTime);
     this.#parts = parts;
     this.#scopes = new Scopes(parts.scopes);
-    this.#rules = new CallRules(parts.leaseTime, parts.longestLease);
+    const { leaseTime, longestLease, linger = 0 } = parts;
+    this.#rules = new CallRules(leaseTime, longestLease, undefined, linger);
+    this.#unkept = linger === 0 ? this.#rules : new CallRules(leaseTime, longestLease, undefined, 0);
     this.#locks = new LockManager(
       parts.transport,
       parts.subscribe,
@@ -130,14 +129,12 @@ export abstract class BaseClient implements CommonClient {
     return this.close();
   }
 
-  /** @internal */
-  protected lockOf(name: string, kind: LockKind, options?: PassingOptions): Lock {
-    let rules = this.#rules;
-    if (options !== undefined) {
-      const { leaseTime, longestLease } = this.#parts;
-      const { localPasses } = checkOptions("Cannot create a lock", PASSING, options);
-      if (localPasses !== undefined) rules = new CallRules(leaseTime, longestLease, localPasses);
-    }
+  /** Left out: as the kind passes it on, as the client keeps it. @internal */
+  protected lockOf(name: string, kind: LockKind, passes?: number, linger = this.#parts.linger ?? 0): Lock {
+    const { leaseTime, longestLease } = this.#parts;
+    let rules = linger === 0 ? this.#unkept : this.#rules;
+    if (passes !== undefined || linger !== rules.linger)
+      rules = new CallRules(leaseTime, longestLease, passes, linger);
     return new ReentrantLock(kind, checkName(name), this.#locks, this.#scopes, rules);
   }
 
@@ -147,7 +144,7 @@ export abstract class BaseClient implements CommonClient {
       if (typeof one === "string") return { kind, name: checkName(one) };
       return typeof one === "object" && one !== null ? ReentrantLock.memberOf(one, this.#locks) : null;
     });
-    return new OrderedMultiLock(ordered, this.#locks, this.#scopes, this.#rules);
+    return new OrderedMultiLock(ordered, this.#locks, this.#scopes, this.#unkept);
   }
 
   /** What its kinds need of it. @internal */

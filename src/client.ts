@@ -5,14 +5,18 @@ import { hasOneSlotPerLock, type Keys } from "./keys.ts";
 import { HandoffLock } from "./kinds/handoff.ts";
 import { RedissonLock } from "./kinds/redisson.ts";
 import { SpinLock } from "./kinds/spin.ts";
-import type { LockClient, QuorumClient } from "./lock-client.ts";
+import type { LockClient, LockStats, QuorumClient } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import {
-  CLIENT,
+  CREATE as CANNOT,
+  checkClientOptions,
   checkNoOptions,
+  type LingerOptions,
   type LockClientOptions,
+  lingering,
   type PassingOptions,
+  REDISSON,
   type Settings,
   SPIN,
   type SpinLockOptions,
@@ -34,6 +38,7 @@ import type { LockKind } from "./waiting/lock-kind.ts";
 class ServerClient extends BaseClient implements LockClient {
   readonly #keys: Keys;
   readonly #kinds: Readonly<Record<"lock" | "fair" | "redisson" | "redissonFenced" | "spin", LockKind>>;
+  readonly #lingering: ReturnType<typeof lingering>;
 
   constructor(given: RedisLike | ClusterLike, settings: Settings) {
     const redis = settings.connection === "own" ? duplicate(given) : given;
@@ -48,6 +53,7 @@ class ServerClient extends BaseClient implements LockClient {
           : new Subscriber({ redis, isSharded: false, ...audience }, commands),
       window: grantWindow,
       leaseTime,
+      linger: settings.linger,
       scopes: settings.scopes,
       replicas,
       checkable: {
@@ -70,6 +76,7 @@ class ServerClient extends BaseClient implements LockClient {
       },
     });
     this.#keys = commands.keys;
+    this.#lingering = lingering(settings);
     this.#kinds = {
       lock: new HandoffLock(commands, replication, false, localPasses ?? LOCAL_PASSES, grantWindow),
       fair: new HandoffLock(commands, replication, true, 0, grantWindow),
@@ -82,8 +89,10 @@ class ServerClient extends BaseClient implements LockClient {
     };
   }
 
-  lock(name: string, options?: PassingOptions): Lock {
-    return this.lockOf(name, this.#kinds.lock, options);
+  lock(name: string, options?: LingerOptions): Lock {
+    if (options === undefined) return this.lockOf(name, this.#kinds.lock);
+    const { localPasses, linger } = checkOptions(LOCK, this.#lingering, options);
+    return this.lockOf(name, this.#kinds.lock, localPasses, linger);
   }
 
   fairLock(name: string, options?: unknown): Lock {
@@ -92,12 +101,13 @@ class ServerClient extends BaseClient implements LockClient {
       options,
       "it is never passed on inside a process, or its order would not hold",
     );
-    return this.lockOf(name, this.#kinds.fair);
+    return this.lockOf(name, this.#kinds.fair, undefined, 0);
   }
 
   redissonLock(name: string, options?: PassingOptions): Lock {
     this.#checkFitsRedisson(name);
-    return this.lockOf(name, this.#kinds.redisson, options);
+    const { localPasses } = checkOptions(LOCK, REDISSON, options);
+    return this.lockOf(name, this.#kinds.redisson, localPasses, 0);
   }
 
   redissonFencedLock(name: string, options?: unknown): Lock {
@@ -108,16 +118,20 @@ class ServerClient extends BaseClient implements LockClient {
       throw new TypeError(
         `Cannot create a lock: behind the keyPrefix ${quote(prefix)} Java would not find the token counter of ${quote(name)}; write the prefix into the name, on a connection without one`,
       );
-    return this.lockOf(name, this.#kinds.redissonFenced);
+    return this.lockOf(name, this.#kinds.redissonFenced, undefined, 0);
   }
 
   spinLock(name: string, options?: SpinLockOptions): Lock {
-    const { prefix, localPasses } = checkOptions("Cannot create a lock", SPIN, options);
-    return this.lockOf(prefix + checkName(name), this.#kinds.spin, { localPasses });
+    const { prefix, localPasses } = checkOptions(LOCK, SPIN, options);
+    return this.lockOf(prefix + checkName(name), this.#kinds.spin, localPasses, 0);
   }
 
   multiLock(members: readonly (string | Lock)[]): MultiLock {
     return this.multiLockOf(members, this.#kinds.lock);
+  }
+
+  stats(): LockStats {
+    return { ...this.locks.linger.stats };
   }
 
   #checkFitsRedisson(name: string): void {
@@ -130,6 +144,8 @@ class ServerClient extends BaseClient implements LockClient {
     throw new RangeError(`Cannot create a lock: ${where}; ${cure}`);
   }
 }
+
+const LOCK = "Cannot create a lock";
 
 /**
  * Creates a lock client on at least three masters that know nothing of each other: Redlock. A lock is held by the
@@ -160,7 +176,7 @@ export function createLockClient(
     checkMasters(redis);
     return new MajorityClient([...redis], settings);
   }
-  const settings = checkOptions(CANNOT, CLIENT, options);
+  const settings = checkClientOptions(options);
   if (!isConnection(redis))
     throw new TypeError(`${CANNOT}: redis must be an ioredis connection, new Redis(…)`);
   const { keyPrefix = "" } = redis.options;
@@ -171,8 +187,6 @@ export function createLockClient(
   }
   return new ServerClient(redis, settings);
 }
-
-const CANNOT = "Cannot create a lock client";
 
 const isList = (redis: unknown): redis is readonly RedisLike[] => Array.isArray(redis);
 

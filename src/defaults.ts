@@ -87,6 +87,36 @@ export const ENOUGH_WATCHDOG = 0.5;
  */
 export const TOO_MUCH = 1.5;
 
+// ---- Lingering
+
+/**
+ * The TTL of a lock that may stay with its process when it is unlocked, where the grant window is not shorter: so long others
+ * wait when that process has died.
+ */
+export const STAY_WINDOW = 3_000;
+/** More locks than this one client does not keep. Each takes 0.2 KB in Redis. */
+export const KEPT_MOST = 10_000;
+/** A name is worth keeping once it was taken again so often before somebody else wanted it … */
+export const LINGER_WORTH = 2;
+/**
+ * … and as long as it is so often on average: a recall costs about as much as one pair of commands. With 2 here, names that
+ * were taken again 1.7 times on average came and went: of the uses that they could have had, a seventh was had.
+ */
+export const LINGER_ENOUGH = 1;
+/** More uses of one time count as so many: a name that was used a million times must be forgotten soon where it moves. */
+export const LINGER_USES_MAX = 16;
+/** What a new client expects of a name. Eleven recalls in vain, and it expects less than `LINGER_ENOUGH` … */
+export const LINGER_AVERAGE = 2;
+/**
+ * … and keeps only every 32nd name that it asks about, to see: the loss is below 5 % where a name never comes back. Where
+ * trying brings little on average it is less, down to every 128th.
+ */
+export const LINGER_TRIES = 32;
+export const LINGER_TRIES_MAX = 128;
+/** After a recall in vain a name is not kept for 1, 2, 4 … 30 s. */
+export const LINGER_REST_MIN = 1_000;
+export const LINGER_REST_MAX = 30_000;
+
 // ---- Waiting
 
 /**

@@ -48,8 +48,10 @@ export type GiveUpReason =
 
 /** What a client tells. Times are in ms. */
 export interface LockEvents {
-  /** A caller got the lock, after `waited` ms. */
-  acquire: (event: LockEvent & { readonly token: number; readonly waited: number }) => void;
+  /** A caller got the lock, after `waited` ms. `kept`: this process had kept it since its last unlock, so nobody was asked. */
+  acquire: (
+    event: LockEvent & { readonly token: number; readonly waited: number; readonly kept: boolean },
+  ) => void;
   /**
    * A caller has to wait: once for each call, and of a multi-lock once for each lock that is in its way. Told again, with
    * `holder` "this client" or "this process", when one hold of this client, or of another client of this process, has kept
@@ -65,6 +67,13 @@ export interface LockEvents {
   giveup: (event: LockEvent & { readonly waited: number; readonly why: GiveUpReason }) => void;
   /** A caller gave the lock back after `held` ms. */
   release: (event: LockEvent & { readonly token: number; readonly held: number }) => void;
+  /**
+   * Somebody else wants a lock that this process keeps, with nobody inside (`linger`), and it goes there. It was kept for
+   * `idle` ms since its last unlock, and had been taken again `uses` times.
+   */
+  recall: (
+    event: Pick<LockEvent, "name" | "kind"> & { readonly idle: number; readonly uses: number },
+  ) => void;
   /** The watchdog raised a lease; `remaining` ms are left. */
   renew: (event: LockEvent & { readonly token: number; readonly remaining: number }) => void;
   /**

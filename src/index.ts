@@ -21,15 +21,17 @@ export { type FencedEvalOptions, fencedEval } from "./fencing/fenced-eval.ts";
 export { type FencedSetOptions, fencedSet } from "./fencing/fenced-set.ts";
 export type { FenceOptions } from "./fencing/options.ts";
 export type { HoldId } from "./hold-ids.ts";
-export type { LockClient, QuorumClient } from "./lock-client.ts";
+export type { LockClient, LockStats, QuorumClient } from "./lock-client.ts";
 export type { Lease } from "./locks/lease.ts";
 export type { Lock, LockBody } from "./locks/lock.ts";
 export type { MultiLease } from "./locks/multi-lease.ts";
 export type { MultiLock, MultiLockBody } from "./locks/multi-lock.ts";
 export type {
+  BodyOptions,
   CheckOptions,
   CloseOptions,
   ForceUnlockOptions,
+  LingerOptions,
   LockClientOptions,
   LockOptions,
   PassingOptions,

@@ -2,7 +2,13 @@ import type { Check } from "./check/answer.ts";
 import type { LockEvents } from "./events.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
-import type { CheckOptions, CloseOptions, PassingOptions, SpinLockOptions } from "./options.ts";
+import type {
+  CheckOptions,
+  CloseOptions,
+  LingerOptions,
+  PassingOptions,
+  SpinLockOptions,
+} from "./options.ts";
 
 /** What every lock client has: scopes, events, an end. */
 export interface CommonClient {
@@ -74,6 +80,20 @@ export interface CommonClient {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
+/** What became of the locks that a client has kept (`linger`). All but `kept` count from its beginning. */
+export interface LockStats {
+  /** How many locks it keeps at this moment, with nobody inside. */
+  readonly kept: number;
+  /** How often a lock that it kept was taken again, without a command. */
+  readonly takenAgain: number;
+  /** How many kept locks somebody else wanted. */
+  readonly recalled: number;
+  /** How many of these had not been taken again before: each has cost the other process a round trip. */
+  readonly recalledUnused: number;
+  /** How many kept locks nobody wanted for as long as they might stay. */
+  readonly lapsed: number;
+}
+
 /**
  * The locks of one process on one Redis. Made by `createLockClient`; one per process is right, and more are fine. It is an
  * interface, so a test of your application can have a client of its own that implements what the application calls.
@@ -85,16 +105,20 @@ export interface CommonClient {
  */
 export interface LockClient extends CommonClient {
   /**
-   * The default lock: parked waiters, hand-off on unlock, passes inside the process.
+   * The default lock: parked waiters, hand-off on unlock, passes inside the process. The only kind that can stay with its
+   * process when it is unlocked.
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
+   * @param options.linger ms that it may stay with this process when it is unlocked by way of this object; 0: never.
    * @throws TypeError or RangeError for a bad name or bad options.
+   * @example
+   * const own = locks.lock("customer:42", { linger: 1_000 }); // this process serves customer 42
    */
-  lock(name: string, options?: PassingOptions): Lock;
+  lock(name: string, options?: LingerOptions): Lock;
 
   /**
    * The same lock, first come first served over all processes (reconnects apart). Shares its keys with `lock(name)`. It is
-   * never passed on inside a process, so it takes no options.
+   * never passed on inside a process, nor kept there, so it takes no options.
    *
    * @throws TypeError or RangeError for a bad name; TypeError for options.
    */
@@ -144,6 +168,14 @@ export interface LockClient extends CommonClient {
    * });
    */
   multiLock(members: readonly (string | Lock)[]): MultiLock;
+
+  /**
+   * What became of the locks that this client has kept (`linger`); all 0 where it keeps none. Asks nobody.
+   *
+   * @example
+   * const { takenAgain, recalledUnused } = locks.stats(); // is lingering worth it?
+   */
+  stats(): LockStats;
 }
 
 /**

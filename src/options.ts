@@ -8,9 +8,11 @@ import {
   PASSES_MAX,
   REPLICA_TIMEOUT,
   REPLY_TIMEOUT,
+  STAY_WINDOW,
 } from "./defaults.ts";
 import { quote } from "./errors.ts";
 import {
+  anything,
   type Checked,
   checkOptions,
   checkText,
@@ -40,6 +42,16 @@ export interface LockOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** How one `withLock` waits, holds and ends. */
+export interface BodyOptions extends LockOptions {
+  /**
+   * true: asks Redis at the end whether the lock was held so far, also where an `unlock()` would not: of a lock that is passed
+   * on inside this process, or stays with it (`linger`), a loss may else be known only later. Then the call also rejects
+   * with LockUnavailableError when Redis did not say. Costs a command where none would be sent. Default: false.
+   */
+  confirm?: boolean | undefined;
+}
+
 /** How a client works. Times are whole milliseconds. */
 export interface LockClientOptions {
   /** The lease when a call names none. Default: 30 000. */
@@ -59,6 +71,14 @@ export interface LockClientOptions {
    * `lock`, `redissonLock` and `spinLock`. Default: 16; 0 for `redissonLock`, because Java would wait longer.
    */
   localPasses?: number | undefined;
+  /**
+   * How long a `lock` that was unlocked, and that nobody waits for, may stay with this process, in which it can be taken again
+   * without asking Redis; from 0 to half of `grantWindow`, 1 500 at the most. Another process that wants it tells this one,
+   * which hands it over. Where this process has died, or its event loop stands still, others wait for up to 3 s for a lock
+   * that nobody uses; and `unlock()` proves nothing. Names that others want in turn are not kept. It is of `lock` alone, and
+   * must be 0 with `replicas`. Default: 0, never.
+   */
+  linger?: number | undefined;
   /**
    * How many replicas must have acknowledged a lock before its caller gets it; with fewer it is given back, and the call
    * rejects with NotReplicatedError. Each acquisition from Redis pays two more round trips, on a connection of its own.
@@ -88,6 +108,15 @@ export interface PassingOptions {
    * number counts. Default: the client's `localPasses`.
    */
   localPasses?: number | undefined;
+}
+
+/** How a lock is handed on, and kept. */
+export interface LingerOptions extends PassingOptions {
+  /**
+   * How long this lock may stay with this process when it was unlocked by way of this object; 0: never. See the client's
+   * `linger`, which is its default.
+   */
+  linger?: number | undefined;
 }
 
 /** How a spin lock is named in Redis, and handed on. */
@@ -124,6 +153,8 @@ export interface Terms {
   readonly watchdog: boolean;
   /** The watchdog stops after this many ms. */
   readonly maxHold: number;
+  /** For so many ms it may stay with its process when its last user has left. 0: it goes at once. */
+  readonly linger: number;
 }
 
 /** A call's options, checked and complete. */
@@ -143,6 +174,7 @@ export const CLIENT = {
   replyTimeout: time(LEASE_MIN, REPLY_TIMEOUT),
   grantWindow: orInfinity(time(LEASE_MIN, GRANT_WINDOW)),
   localPasses: count(PASSES_MAX, undefined),
+  linger: anything as Rule<number>, // up to half of the grant window
   replicas: count(100, 0),
   replicaTimeout: time(LEASE_MIN, REPLICA_TIMEOUT),
   connection: {
@@ -156,10 +188,51 @@ export const CLIENT = {
 /** A client's options, checked and complete. `localPasses` undefined: each kind has a number of its own. */
 export type Settings = Checked<typeof CLIENT>;
 
-export const PASSING = { localPasses: CLIENT.localPasses };
+/** What begins the messages about a client that is not made. */
+export const CREATE = "Cannot create a lock client";
+
+/** @throws TypeError, RangeError */
+export function checkClientOptions(options: unknown): Settings {
+  const { grantWindow } = checkOptions(CREATE, CLIENT, options);
+  const settings = checkOptions(CREATE, { ...CLIENT, linger: lingerUpTo(grantWindow) }, options);
+  if (settings.replicas > 0) checkValue(CREATE, "linger", settings.linger, NOT_WITH_REPLICAS);
+  return settings;
+}
+
+/** Of a lock that is kept the process must have half of the time left when it takes it again. */
+function lingerUpTo(grantWindow: number): Rule<number> {
+  const most = Math.floor(Math.min(grantWindow, STAY_WINDOW) / 2);
+  return time(0, 0, most, `${most} (half of grantWindow, of which ${STAY_WINDOW} count)`);
+}
+
+/** For what keeps nothing. */
+export const neverKept = (why: string): Rule<number | undefined> => {
+  return {
+    wanted: `0: ${why}`,
+    fits: (value) => value === 0,
+    type: "number",
+    isHidden: true,
+    fallback: undefined,
+  };
+};
+
+const NOT_WITH_REPLICAS = neverKept("a client with replicas keeps no lock, because they would not know it");
+
+/** How `lock` may be made, by a client with such settings. */
+export const lingering = ({ grantWindow, replicas }: Settings) => ({
+  ...PASSING,
+  linger: replicas > 0 ? NOT_WITH_REPLICAS : { ...lingerUpTo(grantWindow), fallback: undefined },
+});
+
+const PASSING = { localPasses: CLIENT.localPasses };
+export const REDISSON = {
+  ...PASSING,
+  linger: neverKept("a redissonLock is not kept, because Java could not ask for it"),
+};
 export const SPIN = {
   prefix: { wanted: "a string", fits: (value) => typeof value === "string", fallback: "" } as Rule<string>,
   ...PASSING,
+  linger: neverKept("a spinLock is not kept, because nobody could ask for it"),
 };
 export const CLOSE = { grace: time(0, GRACE) };
 export const CHECK = { timeout: time(LEASE_MIN, CHECK_TIMEOUT), replicas: CLIENT.replicas };

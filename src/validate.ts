@@ -10,6 +10,8 @@ export interface Rule<T> {
   readonly wanted: string;
   readonly fits: (value: unknown) => boolean;
   readonly type?: "number" | "string";
+  /** It is only there to be refused with its reason: messages do not name it among the options that are known. */
+  readonly isHidden?: true;
   readonly fallback: T;
 }
 
@@ -53,7 +55,9 @@ export function checkOptions<R extends Rules>(what: What, rules: R, options: unk
     throw refuse(TypeError, what, "options", "an object", options);
   const unknown = Object.keys(options).find((key) => !Object.hasOwn(rules, key));
   if (unknown !== undefined) {
-    const known = Object.keys(rules).join(", ");
+    const known = Object.keys(rules)
+      .filter((key) => !rules[key]?.isHidden)
+      .join(", ");
     throw new TypeError(`${text(what)}: unknown option ${quote(unknown)}; known are ${known}`);
   }
   const given = options as Record<string, unknown>;

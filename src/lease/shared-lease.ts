@@ -1,4 +1,4 @@
-import { FIRST_REPLY, SHORT_LEASE } from "../defaults.ts";
+import { FIRST_REPLY, LEASE_MIN, SHORT_LEASE } from "../defaults.ts";
 import { LockError, LockLostError, LockUnavailableError, type LossReason, quote } from "../errors.ts";
 import type { Caller, EventKind, Events, LockEvent } from "../events.ts";
 import type { Terms } from "../options.ts";
@@ -45,6 +45,8 @@ export class SharedLease implements Caller {
   since = performance.now();
   #sinceWall = Date.now();
   loss: LockLostError | null = null;
+  /** Redis must say at its end that it was held so far: it is not passed on, nor kept. */
+  isConfirmed = false;
   /** Of the watchdog: when to renew it, on the monotonic clock. Infinity: never, or while a renewal is under way. */
   due = Number.POSITIVE_INFINITY;
   /**
@@ -177,6 +179,17 @@ export class SharedLease implements Caller {
     if (this.#users > 0 || this.#state === "ended") return Promise.resolve();
     this.#state = "ended";
     return this.owner.vacated(this);
+  }
+
+  /**
+   * A user that is about to leave wants to know from Redis that it was held so far. The last one is told by the release, any
+   * other one at once.
+   *
+   * @throws LockLostError, LockUnavailableError.
+   */
+  async confirm(): Promise<void> {
+    this.isConfirmed = true;
+    if (this.#users > 1) await this.extend(LEASE_MIN);
   }
 
   /** Its release was answered, or needed no answer. */

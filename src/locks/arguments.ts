@@ -1,6 +1,6 @@
 import { LEASE_MIN } from "../defaults.ts";
 import { leaseUpTo, type Request, type Terms } from "../options.ts";
-import { checkOptions, checkValue, flag, orInfinity, signal, text, time } from "../validate.ts";
+import { type Checked, checkOptions, checkValue, flag, orInfinity, signal, text, time } from "../validate.ts";
 
 type Names = readonly string[];
 
@@ -12,21 +12,35 @@ const RULES = {
   signal,
 };
 
+const BODY_RULES = { ...RULES, confirm: flag(false) };
+
+interface BodyCall<Body> {
+  readonly body: Body;
+  readonly request: Request;
+  readonly confirm: boolean;
+}
+
 /** What the locks of a client are called with. `Names`, for messages: the lock's name, or those of several. */
 export class CallRules {
   /** How often a lock may have been passed on in this process before a call gets it. Undefined: as its kind has it. */
   readonly passes: number | undefined;
+  /** For how many ms the lock may stay with this process when it is unlocked. */
+  readonly linger: number;
   /** Of a call without arguments, for all of them: `tryLock()`, and `lock()`. */
   readonly once: Request;
   readonly forever: Request;
   readonly #terms: Terms;
   readonly #options: typeof RULES;
+  readonly #bodyOptions: typeof BODY_RULES;
 
   /** `leaseTime`: the lease when a call names none, in ms. `longest`: no longer one can be had. */
-  constructor(leaseTime: number, longest: number | undefined, passes?: number | undefined) {
-    this.#terms = { lease: leaseTime, watchdog: true, maxHold: Number.POSITIVE_INFINITY };
-    this.#options = longest === undefined ? RULES : { ...RULES, lease: leaseUpTo(longest) };
+  constructor(leaseTime: number, longest: number | undefined, passes: number | undefined, linger: number) {
+    this.#terms = { lease: leaseTime, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger };
+    const lease = leaseUpTo(longest);
+    this.#options = longest === undefined ? RULES : { ...RULES, lease };
+    this.#bodyOptions = longest === undefined ? BODY_RULES : { ...BODY_RULES, lease };
     this.passes = passes;
+    this.linger = linger;
     this.once = this.#request(0);
     this.forever = this.#request(Number.POSITIVE_INFINITY);
   }
@@ -50,24 +64,27 @@ export class CallRules {
     return this.#check(names, args[0], this.forever);
   }
 
-  /** Of `withLock(body, options)` or `withLock(options, body)`. `Body`: what the function is called with, unchecked. @throws TypeError, RangeError */
-  withLock<Body>(names: Names, args: readonly unknown[]): { readonly body: Body; readonly request: Request } {
+  /**
+   * Of `withLock(body, options)` or `withLock(options, body)`. `Body`: what the function is called with, unchecked. `confirm`:
+   * must Redis say at the end that the lock was held? @throws TypeError, RangeError
+   */
+  withLock<Body>(names: Names, args: readonly unknown[]): BodyCall<Body> {
     const [body, options] = typeof args[0] === "function" ? args : [args[1], args[0]];
     if (typeof body !== "function" || args.length > 2)
       refuse(names, "withLock takes a function, and options before or after it");
-    return { body: body as Body, request: this.#check(names, options, this.forever) };
+    if (options === undefined) return { body: body as Body, request: this.forever, confirm: false };
+    const given = checkOptions(names, this.#bodyOptions, options);
+    return { body: body as Body, request: this.#complete(given, this.forever), confirm: given.confirm };
   }
 
   /** `without`: what no options mean. */
   #check(names: Names, options: unknown, without: Request): Request {
     if (options === undefined) return without;
-    const {
-      wait = without.wait,
-      lease,
-      watchdog,
-      maxHold,
-      signal,
-    } = checkOptions(names, this.#options, options);
+    return this.#complete(checkOptions(names, this.#options, options), without);
+  }
+
+  #complete(given: Checked<typeof RULES>, without: Request): Request {
+    const { wait = without.wait, lease, watchdog, maxHold, signal } = given;
     return this.#request(wait, lease, watchdog, maxHold, signal);
   }
 
@@ -80,7 +97,7 @@ export class CallRules {
   ): Request {
     const own = this.#terms;
     const isUsual = lease === undefined && watchdog && maxHold === own.maxHold;
-    const terms = isUsual ? own : { lease: lease ?? own.lease, watchdog, maxHold };
+    const terms = isUsual ? own : { lease: lease ?? own.lease, watchdog, maxHold, linger: own.linger };
     return { terms, wait, signal, explicit: lease ?? null, passes: this.passes };
   }
 }

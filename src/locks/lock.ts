@@ -1,4 +1,4 @@
-import type { ForceUnlockOptions, LockOptions } from "../options.ts";
+import type { BodyOptions, ForceUnlockOptions, LockOptions } from "../options.ts";
 import type { Inspection } from "../redis/replies.ts";
 import type { Lease } from "./lease.ts";
 
@@ -44,12 +44,13 @@ export interface Lock {
    *
    * @returns what the body returned, when the lock was kept to the end; rejects with the body's error.
    * @throws LockTimeoutError when somebody else held the lock for `options.wait` ms (default: Infinity);
-   *   LockLostError when the lock was lost before the end, with the body's error, if any, as its `cause`.
+   *   LockLostError when the lock was lost before the end, with the body's error, if any, as its `cause`;
+   *   with `options.confirm` LockUnavailableError when the body is done and Redis did not say whether the lock was held so far.
    * @example
    * await lock.withLock(async (lease) => charge(order, { signal: lease.signal, fence: lease.token }), { wait: 1_000 });
    */
-  withLock<T>(body: LockBody<T>, options?: LockOptions): Promise<T>;
-  withLock<T>(options: LockOptions, body: LockBody<T>): Promise<T>;
+  withLock<T>(body: LockBody<T>, options?: BodyOptions): Promise<T>;
+  withLock<T>(options: BodyOptions, body: LockBody<T>): Promise<T>;
 
   /** Does the current scope hold this lock? Asks nobody. @throws TypeError in a client with `scopes: false` */
   isHeldHere(): boolean;

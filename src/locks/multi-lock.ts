@@ -1,4 +1,4 @@
-import type { LockOptions } from "../options.ts";
+import type { BodyOptions, LockOptions } from "../options.ts";
 import type { MultiLease } from "./multi-lease.ts";
 
 /** The body of a multi-lock's `withLock`. */
@@ -52,8 +52,8 @@ export interface MultiLock {
    *   await deposit(2, { signal: lease.signal, fence: lease.token("account:2") });
    * });
    */
-  withLock<T>(body: MultiLockBody<T>, options?: LockOptions): Promise<T>;
-  withLock<T>(options: LockOptions, body: MultiLockBody<T>): Promise<T>;
+  withLock<T>(body: MultiLockBody<T>, options?: BodyOptions): Promise<T>;
+  withLock<T>(options: BodyOptions, body: MultiLockBody<T>): Promise<T>;
 
   /** Does the current scope hold all of them? Asks nobody. @throws TypeError in a client with `scopes: false` */
   isHeldHere(): boolean;

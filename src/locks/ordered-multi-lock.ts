@@ -56,7 +56,7 @@ export class OrderedMultiLock implements MultiLock {
   }
 
   async withLock<T>(...args: unknown[]): Promise<T> {
-    const { body, request } = this.#rules.withLock<MultiLockBody<T>>(this.names, args);
+    const { body, request, confirm } = this.#rules.withLock<MultiLockBody<T>>(this.names, args);
     const until = performance.now() + request.wait;
     let gates: LocalSemaphore[] = [];
     const seats = await this.#take(request, async (held, undo) => {
@@ -80,7 +80,8 @@ export class OrderedMultiLock implements MultiLock {
     );
     try {
       const again = () => lengthenAll(seats, request);
-      return await runBody({ scopes: this.#scopes, events, isOrdered: true }, taken, lease, body, again);
+      const inside = { scopes: this.#scopes, events, isOrdered: true, confirm };
+      return await runBody(inside, taken, lease, body, again);
     } finally {
       for (const gate of gates) gate.leave();
     }

@@ -62,12 +62,12 @@ export class ReentrantLock implements Lock {
   }
 
   async withLock<T>(...args: unknown[]): Promise<T> {
-    const { body, request } = this.#rules.withLock<LockBody<T>>([this.name], args);
+    const { body, request, confirm } = this.#rules.withLock<LockBody<T>>([this.name], args);
     const until = performance.now() + request.wait;
     const holding = this.#scopes.find(this.#key);
     const entered = holding ? share(holding) : await this.#enter(request);
     if (!entered) this.#timedOut(request.wait);
-    if (!("gate" in entered)) return this.#run(entered, body, null);
+    if (!("gate" in entered)) return this.#run(entered, body, null, confirm);
     const { shared, gate } = entered;
     try {
       const left = Math.max(0, until - performance.now());
@@ -78,7 +78,7 @@ export class ReentrantLock implements Lock {
     }
     try {
       // It may have been lost while another borrower was inside.
-      return await this.#run(shared, body, () => lengthen(shared, request));
+      return await this.#run(shared, body, () => lengthen(shared, request), confirm);
     } finally {
       gate.leave();
     }
@@ -150,10 +150,15 @@ export class ReentrantLock implements Lock {
     return lease;
   }
 
-  #run<T>(shared: SharedLease, body: LockBody<T>, before: (() => Promise<void>) | null): Promise<T> {
+  #run<T>(
+    shared: SharedLease,
+    body: LockBody<T>,
+    before: (() => Promise<void>) | null,
+    confirm: boolean,
+  ): Promise<T> {
     const { events } = this.#manager;
     const lease = new LeaseHandle(shared, null, false);
-    const inside = { scopes: this.#scopes, events, isOrdered: false };
+    const inside = { scopes: this.#scopes, events, isOrdered: false, confirm };
     return runBody(inside, [[this.#key, shared]], lease, body, before);
   }
 

@@ -36,11 +36,13 @@ interface BodyScope {
   readonly events: Events;
   /** Were these locks taken in the order of all locks? */
   readonly isOrdered: boolean;
+  /** Must Redis say at the end that they were held so far? */
+  readonly confirm: boolean;
 }
 
 /** Runs a body in a scope of its own that holds these locks, by their keys, and unlocks the lease. `before`: what may refuse it. */
 export async function runBody<L extends { unlock(): Promise<void> }, T>(
-  { scopes, events, isOrdered }: BodyScope,
+  { scopes, events, isOrdered, confirm }: BodyScope,
   held: readonly (readonly [key: string, shared: SharedLease])[],
   lease: L,
   body: (lease: L) => T | PromiseLike<T>,
@@ -58,10 +60,14 @@ export async function runBody<L extends { unlock(): Promise<void> }, T>(
   const report = (error: unknown): void => events.report(error);
   // RACE, a slow release: at once, and not behind the release of what the body left behind. Else a lease that was held to the end of the
   // body would run out meanwhile, and count as lost. What Redis did not confirm is tried again until the lease ends; the
-  // body ran under the lock, and that is the answer.
-  const unlocked = lease.unlock().catch((failure: unknown) => {
-    for (const error of failure instanceof AggregateError ? failure.errors : [failure])
-      if (!(error instanceof LockLostError)) report(error);
+  // body ran under the lock, and that is the answer, where the caller does not want to know.
+  const unlocking = confirm ? unlockAndSay(held, lease) : lease.unlock();
+  const unlocked = unlocking.catch((failure: unknown) => {
+    for (const error of failure instanceof AggregateError ? failure.errors : [failure]) {
+      if (error instanceof LockLostError) continue;
+      if (confirm && "value" in outcome) outcome = { error };
+      else report(error);
+    }
   });
   await Promise.all([unlocked, scope.end(report)]);
   for (const [, { loss }] of held) {
@@ -70,4 +76,14 @@ export async function runBody<L extends { unlock(): Promise<void> }, T>(
   }
   if ("error" in outcome) throw outcome.error;
   return outcome.value;
+}
+
+/** Unlocks, and rejects when Redis does not say that all of these were held so far. */
+async function unlockAndSay(
+  held: readonly (readonly [key: string, shared: SharedLease])[],
+  lease: { unlock(): Promise<void> },
+): Promise<void> {
+  const said = await Promise.allSettled(held.map(([, shared]) => shared.confirm()));
+  await lease.unlock();
+  for (const one of said) if (one.status === "rejected") throw one.reason;
 }

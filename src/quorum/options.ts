@@ -8,7 +8,7 @@ import {
   NODE_TIMEOUT,
   RETRY_DELAY,
 } from "../defaults.ts";
-import { CLIENT, type LockClientOptions, leaseUpTo } from "../options.ts";
+import { CLIENT, type LockClientOptions, leaseUpTo, neverKept } from "../options.ts";
 import { anything, type Checked, checkOptions, refuse, time } from "../validate.ts";
 
 /** How a client of several masters works. Times are whole milliseconds. */
@@ -41,6 +41,7 @@ const RULES = {
   localPasses: { ...localPasses, fallback: LOCAL_PASSES },
   connection,
   scopes,
+  linger: neverKept("a lock of several masters is not kept"),
   nodeTimeout: time(LEASE_MIN, NODE_TIMEOUT),
   retryDelay: time(LEASE_MIN, RETRY_DELAY),
   longestLease: time(LEASE_MIN, LONGEST_LEASE),

@@ -79,7 +79,7 @@ class AllAcquisition {
     this.#entrance = entrance;
     this.#until = performance.now() + entrance.wait;
     const lease = Math.max(entrance.terms.lease, MULTI_LOCK_LEASE);
-    this.#meanwhile = { lease, watchdog: true, maxHold: Number.POSITIVE_INFINITY };
+    this.#meanwhile = { lease, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger: 0 };
   }
 
   /** Null: all are taken. Else the one that was busy when the time was over, and nothing is held. */

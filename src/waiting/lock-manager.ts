@@ -13,6 +13,7 @@ import { CallTimer, TIMER_MAX, Timers } from "../util/timers.ts";
 import { Cleanup } from "./cleanup.ts";
 import { closeManager } from "./close.ts";
 import { type Expecting, GrantInbox } from "./grant-inbox.ts";
+import { LingerPolicy } from "./linger-policy.ts";
 import type { Link, LockKind } from "./lock-kind.ts";
 import { LockQueue } from "./lock-queue.ts";
 import { LONGEST_ENTRY_TTL } from "./schedule.ts";
@@ -49,6 +50,7 @@ export class LockManager implements Services {
   readonly inbox: GrantInbox;
   readonly selfWait: SelfWait;
   readonly cleanup: Cleanup;
+  readonly linger = new LingerPolicy();
   readonly asking: Services["asking"] = new Set();
   waiting = 0;
   isSweeping = false;

@@ -71,7 +71,11 @@ export abstract class LockOwner {
       if (one.first) this.channel.listen();
     }
     if (events.isUsed && events.hears("acquire"))
-      events.tell("acquire", { ...told(lease), waited: performance.now() - waiter.since });
+      events.tell("acquire", {
+        ...told(lease),
+        waited: performance.now() - waiter.since,
+        kept: false,
+      });
   }
 
   /** Raises a granted lock to its full lease before the caller gets it. It was granted in time, so the caller's wait is over. */
@@ -147,7 +151,7 @@ export abstract class LockOwner {
     const held = performance.now() - lease.since;
     if (events.isUsed && events.hears("release")) events.tell("release", { ...told(lease), held });
     const next = one.first;
-    if (!next) return this.#release(one, lease, held);
+    if (!next || lease.isConfirmed) return this.#release(one, lease, held);
     // Of the caller that took the lock from Redis, and of the one that would be next: the smaller number counts.
     const how = handover(hold, next.terms, Math.min(hold.mayPass, next.passes), window);
     if (how === "yield") {

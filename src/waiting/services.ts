@@ -5,6 +5,7 @@ import type { Transport } from "../redis/transport.ts";
 import type { Timers } from "../util/timers.ts";
 import type { Cleanup } from "./cleanup.ts";
 import type { Expecting, GrantInbox } from "./grant-inbox.ts";
+import type { LingerPolicy } from "./linger-policy.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { SelfWait } from "./self-wait.ts";
 import type { Waiter } from "./waiter.ts";
@@ -21,6 +22,8 @@ export interface Services {
   readonly timers: Timers;
   readonly selfWait: SelfWait;
   readonly cleanup: Cleanup;
+  /** Which unlocked locks this client keeps. */
+  readonly linger: LingerPolicy;
   /** The grant window in ms. */
   readonly window: number;
   /** What has callers whose first command is unanswered. */

@@ -4,6 +4,7 @@ import type { TopologyKind } from "../support/servers/topology.ts";
 import { aborting } from "./aborting.ts";
 import { borrowing } from "./borrowing.ts";
 import { closing } from "./closing.ts";
+import { confirming } from "./confirming.ts";
 import { disposal } from "./disposal.ts";
 import { drains } from "./drains.ts";
 import { events } from "./events.ts";
@@ -36,6 +37,7 @@ const THEMES = [
   leases,
   extension,
   loss,
+  confirming,
   disposal,
   inspection,
   events,

@@ -159,9 +159,12 @@ describe("localPasses of a lock", () => {
   it("unknown options are refused, and options of kinds that have none", () => {
     const call = (kind: string, options: unknown) =>
       (a.locks as unknown as Record<string, (name: string, options: unknown) => Lock>)[kind]?.("x", options);
-    for (const kind of ["lock", "redissonLock"])
+    for (const [kind, known] of [
+      ["lock", "localPasses, linger"],
+      ["redissonLock", "localPasses"],
+    ] as const)
       expect(() => call(kind, { passes: 1 })).toThrow(
-        new TypeError("Cannot create a lock: unknown option 'passes'; known are localPasses"),
+        new TypeError(`Cannot create a lock: unknown option 'passes'; known are ${known}`),
       );
     expect(() => call("lock", 5)).toThrow(TypeError);
     expect(() => call("fairLock", some)).toThrow(

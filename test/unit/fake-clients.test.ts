@@ -100,6 +100,7 @@ const fakeClient = (client: FakeClient): LockClient =>
     redissonLock: (name: string) => client.lock(name),
     redissonFencedLock: (name: string) => client.lock(name),
     spinLock: (name: string) => client.lock(name),
+    stats: () => ({ kept: 0, takenAgain: 0, recalled: 0, recalledUnused: 0, lapsed: 0 }),
     multiLock: () => {
       throw new Error("not in this test");
     },

@@ -20,7 +20,14 @@ const DEFAULTS: Record<string, string> = {
 const OPTIONS = [
   {
     file: "src/options.ts",
-    types: ["LockOptions", "LockClientOptions", "SpinLockOptions", "CloseOptions"],
+    types: [
+      "LockOptions",
+      "BodyOptions",
+      "LockClientOptions",
+      "LingerOptions",
+      "SpinLockOptions",
+      "CloseOptions",
+    ],
     page: "docs/options.md",
   },
   { file: "src/quorum/options.ts", types: ["QuorumClientOptions"], page: "docs/options.md" },

@@ -1,0 +1,161 @@
+import {
+  KEPT_MOST,
+  LINGER_AVERAGE,
+  LINGER_ENOUGH,
+  LINGER_REST_MAX,
+  LINGER_REST_MIN,
+  LINGER_TRIES,
+  LINGER_TRIES_MAX,
+  LINGER_USES_MAX,
+  LINGER_WORTH,
+} from "../defaults.ts";
+import { between } from "../util/random.ts";
+
+/**
+ * How a kept lock's time with its process ended. "recalled": somebody else wanted it. "lapsed": nobody did for as long as it
+ * might stay. "given up": too many were kept, a connection broke, the client closed. "not kept": it was acquired to be kept,
+ * and could not be, because its caller had it for too long.
+ */
+export type KeptEnd = "recalled" | "lapsed" | "given up" | "not kept";
+
+/** What is known of a name. */
+class Memory {
+  /** How often it is taken again each time that it is kept: smoothed while it is worth it, else the last number. */
+  uses = 0;
+  isWorthIt = false;
+  /** It may be kept once, to see whether that is worth it. */
+  isTried = false;
+  /** How long it rests after the latest time that was not worth it, in ms, and until when. */
+  rest = 0;
+  restsUntil = Number.NEGATIVE_INFINITY;
+  /** The part of its callers that came right back, 0 to 1, smoothed. Null: not known. */
+  back: number | null = null;
+  /** It was asked for since it was last spared from being forgotten. */
+  isInUse = false;
+}
+
+/**
+ * Which unlocked locks a client keeps, learned from what became of those that it kept: one that its own process takes again
+ * saves that process two commands, one that another process wants costs that process a round trip. It knows no Redis and no
+ * clock. A name that is not kept costs one look at a table, and nothing that stays.
+ */
+export class LingerPolicy {
+  /** How many locks a client keeps at the most, and how many names it remembers. */
+  readonly most: number;
+  /** `kept` and `takenAgain` are counted by those who keep and take. */
+  readonly stats = { kept: 0, takenAgain: 0, recalled: 0, recalledUnused: 0, lapsed: 0 };
+  /** The one that was remembered first comes first. */
+  readonly #names = new Map<string, Memory>();
+  /**
+   * What keeping a name brings of which nothing good is known: uses each time, smoothed over all of them. A client begins
+   * with the best opinion: its first names are kept at once.
+   */
+  #average = LINGER_AVERAGE;
+  /** The same of callers that come right back. */
+  #back = 1;
+  /** Calls until the next name is tried against the average. */
+  #untilTry = LINGER_TRIES;
+  #untilBackTry = LINGER_TRIES;
+  readonly #between: typeof between;
+
+  constructor(most = KEPT_MOST, random = between) {
+    this.most = most;
+    this.#between = random;
+  }
+
+  /**
+   * Would it keep this name now? To be asked when it is acquired, once; and at unlock, where it can be kept at all. `uses`:
+   * how often it was taken again since it was acquired.
+   */
+  keeps(name: string, at: number, uses = 0): boolean {
+    // What pays goes on, whatever is remembered of it. Learned at once: how its time ends may be known in hours only.
+    if (uses > LINGER_WORTH) return true;
+    const known = this.#names.get(name);
+    if (uses === LINGER_WORTH) {
+      // As many are likely to follow.
+      if (!known?.isWorthIt) this.#learn(known ?? this.#memoryOf(name), 2 * uses, at);
+      return true;
+    }
+    if (known !== undefined) {
+      known.isInUse = true;
+      if (known.isWorthIt || known.isTried) return true;
+      if (at < known.restsUntil) return false;
+    }
+    if (this.#average >= LINGER_ENOUGH) return true;
+    if (--this.#untilTry > 0) return false;
+    // At random, so that it does not follow the order in which the names come: once in this many calls on average, and the
+    // less it brings the more seldom.
+    const calls = Math.min(LINGER_TRIES / this.#average, LINGER_TRIES_MAX);
+    this.#untilTry = Math.round(this.#between(1, 2 * calls - 1));
+    this.#memoryOf(name).isTried = true;
+    return true;
+  }
+
+  /** Its time with this process is over. `uses`: how often it was taken again. */
+  ended(name: string, how: KeptEnd, uses: number, at: number): void {
+    const { stats } = this;
+    if (how === "recalled") stats.recalled++;
+    if (how === "recalled" && uses === 0) stats.recalledUnused++;
+    if (how === "lapsed") stats.lapsed++;
+    // One that nobody wanted has cost nobody anything: it counts only for the good.
+    const isLesson = how === "recalled" || how === "not kept" || uses >= LINGER_WORTH;
+    const known = isLesson ? this.#memoryOf(name) : this.#names.get(name);
+    if (!known) return;
+    known.isTried = false;
+    if (isLesson) this.#learn(known, uses, at);
+  }
+
+  /**
+   * Should an unlock wait until the end of this turn of the event loop, for a caller of this process that takes the lock
+   * right again?
+   */
+  comesBack(name: string): boolean {
+    const known = this.#names.get(name);
+    if (known !== undefined) known.isInUse = true;
+    if ((known?.back ?? this.#back) >= 0.5) return true;
+    if (--this.#untilBackTry > 0) return false;
+    this.#untilBackTry = Math.round(this.#between(1, 2 * LINGER_TRIES - 1));
+    return true;
+  }
+
+  /** An unlock has waited so. `paid`: a caller came. */
+  passedBack(name: string, paid: boolean): void {
+    const now = paid ? 1 : 0;
+    const isNews = paid !== this.#back >= 0.5;
+    const known = isNews ? this.#memoryOf(name) : this.#names.get(name);
+    if (known) known.back = known.back === null ? now : known.back + (now - known.back) / 4;
+    this.#back += (now - this.#back) / 16;
+  }
+
+  #learn(known: Memory, uses: number, at: number): void {
+    const counted = Math.min(uses, LINGER_USES_MAX);
+    if (known.isWorthIt) known.uses += (counted - known.uses) / 8;
+    else {
+      // The average tells what trying a name brings, so those that are known to be worth it do not count.
+      this.#average += (counted - this.#average) / 16;
+      known.uses = counted;
+    }
+    known.isWorthIt = known.uses >= (known.isWorthIt ? LINGER_ENOUGH : LINGER_WORTH);
+    known.rest = known.isWorthIt ? 0 : Math.min(Math.max(2 * known.rest, LINGER_REST_MIN), LINGER_REST_MAX);
+    known.restsUntil = at + known.rest;
+  }
+
+  #memoryOf(name: string): Memory {
+    let known = this.#names.get(name);
+    if (known) return known;
+    if (this.#names.size >= this.most) this.#forgetOne();
+    known = new Memory();
+    this.#names.set(name, known);
+    return known;
+  }
+
+  /** The one that was not asked for the longest, roughly: a name that was asked for goes back to the end of the line once. */
+  #forgetOne(): void {
+    for (const [name, known] of this.#names) {
+      this.#names.delete(name);
+      if (!known.isInUse) return;
+      known.isInUse = false;
+      this.#names.set(name, known);
+    }
+  }
+}

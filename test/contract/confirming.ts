@@ -1,0 +1,46 @@
+import { describe, expect, it } from "vitest";
+import { failure } from "./observe.ts";
+import type { Subject } from "./subject.ts";
+
+/** `withLock` with `confirm`: Redis says at the end whether the lock was held so far. */
+export function confirming(subject: Subject): void {
+  describe("withLock with `confirm`", () => {
+    it("resolves with what the body returned", async () => {
+      const { mine, theirs } = subject.pair();
+      expect(await mine.withLock(() => 1, { confirm: true })).toBe(1);
+      expect(await mine.withLock({ confirm: true }, () => mine.withLock(() => 2, { confirm: true }))).toBe(2);
+      await (await theirs.lock()).unlock();
+    });
+
+    it("rejects when the lock was lost, also where another caller of this process waits for it", async () => {
+      const { name, mine } = subject.pair();
+      const { locks } = subject.first;
+      const others: Promise<unknown>[] = [];
+      const error = await failure(
+        mine.withLock(
+          async () => {
+            // These would get it by a pass, which asks nobody.
+            others.push(...[1, 2].map(() => locks.outside(() => mine.withLock(() => "others"))));
+            await subject.erase(name);
+          },
+          { confirm: true },
+        ),
+      );
+      expect(error).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
+      expect(await Promise.all(others)).toEqual(["others", "others"]);
+    });
+
+    it("of a borrower rejects at its end, and not at the end of what it has borrowed from", async () => {
+      const { name, mine } = subject.pair();
+      const ends: unknown[] = [];
+      const error = await failure(
+        mine.withLock(async () => {
+          await subject.erase(name);
+          ends.push(await failure(mine.withLock(() => {}, { confirm: true })));
+        }),
+      );
+      for (const one of [...ends, error]) expect(one).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
+      expect(ends).toHaveLength(1);
+    });
+  });
+}
