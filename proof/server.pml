@@ -415,7 +415,7 @@ inline leave(id) {
   res = LEFT
 }
 
-/* renew.lua. `d`: the TTL that is answered. */
+/* renew-stays.lua, and renew.lua. `d`: the TTL that is answered. */
 inline renew(id, ttl) {
   if
   :: own == id ->

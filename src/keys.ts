@@ -46,6 +46,7 @@ export class Keys {
   readonly #isCluster: boolean;
   readonly #clocks: SlotKeys;
   readonly #fences: SlotKeys;
+  readonly #tags: SlotKeys;
   #latest: { readonly name: string; readonly keys: LockKeys } | null = null;
 
   constructor(prefix: string, isCluster: boolean) {
@@ -53,6 +54,7 @@ export class Keys {
     this.#plainPrefix = plain(prefix);
     this.#isCluster = isCluster;
     this.#clocks = new SlotKeys((tag) => `${prefix}holdfast:clock:{${tag}}`);
+    this.#tags = new SlotKeys((tag) => `${this.anyChannel}:{${tag}}`);
     this.#fences = new SlotKeys((tag) => `${prefix}holdfast:fence:{${tag}}`);
   }
 
@@ -110,6 +112,14 @@ export class Keys {
     if (!this.#isCluster) return () => channel;
     const channels = new SlotKeys((tag) => `${channel}:{${tag}}`);
     return (name) => channels.of(slotOf(this.prefix + this.of(name).lock));
+  }
+
+  /** The channel of whatever client has this id, for a lock. */
+  channelOf(clientId: string, name: string): string {
+    const channel = `${this.#plainPrefix}holdfast:client:${clientId}`;
+    if (!this.#isCluster) return channel;
+    // An id has no braces, so that the slot does not depend on it.
+    return channel + this.#tags.of(slotOf(this.prefix + this.of(name).lock)).slice(this.anyChannel.length);
   }
 
   /** Redisson braces names by a rule that gives some, `a}b` for one, keys in different slots: it cannot unlock them. */

@@ -10,9 +10,9 @@ export function instantRedis(): RedisLike {
   const micros = (): number => Math.floor((performance.timeOrigin + performance.now()) * 1_000);
   let token = micros();
   const answers: Record<string, (args: readonly (string | number)[]) => unknown> = {
-    [handoffLua.firstAcquire.sha]: () => [codes.OWNER, micros(), ++token],
-    [handoffLua.acquire.sha]: () => [codes.OWNER, micros(), ++token],
-    [handoffLua.yield.sha]: () => [codes.OWNER, micros(), ++token],
+    [handoffLua.firstAcquire.sha]: () => [codes.OWNER, micros(), ++token, 0],
+    [handoffLua.acquire.sha]: () => [codes.OWNER, micros(), ++token, 0],
+    [handoffLua.yield.sha]: () => [codes.OWNER, micros(), ++token, 0],
     [handoffLua.release.sha]: () => codes.RELEASED,
     [connectionLua.probe.sha]: () => 1,
   };

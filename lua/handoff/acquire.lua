@@ -6,14 +6,17 @@
 --       3 not after   server time in µs after which this command is stale
 --       4 passes      for how many of them tokens are reserved, when the hold is the owner at once
 --       5 entry       made once for this hold, see start; "": it tries, and does not queue
---       6 the hold that must own the lock before it
--- RETURNS { OWNER, now µs, token }
---         { MINE, now µs, token, ttl ms }                it was the owner already
---         { HELD, now µs, holder's ttl ms, place }       place: 0 = head, -1 = not queued
---         { STALE, now µs } { BLOCKED, now µs }          nothing was done
+--       6 told         the digit that the lock gets, when the hold is the owner at once
+--       7 the hold that must own the lock before it; "": none
+--       8 nonce of a try that asks an idle holder to give the lock up; "": none
+-- RETURNS { OWNER, now µs, token, waits }                    waits: 1 = others stand in the queue
+--         { MINE, now µs, token, ttl ms, waits, told }       it was the owner already
+--         { HELD, now µs, holder's ttl ms, place, told }     place: 0 = head, -1 = not queued; told: of the holder
+--         { STALE, now µs } { BLOCKED, now µs }              nothing was done
 -- INVARIANTS  A free lock goes to the first live waiter before it goes to the caller. "Mine" raises the TTL to the full lease,
 --         because the caller will count on it. Writes for the caller itself start with one that a full Redis refuses, so that
 --         it fails with nothing done: so it is EXISTS that tells of waiters, and not a ZPOPMIN that pops nothing.
+--         A recall comes last, by pcall, and names nothing of the caller's.
 -- MODEL  `acquire` in proof/server.pml
 
 -- @include start
@@ -25,34 +28,42 @@ if now > tonumber(ARGV[3]) then
   return { STALE, now }
 end
 
-local isBlocked = KEYS[5] and sub(call("GET", KEYS[5]) or "", 38) ~= ARGV[6]
+local isBlocked = KEYS[5] and sub(call("GET", KEYS[5]) or "", 38) ~= ARGV[7]
 
 -- The common way: free, and nobody waits.
 if not isBlocked and #text == 16 and call("EXISTS", lock, queue) == 0 then
   local last = call("GETSET", clock, passes == "0" and text or string.format("%.0f", now + passes))
   -- @include token
   if token then
-    call("SET", lock, "10 " .. token .. " " .. token .. " " .. hold, "PX", lease)
-    return { OWNER, now, token == text and now or token }
+    call("SET", lock, "1" .. ARGV[6] .. " " .. token .. " " .. token .. " " .. hold, "PX", lease)
+    return { OWNER, now, token == text and now or token, 0 }
   end
   call("SET", clock, last)
 end
 
 local value = call("GET", lock)
+local told, nonce = ARGV[6], ARGV[8] ~= "" and ARGV[8]
 if value and sub(value, 38) == hold then
   -- @include mine
 elseif isBlocked then
   -- A multi-lock that is stopped by a member holds none behind it, not even for a moment: a stranger would be told HELD of a
   -- lock that nobody has, and two multi-locks that overlap could stop each other. Behind MINE: a copy of a command that won
-  -- says so, whatever became of the lock before it since.
+  -- says so, whatever became of the lock before it since. An idle holder hears of it all the same: a holder that is told only
+  -- when its turn comes costs a round trip for each member.
+  if nonce and value and sub(value, 1, 3) == "12 " then
+    -- @include recall
+  end
   return { BLOCKED, now }
 elseif value then
   -- @include foreign
 end
 -- @include free
 
+told = value and string.byte(value, 2) - 48 or 0
 local place = -1
-if entry ~= "" then
+-- A try that asks queues whatever the queue holds, so that no dead entry makes it say "busy" of an idle lock; but not behind a
+-- holder with a caller inside, for which it would not wait.
+if entry ~= "" and (not nonce or told == 2) then
   local added = redis.pcall("ZADD", queue, "NX", text, entry)
   if added == 1 then
     -- @include behind
@@ -65,4 +76,9 @@ if entry ~= "" then
     end
   end
 end
-return { HELD, now, left or call("PTTL", lock), place }
+left = left or call("PTTL", lock)
+-- The first in the queue tells, and no other one: a holder that was told of one waiter need not hear of the next.
+if nonce and told == 2 or not nonce and place == 0 and told > 0 then
+  -- @include recall
+end
+return { HELD, now, left, place, told }

@@ -1,5 +1,5 @@
 -- Included where a hold may get the lock: when that is free it goes to the first live waiter, which may be this hold, and to this
--- hold when nobody waits. Returns then. `left`: the TTL of the waiter that got it instead; nothing when the lock was not free.
+-- hold when nobody waits. Returns then. `told`: the digit that it gets. `left`: the TTL of the waiter that got it instead; nothing when the lock was not free.
 local left
 if not value then
   -- @include shared
@@ -9,9 +9,9 @@ if not value then
   end
   if not granted or granted == hold then
     -- Where the next waiter gets no token, nobody does: one with fewer passes would overtake.
-    local token = not usedUp and own(hold, lease, passes, nil)
+    local token = not usedUp and own(hold, lease, passes, nil, told)
     if token then
-      return { OWNER, now, token }
+      return { OWNER, now, token, call("EXISTS", queue) }
     elseif granted then
       putBack(entry, detail)
     end

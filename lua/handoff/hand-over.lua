@@ -12,7 +12,7 @@ if hold and #text == 16 and #ttl < 16 and #passes < 5 and string.byte(hold, -22)
     -- @include token
     if token then
       call("SET", lock, "10 " .. token .. " " .. sub(value, 21, 37) .. hold, "PX", ttl)
-      redis.pcall("PUBLISH", channel, "grant " .. token .. " " .. text .. " " .. ttl .. " 0 " .. hold .. " " .. lock)
+      redis.pcall("PUBLISH", channel, "grant " .. token .. " " .. text .. " " .. ttl .. " " .. call("EXISTS", queue) .. " " .. hold .. " " .. lock)
       return RELEASED
     end
     if type(last) == "string" then

@@ -4,11 +4,12 @@
 -- ARGV  1 hold   2 lease ms   3 passes   4 entry   (as in acquire)
 --       5 ms that the entries of the client stand from now on
 --       6 "1": its receivers count; "0": they prove nothing, or it hears nothing now
+--       7 told         the digit that the lock gets, when it was free and the hold is the owner now
 -- RETURNS as acquire, without STALE and BLOCKED
 --         { GONE, now µs }   neither queued nor the owner; nothing was done
 -- INVARIANTS  Never queues. A hold whose entry is gone was granted and lost again meanwhile; queueing it once more would let
 --         an old grant message count for a new entry, with a token below the previous holder's: the client goes on with
---         a new hold.
+--         a new hold. A holder that is told is told from every place: the first one may have crashed, or its recall is lost.
 -- MODEL  `recheck` in proof/server.pml
 
 -- @include start
@@ -25,7 +26,14 @@ if not call("ZSCORE", queue, entry) then
   return { GONE, now }
 end
 
+local told, nonce = ARGV[7], nil
 -- @include free
 
 -- @include ../keep-entries
-return { HELD, now, left or call("PTTL", lock), call("ZRANK", queue, entry) or -1 }
+left = left or call("PTTL", lock)
+local place = call("ZRANK", queue, entry) or -1
+told = value and string.byte(value, 2) - 48 or 0
+if told > 0 then
+  -- @include recall
+end
+return { HELD, now, left, place, told }

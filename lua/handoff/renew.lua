@@ -1,4 +1,4 @@
--- Raises the TTL of holds: the watchdog's renewal, a claim, an extension.
+-- Raises the TTL of holds, and names their locks only: what renew-stays does not do while a slot moves.
 --
 -- KEYS  1 to 100 locks
 -- ARGV  for each lock: hold, ttl ms

@@ -6,10 +6,10 @@
 
 -- Makes `hold` the owner. The token never goes back, not over FLUSHALL, a lost replica or an empty restart, because
 -- it follows the server's clock; and never repeats when that clock steps back, because it follows the last one too.
--- The grantee's passes are reserved, so that they have tokens of their own without asking. Returns the token; nothing when
+-- The grantee's passes are reserved, so that they have tokens of their own without asking. `told`: its digit. Returns the token; nothing when
 -- there is none, and nothing is changed then: above 2^53-1 numbers are not exact, so tokens would repeat.
 -- A token has 16 digits, always: a server that thinks that it is 1970 begins at 10^15. What cannot be read counts as absent.
-local function own(hold, ttl, passes, since)
+local function own(hold, ttl, passes, since, told)
   local last = redis.pcall("GET", clock)
   local before = math.floor(tonumber(last or 0) or 0)
   if before ~= before then
@@ -22,7 +22,7 @@ local function own(hold, ttl, passes, since)
   end
   call("SET", clock, string.format("%.0f", token + passes))
   local digits = string.format("%.0f", token)
-  call("SET", lock, "10 " .. digits .. " " .. (since or digits) .. " " .. hold, "PX", ttl)
+  call("SET", lock, "1" .. told .. " " .. digits .. " " .. (since or digits) .. " " .. hold, "PX", ttl)
   return digits
 end
 
@@ -112,12 +112,13 @@ local function grantNext(first, since, me)
         ask({ channel })
       end
       if not isDead(channel, digit, first[2]) then
-        local token = own(hold, ttl, passes, since)
+        local token = own(hold, ttl, passes, since, "0")
         if not token then
           putBack(first[1], first[2])
           return nil
         end
-        redis.pcall("PUBLISH", channel, table.concat({ "grant", token, text, ttl, "0", hold, lock }, " "))
+        local waits = call("EXISTS", queue)
+        redis.pcall("PUBLISH", channel, table.concat({ "grant", token, text, ttl, waits, hold, lock }, " "))
         return hold, tonumber(ttl)
       end
     end

@@ -2,7 +2,7 @@
 --
 -- lock     string "<format 1><told 0> <token> <since> <hold>[ <label>]", expires with the hold; fixed positions:
 --          token at 4, since at 21 (16 digits each), hold at 38
---          told  = 0: the holder is not told of waiters
+--          told  = 0: the holder is not told of waiters; 1: it is; 2: it is, and may have nobody inside
 --          since = token of the first hold of the unbroken chain of releases, yields and leaves
 -- queue    sorted set: "<1 = its receivers count, else 0> <grant ttl ms> <local passes> <hold>[ <label>]" -> ticket, the
 --          server's time in µs. An entry is made with its hold and never changes, so every later command can name it

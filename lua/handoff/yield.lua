@@ -1,8 +1,8 @@
 -- Ends a hold for the first live waiter, and queues a new hold of the same client behind all waiters, in one command.
 --
 -- KEYS  lock, queue, clients, clock
--- ARGV  1 old hold   2 its token   3 new hold   4 lease ms   5 passes   6 entry   (of the new hold, as in acquire)
--- RETURNS { OWNER, now µs, token }, { MINE, now µs, token, ttl ms } or { HELD, now µs, holder's ttl ms, place } for the new hold
+-- ARGV  1 old hold   2 its token   3 new hold   4 lease ms   5 passes   6 entry   7 told   (of the new hold, as in acquire)
+-- RETURNS OWNER or MINE as acquire, or { HELD, now µs, holder's ttl ms, place } for the new hold
 --         RELEASED, TAKEN or { GONE, last token of the clock } for the old one; nothing was queued
 -- INVARIANTS  A copy that comes late finds the old hold ended and queues nothing. The new hold is queued before
 --         anybody is granted, so nothing but the queue says which hold is next. The ZREM is the write that a full
@@ -30,9 +30,9 @@ call("ZREM", queue, entry)
 call("ZADD", queue, text, entry)
 -- @include behind
 local granted, ttl = grantNext(call("ZPOPMIN", queue), sub(value, 21, 36), hold)
-local token = granted == hold and own(hold, lease, ARGV[5], sub(value, 21, 36))
+local token = granted == hold and own(hold, lease, ARGV[5], sub(value, 21, 36), ARGV[7])
 if token then
-  return { OWNER, now, token }
+  return { OWNER, now, token, call("EXISTS", queue) }
 elseif usedUp then
   -- Nobody can be given a token: the old hold ends, as it should, and its client asks anew.
   call("ZREM", queue, entry)

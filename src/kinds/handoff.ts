@@ -1,22 +1,27 @@
 import { GRANT_WINDOW } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
+import type { Renewal } from "../lease/renewer.ts";
 import { type Call, plain } from "../redis/call.ts";
 import { codes, handoffLua as lua } from "../redis/lua.generated.ts";
-import { encodeLabel } from "../redis/messages.ts";
+import { askerOf, encodeLabel, publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
   decodeAttempt,
   decodeForced,
-  decodeInspection,
   decodeRelease,
+  decodeReleases,
+  decodeStayRenewals,
+  decodeToldInspection,
   type Inspected,
+  isApart,
   type Placed,
   type ReleaseAnswer,
+  type RenewAnswer,
   undecoded,
   type YieldAnswer,
 } from "../redis/replies.ts";
-import type { ScriptKeys } from "../redis/script.ts";
+import type { Script, ScriptKeys } from "../redis/script.ts";
 import type { ScriptRunner } from "../redis/script-runner.ts";
 import type { Ask, Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
 import { HoldScripts } from "./hold-scripts.ts";
@@ -24,7 +29,13 @@ import { HoldScripts } from "./hold-scripts.ts";
 /** No reply has told the server's time: a command may be executed whenever it comes. */
 const NEVER = Number.MAX_SAFE_INTEGER;
 
+/** The place of the clock among the keys of a lock: the last. */
+const CLOCK = 3;
+
 const PLACED: ReadonlySet<unknown> = new Set([codes.OWNER, codes.MINE, codes.HELD]);
+
+/** Where the keys of a lock are apart for a moment, a renewal of the lock alone must still be in time. */
+const renewStays: Script = { ...lua.renewStays, isImpatient: true };
 
 const RELEASED: ReleaseAnswer = { is: "released", clock: 0 };
 
@@ -56,6 +67,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
   readonly protocol = "handoff";
   readonly wake: LockKind["wake"];
   readonly localPasses: number;
+  override readonly hasStays: boolean;
   readonly recount = null;
   readonly #window: number;
   /** A lock that is used is used again. */
@@ -73,6 +85,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
     this.eventKind = isFair ? "fair" : "lock";
     this.wake = { by: "grant", solitary: isFair };
     this.localPasses = localPasses;
+    this.hasStays = !isFair && replication === null;
     this.#window = window;
   }
 
@@ -81,35 +94,49 @@ export class HandoffLock extends HoldScripts implements LockKind {
   attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
     const { commands } = this;
     const { script } = this.#keysOf(hold);
-    const { lease, passes, mode, after } = ask;
+    const { lease, passes, mode, told: digit, after, nonce } = ask;
     const isKnown = this.knownIn === commands.epoch;
     let lines = isKnown ? lua.acquire : lua.firstAcquire;
     let keys = script;
     let args: (string | number)[];
+    let decode = this.#attempted;
     if (mode === "again") {
       lines = isKnown ? lua.recheck : lua.firstRecheck;
-      args = [hold.id, lease, passes, hold.entry + hold.id, ask.entryTtl, ask.channel?.counted ? "1" : "0"];
+      args = [
+        hold.id,
+        lease,
+        passes,
+        hold.entry + hold.id,
+        ask.entryTtl,
+        ask.channel?.counted ? 1 : 0,
+        digit,
+      ];
+      decode = this.#lookedAgain;
     } else {
       const notAfter = commands.notAfter(script) * 1_000 || NEVER;
-      args = [hold.id, lease, notAfter, passes, mode === "queue" ? this.#entryOf(hold, ask) : ""];
-      if (after) {
-        args.push(after.id);
-        keys = commands.keysOf([...script.names, this.#keysOf(after).lock]);
-      }
+      args = [hold.id, lease, notAfter, passes, mode === "queue" ? this.#entryOf(hold, ask) : "", digit];
+      if (after) keys = commands.keysOf([...script.names, this.#keysOf(after).lock]);
+      if (after || nonce !== null || !isKnown) args.push(after?.id ?? "", nonce ?? "");
     }
     // Behind a look at the rights, for a connection whose rights are not known.
     if (!isKnown) args.push(commands.keys.anyChannel);
-    commands.send(lines, keys, args, this.#attempted, told);
+    commands.send(lines, keys, args, decode, told);
   }
 
   /** Most are told that they own the lock: nothing else is looked at then. */
   readonly #attempted = (reply: unknown, call: Call): AttemptAnswer => {
-    if (!Array.isArray(reply) || reply[0] !== codes.OWNER) return this.attempted(reply, call);
+    const told = call.argv[5];
+    if (!Array.isArray(reply) || reply[0] !== codes.OWNER) return this.learned(reply, call, told);
     const at = Number(reply[1]);
     this.commands.tellTime(call.keys, at);
     this.knownIn = call.epoch;
-    return { is: "owner", at, token: Number(reply[2]), ttl: Number(call.argv[1]), already: false };
+    const ttl = Number(call.argv[1]);
+    const waits = reply[3] === 1;
+    return { is: "owner", at, token: Number(reply[2]), ttl, already: false, waits, isTold: told !== 0 };
   };
+
+  readonly #lookedAgain = (reply: unknown, call: Call): AttemptAnswer =>
+    this.learned(reply, call, call.argv[6]);
 
   release(hold: Hold, told: Told<ReleaseAnswer>): void {
     this.commands.send(lua.release, this.#keysOf(hold).script, [hold.id, hold.token], released, told);
@@ -117,7 +144,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
 
   yield(old: Hold, hold: Hold, ask: Ask, told: Told<YieldAnswer>): void {
     const { script } = this.#keysOf(hold);
-    const args = [old.id, old.token, hold.id, ask.lease, ask.passes, this.#entryOf(hold, ask)];
+    const args = [old.id, old.token, hold.id, ask.lease, ask.passes, this.#entryOf(hold, ask), ask.told];
     this.commands.send(lua.yield, script, args, this.#yielded, told);
   }
 
@@ -126,7 +153,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
     const answer = plain(reply);
     const isPlaced = Array.isArray(answer) && PLACED.has(answer[0]);
     if (!isPlaced) return decodeRelease(answer);
-    const placed = decodeAttempt(answer, Number(call.argv[3])) as Placed;
+    const placed = decodeAttempt(answer, Number(call.argv[3]), call.argv[6]) as Placed;
     this.commands.tellTime(call.keys, placed.at);
     return placed;
   };
@@ -160,13 +187,43 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return this.#keysOf({ name }).lock;
   }
 
+  override async renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
+    const made = holds.map((hold) => this.#keysOf(hold).script.names);
+    const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap(([lock = "", queue = ""]) => [lock, queue])];
+    const args = holds.flatMap(({ id, ttl, told }) => [id, ttl, told ?? "-"]);
+    try {
+      return await this.commands.run(renewStays, keys, args, decodeStayRenewals, timeout);
+    } catch (error) {
+      if (!isApart(error)) throw error;
+      // It says that the hold is ours, and nothing of waiters.
+      return super.renew(holds, timeout);
+    }
+  }
+
+  override readonly releaseAll = (holds: readonly Hold[]): Promise<ReleaseAnswer["is"][]> => {
+    const made = holds.map((hold) => this.#keysOf(hold).script.names);
+    const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap((names) => names.slice(0, CLOCK))];
+    const ids = holds.map(({ id }) => id);
+    return this.commands.run(lua.releaseStays, keys, ids, decodeReleases);
+  };
+
+  /** On the asker's own channel: of what it says only its id counts, and what it is told names the lock that is ours. */
+  override readonly answer = (name: string, nonce: string, is: "busy" | "idle"): void => {
+    const asker = askerOf(nonce);
+    if (asker === null) return;
+    const { commands } = this;
+    const { prefix } = commands.keys;
+    const message = `${is} ${nonce} ${prefix}${this.keyOf(name)}`;
+    publishProbe(commands, commands.keys.channelOf(asker, name), message).catch(() => {});
+  };
+
   /** Locks with the same clock share a slot: all of them on one server, in Cluster those behind a prefix with a tag. */
   together(name: string): string {
     return this.commands.keys.of(name).clock;
   }
 
   inspect(name: string): Promise<Inspected> {
-    return this.commands.run(lua.inspect, this.#keysOf({ name }).script, [], decodeInspection);
+    return this.commands.run(lua.inspect, this.#keysOf({ name }).script, [], decodeToldInspection);
   }
 
   forceRelease(name: string, label: string | null): Promise<boolean> {

@@ -5,12 +5,13 @@ import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
   decodeAttempt,
-  decodeRenewal,
   decodeRenewals,
   type RenewAnswer,
+  type ToldDigit,
 } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
 import type { ScriptRunner } from "../redis/script-runner.ts";
+import type { LockKind } from "../waiting/lock-kind.ts";
 
 interface Named {
   readonly name: string;
@@ -25,6 +26,9 @@ export abstract class HoldScripts {
   readonly batch: number;
   /** True: no caller gets a lock before it is confirmed. */
   readonly isConfirmed: boolean;
+  readonly hasStays: boolean = false;
+  readonly releaseAll: LockKind["releaseAll"] = null;
+  readonly answer: LockKind["answer"] = null;
   protected readonly commands: ScriptRunner;
   /**
    * The epoch of the connection whose user may run all that the scripts run. The first acquisition of each connection looks
@@ -56,12 +60,15 @@ export abstract class HoldScripts {
   }
 
   /** Reads the answer of an attempt: it tells the server's time, and that no right is missing, or it were an error. */
-  protected readonly attempted = (reply: unknown, { keys, argv, epoch }: Call): AttemptAnswer => {
-    const answer = decodeAttempt(plain(reply), Number(argv[1]));
+  protected readonly attempted = (reply: unknown, call: Call): AttemptAnswer => this.learned(reply, call, 0);
+
+  /** `told`: the digit that was asked for. */
+  protected learned(reply: unknown, { keys, argv, epoch }: Call, told: unknown): AttemptAnswer {
+    const answer = decodeAttempt(plain(reply), Number(argv[1]), told);
     this.commands.tellTime(keys, answer.at);
     this.knownIn = epoch;
     return answer;
-  };
+  }
 
   renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
     const keys = holds.map(({ name }) => this.keyOf(name));
@@ -70,11 +77,17 @@ export abstract class HoldScripts {
   }
 
   /** With replicas it is theirs to confirm. */
-  confirm({ name, id }: Named, ttl: number, timeout: number): Promise<RenewAnswer> {
-    const { renew, confirm } = this.#lua;
-    const key = this.keyOf(name);
+  async confirm(
+    { name, id }: Named,
+    ttl: number,
+    timeout: number,
+    told: ToldDigit | null = null,
+  ): Promise<RenewAnswer> {
     const args = [this.ownerOf(id), ttl];
-    if (this.#replication) return this.#replication.confirm(name, key, confirm, args, timeout);
-    return this.commands.run(renew, [key], args, decodeRenewal, timeout);
+    if (this.#replication)
+      return this.#replication.confirm(name, this.keyOf(name), this.#lua.confirm, args, timeout);
+    const [answer] = await this.renew([{ name, id, ttl, record: null, told }], timeout);
+    if (!answer) throw new TypeError("a renewal was answered for no hold");
+    return answer;
   }
 }

@@ -1,11 +1,15 @@
 import { CLOCK_DRIFT, CLOCK_GRAIN, GRANT_WINDOW } from "../defaults.ts";
 import type { Instant } from "../util/clock.ts";
 
-/** A lock became ours: the server's time in µs when its TTL was set, that TTL in ms, and the token. From a reply or a message. */
+/**
+ * A lock became ours: the server's time in µs when its TTL was set, that TTL in ms, the token, and whether somebody else waits.
+ * From a reply or a message.
+ */
 export interface Grant {
   readonly at: number;
   readonly ttl: number;
   readonly token: number;
+  readonly waits: boolean;
 }
 
 /**

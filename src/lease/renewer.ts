@@ -1,4 +1,4 @@
-import type { RenewAnswer } from "../redis/replies.ts";
+import type { RenewAnswer, ToldDigit } from "../redis/replies.ts";
 
 /** Raises the TTL of holds of one lock kind: several in one call, an answer for each, in order. */
 export interface Renewer {
@@ -10,10 +10,11 @@ export interface Renewer {
   renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]>;
 }
 
-/** A hold to be renewed. `record`: what its kind keeps about it. */
+/** A hold to be renewed. `record`: what its kind keeps about it. `told`: the digit that the lock gets; null: as it is. */
 export interface Renewal {
   readonly name: string;
   readonly id: string;
   readonly ttl: number;
   readonly record: object | null;
+  readonly told: ToldDigit | null;
 }

@@ -220,7 +220,7 @@ export class SharedLease implements Caller {
     const timeout = Math.min(Math.max(this.left(), FIRST_REPLY), within);
     this.hold.asks(ttl);
     const answers = await this.owner.kind
-      .renew([{ name: this.name, id: this.hold.id, ttl, record: this.hold.record }], timeout)
+      .renew([{ name: this.name, id: this.hold.id, ttl, record: this.hold.record, told: null }], timeout)
       .catch((error: unknown) => {
         throw new LockUnavailableError(this.name, "its lease was not extended", error);
       });

@@ -125,7 +125,7 @@ export class Watchdog {
     const sent = now();
     const holds = batch.map(({ name, hold, terms }) => {
       hold.asks(terms.lease);
-      return { name, id: hold.id, ttl: terms.lease, record: hold.record };
+      return { name, id: hold.id, ttl: terms.lease, record: hold.record, told: null };
     });
     let answers: RenewAnswer[];
     try {

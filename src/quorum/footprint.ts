@@ -1,5 +1,5 @@
 import type { QuorumKeys } from "../keys.ts";
-import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
+import { type ReleaseAnswer, type RenewAnswer, UNTOLD } from "../redis/replies.ts";
 import { isLive, type NodeState } from "./node.ts";
 import type { NodeHold, Vote } from "./node-commands.ts";
 import type { Quorum } from "./quorum.ts";
@@ -90,14 +90,14 @@ export class Footprint implements NodeHold {
     this.renewing();
     const { words, decision } = this.#consult("renewed", ({ node }) => node.renew(this, ttl, timeout));
     const renewed = await decision;
-    if (typeof renewed === "string") return { is: renewed, ttl: 0 };
+    if (typeof renewed === "string") return { is: renewed, ttl: 0, ...UNTOLD };
     // RACE: if this were learned as the answers come, a node that lost the key would be asked to take it again also where the
     // others have lost it too.
     const learned = words.map((word) => word.then((one) => this.#learn(one, before)));
     void Promise.allSettled(learned).then((all) =>
       this.renewed(this.standings.filter((_, i) => all[i]?.status === "rejected")),
     );
-    return { is: "renewed", ttl: Math.min(...renewed.map((answer) => answer.ttl)) };
+    return { is: "renewed", ttl: Math.min(...renewed.map((answer) => answer.ttl)), ...UNTOLD };
   }
 
   /** Ends it at every node, and tells waiters. `last`: the last token of the hold, passes included. */

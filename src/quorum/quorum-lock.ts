@@ -37,6 +37,9 @@ export class QuorumKind implements LockKind {
   readonly isConfirmed = false;
   readonly recount = null;
   readonly together = null;
+  readonly hasStays = false;
+  readonly releaseAll = null;
+  readonly answer = null;
   /** One lock a call: where a node is missing, each lock has a fate of its own. */
   readonly batch = 1;
   readonly #quorum: Quorum;
@@ -75,14 +78,14 @@ export class QuorumKind implements LockKind {
       // hung have executed them: to a waiter they look like a held lock, so that it sleeps for all of that lease.
       footprint.wakes = footprint.size >= this.#quorum.majority;
       if (footprint.size > 0) this.#locks.leave(this, hold);
-      return { ...outcome, at: 0, position: null };
+      return { ...outcome, at: 0, position: null, told: 0 };
     }
     const token = await this.#agree(footprint, outcome.granted);
     hold.lasts(hold.sent, lease);
     if (hold.left() <= 0) throw new Error("the votes took longer than the lease");
     footprint.begin(token, outcome.granted);
     // `at` is the same always: no node's time is compared with another's, and the deadline counts from the sending.
-    return { is: "owner", at: 0, token, ttl: lease, already: false };
+    return { is: "owner", at: 0, token, ttl: lease, already: false, waits: false, isTold: false };
   }
 
   /** The token of a majority that has voted: see above. */
@@ -142,6 +145,7 @@ export class QuorumKind implements LockKind {
       holder: found && withoutBits(found.holder),
       token: found?.token ?? 0,
       remaining: found?.ttl ?? null,
+      kept: false,
       waiters: [],
     };
   }

@@ -44,7 +44,7 @@ export interface Call {
   /** A script is sent by its hash, and as text to a server that does not know it. */
   name: "evalsha" | "eval";
   readonly resolve: (reply: unknown) => void;
-  readonly reject: (error: unknown) => void;
+  reject: (error: unknown) => void;
 }
 
 export type CallClass = new (

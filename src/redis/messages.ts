@@ -12,6 +12,8 @@ export type Message =
       /** The server's time in µs when the TTL was set, and the TTL in ms. */
       readonly at: number;
       readonly ttl: number;
+      /** Does somebody else wait? */
+      readonly waits: boolean;
       readonly hold: string;
       /** The lock's full key, prefix included. */
       readonly key: string;
@@ -22,12 +24,26 @@ export type Message =
       readonly key: string;
       /** The label that `forceUnlock` was given; null: none. */
       readonly by: string | null;
-    };
+    }
+  /** Somebody wants the lock of this hold. */
+  | {
+      readonly is: "recall";
+      readonly hold: string;
+      /** Of a caller that does not wait, and to which "busy" is answered where somebody is inside; null: a waiter. */
+      readonly nonce: string | null;
+      /** It wants to know only whether somebody is inside. */
+      readonly isQuestion: boolean;
+      readonly key: string;
+    }
+  /** The answer to a recall with this nonce. */
+  | { readonly is: "busy" | "idle"; readonly nonce: string; readonly key: string };
 
 /** Null: not a message of this protocol; it is ignored. */
 export function decodeMessage(text: string): Message | null {
   if (text.startsWith("grant ")) return decodeGrant(text);
   if (text.startsWith("revoked ")) return decodeRevoked(text);
+  if (text.startsWith("recall ")) return decodeRecall(text);
+  if (text.startsWith("busy ") || text.startsWith("idle ")) return decodeAnswer(text);
   return null;
 }
 
@@ -57,28 +73,54 @@ function decodeLabel(word: string): string | null {
 }
 
 /**
- * `grant <token> <server µs> <TTL ms> <wanted 0/1> <hold> <lock key>`. Cut by hand: this is what stands between an unlock and the next
+ * `grant <token> <server µs> <TTL ms> <waits 0/1> <hold> <lock key>`. Cut by hand: this is what stands between an unlock and the next
  * holder. A number that no script would write makes it no message.
  */
 function decodeGrant(text: string): Message | null {
   const token = text.indexOf(" ") + 1;
   const at = text.indexOf(" ", token) + 1;
   const ttl = text.indexOf(" ", at) + 1;
-  const wanted = text.indexOf(" ", ttl) + 1;
-  const hold = text.indexOf(" ", wanted) + 1;
+  const waits = text.indexOf(" ", ttl) + 1;
+  const hold = text.indexOf(" ", waits) + 1;
   const key = text.indexOf(" ", hold) + 1;
-  if (at === 0 || ttl === 0 || wanted === 0 || hold !== wanted + 2 || key === 0 || key === text.length)
+  if (at === 0 || ttl === 0 || waits === 0 || hold !== waits + 2 || key === 0 || key === text.length)
     return null;
   const grant = {
     token: Number(text.slice(token, at - 1)),
     at: Number(text.slice(at, ttl - 1)),
-    ttl: Number(text.slice(ttl, wanted - 1)),
+    ttl: Number(text.slice(ttl, waits - 1)),
   };
   if (!isCount(grant.token) || !isCount(grant.at) || !isCount(grant.ttl)) return null;
-  return { is: "grant", ...grant, hold: text.slice(hold, key - 1), key: text.slice(key) };
+  return {
+    is: "grant",
+    ...grant,
+    waits: text[waits] === "1",
+    hold: text.slice(hold, key - 1),
+    key: text.slice(key),
+  };
 }
 
 const isCount = (number: number): boolean => Number.isSafeInteger(number) && number > 0;
+
+/** `recall <hold> <- or [?]nonce> <lock key>` */
+function decodeRecall(text: string): Message | null {
+  const [, hold, mark, word, key] = /^recall ([^ ]+) (\??)([^ ?]+) (.+)$/s.exec(text) ?? [];
+  if (hold === undefined || word === undefined || key === undefined) return null;
+  return { is: "recall", hold, nonce: word === "-" ? null : word, isQuestion: mark === "?", key };
+}
+
+/** `busy <nonce> <lock key>`, `idle <nonce> <lock key>` */
+function decodeAnswer(text: string): Message | null {
+  const [, nonce, key] = /^.... ([^ ]+) (.+)$/s.exec(text) ?? [];
+  if (nonce === undefined || key === undefined) return null;
+  return { is: text.startsWith("busy") ? "busy" : "idle", nonce, key };
+}
+
+/** A client's id, and what is drawn for one question: it is no secret, and nothing is granted by it. */
+const NONCE = /^([\w.%-]*\/?[\w.-]*:\d+:[0-9a-f]{16})\.[0-9a-f]{16}$/;
+
+/** The client that has asked; null: this is no nonce, and nobody is answered. */
+export const askerOf = (nonce: string): string | null => NONCE.exec(nonce)?.[1] ?? null;
 
 /** What a client says to itself to learn whether it is heard. `nonce`: of this one probe. */
 export function probeMessage(nonce: string): string {

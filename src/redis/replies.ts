@@ -18,12 +18,18 @@ export type Placed =
       readonly token: number;
       readonly ttl: number;
       readonly already: boolean;
+      /** Does somebody wait in the queue? False for kinds that have none. */
+      readonly waits: boolean;
+      /** Is the holder told from now on when somebody waits? */
+      readonly isTold: boolean;
     }
   | {
       readonly is: "held";
       readonly at: number;
       readonly ttl: number;
       readonly position: number | null;
+      /** Is the holder told that somebody waits (1), and may it have nobody inside (2)? 0 for kinds that tell nobody. */
+      readonly told: ToldDigit;
       /** What tells this holder from the next one, where wake-ups are public. */
       readonly holder?: string;
       /** By nobody: several have tried at once, and hindered each other. `ttl`: when to try again. */
@@ -39,10 +45,21 @@ export interface ReleaseAnswer {
 /** Of a yield: where the new hold stands, or what became of the old one, when that was not held any more. */
 export type YieldAnswer = Placed | ReleaseAnswer;
 
+/**
+ * What a lock's value says of its holder: 0: it is not told when somebody waits; 1: it is; 2: it is, and may have nobody inside.
+ */
+export type ToldDigit = 0 | 1 | 2;
+
 /** Of a renewal: `ttl` ms are left now, Infinity when the key has no TTL; 0 unless renewed. */
 export interface RenewAnswer {
   readonly is: "renewed" | "gone" | "taken";
   readonly ttl: number;
+  /** Does somebody wait? Null: this renewal does not say. */
+  readonly waits: boolean | null;
+  /** The server's time in µs: every later holder's token is above. 0: this renewal does not say. */
+  readonly at: number;
+  /** Is the holder told from now on when somebody waits? */
+  readonly isTold: boolean;
   /** When it was read, on both clocks, where replicas were waited for since then. */
   readonly read?: { readonly mono: number; readonly wall: number };
 }
@@ -63,6 +80,8 @@ export interface Inspected {
   readonly token: number;
   /** ms until the hold ends in Redis unless it is renewed. */
   readonly remaining: number | null;
+  /** Is it held by a client that may keep it with nobody inside until somebody else wants it? Asks nobody. */
+  readonly kept: boolean;
   /** Waiting holds, the next one first; at most 1 000. Empty for kinds that keep no queue in Redis. */
   readonly waiters: readonly string[];
 }
@@ -82,21 +101,33 @@ export function oneOf<T extends string>(value: unknown, ...allowed: T[]): T {
 const unexpected = (answer: unknown): TypeError =>
   new TypeError(`unexpected answer ${JSON.stringify(answer)}`);
 
-/** Of an attempt with a lease of so many ms. */
-export function decodeAttempt(reply: unknown, lease: number): AttemptAnswer {
-  const [code, micros, first, second, third] = fields(reply);
+/** Of an attempt with a lease of so many ms, and this digit. */
+export function decodeAttempt(reply: unknown, lease: number, told: unknown): AttemptAnswer {
+  const [code, micros, first, second, third, fourth] = fields(reply);
   const at = Number(micros);
+  const token = Number(first);
   switch (code) {
     case codes.OWNER:
-      return { is: "owner", at, token: Number(first), ttl: lease, already: false };
-    case codes.MINE:
-      return { is: "owner", at, token: Number(first), ttl: ttl(second), already: true };
+      return {
+        is: "owner",
+        at,
+        token,
+        ttl: lease,
+        already: false,
+        waits: second === 1,
+        isTold: isTold(told),
+      };
+    case codes.MINE: {
+      const left = ttl(second);
+      return { is: "owner", at, token, ttl: left, already: true, waits: third === 1, isTold: isTold(fourth) };
+    }
     case codes.HELD: {
       const held = {
         is: "held",
         at,
         ttl: ttl(first),
         position: Number(second) < 0 ? null : Number(second),
+        told: third === 1 || third === 2 ? third : 0,
       } as const;
       return typeof third === "string" ? { ...held, holder: third } : held;
     }
@@ -137,8 +168,27 @@ export function decodeRenewals(reply: unknown): RenewAnswer[] {
 
 export function decodeRenewal(reply: unknown): RenewAnswer {
   const [code, left] = fields(reply);
-  return { is: decodeRenewed(code), ttl: ttl(left) };
+  return { is: decodeRenewed(code), ttl: ttl(left), ...UNTOLD };
 }
+
+/** Of a renewal that says nothing of waiters and tokens. */
+export const UNTOLD = { waits: null, at: 0, isTold: false } as const;
+
+export function decodeStayRenewals(reply: unknown): RenewAnswer[] {
+  const [at, ...list] = fields(reply);
+  return Array.from({ length: list.length / 4 }, (_, i) => {
+    const [code, left, waits, told] = list.slice(4 * i, 4 * i + 4);
+    return {
+      is: decodeRenewed(code),
+      ttl: ttl(left),
+      waits: waits === 1,
+      at: Number(at),
+      isTold: isTold(told),
+    };
+  });
+}
+
+const isTold = (digit: unknown): boolean => digit === 1 || digit === 2;
 
 export function decodeRenewed(code: unknown): RenewAnswer["is"] {
   const is = RENEWALS.get(code);
@@ -153,9 +203,21 @@ export function decodeInspection(reply: unknown): Inspected {
     holder: free ? null : withoutBits(String(holder)),
     token: Number(token),
     remaining: free ? null : ttl(remaining),
+    kept: false,
     waiters: waiters.map((hold) => withoutBits(String(hold))),
   };
 }
+
+/** The same with the digit of the holder in front of the waiters. */
+export function decodeToldInspection(reply: unknown): Inspected {
+  const list = [...fields(reply)];
+  const [told] = list.splice(3, 1);
+  return { ...decodeInspection(list), kept: told === 2 };
+}
+
+/** Of several releases in one command. */
+export const decodeReleases = (reply: unknown): ReleaseAnswer["is"][] =>
+  fields(reply).map((code) => decodeRelease(code).is);
 
 export function decodeForced(reply: unknown): boolean {
   return Number(Array.isArray(reply) ? reply[0] : reply) === 1;
@@ -172,6 +234,10 @@ export const isRefusal = (error: unknown): error is Error =>
   /^(NOPERM |ERR (unknown command |WAIT cannot be used |unsupported: |.*@user_script: \d+: The user executing the script can't ))/.test(
     error.message,
   );
+
+/** In Cluster, while a slot moves: some keys of the command are at one node, and some at the other. */
+export const isApart = (error: unknown): boolean =>
+  error instanceof Error && error.message.includes("TRYAGAIN");
 
 /** Of scripts whose answer says nothing but that they ran. */
 export const undecoded = (reply: unknown): unknown => reply;

@@ -12,6 +12,7 @@ import {
   type Told,
 } from "./call.ts";
 import { type Watch, watch } from "./connection-events.ts";
+import { isApart } from "./replies.ts";
 import { type Script, ScriptKeys, sharded } from "./script.ts";
 import { Silence } from "./silence.ts";
 import type { Transport } from "./transport.ts";
@@ -110,8 +111,13 @@ export class ScriptRunner implements Transport, CallOwner {
       call.node = this.#serverOf(keys);
       this.#silence.sent(call.node);
     }
+    const { reject } = call;
     if (call instanceof PlainCall) this.#sendPlain(call);
     else this.#redis.sendCommand(call);
+    if (script.isImpatient && call.reject !== reject) {
+      const redirect = call.reject;
+      call.reject = (error) => (isApart(error) ? reject : redirect)(error);
+    }
     if (this.writes.expected > 0 || corked.length > 0) this.writes.sent();
   }
 

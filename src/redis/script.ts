@@ -10,6 +10,8 @@ export interface Script {
   readonly isForeign?: true;
   /** Its answer counts only on the connection that it was sent on: it is given up when that is lost. */
   readonly isBound?: true;
+  /** In Cluster, while a slot moves and its keys are apart, it fails at once. Other scripts are tried again for 1.6 s by ioredis. */
+  readonly isImpatient?: true;
 }
 
 const made = new Map<Script, Script>();
@@ -23,7 +25,7 @@ export function sharded(script: Script): Script {
   let variant = made.get(script);
   if (!variant) {
     const lua = script.lua.replaceAll('"PUBLISH"', '"SPUBLISH"').replaceAll('"NUMSUB"', '"SHARDNUMSUB"');
-    variant = { name: script.name, lua, sha: createHash("sha1").update(lua).digest("hex") };
+    variant = { ...script, lua, sha: createHash("sha1").update(lua).digest("hex") };
     made.set(script, variant);
   }
   return variant;

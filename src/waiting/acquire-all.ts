@@ -165,7 +165,7 @@ class AllAcquisition {
 
   /** One command, where another try of all costs one for each, and one more for each that is given back. False also when nobody knows. */
   async #isHeld({ kind, name }: Member): Promise<boolean> {
-    const look = kind.renew([{ name, id: NOBODY, ttl: 1, record: null }], FIRST_REPLY);
+    const look = kind.renew([{ name, id: NOBODY, ttl: 1, record: null, told: null }], FIRST_REPLY);
     const answers = await orAbort(
       this.#entrance.signal,
       look.catch(() => []),

@@ -34,6 +34,9 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
   readonly entryTtl: number;
   readonly after: Hold | null;
   readonly channel: Ask["channel"];
+  /** Nobody is told yet. */
+  readonly told = 0;
+  readonly nonce = null;
   /** Is every message about the lock heard since it was sent? */
   isHeard: boolean;
   /** How many messages had come that count for its answer, and had one of them led to it? */

@@ -58,7 +58,7 @@ export class GrantInbox {
 
   readonly #read = (text: string): void => {
     const message = decodeMessage(text);
-    if (!message) return;
+    if (message?.is !== "grant" && message?.is !== "revoked") return;
     const { hold } = message;
     const expected = this.expected.get(hold);
     if (message.is === "revoked") expected?.revoked(hold, message.by);

@@ -2,7 +2,14 @@ import type { EventKind } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewer } from "../lease/renewer.ts";
 import type { Told } from "../redis/call.ts";
-import type { AttemptAnswer, Inspected, ReleaseAnswer, RenewAnswer, YieldAnswer } from "../redis/replies.ts";
+import type {
+  AttemptAnswer,
+  Inspected,
+  ReleaseAnswer,
+  RenewAnswer,
+  ToldDigit,
+  YieldAnswer,
+} from "../redis/replies.ts";
 
 export type { Told } from "../redis/call.ts";
 
@@ -21,6 +28,13 @@ export interface Ask {
   readonly passes: number;
   /** Of a try that belongs to a multi-lock: nothing is done unless this hold owns its lock, which is one of `together`. */
   readonly after: Hold | null;
+  /** The digit that the lock gets when it is ours at once. A hold that is granted by message is not told before it is renewed. */
+  readonly told: ToldDigit;
+  /**
+   * Of a try that asks a holder with nobody inside to give the lock up; such a holder answers with it. It queues behind that one,
+   * and behind no other. Null: it asks nobody.
+   */
+  readonly nonce: string | null;
   /** Where grants are heard, or will be by a client that queues unheard; null while nothing is subscribed. */
   readonly channel: Channel | null;
 }
@@ -64,6 +78,8 @@ export interface LockKind extends Renewer {
   readonly wake: Wake;
   /** Passes in memory before the lock must go to Redis, where a lock has no number of its own. */
   readonly localPasses: number;
+  /** Can a process keep a lock from turn to turn? Its renewals tell then whether somebody waits. */
+  readonly hasStays: boolean;
   attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void;
   /** Takes a hold out of queue and lock; safe at any time, any number of times. */
   withdraw(hold: Leavable): Promise<unknown>;
@@ -72,13 +88,18 @@ export interface LockKind extends Renewer {
   readonly yield: ((old: Hold, hold: Hold, ask: Ask, told: Told<YieldAnswer>) => void) | null;
   /**
    * Raises the TTL of a lock that is ours, by one command; where replicas must have it, resolves when they do.
-   * Rejects with NotReplicatedError when too few have.
+   * Rejects with NotReplicatedError when too few have. `told`: the digit that the lock gets; left out: as it is.
    */
   confirm(
     hold: { readonly name: string; readonly id: string },
     ttl: number,
     timeout: number,
+    told?: ToldDigit,
   ): Promise<RenewAnswer>;
+  /** Ends holds that nobody is inside of, up to `batch` of one server in one command. Null: the kind has no stays. */
+  readonly releaseAll: ((holds: readonly Hold[]) => Promise<ReleaseAnswer["is"][]>) | null;
+  /** Answers a recall that names this nonce, to the client that has asked. Null: the kind has no recalls. */
+  readonly answer: ((name: string, nonce: string, is: "busy" | "idle") => void) | null;
   /** True: no caller gets the lock before it is confirmed, because that is what replicas acknowledge. */
   readonly isConfirmed: boolean;
   /** Tell Redis how often the lock was entered. Null: Redis does not care. */

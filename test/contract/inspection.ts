@@ -15,6 +15,7 @@ export function inspection(subject: Subject): void {
         owner: null,
         token: 0,
         remaining: null,
+        kept: false,
         waiters: [],
         here: { waiting: 0, longest: null },
       });

@@ -34,7 +34,7 @@ function record(redis: Redis, onFirst: () => void): { sent: Sent[]; stop(): void
     const [sha, keys] = command.args;
     if (command.name === "evalsha" && sent.length === 0) setImmediate(onFirst);
     if (command.name === "evalsha")
-      sent.push({ renewals: sha === handoffLua.renew.sha ? Number(keys) : 0, turn });
+      sent.push({ renewals: sha === handoffLua.renewStays.sha ? (Number(keys) - 1) / 2 : 0, turn });
     return send.call(this, command, ...others);
   };
   const stop = () => {

@@ -131,15 +131,18 @@ const ACQUIRING = {
   queue: ["acquire", "firstAcquire"],
   again: ["recheck", "firstRecheck"],
 } as const;
+/** The second one is sent in Cluster only, while a slot moves. */
+const RENEWING = ["renewStays", "renew"] as const;
 const SCRIPTS = { ...handoffLua, ...connectionLua };
 
 /**
- * Matches a run of this script, as a server or a Cluster gets it; "acquire" is any attempt, or one in this mode. Servers of a
+ * Matches a run of this script, as a server or a Cluster gets it; "acquire" is any attempt, or one in this mode, and "renew" any renewal. Servers of a
  * stage know all scripts: none is sent whole.
  */
 export function runs(script: keyof typeof SCRIPTS, mode?: keyof typeof ACQUIRING): Match {
   const attempts = mode ? ACQUIRING[mode] : [...ACQUIRING.try, ...ACQUIRING.again];
-  const scripts = (script === "acquire" ? attempts : [script]).map((key) => SCRIPTS[key]);
+  const meant = script === "acquire" ? attempts : script === "renew" ? RENEWING : [script];
+  const scripts = meant.map((key) => SCRIPTS[key]);
   const shas = scripts.flatMap((one) => [one.sha, sharded(one).sha]);
   return (command) =>
     command[0] === "evalsha" &&

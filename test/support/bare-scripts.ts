@@ -1,0 +1,115 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, beforeEach } from "vitest";
+import { handoffLua } from "../../src/redis/lua.generated.ts";
+import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
+import { present } from "./present.ts";
+
+/** The keys of the lock "x". */
+export const [LOCK, QUEUE, CLIENTS, CLOCK]: readonly [string, string, string, string] = [
+  "holdfast:{x}",
+  "holdfast:{x}:queue",
+  "holdfast:{x}:clients",
+  "holdfast:clock",
+];
+export const KEYS = [LOCK, QUEUE, CLIENTS, CLOCK];
+/** No command is too late. */
+export const NEVER = Number.MAX_SAFE_INTEGER;
+
+/** `a`, `b` and `c` are heard; nobody else is. */
+export const channel = (client: string): string => `holdfast:client:${client}`;
+export const hold = (client: string, number = 1): string =>
+  `${channel(client)}:${`${number}`.padStart(8, "0")}abcdefghijklm`;
+export const entry = (of: string, counted = 1, ttl = 3_000, passes = 0): string =>
+  `${counted} ${ttl} ${passes} ${of}`;
+
+type Digit = 0 | 1 | 2;
+
+/** The scripts of the hand-off by themselves, at one lock of a server of their own. Redis is empty before each test. */
+export class BareScripts {
+  /** What `a`, `b` and `c` have heard in this test. */
+  readonly heard: string[] = [];
+  #server: LocalServer | undefined;
+  #redis: Redis | undefined;
+  #ears: Redis | undefined;
+
+  constructor() {
+    beforeAll(async () => {
+      this.#server = await launchServer();
+      this.#redis = new Redis(this.#server.url);
+      this.#ears = new Redis(this.#server.url);
+      this.#ears.on("message", (_, text: string) => this.heard.push(text));
+      await this.#ears.subscribe(channel("a"), channel("b"), channel("c"));
+    });
+    beforeEach(async () => {
+      await this.redis.flushall();
+      await this.#ears?.ping();
+      this.heard.length = 0;
+    });
+    afterAll(async () => {
+      this.#redis?.disconnect();
+      this.#ears?.disconnect();
+      await this.#server?.stop();
+    });
+  }
+
+  get redis(): Redis {
+    return present(this.#redis);
+  }
+
+  run(script: keyof typeof handoffLua, ...args: (string | number)[]): Promise<unknown> {
+    return this.redis.eval(handoffLua[script].lua, KEYS.length, ...KEYS, ...args);
+  }
+
+  /** `nonce`: of a try that asks an idle holder. */
+  acquire(of: string, queueing = "", passes = 0, told: Digit = 0, nonce = ""): Promise<unknown> {
+    return this.run("acquire", of, 30_000, NEVER, passes, queueing, told, "", nonce);
+  }
+
+  recheck(
+    of: string,
+    counted: string,
+    entryTtl = 4_500,
+    queued = entry(of),
+    told: Digit = 0,
+  ): Promise<unknown> {
+    return this.run("recheck", of, 30_000, 0, queued, entryTtl, counted, told);
+  }
+
+  release(of: string): Promise<unknown> {
+    return this.run("release", of, 1);
+  }
+
+  yield(old: string, next: string, told: Digit = 0): Promise<unknown> {
+    return this.run("yield", old, 1, next, 30_000, 0, entry(next), told);
+  }
+
+  /** For locks of these names. */
+  renewStays(...holds: { hold: string; ttl: number; told: Digit | "-"; lock?: string }[]): Promise<unknown> {
+    const keys = holds.flatMap(({ lock = LOCK }) => [lock, `${lock}:queue`]);
+    const args = holds.flatMap(({ hold, ttl, told }) => [hold, ttl, told]);
+    return this.redis.eval(handoffLua.renewStays.lua, 1 + keys.length, CLOCK, ...keys, ...args);
+  }
+
+  releaseStays(...holds: { hold: string; lock?: string }[]): Promise<unknown> {
+    const keys = holds.flatMap(({ lock = LOCK }) => [lock, `${lock}:queue`, `${lock}:clients`]);
+    const args = holds.map(({ hold }) => hold);
+    return this.redis.eval(handoffLua.releaseStays.lua, 1 + keys.length, CLOCK, ...keys, ...args);
+  }
+
+  async holder(): Promise<string | undefined> {
+    return (await this.redis.get(LOCK))?.slice(37);
+  }
+
+  /** The server's time. */
+  async micros(): Promise<number> {
+    const [seconds = 0, rest = 0] = await this.redis.time();
+    return Number(seconds) * 1_000_000 + Number(rest);
+  }
+
+  /** All that was published before this was called has been heard. */
+  async messages(): Promise<readonly string[]> {
+    await this.redis.ping();
+    await this.#ears?.ping();
+    return this.heard;
+  }
+}
