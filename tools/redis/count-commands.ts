@@ -1,4 +1,7 @@
-import { Command } from "ioredis";
+import { Command, Redis } from "ioredis";
+
+/** What a class of commands has. */
+type Methods = Pick<Command, "toWritable">;
 
 /**
  * Counts the commands that this process sends from now on, over all its connections, those that a lock library opens
@@ -11,10 +14,22 @@ import { Command } from "ioredis";
  */
 export function countCommands(): () => number {
   let sent = 0;
-  const { toWritable } = Command.prototype;
-  Command.prototype.toWritable = function (this: Command, socket: object) {
-    sent += 1;
-    return toWritable.call(this, socket);
+  const counted = new WeakSet<object>();
+  const count = (methods: Methods): void => {
+    const { toWritable } = methods;
+    counted.add(methods);
+    methods.toWritable = function (this: Command, socket: object) {
+      sent += 1;
+      return toWritable.call(this, socket);
+    };
+  };
+  count(Command.prototype);
+  // A library may have a class of its own, which writes its commands itself.
+  const { sendCommand } = Redis.prototype;
+  Redis.prototype.sendCommand = function (this: Redis, ...[command, stream]: Parameters<typeof sendCommand>) {
+    const methods = Object.getPrototypeOf(command) as Methods;
+    if (Object.hasOwn(methods, "toWritable") && !counted.has(methods)) count(methods);
+    return sendCommand.call(this, command, stream);
   };
   return () => sent;
 }
