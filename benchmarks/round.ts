@@ -11,6 +11,8 @@ import type { Scenario } from "./scenarios/scenario.ts";
 /** Until the server has closed the connections of those who ran before, ms. */
 const REST = 200;
 
+const TURNS_WARM_UP = 3_000;
+
 /** What a round needs besides its scenario and its contender. */
 export interface Stage {
   readonly redis: Redis;
@@ -71,6 +73,11 @@ function warmUpOf(
   factor: number,
 ): Assignment["warmUp"] {
   if (isCold || load.is !== "load") return null;
+  // They keep their turns, or they would learn what is not so.
+  if (load.turns) {
+    const turns = { ...load.turns, every: load.turns.every / 2 };
+    return { load: { ...load, turns }, duration: TURNS_WARM_UP * factor };
+  }
   const times = acquisitions === null ? null : Math.ceil((acquisitions * factor) / load.tasks);
   return {
     load: { ...load, hold: 0, think: 0, times },

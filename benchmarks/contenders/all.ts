@@ -7,6 +7,11 @@ export const contenders: Readonly<Record<string, Contender>> = {
     waits: "hand-off",
     open: async (url, place) => (await import("./holdfast.ts")).openLock(url, place),
   },
+  "lingering-lock": {
+    title: "Holdfast lock, lingering",
+    waits: "hand-off",
+    open: async (url, place) => (await import("./holdfast.ts")).openLingeringLock(url, place),
+  },
   "fair-lock": {
     title: "Holdfast fairLock",
     waits: "hand-off",

@@ -4,6 +4,8 @@ import type { Contender, Release } from "./contender.ts";
 import { loadLibrary } from "./library.ts";
 
 export const openLock = openKind("lock");
+/** An unlocked lock stays with its process for up to a second, where that pays. */
+export const openLingeringLock = openKind("lock", { linger: 1_000 });
 export const openFairLock = openKind("fairLock");
 /** Without passes, which need no Redis: it shows what a broadcast costs, beside the same waiting with a hand-off. */
 export const openRedissonLock = openKind("redissonLock", { localPasses: 0 });

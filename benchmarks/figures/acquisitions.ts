@@ -12,6 +12,12 @@ export interface Acquisition {
 
 const FIELDS = 5;
 
+/** How many a worker has recorded, and for how many each of them stands: some may have been dropped. */
+export function recorded({ samples, acquired }: Done): { acquired: number; weight: number } {
+  const kept = Buffer.byteLength(samples, "base64") / (FIELDS * Float64Array.BYTES_PER_ELEMENT);
+  return { acquired: acquired ?? kept, weight: kept === 0 ? 1 : (acquired ?? kept) / kept };
+}
+
 /** What all workers have recorded, in the order in which the lock was acquired. */
 export function merge(reports: readonly Done[], tasks: number): Acquisition[] {
   const all: Acquisition[] = [];

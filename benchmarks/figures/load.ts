@@ -1,6 +1,6 @@
 import { percentile } from "../../tools/numbers.ts";
 import type { Done, Load } from "../workers/protocol.ts";
-import { handoffs, merge, sharesBySecond } from "./acquisitions.ts";
+import { type Acquisition, handoffs, merge, recorded, sharesBySecond } from "./acquisitions.ts";
 import type { LoadFigures } from "./result.ts";
 import { jain, mean, median, pick, sum } from "./statistics.ts";
 
@@ -20,10 +20,17 @@ export function loadFigures(
   },
 ): LoadFigures {
   const all = merge(reports, load.tasks);
-  const counted = all.filter(({ acquired }) => acquired >= round.from && acquired < round.until);
+  const weights = reports.map((report) => recorded(report).weight);
+  const workerOf = ({ caller }: Acquisition): number => Math.floor(caller / load.tasks);
+  const isMeasured = (one: Acquisition): boolean =>
+    !load.turns?.isLastMeasured || workerOf(one) === reports.length - 1;
+  const counted = all.filter(
+    (one) => one.acquired >= round.from && one.acquired < round.until && isMeasured(one),
+  );
   const waits = Float64Array.from(counted, ({ acquired, asked }) => (acquired - asked) / 1_000).sort();
   const { latencies, overlaps } = handoffs(all);
-  const handoff = Float64Array.from(latencies).sort();
+  // Of an acquisition that was dropped nobody knows whether it was the one before.
+  const handoff = Float64Array.from(weights.some((weight) => weight > 1) ? [] : latencies).sort();
   const callers = load.tasks * reports.length;
   // Shares of one name, while everybody wants it all the time.
   const isFairnessAsked = load.times === null && load.names.length === 1;
@@ -31,8 +38,9 @@ export function loadFigures(
   const sent = round.commands ?? sum(reports.map(({ commands }) => commands));
   // Figures of a lock that nobody got would look better than any.
   if (counted.length === 0) throw new Error(nobody(reports));
-  const total = all.length;
-  const before = round.warmedUp.map((report) => merge([report], load.tasks).length);
+  const total = sum(reports.map((report) => recorded(report).acquired)) ?? 0;
+  const rated = sum(counted.map((one) => weights[workerOf(one)] ?? 1)) ?? 0;
+  const before = round.warmedUp.map((report) => recorded(report).acquired);
   const written = sum(reports.map(({ writes }) => writes));
   const first = counted[0]?.acquired ?? 0;
   const last = counted.at(-1)?.left ?? 0;
@@ -40,7 +48,7 @@ export function loadFigures(
     is: "load",
     warmUp: before.length === 0 ? 0 : Math.min(...before),
     // A drain ends when it is done; a loop is cut in the middle.
-    perSecond: counted.length / ((load.times === null ? round.until - round.from : last - first) / 1_000_000),
+    perSecond: rated / ((load.times === null ? round.until - round.from : last - first) / 1_000_000),
     handoffMedian: handoff.length === 0 ? null : percentile(handoff, 0.5),
     handoffP99: handoff.length === 0 ? null : percentile(handoff, 0.99),
     waitMedian: percentile(waits, 0.5),

@@ -11,6 +11,7 @@ export async function clientAlone(): Promise<Map<string, number>> {
   const locks = createLockClient(instantRedis());
   const lock = locks.lock("order:42");
   const fairLock = locks.fairLock("order:42");
+  const lingering = locks.lock("order:43", { linger: 1_000 });
   /** The second parks behind the first, and gets the lock when that one unlocks. */
   const parkAndPass = async (): Promise<void> => {
     const [first, second] = [lock.lock(), lock.lock()];
@@ -23,6 +24,11 @@ export async function clientAlone(): Promise<Map<string, number>> {
       await lease?.unlock();
     })
     .add("withLock", () => lock.withLock(() => {}))
+    .add("lingering: tryLock and unlock", async () => {
+      const lease = await lingering.tryLock();
+      await lease?.unlock();
+    })
+    .add("lingering: withLock", () => lingering.withLock(() => {}))
     .add("fairLock: tryLock and unlock", async () => {
       const lease = await fairLock.tryLock();
       await lease?.unlock();

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Entry, ScenarioResult } from "../figures/result.ts";
+import { affinityChart } from "./affinity-chart.ts";
 import { callsChart, type Size } from "./calls-chart.ts";
 import { loadOf, perSecondOf } from "./entries.ts";
 import { type Chart, renderSvg } from "./render-svg.ts";
@@ -15,6 +16,9 @@ const SIZES = [
   { processes: 32, callers: 1 },
 ] as const;
 
+/** Of the acquisitions, in percent, that are of a process's own locks. */
+const SHARES = [0, 50, 90, 100];
+
 /**
  * Draws what there are results for into `dir`, which is made when missing:
  *
@@ -24,6 +28,10 @@ const SIZES = [
  * | throughput-uncontended.svg | uncontended |
  * | waits-hot.svg | hot-4x4 |
  * | calls-by-processes.svg | hot-2x1, hot-4x4, hot-12x4, hot-32x1: two of them at least |
+ * | affinity.svg | affinity-0, affinity-50, affinity-90, affinity-100: two of them at least |
+ * | throughput-one-process.svg | one-process |
+ * | waits-ping-pong.svg | ping-pong |
+ * | waits-first-of-another.svg | first-of-another |
  *
  * @returns the paths of the files
  */
@@ -51,12 +59,16 @@ function chartsOf(results: ReadonlyMap<string, ScenarioResult>): Map<string, Cha
     );
     charts.set("waits-hot", waitChart("Time to wait for one contended lock", hot, idsIn(hot)));
   }
-  const alone = results.get("uncontended");
-  if (alone !== undefined)
+  const uncontended = results.get("uncontended");
+  if (uncontended !== undefined) {
+    // A lock that asks nobody would leave all others a bar of no length.
+    const asking = uncontended.entries.filter(({ id }) => id !== "lingering-lock");
+    const alone = { ...uncontended, entries: asking };
     charts.set(
       "throughput-uncontended",
       throughputChart("Acquisitions per second without contention", alone, floorIn(alone)),
     );
+  }
   const sizes = sizesIn(results);
   if (sizes.length > 1)
     charts.set(
@@ -67,6 +79,26 @@ function chartsOf(results: ReadonlyMap<string, ScenarioResult>): Map<string, Cha
         sizes,
       ),
     );
+  const shares = SHARES.flatMap((percent) => {
+    const result = results.get(`affinity-${percent}`);
+    return result === undefined ? [] : [{ percent, result }];
+  });
+  if (shares.length > 1)
+    charts.set("affinity", affinityChart("Acquisitions per second of locks of one's own", shares));
+  const together = results.get("one-process");
+  if (together !== undefined)
+    charts.set(
+      "throughput-one-process",
+      throughputChart("Acquisitions per second of one lock in one process", together, null),
+    );
+  const WAITS = {
+    "ping-pong": "Time to take a lock in turn",
+    "first-of-another": "Time to take another's lock",
+  };
+  for (const [name, title] of Object.entries(WAITS)) {
+    const result = results.get(name);
+    if (result !== undefined) charts.set(`waits-${name}`, waitChart(title, result, idsIn(result)));
+  }
   return charts;
 }
 

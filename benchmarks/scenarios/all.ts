@@ -14,6 +14,8 @@ const ONE_OF_EACH = [
   "simple-redis-mutex",
   "java-lock",
 ];
+/** With lingering and without, and what sends as little as a lock can. */
+const LINGERING = ["lock", "lingering-lock", "redis-semaphore"];
 const HOPS = ["floor-hop", "floor-hop-and-ask", "principle"];
 
 /** One lock, P processes with T callers each. A caller that has released the lock asks for it again at once. */
@@ -43,6 +45,64 @@ function drain(callers: number, processes: number): Scenario {
     contenders: ONE_OF_EACH,
   };
 }
+
+const THOUSAND = Array.from({ length: 1_000 }, (_, i) => `bench:${i}`);
+
+/** Processes that mostly want the locks that they had before, as workers with customers of their own do. */
+function affinity(percent: number): Scenario {
+  return {
+    name: `affinity-${percent}`,
+    about: `1 000 locks, 4 processes with 4 callers each, 250 locks are each process's own: of ${percent} % of the acquisitions; the rest are of any lock`,
+    processes: 4,
+    load: { ...LOAD, tasks: 4, names: THOUSAND, own: percent / 100 },
+    duration: 4_000,
+    slices: 1,
+    isCold: false,
+    contenders: LINGERING,
+  };
+}
+
+const lingering: readonly Scenario[] = [
+  affinity(100),
+  affinity(90),
+  affinity(50),
+  affinity(0),
+  {
+    name: "ping-pong",
+    about: "One lock, 2 processes with one caller each, strictly in turn: every 4 ms the other one takes it",
+    processes: 2,
+    load: { ...LOAD, turns: { every: 8, first: 1, isLastMeasured: false } },
+    duration: 4_000,
+    slices: 1,
+    isCold: false,
+    contenders: LINGERING,
+  },
+  {
+    name: "one-process",
+    about: "One lock, one process with 16 callers, held for no time",
+    processes: 1,
+    load: { ...LOAD, tasks: 16 },
+    duration: 3_000,
+    slices: 1,
+    isCold: false,
+    contenders: [...LINGERING, "fair-lock"],
+  },
+  {
+    name: "first-of-another",
+    about:
+      "A process takes a lock four times in a row; 4 ms later another process takes it for the first time, and that one is measured",
+    processes: 2,
+    load: {
+      ...LOAD,
+      names: Array.from({ length: 2_000 }, (_, i) => `bench:${i}`),
+      turns: { every: 8, first: 4, isLastMeasured: true },
+    },
+    duration: 4_000,
+    slices: 1,
+    isCold: false,
+    contenders: LINGERING,
+  },
+];
 
 const warm: readonly Scenario[] = [
   {
@@ -82,7 +142,7 @@ const warm: readonly Scenario[] = [
     name: "many-locks",
     about: "1 000 locks, 4 processes with 4 callers each, a random lock at every turn",
     processes: 4,
-    load: { ...LOAD, tasks: 4, names: Array.from({ length: 1_000 }, (_, i) => `bench:${i}`) },
+    load: { ...LOAD, tasks: 4, names: THOUSAND },
     duration: 3_000,
     slices: 1,
     isCold: false,
@@ -110,7 +170,7 @@ const warm: readonly Scenario[] = [
     duration: 60_000,
     slices: 1,
     isCold: false,
-    contenders: [...HOLDFAST, "redis-semaphore"],
+    contenders: [...HOLDFAST.filter((id) => id !== "lingering-lock"), "redis-semaphore"],
   },
   {
     name: "parked-waiters",
@@ -142,6 +202,7 @@ const first1000: Scenario = {
 
 export const scenarios: readonly Scenario[] = [
   ...warm,
+  ...lingering,
   ...warm.filter(({ name }) => COLD.includes(name)).map(cold),
   first1000,
 ];

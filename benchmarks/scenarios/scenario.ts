@@ -28,6 +28,8 @@ export const LOAD: Load = {
   is: "load",
   tasks: 1,
   names: ["bench"],
+  own: 0,
+  turns: null,
   hold: 0,
   think: 0,
   leases: [null],

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { seeded } from "../../tools/numbers.ts";
 import type { Release, Session } from "../contenders/contender.ts";
 import { micros } from "./clock.ts";
-import type { Job, Load } from "./protocol.ts";
+import type { Job, Load, Turns } from "./protocol.ts";
 import { Samples } from "./samples.ts";
 import { Troubles } from "./troubles.ts";
 
@@ -17,10 +17,12 @@ export class Callers {
   readonly #session: Session;
   readonly #load: Load;
   readonly #seed: number;
+  readonly #job: Job;
 
   constructor(session: Session, job: Job, load: Load) {
     this.#session = session;
     this.#load = load;
+    this.#job = job;
     this.#seed = job.seed + 1_000 * job.worker;
   }
 
@@ -30,11 +32,21 @@ export class Callers {
   }
 
   async #loop(caller: number, until: number): Promise<void> {
-    const { names, leases, hold, think, wait } = this.#load;
+    const { names, own, turns, leases, hold, think, wait } = this.#load;
+    const { worker, workers } = this.#job;
+    const share = Math.floor(names.length / workers);
     const times = this.#load.times ?? Number.POSITIVE_INFINITY;
     const random = seeded(this.#seed + caller);
     for (let i = 0; i < times && micros() < until; i++) {
-      const which = Math.floor(random() * names.length);
+      let which =
+        own > 0 && random() < own
+          ? worker * share + Math.floor(random() * share)
+          : Math.floor(random() * names.length);
+      if (turns) {
+        const often = worker === 0 ? turns.first : 1;
+        if (i % often === 0) await delay(Math.ceil((this.#nextTurn(turns) - micros()) / 1_000));
+        which = Math.floor(micros() / (turns.every * 1_000)) % names.length;
+      }
       const lease = leases[Math.floor(random() * leases.length)] ?? null;
       const asked = micros();
       let release: Release | null;
@@ -59,5 +71,13 @@ export class Callers {
       }
       if (think > 0) await delay(random() * think);
     }
+  }
+
+  /** When the next turn of this process begins, in µs. */
+  #nextTurn({ every }: Turns): number {
+    const { worker, workers } = this.#job;
+    const offset = (every * 1_000 * (worker + 0.25)) / workers;
+    const rounds = Math.floor((micros() - offset) / (every * 1_000)) + 1;
+    return rounds * every * 1_000 + offset;
   }
 }

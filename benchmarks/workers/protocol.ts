@@ -21,6 +21,13 @@ export interface Load {
   readonly tasks: number;
   /** Each acquisition takes one of them at random. */
   readonly names: readonly string[];
+  /**
+   * The part of the acquisitions, at random, that take one of the process's own names: each process has as many of them as
+   * the others. The rest takes any.
+   */
+  readonly own: number;
+  /** null: callers do not care for those of other processes. */
+  readonly turns: Turns | null;
   /** ms to hold; 0: released in the same turn of the event loop. */
   readonly hold: number;
   /** ms between a release and the next attempt: at random from 0 to this; 0: at once. */
@@ -31,6 +38,16 @@ export interface Load {
   readonly wait: number;
   /** Acquisitions of each caller; null: until the time is up. */
   readonly times: number | null;
+}
+
+/** Processes that come one after the other, by the clock that they share. All take the same name, and in each round the next one. */
+export interface Turns {
+  /** ms of a round, in which each process has one turn. */
+  readonly every: number;
+  /** How often the first process takes the lock in its turn. All others take it once. */
+  readonly first: number;
+  /** Are only the acquisitions of the last process measured? */
+  readonly isLastMeasured: boolean;
 }
 
 /** Many callers of one process that do nothing for a while. What that costs is measured. */
@@ -70,6 +87,8 @@ export interface Done {
    * µs of the system's monotonic clock: asked, acquired, release called.
    */
   readonly samples: string;
+  /** How many there were, where samples were dropped because there were too many. Left out: as many as there are samples. */
+  readonly acquired?: number;
   /** Commands written to Redis from "start" on, on all connections, a script counts once; null: not counted here. */
   readonly commands: number | null;
   /** Writes to sockets, that is calls of write(2), from "start" on; null: not counted here. */

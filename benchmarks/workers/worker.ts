@@ -58,6 +58,7 @@ async function runLoad({ session, job, load, until, commands }: Run): Promise<vo
   report({
     is: "done",
     samples: callers.samples.toBase64(),
+    acquired: callers.samples.count,
     commands: after === null || before.commands === null ? null : after - before.commands,
     writes: written() - before.writes,
     cpu: user + system,
