@@ -80,7 +80,7 @@ export function closing(subject: Subject): void {
       const { name, mine } = subject.pair();
       const first = await mine.lock();
       {
-        await using locks = subject.client(redis);
+        await using locks = subject.create(redis);
         subject.listen(locks);
         const waiter = locks[subject.kind](name).lock();
         await subject.untilWaiting(name, 1);

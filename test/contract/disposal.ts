@@ -12,7 +12,7 @@ export function disposal(subject: Subject): void {
     it("wraps a loss in a SuppressedError when the body failed too: isLockLost sees through it", async () => {
       const { name, mine } = subject.pair();
       const work = async (isFailing: boolean) => {
-        await using lease = await mine.lock();
+        await using lease = await mine.lock(subject.proving);
         await deleteKey(name);
         if (isFailing) throw new Error(`a failure under ${lease.name}`);
       };
@@ -43,7 +43,7 @@ export function disposal(subject: Subject): void {
       subject.first.locks.on("error", listener);
       onTestFinished(() => void subject.first.locks.off("error", listener));
       {
-        using lease = await mine.lock();
+        using lease = await mine.lock(subject.proving);
         await deleteKey(lease.name);
       }
       await until(() => errors.length > 0);

@@ -136,7 +136,7 @@ export function events(subject: Subject): void {
       await subject.erase(name);
       await failure(lost.extend(5_000));
       await failure(lost.unlock());
-      const late = await lock.lock();
+      const late = await lock.lock(subject.proving);
       await subject.erase(name);
       await failure(late.unlock()); // only the release finds out: "release", and "lost" behind it
       expect([gauges.waiters, gauges.holders]).toEqual([0, 0]);

@@ -21,7 +21,7 @@ export function exclusion(subject: Subject): void {
 
     it("excludes two clients on one connection, and two callers of one lock object", async () => {
       const { mine, name } = subject.pair();
-      const twin = subject.client(subject.first.redis);
+      const twin = subject.create(subject.first.redis);
       onTestFinished(() => twin.close({ grace: 0 }));
       const lease = await mine.lock();
       expect([await twin[subject.kind](name).tryLock(), await mine.tryLock()]).toEqual([null, null]);
@@ -55,7 +55,9 @@ export function exclusion(subject: Subject): void {
     it("excludes processes: nobody overlaps, nothing is lost, nobody is left out", async () => {
       const name = subject.name();
       const actors = await Promise.all(
-        [1, 2, 3].map(() => Actor.start({ address: subject.topology.address })),
+        [1, 2, 3].map(() =>
+          Actor.start({ address: subject.topology.address, client: { ...subject.client } }),
+        ),
       );
       onTestFinished(() => Promise.all(actors.map((actor) => actor.end())).then(() => {}));
       const counterKey = freshName("counter");

@@ -1,4 +1,6 @@
 import type { EventKind } from "../../src/index.ts";
+import type { LockClientOptions } from "../../src/options.ts";
+import { LINGERING } from "../support/stays.ts";
 
 /** Where lock kinds differ by design. */
 export interface Traits {
@@ -16,10 +18,12 @@ export interface Traits {
   readonly counter?: boolean;
   /** Several masters hold it together. */
   readonly isQuorum?: boolean;
+  /** What its clients are made with. */
+  readonly client?: LockClientOptions;
 }
 
 export type Method = "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock";
-export type Kind = Method | "quorumLock";
+export type Kind = Method | "quorumLock" | "lingeringLock";
 
 /** Every lock kind that keeps the contract. */
 export const KINDS: Readonly<Record<Kind, Traits>> = {
@@ -28,6 +32,8 @@ export const KINDS: Readonly<Record<Kind, Traits>> = {
   redissonLock: { eventKind: "redisson", tokens: false, queues: false },
   redissonFencedLock: { eventKind: "redissonFenced", tokens: true, queues: false, counter: true },
   spinLock: { eventKind: "spin", tokens: false, queues: false, messages: false },
+  /** `lock` of a client that keeps it when nobody is inside. */
+  lingeringLock: { method: "lock", eventKind: "lock", tokens: true, queues: true, client: LINGERING },
   quorumLock: { method: "lock", eventKind: "quorum", tokens: true, queues: false, isQuorum: true },
 };
 

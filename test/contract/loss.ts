@@ -45,7 +45,8 @@ export function loss(subject: Subject): void {
 
     it("makes withLock reject when only the release shows it, whatever the body returned", async () => {
       const { name, mine } = subject.pair();
-      const error = await failure(mine.withLock(() => deleteKey(name)));
+      const asks = subject.lingers ? { confirm: true } : {};
+      const error = await failure(mine.withLock(() => deleteKey(name), asks));
       expect(error).toBeInstanceOf(LockLostError);
       expect(error).toMatchObject({ reason: "gone" });
       expect((error as Error).cause).toBeUndefined();
@@ -53,7 +54,7 @@ export function loss(subject: Subject): void {
       const failing = mine.withLock(async () => {
         await deleteKey(name);
         throw bodyError;
-      });
+      }, asks);
       expect(await failure(failing)).toMatchObject({ code: "LOCK_LOST", cause: bodyError });
     });
 

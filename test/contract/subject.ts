@@ -1,7 +1,9 @@
 import type { Cluster, Redis } from "ioredis";
+import { type MockInstance, vi } from "vitest";
 import { createLockClient, type EventKind, type Lock, type LockClient } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
-import type { LockClientOptions } from "../../src/options.ts";
+import type { LockClientOptions, LockOptions } from "../../src/options.ts";
+import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import type { Topology } from "../support/servers/topology.ts";
 import { until } from "../support/until.ts";
@@ -22,14 +24,18 @@ export class Subject implements Traits {
   readonly messages: boolean;
   readonly counter: boolean;
   readonly isQuorum: boolean;
+  readonly client: LockClientOptions;
   readonly #launch: () => Promise<Topology>;
   #topology: Topology | undefined;
   readonly #parties = new Parties();
   readonly #names = new Set<string>();
   /** The clients that have said that they wait, by lock: all that is known of waiters that hear no messages. */
   readonly #said = new Map<string, Set<LockClient>>();
+  #keeps: MockInstance | undefined;
   #first: Party | undefined;
   #second: Party | undefined;
+  /** Makes others give up what they keep. */
+  #third: Party | undefined;
 
   /** `launch`: starts what it runs on. */
   constructor(kind: Kind, launch: () => Promise<Topology>) {
@@ -42,15 +48,20 @@ export class Subject implements Traits {
     this.messages = traits.messages ?? true;
     this.counter = traits.counter ?? false;
     this.isQuorum = traits.isQuorum ?? false;
+    this.client = traits.client ?? {};
   }
 
   readonly open = async (): Promise<void> => {
+    // What it keeps is not to hang on what it has learned.
+    if (this.lingers) this.#keeps = vi.spyOn(LingerPolicy.prototype, "keeps").mockReturnValue(true);
     this.#topology = await this.#launch();
     this.#first = await this.join();
     this.#second = await this.join();
+    if (this.lingers) this.#third = await this.join({ linger: 0 });
   };
 
   readonly close = async (): Promise<void> => {
+    this.#keeps?.mockRestore();
     await this.#parties.close();
     await this.#topology?.stop();
   };
@@ -75,9 +86,9 @@ export class Subject implements Traits {
   /** A further client; one that never waited has no subscriber yet. */
   async join(client: LockClientOptions = {}): Promise<Party> {
     const party = await this.#parties.join({
-      client,
+      client: { ...this.client, ...client },
       connect: () => this.connect(),
-      create: (redis, options) => this.client(redis, options),
+      create: (redis, options) => this.create(redis, options),
     });
     // Connections to a Cluster's nodes are made when they are needed: their handshakes are not what a test measures.
     await Promise.all(this.origins(party.redis).map((redis) => redis.ping()));
@@ -96,7 +107,7 @@ export class Subject implements Traits {
   }
 
   /** A client of the kind under test on this connection, and those that were made with it. */
-  client(redis: Redis, options?: LockClientOptions): LockClient {
+  create(redis: Redis, options: LockClientOptions = this.client): LockClient {
     // Of a quorum the methods that are called here are the same.
     const made: unknown = this.topology.client?.(redis, options) ?? createLockClient(redis, options);
     return made as LockClient;
@@ -115,6 +126,16 @@ export class Subject implements Traits {
   /** Java reads its hash: a field for the holder, and in it how often it entered. */
   get isRedissons(): boolean {
     return this.kind.startsWith("redisson");
+  }
+
+  /** Its clients keep a lock when nobody is inside. */
+  get lingers(): boolean {
+    return (this.client.linger ?? 0) > 0;
+  }
+
+  /** A lease with which `unlock()` asks Redis whatever its client keeps: one above the window is never kept. */
+  get proving(): LockOptions {
+    return this.lingers ? { lease: 30_000 } : {};
   }
 
   /** Every caller that waits has a place of its own in the queue. */
@@ -187,6 +208,8 @@ export class Subject implements Traits {
     this.#names.clear();
     for (const name of names) {
       this.#said.delete(name);
+      // What is kept is given up at once when somebody wants it.
+      if (this.#third) await (await this.of(this.#third, name).lock({ wait: LEAVING })).unlock();
       const { lock, queue } = KEYS.of(name);
       const keys = this.queues ? [lock, queue] : [this.key(name)];
       const isClean = async () => {

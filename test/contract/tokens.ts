@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { Parties, type Party } from "../support/fixture.ts";
+import { STAY_FRESH } from "../support/stays.ts";
 import { until } from "../support/until.ts";
 import { failure, lossOf } from "./observe.ts";
 import type { Subject } from "./subject.ts";
@@ -18,8 +19,8 @@ export function tokens(subject: Subject): void {
 
     beforeAll(async () => {
       server = await launchServer();
-      first = await parties.join({ url: server.url });
-      second = await parties.join({ url: server.url });
+      first = await parties.join({ url: server.url, client: subject.client });
+      second = await parties.join({ url: server.url, client: subject.client });
     });
     afterAll(async () => {
       await parties.close();
@@ -27,8 +28,15 @@ export function tokens(subject: Subject): void {
     });
     beforeEach(async () => {
       tokens = [];
-      await first.redis.flushall();
+      await forget();
     });
+
+    /** All data is lost, and nobody takes what it has kept for its own any more. */
+    const forget = async () => {
+      await first.redis.flushall();
+      const lost = performance.now();
+      if (subject.lingers) await until(() => performance.now() > lost + STAY_FRESH);
+    };
 
     /** Takes the lock and gives it back, and remembers the token. */
     const visit = (party: Party) =>
@@ -74,7 +82,7 @@ export function tokens(subject: Subject): void {
 
     it.skipIf(subject.counter)("grow over FLUSHALL, with and without a holder", async () => {
       await visit(first);
-      await first.redis.flushall();
+      await forget();
       await visit(second);
       const lease = await subject.of(first, "orders").lock();
       tokens.push(lease.token);

@@ -6,6 +6,8 @@ import { Keys } from "../../src/keys.ts";
 export const STAY_FRESH = 100;
 /** ms that a lock may live in Redis while nobody is inside of it. */
 export const STAY_WINDOW = 3_000;
+/** What a client that keeps its locks is made with. */
+export const LINGERING = { linger: 1_000 } as const;
 
 /** More names than a client tries that keeps one of 32 to see whether that pays, and turns until it knows. */
 const TRIES = 2_000;

@@ -15,12 +15,13 @@ import { quorums } from "../support/servers/quorums.ts";
 
 const FOLDER = new URL("../", import.meta.url);
 
-/** The methods of a client that make locks, and the lock of several masters. */
+/** The methods of a client that make locks, the lock of several masters, and that of a client which keeps its locks. */
 const kinds = [
   ...Object.getOwnPropertyNames(
     Object.getPrototypeOf(createLockClient(new Redis({ lazyConnect: true }))),
   ).filter((method) => /lock$/i.test(method)),
   "quorumLock",
+  "lingeringLock",
 ];
 const places = [...topologies, ...quorums].map(({ name }) => name);
 const pairs = kinds.flatMap((kind) => places.map((place) => ({ kind, place })));
