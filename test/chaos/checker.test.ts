@@ -105,6 +105,35 @@ describe("one holder", () => {
   });
 });
 
+describe("a hold from before a loss that its process passes on", () => {
+  const loss: Line = [20, "director", forgot(18, 150, 160)];
+  const asksLate = (token: number, from: number): Line[] => [
+    [from - 1, "1.1", ask(2)],
+    [from, "1.1", lease(2, token)],
+    [from + 5, "1.1", unlock(2)],
+    [from + 6, "1.1", unlocked(2)],
+  ];
+  const passed = (from: number): Line[] => [
+    ...held("1.1", 100, 10, 15),
+    loss,
+    ...held("2.1", 200, 30, 900),
+    ...asksLate(101, from),
+  ];
+
+  it("may begin a turn for a moment, and not later", () => {
+    expect(broken(...passed(110))).toEqual([]);
+    expect(broken(...passed(800))).toEqual(["one holder", "growing tokens"]);
+  });
+
+  it("is forgiven the time in which the process stood still", () => {
+    const stopped: Line[] = [
+      [25, "director", { is: "stopped", victim: "1.1" }],
+      [790, "director", { is: "continued", victim: "1.1" }],
+    ];
+    expect(broken(...passed(800), ...stopped)).toEqual([]);
+  });
+});
+
 describe("growing tokens", () => {
   it("finds one that falls, and one that comes twice", () => {
     expect(broken(...held("1.1", 200, 10, 20), ...held("2.1", 100, 30, 40))).toEqual(["growing tokens"]);

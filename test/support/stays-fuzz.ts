@@ -242,6 +242,7 @@ function isExpected(error: unknown): boolean {
   const { code, name } = error as { code?: string; name?: string };
   return (
     ["LOCK_LOST", "LOCK_TIMEOUT", "LOCK_UNAVAILABLE", "LOCK_RELEASED"].includes(code ?? "") ||
-    name === "TimeoutError"
+    name === "TimeoutError" ||
+    name === "AggregateError"
   );
 }

@@ -4,9 +4,7 @@ import { ms, nameOf, type Violation } from "./violation.ts";
 
 /** Never two who count on the same lock at the same time, unless the server forgot the first of them. */
 export function exclusion(story: Story): Violation[] {
-  return [...story.holds].flatMap(([lock, holds]) =>
-    ofLock(lock, holds, new Excuses(story.forgettings, holds)),
-  );
+  return [...story.holds].flatMap(([lock, holds]) => ofLock(lock, holds, new Excuses(story, holds)));
 }
 
 function ofLock(lock: string, holds: readonly Hold[], excuses: Excuses): Violation[] {

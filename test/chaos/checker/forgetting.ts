@@ -1,17 +1,23 @@
 import { LONGEST_LEASE } from "../settings.ts";
-import type { Forgetting, Hold } from "./story.ts";
+import { type Forgetting, type Hold, type Story, stoodStill } from "./story.ts";
+
+/**
+ * ms after a loss in which a turn may still begin in a hold from before: a process asks whether it has the lock when it has
+ * not heard so for 100 ms. The rest is for a busy machine.
+ */
+const LAST_PASS = 100 + 400;
 
 /**
  * What a server forgot cannot exclude: a hold from before and one from after may overlap. Which of both a hold is, its
  * times tell where they can; else its token does, which is the server's µs at the grant. Some locks have no tokens.
  */
 export class Excuses {
-  readonly #forgettings: readonly Forgetting[];
+  readonly #story: Story;
   /** Holds that were passed on inside a process: granted earlier than they were asked for, perhaps. */
   readonly #passed: ReadonlySet<Hold>;
 
-  constructor(forgettings: readonly Forgetting[], holds: readonly Hold[]) {
-    this.#forgettings = forgettings;
+  constructor(story: Story, holds: readonly Hold[]) {
+    this.#story = story;
     this.#passed = passed(holds);
   }
 
@@ -21,7 +27,7 @@ export class Excuses {
 
   /** May these two overlap? */
   lie(one: Hold, other: Hold): boolean {
-    return this.#forgettings.some(
+    return this.#story.forgettings.some(
       (forgetting) =>
         (this.#mayBeBefore(one, forgetting) && this.#mayBeAfter(other, forgetting)) ||
         (this.#mayBeBefore(other, forgetting) && this.#mayBeAfter(one, forgetting)),
@@ -32,7 +38,10 @@ export class Excuses {
   #mayBeBefore(hold: Hold, { at, to }: Forgetting): boolean {
     // What was granted before is passed on inside a process no longer than this.
     if (hold.token === 0) return hold.from < at + LONGEST_LEASE * 1_000;
-    if (hold.call.asked > at && !this.#passed.has(hold)) return false;
+    const { asked, by } = hold.call;
+    if (asked > at && !this.#passed.has(hold)) return false;
+    const still = stoodStill(this.#story.lives.get(by), at, hold.from);
+    if (asked > at && hold.from > at + still + LAST_PASS * 1_000) return false;
     return hold.token <= to;
   }
 

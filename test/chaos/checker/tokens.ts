@@ -9,7 +9,7 @@ import { nameOf, type Violation } from "./violation.ts";
 export function tokens(story: Story): Violation[] {
   return [...story.holds].flatMap(([lock, holds]) => {
     if (holds.every(({ token }) => token === 0)) return []; // a lock without tokens
-    const excuses = new Excuses(story.forgettings, holds);
+    const excuses = new Excuses(story, holds);
     return [...inOrder(lock, holds, excuses), ...afterAsking(lock, holds, excuses)];
   });
 }
