@@ -44,8 +44,9 @@ export class LingerPolicy {
   readonly most: number;
   /** `kept` and `takenAgain` are counted by those who keep and take. */
   readonly stats = { kept: 0, takenAgain: 0, recalled: 0, recalledUnused: 0, lapsed: 0 };
-  /** The one that was remembered first comes first. */
   readonly #names = new Map<string, Memory>();
+  /** Goes round the names, in search of one to forget. */
+  #hand = this.#names.entries();
   /**
    * What keeping a name brings of which nothing good is known: uses each time, smoothed over all of them. A client begins
    * with the best opinion: its first names are kept at once.
@@ -149,13 +150,16 @@ export class LingerPolicy {
     return known;
   }
 
-  /** The one that was not asked for the longest, roughly: a name that was asked for goes back to the end of the line once. */
+  /** One that was not asked for in the latest round. From where the last one was: at the front of the map are its gaps. */
   #forgetOne(): void {
-    for (const [name, known] of this.#names) {
-      this.#names.delete(name);
-      if (!known.isInUse) return;
-      known.isInUse = false;
-      this.#names.set(name, known);
+    for (;;) {
+      const next = this.#hand.next();
+      if (next.done) this.#hand = this.#names.entries();
+      else if (next.value[1].isInUse) next.value[1].isInUse = false;
+      else {
+        this.#names.delete(next.value[0]);
+        return;
+      }
     }
   }
 }
