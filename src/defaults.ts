@@ -117,6 +117,18 @@ export const LINGER_TRIES_MAX = 128;
 export const LINGER_REST_MIN = 1_000;
 export const LINGER_REST_MAX = 30_000;
 
+// ---- Stays: callers of one process come and go in one hold
+
+/**
+ * A caller gets the lock without asking only so long after the sending of the last command to which Redis has said "yours". It
+ * bounds how long a process goes on behind a lock that is lost, or that somebody else waits for, when no message tells.
+ */
+export const FRESH = 100;
+/** A stay in use is renewed so long after its last renewal was sent: half of that time. */
+export const STAY_RENEWAL = FRESH / 2;
+/** Callers come and go without asking for so long at the most before the event loop turns. */
+export const TURNS_TIME = 1;
+
 // ---- Waiting
 
 /**

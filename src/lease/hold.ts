@@ -1,16 +1,30 @@
-import { CLOCK_DRIFT, CLOCK_GRAIN, GRANT_WINDOW } from "../defaults.ts";
+import { CLOCK_DRIFT, CLOCK_GRAIN, FRESH, GRANT_WINDOW } from "../defaults.ts";
 import type { Instant } from "../util/clock.ts";
 
 /**
- * A lock became ours: the server's time in µs when its TTL was set, that TTL in ms, the token, and whether somebody else waits.
- * From a reply or a message.
+ * A lock became ours: the server's time in µs when its TTL was set, that TTL in ms, the token, and whether anybody else
+ * waited then. From a reply or a message.
  */
 export interface Grant {
   readonly at: number;
   readonly ttl: number;
   readonly token: number;
   readonly waits: boolean;
+  /** Is the holder told of waiters from now on? Left out: it is not. */
+  readonly isTold?: boolean;
 }
+
+/** What Redis said to a renewal. `waits`: does anybody else wait? Null: nothing is said about that. */
+export interface Renewed {
+  readonly ttl: number;
+  readonly waits: boolean | null;
+  /** Is the holder told of waiters from now on? */
+  readonly isTold: boolean;
+  /** When it was read, if not just now. */
+  readonly read?: Instant;
+}
+
+const NEVER: Instant = { mono: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_INFINITY };
 
 /**
  * What Redis knows as an owner or a waiter: one attempt, with the queueing behind it, or one yield. R1: its id is used for
@@ -33,6 +47,17 @@ export class Hold {
   ttl = 0;
   /** The longest TTL that was ever asked for it, in ms: what Redis may have set, whether or not it has said so. */
   mayLive = 0;
+  /** By all that was ever asked for it, answered or not, it may live until then, on the monotonic clock. */
+  mayLiveUntil = 0;
+  /**
+   * When the last command was sent to which Redis has said that it is ours; a grant counts from when that was made. Nobody is
+   * asked for a while after that (`isFresh`).
+   */
+  seen = NEVER;
+  /** Is this process told, by a message, when somebody else begins to wait? Redis has said so. */
+  isTold = false;
+  /** Since when somebody else is known to want the lock. Null: nobody is. It stays so to the end of the hold. */
+  wantedAt: number | null = null;
   /** It was released by force: nobody may have it any more. */
   isRevoked = false;
   /** What its kind knows of it besides: of a quorum lock, what each node has said. Nobody else looks at it. */
@@ -44,8 +69,9 @@ export class Hold {
    * the first wants. Empty: it was never told to queue.
    */
   entry = "";
-  /** Passes made, and when the lock came here, on the monotonic clock. */
+  /** Passes made; how many of them count against the limit of passes; and when the lock came here, on the monotonic clock. */
   passes = 0;
+  turns = 0;
   ownedAt = 0;
   /** When it is over on each clock, the earlier one counts; and when the command was sent whose answer told S. Only read elsewhere. */
   endMono = Number.NEGATIVE_INFINITY;
@@ -66,8 +92,9 @@ export class Hold {
    * A command is sent that may set its TTL to this. Not noted when it is answered: the answer may be lost, and the hold must
    * then be taken back for as long as it can live.
    */
-  asks(ttl: number): void {
+  asks(ttl: number, at = performance.now()): void {
     if (ttl > this.mayLive) this.mayLive = ttl;
+    if (at + ttl > this.mayLiveUntil) this.mayLiveUntil = at + ttl;
   }
 
   /** Can a script have granted it so? For no longer than was asked for; a client that hears nothing may get a window. */
@@ -88,7 +115,7 @@ export class Hold {
    * It owns the lock from now on, for a TTL that was set at the server's time of the grant. Never later than received + TTL.
    * `sent`: when the command was sent that this answers; null: it is a message.
    */
-  owned({ at, ttl, token }: Grant, sent: Instant | null): void {
+  owned({ at, ttl, token, waits, isTold }: Grant, sent: Instant | null): void {
     if (sent) {
       this.asked = sent;
       this.#server = at;
@@ -102,7 +129,31 @@ export class Hold {
     this.token = token;
     if (ttl > this.ttl) this.ttl = ttl;
     if (ttl > this.mayLive) this.mayLive = ttl;
+    this.mayLiveUntil = Math.max(this.mayLiveUntil, mono + ttl);
     this.ownedAt = mono;
+    const { asked } = this;
+    const early = since * (1 - CLOCK_DRIFT);
+    this.seen = sent ?? {
+      mono: Math.min(asked.mono + early, mono),
+      wall: Math.min(asked.wall + early, wall),
+    };
+    if (isTold) this.isTold = true;
+    if (waits) this.want(mono);
+  }
+
+  /** Somebody else wants the lock: from now on its passes are limited. */
+  want(at: number): void {
+    if (this.wantedAt !== null) return;
+    this.wantedAt = at;
+    this.turns = 0;
+  }
+
+  /**
+   * Was it ours so lately that a caller may get it without asking Redis? RACE: a lock that was deleted, or that a failover has
+   * forgotten, is somebody else's by now, and nobody tells us. This bounds how long callers here go on.
+   */
+  isFresh(mono: number, wall: number): boolean {
+    return mono < this.seen.mono + FRESH && wall < this.seen.wall + FRESH;
   }
 
   /**
@@ -110,10 +161,13 @@ export class Hold {
    * counts. RACE: a copy of the acquire that the network kept may have queued the hold again, and it may have been granted
    * again. So what is answered after the deadline may be about that grant, and does not count.
    */
-  renewed(sent: Instant, { ttl, read }: { readonly ttl: number; readonly read?: Instant }): boolean {
+  renewed(sent: Instant, { ttl, waits, isTold, read }: Renewed): boolean {
     if (this.left(read) <= 0) return false;
     this.lasts(sent, ttl);
     if (ttl > this.ttl) this.ttl = ttl;
+    if (sent.mono > this.seen.mono) this.seen = sent;
+    if (isTold) this.isTold = true;
+    if (waits) this.want(performance.now());
     return true;
   }
 

@@ -3,7 +3,7 @@ import { LockError, LockLostError, LockUnavailableError, type LossReason, quote 
 import type { Caller, EventKind, Events, LockEvent } from "../events.ts";
 import type { Terms } from "../options.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
-import { now } from "../util/clock.ts";
+import { type Instant, now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { thrownAt } from "../util/stacks.ts";
 import type { Hold } from "./hold.ts";
@@ -15,6 +15,8 @@ export interface LeaseOwner {
   vacated(lease: SharedLease): Promise<void>;
   /** It was lost: nobody here holds the lock any more. */
   lost(lease: SharedLease, error: LockLostError): void;
+  /** A renewal of its hold was answered. That counts for whatever caller has the hold by now. */
+  renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void;
   /** How its lock kind talks to Redis about a hold. */
   readonly kind: Renewer & {
     readonly protocol: string;
@@ -22,6 +24,16 @@ export interface LeaseOwner {
     readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
   };
   readonly services: { readonly events: Events };
+}
+
+/** Of a hold that ends: the caller that was inside last, or the stay that it has left. */
+export interface Turn extends LockEvent {
+  readonly token: number;
+  readonly hold: Hold;
+  /** Its release was answered, or needed no answer. */
+  settle(): void;
+  /** Redis has answered to its release that it was lost before. */
+  lostAtRelease(error: LockLostError): void;
 }
 
 /**
@@ -33,7 +45,7 @@ export interface LeaseOwner {
  * | ended | another client may have it | – |
  * | lost | `loss` says why, the signal is aborted | – |
  */
-export class SharedLease implements Caller {
+export class SharedLease implements Caller, Turn {
   readonly call: number;
   readonly kind: EventKind;
   readonly name: string;
@@ -224,13 +236,13 @@ export class SharedLease implements Caller {
       .catch((error: unknown) => {
         throw new LockUnavailableError(this.name, "its lease was not extended", error);
       });
-    const answer = answers[0] ?? { is: "gone", ttl: 0 };
+    const [answer = GONE] = answers;
     // A lease whose deadline has passed is not revived, as in Watchdog.
     this.expire();
-    this.#heed(answer.is);
-    // Unlocked meanwhile, and it is over in Redis too: nothing was lost.
+    this.owner.renewed(this.hold, sent, answer);
+    if (this.loss) throw thrownAt(this.loss, this.extend);
+    // Unlocked meanwhile, and it is over in Redis too: this caller has lost nothing.
     if (answer.is !== "renewed") throw released(this.name);
-    this.hold.renewed(sent, answer);
     this.#longest = Math.max(this.#longest, ttl);
     if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);
   }
@@ -269,12 +281,14 @@ export class SharedLease implements Caller {
 }
 
 /** What every event about it carries. */
-export const told = ({ name, kind, call, token }: SharedLease): LockEvent & { readonly token: number } => ({
+export const told = ({ name, kind, call, token }: Turn): LockEvent & { readonly token: number } => ({
   name,
   kind,
   call,
   token,
 });
+
+const GONE: RenewAnswer = { is: "gone", ttl: 0, waits: null, at: 0, isTold: false };
 
 export const released = (name: string): LockError =>
   new LockError("LOCK_RELEASED", name, `Lock ${quote(name)} was unlocked: this lease is over.`);

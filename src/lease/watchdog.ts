@@ -145,15 +145,12 @@ export class Watchdog {
   }
 
   #answered(lease: SharedLease, answer: RenewAnswer, sent: Instant): void {
-    // Released, passed on or lost while the renewal was under way: its answer is for a lease of the past.
-    if (!this.leases.has(lease)) return;
     // A lease whose deadline has passed is not revived: the answer may be for a later grant of the same hold.
-    if (!lease.expire()) return;
-    if (answer.is !== "renewed") {
-      lease.lose(answer.is);
-      return;
-    }
-    lease.hold.renewed(sent, answer);
+    lease.expire();
+    // RACE: passed on while the renewal was under way. Its answer is about the hold, and so about whatever caller is inside.
+    lease.owner.renewed(lease.hold, sent, answer);
+    // Released, passed on or lost.
+    if (!this.leases.has(lease)) return;
     const { handle } = lease;
     if (handle) {
       lease.handle = null;

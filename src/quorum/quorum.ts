@@ -14,6 +14,7 @@ export class Quorum implements Transport {
   readonly replyTimeout: number;
   /** Of no node: each has a prefix of its own. */
   readonly keys = new Keys("", false);
+  onLost: () => void = () => {};
   onReconnect: () => void = () => {};
   onEnd: () => void = () => {};
   /** Two nodes, by their numbers, have said that they are the same server. */

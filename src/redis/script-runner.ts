@@ -52,6 +52,7 @@ export class ScriptRunner implements Transport, CallOwner {
   /** Of connections that are ours alone. */
   readonly #silence: Silence | null;
 
+  onLost: () => void = () => {};
   onReconnect: () => void = () => {};
   onEnd: () => void = () => {};
 
@@ -260,6 +261,7 @@ export class ScriptRunner implements Transport, CallOwner {
 
   #closed(forgets: boolean): void {
     this.epoch++;
+    this.onLost();
     this.#silence?.closed();
     // Of what was written no answer comes any more where ioredis sends nothing again, and it does not say so. What waits in
     // its offline queue is not lost, and is sent later. What is bound may be answered by another process now.

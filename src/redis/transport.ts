@@ -20,6 +20,8 @@ export interface Transport {
   mayHaveReached(since: number): boolean;
   /** Why Redis does not answer, as far as that is known: where it should be, the connection's state and last error. */
   trouble(): Error;
+  /** Called when the connection is lost. */
+  onLost: () => void;
   /** Called when the connection is there again after it was lost. */
   onReconnect: () => void;
   /** Called when the connection is closed for good. */

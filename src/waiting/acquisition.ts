@@ -2,6 +2,7 @@ import { LEASE_TIME } from "../defaults.ts";
 import type { LockLostError } from "../errors.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import type { LeaseOwner, SharedLease } from "../lease/shared-lease.ts";
+import type { RenewAnswer } from "../redis/replies.ts";
 import {
   type AttemptAnswer,
   foreignFormat,
@@ -12,16 +13,20 @@ import {
 import type { Instant } from "../util/clock.ts";
 import { Attempt, type Yielded } from "./attempt.ts";
 import { type Ask, BLOCKED, type LockKind } from "./lock-kind.ts";
+import { Looking } from "./looking.ts";
 import type { Outrun } from "./outrun.ts";
-import { Parking, type ParkingPlace } from "./parking.ts";
+import type { ParkingPlace } from "./parking.ts";
 import { backOff } from "./schedule.ts";
 import type { Services } from "./services.ts";
+import type { Stay, StayPlace } from "./stay.ts";
 import type { Waiter } from "./waiter.ts";
 
 /** The lock that is acquired, and what becomes of it. `LockQueue` is this. */
 export interface AcquisitionQueue extends ParkingPlace {
   /** Is the lock unlikely to be free, because other callers of this client wait for it at places of their own? */
   readonly isCrowded: boolean;
+  /** What the lock's value is to say of this process. */
+  readonly told: Ask["told"];
   /** How many tries of callers that will queue are under way. */
   firstTries: number;
   /** One of them was answered. */
@@ -30,6 +35,8 @@ export interface AcquisitionQueue extends ParkingPlace {
   found(one: Acquisition, hold: Hold, isDirect: boolean): void;
   vacated(one: Acquisition, lease: SharedLease): Promise<void>;
   lost(one: Acquisition, lease: SharedLease, error: LockLostError): void;
+  renewed(one: Acquisition, hold: Hold, sent: Instant, answer: RenewAnswer): void;
+  rested(one: Acquisition, stay: Stay): void;
   late(one: Acquisition, waiter: Waiter): void;
   /** No caller is left. */
   left(one: Acquisition): void;
@@ -40,12 +47,11 @@ export interface AcquisitionQueue extends ParkingPlace {
  * lock. Protects them from what comes late: an answer counts only for the command that is awaited, a grant only for its own
  * hold (R3), and what nobody awaits is given back. One command of a hold is under way at a time. `Parking` has the states.
  */
-export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner {
+export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner, StayPlace {
   /** What the callers of this process have of the lock. */
   lease: SharedLease | null = null;
   /** Leases that were over before their callers could have them. */
   outrun: Outrun | null = null;
-  #attempt: Attempt | null = null;
 
   get kind(): LockKind {
     return this.queue.kind;
@@ -55,13 +61,9 @@ export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner
     return this.queue.services;
   }
 
-  protected get isLooking(): boolean {
-    return this.#attempt !== null;
-  }
-
   /** Is the lock being asked for, or will be as soon as a caller comes: do new callers share a first command? */
   get isAsking(): boolean {
-    if (this.state === "asking") return this.#attempt?.mode !== "yield";
+    if (this.state === "asking") return this.attempt?.mode !== "yield";
     return this.isUnsure || this.isParkedFor("release");
   }
 
@@ -85,13 +87,13 @@ export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner
       return;
     }
     if (mode === "queue") queue.channel.listen();
-    this.#ask(queue.services.newHold(queue.kind, queue.name, this), mode, head);
+    this.ask(queue.services.newHold(queue.kind, queue.name, this), mode, head);
   }
 
   /** Ends a hold in favour of other processes, and queues a new one. Resolves with what became of the old one; null: it ended. */
   yield(old: Hold, head: Waiter): Promise<ReleaseAnswer | null> {
     return new Promise((tell, fail) => {
-      this.#ask(this.queue.services.newHold(this.kind, this.queue.name, this), "yield", head, {
+      this.ask(this.queue.services.newHold(this.kind, this.queue.name, this), "yield", head, {
         hold: old,
         tell,
         fail,
@@ -99,17 +101,18 @@ export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner
     });
   }
 
-  #ask(hold: Hold, mode: Ask["mode"], head: Waiter, yielded: Yielded | null = null): void {
-    const { kind, health } = this.queue;
+  protected ask(hold: Hold, mode: Ask["mode"], head: Waiter, yielded: Yielded | null = null): void {
+    const { kind, health, told } = this.queue;
     const isPatient = this.patient > 0;
-    const attempt = new Attempt(this, hold, mode, head, isPatient ? this.queue.channel : null, this.position);
+    const channel = isPatient ? this.queue.channel : null;
+    const attempt = new Attempt(this, hold, mode, head, told, channel, this.position);
     if (this.wakes && attempt.isHeard) attempt.wakes = this.wakes.count;
     attempt.isWoken = this.wakes?.asks() ?? false;
     attempt.yielded = yielded;
     attempt.isFirst = mode === "try" && isPatient;
     if (attempt.isFirst) this.queue.firstTries++;
     if (mode !== "again") this.to("asking", hold);
-    this.#attempt = attempt;
+    this.attempt = attempt;
     health.askedAt ||= attempt.sent.mono;
     if (yielded && kind.yield) kind.yield(yielded.hold, hold, attempt, attempt);
     else kind.attempt(hold, attempt, attempt);
@@ -131,7 +134,7 @@ export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner
       this.queue.services.inbox.forget(hold);
       this.start();
     } else if (answer.is === "owner") {
-      if (mode === "again") this.#lookedOwned(answer.already);
+      if (mode === "again") this.lookedOwned(answer.already);
       this.#own(answer, sent);
     } else if (answer.is === "held") {
       hold.answered(sent, answer.at);
@@ -144,13 +147,6 @@ export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner
     else this.#unplaced(attempt, answer.is);
     yielded?.tell("clock" in answer ? answer : null);
     if (attempt.isFirst) this.queue.firstTried();
-  }
-
-  #lookedOwned(already: boolean): void {
-    // Ours, and no message was read; "owner by this look" needed none.
-    if (already) this.queue.channel.selfTest();
-    // This look kept no other entries. Where no grant is heard every look ends so: the next hold looks at once.
-    this.lookBefore(0);
   }
 
   /** Nothing was done, for a reason that concerns this caller only: callers that share its try ask for themselves. */
@@ -202,8 +198,8 @@ export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner
   }
 
   #isAwaited(attempt: Attempt): boolean {
-    if (this.#attempt !== attempt) return false;
-    this.#attempt = null;
+    if (this.attempt !== attempt) return false;
+    this.attempt = null;
     return attempt.mode === "again"
       ? this.hold === attempt.hold && this.state === "parked"
       : this.state === "asking";
@@ -211,24 +207,6 @@ export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner
 
   #leaveIfOver(hold: Hold): void {
     if (this.hold !== hold) this.queue.services.leave(this.kind, hold);
-  }
-
-  // ---- looking again
-
-  /** A message may have been missed, or the connection is back: no need to sleep on. */
-  lookAgain(): void {
-    const { state, hold, first } = this;
-    // RACE: what was published meanwhile may be about the command that is under way. Its answer is not the last word.
-    if (this.#attempt) this.#attempt.isHeard = false;
-    if (state === "asking") this.wakes?.heard("");
-    else if (state !== "parked") return;
-    else if (!hold) this.start();
-    else if (first && !this.#attempt && (this.queue.places?.isFirst(this) ?? true)) {
-      this.queue.services.timers.clear(this);
-      this.queue.waits(first);
-      // A listener may have aborted the caller, and with it the acquisition.
-      if (this.hold === hold && this.first) this.#ask(hold, "again", this.first);
-    }
   }
 
   // ---- owning
@@ -253,7 +231,7 @@ export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner
     const { hold } = this;
     if (!hold) return;
     this.to("owned", hold);
-    this.#attempt = null;
+    this.attempt = null;
     this.tries = 0;
     this.wakes?.owned();
     hold.owned(grant, sent);
@@ -266,6 +244,14 @@ export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner
 
   lost(lease: SharedLease, error: LockLostError): void {
     this.queue.lost(this, lease, error);
+  }
+
+  renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void {
+    this.queue.renewed(this, hold, sent, answer);
+  }
+
+  rested(stay: Stay): void {
+    if (this.stay === stay) this.queue.rested(this, stay);
   }
 
   late(waiter: Waiter): void {
@@ -292,7 +278,7 @@ export class Acquisition extends Parking<AcquisitionQueue> implements LeaseOwner
   }
 
   stop(): void {
-    this.#attempt = null;
+    this.attempt = null;
     if (this.state !== "idle") this.to("idle");
     this.queue.left(this);
   }

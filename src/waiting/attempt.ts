@@ -34,8 +34,7 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
   readonly entryTtl: number;
   readonly after: Hold | null;
   readonly channel: Ask["channel"];
-  /** Nobody is told yet. */
-  readonly told = 0;
+  readonly told: Ask["told"];
   readonly nonce = null;
   /** Is every message about the lock heard since it was sent? */
   isHeard: boolean;
@@ -47,12 +46,13 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
   yielded: Yielded | null = null;
   readonly #asking: Asking;
 
-  /** `channel`: null where no caller would wait. `position`: in the queue, of a hold that looks again. */
+  /** `told`: what the lock's value is to say of this process. `channel`: null where no caller would wait. `position`: in the queue, of a hold that looks again. */
   constructor(
     asking: Asking,
     hold: Hold,
     mode: Ask["mode"],
     head: Waiter,
+    told: Ask["told"],
     channel: LockChannel | null,
     position: number | null,
   ) {
@@ -60,6 +60,7 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
     this.#asking = asking;
     this.hold = hold;
     this.head = head;
+    this.told = told;
     this.mode = mode;
     this.sent = mode === "again" ? now() : hold.sent;
     this.lease = terms.lease;
@@ -68,7 +69,7 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
     if (head.link) head.link.hold = hold;
     this.isHeard = channel?.isHeard ?? false;
     this.channel = channel && mode !== "try" ? channel.told(mode !== "again") : null;
-    hold.asks(terms.lease);
+    hold.asks(terms.lease, this.sent.mono);
     // A hold can be asked for by one caller after the other. Its tokens are reserved by the command that wins it, and nobody
     // knows which that was: what all of them reserve there is for certain.
     if (passes < hold.mayPass) hold.mayPass = passes;

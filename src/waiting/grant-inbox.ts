@@ -10,6 +10,8 @@ export interface Expecting {
   granted(hold: string, grant: Grant): boolean;
   /** `by`: the label of the caller that took it away; null: not told. */
   revoked(hold: string, by: string | null): void;
+  /** Somebody else wants the lock. */
+  recalled(hold: string): void;
 }
 
 /** What an inbox asks of its client. */
@@ -58,11 +60,14 @@ export class GrantInbox {
 
   readonly #read = (text: string): void => {
     const message = decodeMessage(text);
-    if (message?.is !== "grant" && message?.is !== "revoked") return;
+    if (!message || !("hold" in message)) return;
     const { hold } = message;
     const expected = this.expected.get(hold);
     if (message.is === "revoked") expected?.revoked(hold, message.by);
-    else if (!expected?.granted(hold, message) && this.#owner.isMade(hold))
+    else if (message.is === "recall") {
+      // Of a hold that is not ours nothing is said: anybody may have written it.
+      if (message.nonce === null) expected?.recalled(hold);
+    } else if (!expected?.granted(hold, message) && this.#owner.isMade(hold))
       this.#owner.unexpected(hold, message.key, message.ttl);
   };
 
@@ -100,6 +105,11 @@ export class GrantInbox {
   /** Has subscribing to this channel failed, for now? */
   isUnheard(channel: string): boolean {
     return this.#unheard.has(channel) && !this.subscriptions.isReady(channel);
+  }
+
+  /** Is every message for a hold of this client at that lock heard? Asked for each acquisition, mostly where nothing is subscribed. */
+  hears(name: string): boolean {
+    return this.#own.size > 0 && this.subscriptions.isReady(this.channelOf(name));
   }
 
   /** Where grants are heard; null while they are not, or, `always`, where they will be. */

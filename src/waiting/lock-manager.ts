@@ -19,6 +19,7 @@ import { LockQueue } from "./lock-queue.ts";
 import { LONGEST_ENTRY_TTL } from "./schedule.ts";
 import { SelfWait } from "./self-wait.ts";
 import type { Services } from "./services.ts";
+import { Stays } from "./stays.ts";
 import { Waiter } from "./waiter.ts";
 
 /** How a caller comes in. */
@@ -51,6 +52,7 @@ export class LockManager implements Services {
   readonly selfWait: SelfWait;
   readonly cleanup: Cleanup;
   readonly linger = new LingerPolicy();
+  readonly stays: Stays;
   readonly asking: Services["asking"] = new Set();
   waiting = 0;
   isSweeping = false;
@@ -89,10 +91,15 @@ export class LockManager implements Services {
         if (!commands.isAway) this.subscribed();
       },
     });
+    this.stays = new Stays(this.timers, this.inbox, window);
+    // RACE: a recall may have been lost with the subscription, and the answer to a command that was sent before says that
+    // nobody waits. So every hold counts as wanted, also one whose command is unanswered.
     this.inbox.subscriptions.onGap = () => {
       this.inbox.recovered();
+      this.#mayBeWanted();
       this.#lookAgain();
     };
+    commands.onLost = () => this.#mayBeWanted();
     commands.onReconnect = () => {
       this.#lookAgain();
       void this.inbox.subscriptions.recount();
@@ -236,6 +243,10 @@ export class LockManager implements Services {
 
   subscribed(): void {
     for (const queue of [...this.queues()]) queue.subscribed();
+  }
+
+  #mayBeWanted(): void {
+    for (const queue of this.queues()) queue.mayBeWanted();
   }
 
   #lookAgain(): void {

@@ -1,12 +1,12 @@
 import type { LockLostError } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
 import { refused, releaseOutcome, unconfirmed } from "../lease/release-outcome.ts";
-import { SharedLease, told } from "../lease/shared-lease.ts";
-import type { ReleaseAnswer } from "../redis/replies.ts";
-import { now } from "../util/clock.ts";
+import { SharedLease, type Turn, told } from "../lease/shared-lease.ts";
+import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
+import { type Instant, now } from "../util/clock.ts";
 import { failing } from "../util/stacks.ts";
 import type { Acquisition } from "./acquisition.ts";
-import { handover, suits } from "./handover.ts";
+import { suits } from "./handover.ts";
 import type { LockChannel } from "./lock-channel.ts";
 import type { LockKind, Told } from "./lock-kind.ts";
 import { Outrun } from "./outrun.ts";
@@ -15,9 +15,9 @@ import type { Services } from "./services.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
- * A lock that this process owns: what is found goes to a caller here, at once or after a claim; what a caller gives back goes
- * on to the next one here, or to Redis. Protects callers from a hold that is over, taken away or too short for them, and the
- * other processes from a hold that stays here without a caller, or too long.
+ * A lock that this process owns: what is found goes to a caller here, at once or behind a renewal; what its last caller gives
+ * back goes to Redis. Protects callers from a hold that is over, taken away or too short for them, and the other processes from
+ * a hold that stays here without a caller.
  */
 export abstract class LockOwner {
   readonly kind: LockKind;
@@ -25,7 +25,7 @@ export abstract class LockOwner {
   readonly services: Services;
   /** What is known of Redis counts for all callers at one lock. */
   readonly health = new RedisHealth();
-  /** Callers that get the lock as soon as it is claimed. Null: there were none yet. */
+  /** Callers that get the lock as soon as a renewal is answered. Null: there were none yet. */
   protected claiming: Set<Waiter> | null = null;
 
   abstract readonly channel: LockChannel;
@@ -38,6 +38,19 @@ export abstract class LockOwner {
 
   /** These callers have waited since before then, and more tries would end the same for them. */
   protected abstract refuseSince(before: number, error: () => Error): void;
+  /** What the lock's value is to say of this process: 0: it is not told of waiters; 1: it is. */
+  get told(): ToldDigit {
+    return this.kind.hasStays && this.services.inbox.hears(this.name) ? 1 : 0;
+  }
+
+  /** To the first caller here. False: the hold must go to Redis. */
+  protected abstract passOn(one: Acquisition, hold: Hold): boolean;
+  /** Takes what a renewal has brought. False: nothing that counts. */
+  protected abstract heed(one: Acquisition, hold: Hold, sent: Instant, answer: RenewAnswer): boolean;
+  /** The renewal for the next caller was answered: it gets the hold, or the hold ends. */
+  protected abstract asked(one: Acquisition, hold: Hold, waiter: Waiter): void;
+  /** Somebody who has left may have lost it before. */
+  protected abstract tellLoss(one: Acquisition, hold: Hold, is: "gone" | "taken"): void;
 
   // ---- the lock comes
 
@@ -45,20 +58,20 @@ export abstract class LockOwner {
   found(one: Acquisition, hold: Hold, isDirect: boolean): void {
     const head = one.first;
     const left = hold.left();
-    const isWanted = head !== null && left > 0 && !hold.isRevoked && hold.passes <= head.passes;
+    const isWanted = head !== null && left > 0 && !hold.isRevoked;
     const how = isWanted ? suits(hold, left, head.terms, this.services.window, isDirect) : "too much";
     if (!head || how === "too much") {
       // Nobody wants it any more; or the message was read so late that another client may have it; or it was asked for by
-      // a caller with a much longer lease, or one that takes more passes, which has left.
+      // a caller with a much longer lease, which has left.
       this.services.leave(this.kind, hold);
       if (head && isDirect && !hold.isRevoked && left <= 0)
         this.#outran(one, head, now().mono - hold.asked.mono);
       else one.start();
-    } else if (how === "enough" && !this.kind.isConfirmed) this.#give(one, hold, head);
-    else void this.#claim(one, hold, head);
+    } else if (how === "enough" && !this.kind.isConfirmed) this.give(one, hold, head);
+    else void this.claim(one, hold, head, head.terms.lease, false);
   }
 
-  #give(one: Acquisition, hold: Hold, waiter: Waiter): void {
+  protected give(one: Acquisition, hold: Hold, waiter: Waiter): void {
     const { watchdog, events } = this.services;
     const lease = new SharedLease(hold, waiter.terms, one, waiter);
     one.lease = lease;
@@ -78,27 +91,36 @@ export abstract class LockOwner {
       });
   }
 
-  /** Raises a granted lock to its full lease before the caller gets it. It was granted in time, so the caller's wait is over. */
-  async #claim(one: Acquisition, hold: Hold, waiter: Waiter): Promise<void> {
+  /**
+   * Has a hold renewed before a caller gets it, for so many ms. It came in time, so the caller's wait is over. `isNext`: another
+   * caller of this process has had it before; else it is raised from the grant window.
+   */
+  protected async claim(
+    one: Acquisition,
+    hold: Hold,
+    waiter: Waiter,
+    ttl: number,
+    isNext: boolean,
+  ): Promise<void> {
     const { health, kind, services } = this;
-    const { lease } = waiter.terms;
     one.remove(waiter);
     this.claiming ??= new Set();
     this.claiming.add(waiter);
     const sent = now();
-    hold.asks(lease);
+    hold.asks(ttl, sent.mono);
     health.askedAt ||= sent.mono;
     try {
-      const answer = await kind.confirm(hold, lease, services.window / 3);
+      const answer = await kind.confirm(hold, ttl, services.window / 3, this.told);
       health.answered();
       this.claiming?.delete(waiter);
-      const isInTime = answer.is === "renewed" && hold.renewed(sent, answer) && hold.left() > 0;
-      if (isInTime && !hold.isRevoked) {
-        if (waiter.settled) this.found(one, hold, false);
-        else this.#give(one, hold, waiter);
+      if (this.heed(one, hold, sent, answer)) {
+        if (isNext) this.asked(one, hold, waiter);
+        else if (waiter.settled) this.found(one, hold, false);
+        else this.give(one, hold, waiter);
         return;
       }
       const isOver = !hold.isRevoked && hold.left() <= 0;
+      if (isNext && answer.is !== "renewed") this.tellLoss(one, hold, answer.is);
       // RACE: the hold may have been granted again. A claim in vain is followed by leaving it.
       services.leave(kind, hold);
       if (!waiter.settled) one.putBack(waiter);
@@ -145,34 +167,30 @@ export abstract class LockOwner {
   /** Its last user has left: to the next caller here, or to Redis. */
   vacated(one: Acquisition, lease: SharedLease): Promise<void> {
     const { hold } = lease;
-    const { watchdog, events, window } = this.services;
+    const { watchdog, events } = this.services;
     watchdog.leases.delete(lease);
     one.lease = null;
     const held = performance.now() - lease.since;
     if (events.isUsed && events.hears("release")) events.tell("release", { ...told(lease), held });
-    const next = one.first;
-    if (!next || lease.isConfirmed) return this.#release(one, lease, held);
-    // Of the caller that took the lock from Redis, and of the one that would be next: the smaller number counts.
-    const how = handover(hold, next.terms, Math.min(hold.mayPass, next.passes), window);
-    if (how === "yield") {
-      if (this.kind.yield && this.channel.isHeard) return this.#yield(one, lease, held, next);
-      return this.#release(one, lease, held);
-    }
-    hold.passes++;
+    if (!one.first || lease.isConfirmed) return this.#release(one, lease, held);
+    if (!this.passOn(one, hold)) return this.end(one, lease, held);
     lease.settle();
-    if (how === "pass") this.#give(one, hold, next);
-    else void this.#claim(one, hold, next);
     return Promise.resolve();
   }
 
-  /** `held`: for how many ms. */
-  #release(one: Acquisition, lease: SharedLease, held: number): Promise<void> {
-    const { hold } = lease;
+  /** In favour of other processes. `held`: for how many ms. */
+  protected end(one: Acquisition, turn: Turn, held: number): Promise<void> {
+    const next = one.patient > 0 && this.kind.yield && this.channel.isHeard ? one.first : null;
+    return next ? this.#yield(one, turn, held, next) : this.#release(one, turn, held);
+  }
+
+  #release(one: Acquisition, turn: Turn, held: number): Promise<void> {
+    const { hold } = turn;
     const { inbox, cleanup } = this.services;
     cleanup.releases++;
     // A plain promise: its rejections get the caller's line where they are made.
     const released = new Promise<void>((resolve) => {
-      this.kind.release(hold, new Release(this, one, lease, held, resolve));
+      this.kind.release(hold, new Release(this, one, turn, held, resolve));
     });
     inbox.forget(hold);
     const { by } = this.kind.wake;
@@ -184,29 +202,29 @@ export abstract class LockOwner {
     return released;
   }
 
-  async #yield(one: Acquisition, lease: SharedLease, held: number, next: Waiter): Promise<void> {
-    const { hold } = lease;
+  async #yield(one: Acquisition, turn: Turn, held: number, next: Waiter): Promise<void> {
+    const { hold } = turn;
     const { commands, inbox } = this.services;
     const { epoch } = commands;
     inbox.forget(hold);
     let loss: LockLostError | null;
     try {
       const answer = await one.yield(hold, next);
-      loss = answer && this.lossOf(lease, held, answer, commands.epoch !== epoch);
+      loss = answer && this.lossOf(turn, held, answer, commands.epoch !== epoch);
     } catch (error) {
       throw unconfirmed(hold, error);
     } finally {
-      lease.settle();
+      turn.settle();
     }
     if (loss) throw loss;
   }
 
   /** Was the lock lost before its release? Then its holder is told. */
-  lossOf(lease: SharedLease, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null {
-    const loss = answer.is === "released" ? null : releaseOutcome(lease.hold, answer, isBroken);
+  lossOf(turn: Turn, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null {
+    const loss = answer.is === "released" ? null : releaseOutcome(turn.hold, answer, isBroken);
     if (!loss) return null;
-    lease.lostAtRelease(loss);
-    return this.#toldLost(lease, held, loss);
+    turn.lostAtRelease(loss);
+    return this.toldLost(turn, held, loss);
   }
 
   lost(one: Acquisition, lease: SharedLease, error: LockLostError): void {
@@ -216,12 +234,12 @@ export abstract class LockOwner {
       one.lease = null;
       one.start();
     }
-    this.#toldLost(lease, performance.now() - lease.since, error);
+    this.toldLost(lease, performance.now() - lease.since, error);
   }
 
-  #toldLost(lease: SharedLease, held: number, error: LockLostError): LockLostError {
+  protected toldLost(turn: Turn, held: number, error: LockLostError): LockLostError {
     const { events } = this.services;
-    if (events.isUsed && events.hears("lost")) events.tell("lost", { ...told(lease), held, error });
+    if (events.isUsed && events.hears("lost")) events.tell("lost", { ...told(turn), held, error });
     return error;
   }
 }
@@ -230,7 +248,7 @@ export abstract class LockOwner {
 class Release implements Told<ReleaseAnswer> {
   readonly #owner: LockOwner;
   readonly #one: Acquisition;
-  readonly #lease: SharedLease;
+  readonly #turn: Turn;
   readonly #held: number;
   readonly #epoch: number;
   readonly #resolve: (failed: undefined | Promise<never>) => void;
@@ -239,13 +257,13 @@ class Release implements Told<ReleaseAnswer> {
   constructor(
     owner: LockOwner,
     one: Acquisition,
-    lease: SharedLease,
+    turn: Turn,
     held: number,
     resolve: (failed: undefined | Promise<never>) => void,
   ) {
     this.#owner = owner;
     this.#one = one;
-    this.#lease = lease;
+    this.#turn = turn;
     this.#held = held;
     this.#epoch = owner.services.commands.epoch;
     this.#resolve = resolve;
@@ -257,21 +275,21 @@ class Release implements Told<ReleaseAnswer> {
     if (answer.is !== "released") {
       // Nothing was released, so no message is sent, and we were waiting for it.
       this.#one.woken();
-      loss = this.#owner.lossOf(this.#lease, this.#held, answer, commands.epoch !== this.#epoch);
+      loss = this.#owner.lossOf(this.#turn, this.#held, answer, commands.epoch !== this.#epoch);
     }
     cleanup.releases--;
-    this.#lease.settle();
+    this.#turn.settle();
     this.#resolve(loss ? failing(loss) : undefined);
     if (cleanup.isEnding) cleanup.look();
   }
 
   failed(error: unknown): void {
-    const { hold } = this.#lease;
+    const { hold } = this.#turn;
     const { services, kind } = this.#owner;
     this.#one.woken();
     services.leave(kind, hold);
     services.cleanup.releases--;
-    this.#lease.settle();
+    this.#turn.settle();
     this.#resolve(failing(unconfirmed(hold, error)));
     if (services.cleanup.isEnding) services.cleanup.look();
   }

@@ -3,9 +3,9 @@ import { unavailable } from "../redis/replies.ts";
 import { CallTimer } from "../util/timers.ts";
 import { Acquisition, type AcquisitionQueue } from "./acquisition.ts";
 import { LockChannel } from "./lock-channel.ts";
-import { LockOwner } from "./lock-owner.ts";
 import { RecheckGroup } from "./recheck-group.ts";
 import { selfWaitAt, selfWaiter } from "./self-wait.ts";
+import { StayOwner } from "./stay-owner.ts";
 import type { Waiter } from "./waiter.ts";
 import { lastTryOf } from "./waiters.ts";
 
@@ -14,7 +14,7 @@ import { lastTryOf } from "./waiters.ts";
  * lock each of them has an acquisition and an entry of its own. Protects their order, and each caller from an answer that
  * was true only before it came.
  */
-export class LockQueue extends LockOwner implements AcquisitionQueue {
+export class LockQueue extends StayOwner implements AcquisitionQueue {
   readonly isSolitary = this.kind.wake.by === "grant" && this.kind.wake.solitary;
   places = this.isSolitary ? new RecheckGroup() : null;
   firstTries = 0;
@@ -141,6 +141,12 @@ export class LockQueue extends LockOwner implements AcquisitionQueue {
   firstTried(): void {
     this.firstTries--;
     if (this.isSolitary) this.subscribed();
+  }
+
+  /** Messages may have been missed that say that somebody else wants the lock. */
+  mayBeWanted(): void {
+    const at = performance.now();
+    if (this.kind.hasStays) for (const { hold } of this.#acquisitions) hold?.want(at);
   }
 
   /** Something is heard from now on. The callers begin in the order in which they came. */

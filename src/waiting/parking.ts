@@ -8,6 +8,7 @@ import type { LockKind } from "./lock-kind.ts";
 import type { RecheckGroup } from "./recheck-group.ts";
 import type { RedisHealth } from "./redis-health.ts";
 import { backOff, cooldown, nextTry, sleep } from "./schedule.ts";
+import type { Stay } from "./stay.ts";
 import type { Waiter } from "./waiter.ts";
 import { Waiters, type WaitersQueue } from "./waiters.ts";
 import { WakeFilter } from "./wake-filter.ts";
@@ -57,8 +58,9 @@ const MOVES: Readonly<Record<State, readonly State[]>> = {
  */
 export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Waiters<Q> {
   state: State = "idle";
-  /** The hold that asks, waits, or owns the lock. */
+  /** The hold that asks, waits, or owns the lock; and of one that does, what its callers have in common. Null: there was one at the most. */
   hold: Hold | null = null;
+  stay: Stay | null = null;
   /** Its place among the timers of the client. Only they write these. */
   at = Number.POSITIVE_INFINITY;
   index = -1;
@@ -287,6 +289,7 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
     this.#changes++;
     this.state = state;
     this.hold = hold;
+    this.stay = null;
     if (wasQueued) this.queue.places?.remove(this, dueAt);
   }
 }

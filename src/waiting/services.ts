@@ -8,6 +8,7 @@ import type { Expecting, GrantInbox } from "./grant-inbox.ts";
 import type { LingerPolicy } from "./linger-policy.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { SelfWait } from "./self-wait.ts";
+import type { Stays } from "./stays.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
@@ -24,6 +25,7 @@ export interface Services {
   readonly cleanup: Cleanup;
   /** Which unlocked locks this client keeps. */
   readonly linger: LingerPolicy;
+  readonly stays: Stays;
   /** The grant window in ms. */
   readonly window: number;
   /** What has callers whose first command is unanswered. */

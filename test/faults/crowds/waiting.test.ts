@@ -100,7 +100,7 @@ describe("a lost subscription", () => {
       keys.clock,
       ...args,
     );
-    expect(looked).toMatchObject([codes.HELD, expect.any(Number), expect.any(Number), 0]);
+    expect(looked).toMatchObject([codes.HELD, expect.any(Number), expect.any(Number), 0, 0]);
     expect([before, await lock.counts()]).toEqual([true, false]);
     expect(await lock.patience()).toBeGreaterThan(patience + 4_000);
     await held.unlock();

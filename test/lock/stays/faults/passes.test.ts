@@ -169,7 +169,7 @@ describe("tokens", () => {
         const report = await crowd({ ms: 1_500, body: 0, callers: 16 }, async () => {});
         expectGrowth(report);
         const gaps = report.turns.map(({ at }, i) => at - (report.turns[i - 1]?.at ?? at));
-        expect(Math.max(...gaps)).toBeLessThan(SOON * 1_000);
+        expect(gaps.reduce((most, gap) => Math.max(most, gap), 0)).toBeLessThan(SOON * 1_000);
       } finally {
         await here.redis.del("holdfast:clock");
       }

@@ -1,0 +1,56 @@
+import type { Hold } from "../lease/hold.ts";
+import type { Attempt } from "./attempt.ts";
+import type { Ask } from "./lock-kind.ts";
+import { Parking, type ParkingPlace } from "./parking.ts";
+import type { Waiter } from "./waiter.ts";
+
+/**
+ * Looking again: a parked acquisition asks about the place that it has. Protects its callers from a message that was lost, and
+ * from one that came too early: what is read while a command is under way counts for its answer.
+ */
+export abstract class Looking<Q extends ParkingPlace> extends Parking<Q> {
+  /** The command that is under way, and whose answer is awaited. */
+  protected attempt: Attempt | null = null;
+
+  protected abstract ask(hold: Hold, mode: Ask["mode"], head: Waiter): void;
+
+  protected get isLooking(): boolean {
+    return this.attempt !== null;
+  }
+
+  /** A message may have been missed, or the connection is back: no need to sleep on. */
+  lookAgain(): void {
+    const { state, hold, first } = this;
+    // RACE: what was published meanwhile may be about the command that is under way. Its answer is not the last word.
+    if (this.attempt) this.attempt.isHeard = false;
+    if (state === "asking") this.wakes?.heard("");
+    else if (state !== "parked") return;
+    else if (!hold) this.start();
+    else if (first && !this.attempt && (this.queue.places?.isFirst(this) ?? true)) {
+      this.queue.services.timers.clear(this);
+      this.queue.waits(first);
+      // A listener may have aborted the caller, and with it the acquisition.
+      if (this.hold === hold && this.first) this.ask(hold, "again", this.first);
+    }
+  }
+
+  /** A look was answered "owner". `already`: it was that before. */
+  protected lookedOwned(already: boolean): void {
+    // Ours, and no message was read; "owner by this look" needed none.
+    if (already) this.queue.channel.selfTest();
+    // This look kept no other entries. Where no grant is heard every look ends so: the next hold looks at once.
+    this.lookBefore(0);
+  }
+
+  /**
+   * A recall: somebody waits. RACE: it is read before the answer to the command that took the lock, which says that nobody
+   * waits: so it counts for a hold in any state, to the hold's end.
+   */
+  recalled(id: string): void {
+    const { hold, state } = this;
+    if (hold?.id !== id) return;
+    hold.want(performance.now());
+    // Its grant was lost, or is about to be read.
+    if (state === "parked") this.lookAgain();
+  }
+}
