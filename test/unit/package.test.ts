@@ -231,12 +231,14 @@ import {
   type Inspection,
   isLockLost,
   type Lease,
+  type LingerOptions,
   type Lock,
   type LockClient,
   type LockClientOptions,
   LockError,
   LockLostError,
   type LockOptions,
+  type LockStats,
   LockTimeoutError,
   type LossReason,
   optimistic,
@@ -251,13 +253,20 @@ const redis2 = new Redis(url, { maxRetriesPerRequest: 1 });
 const second = new SecondRedis(url);
 const locks: LockClient = createLockClient(redis);
 const others = createLockClient(redis2, { leaseTime: 5_000, grantWindow: undefined, connection: "own" });
-const lock: Lock = locks.lock(name);
+const lingering: LingerOptions = { linger: 0, localPasses: undefined };
+const lock: Lock = locks.lock(name, lingering);
+const kept: LockStats["kept"] = locks.stats().kept;
+if (kept !== 0) throw new Error("nothing is kept yet");
 const other = others.fairLock(name);
 
 const told = new Set<string>();
-locks.on("acquire", ({ name, token, waited }) => {
-  const types: [string, number, number] = [name, token, waited];
-  told.add(types.length === 3 ? "acquire" : "nothing");
+locks.on("acquire", ({ name, token, waited, kept }) => {
+  const types: [string, number, number, boolean] = [name, token, waited, kept];
+  told.add(types.length === 4 ? "acquire" : "nothing");
+});
+locks.on("recall", ({ name, kind, idle, uses }) => {
+  const types: [string, EventKind, number, number] = [name, kind, idle, uses];
+  return types;
 });
 locks.once("release", (event) => void told.add(event.held >= 0 ? "release" : "nothing"));
 locks.on("wait", ({ holder }) => {
