@@ -4,6 +4,7 @@ import {
   LINGER_ENOUGH,
   LINGER_REST_MAX,
   LINGER_REST_MIN,
+  LINGER_TIMES,
   LINGER_TRIES,
   LINGER_TRIES_MAX,
   LINGER_USES_MAX,
@@ -20,8 +21,9 @@ export type KeptEnd = "recalled" | "lapsed" | "given up" | "not kept";
 
 /** What is known of a name. */
 class Memory {
-  /** How often it is taken again each time that it is kept: smoothed while it is worth it, else the last number. */
+  /** How often it was taken again, on average over the last times that it was kept; and how many these are. */
   uses = 0;
+  times = 0;
   isWorthIt = false;
   /** It may be kept once, to see whether that is worth it. */
   isTried = false;
@@ -82,7 +84,7 @@ export class LingerPolicy {
       if (known.isWorthIt || known.isTried) return true;
       if (at < known.restsUntil) return false;
     }
-    if (this.#average >= LINGER_ENOUGH) return true;
+    if (this.#average >= LINGER_WORTH) return true;
     if (--this.#untilTry > 0) return false;
     // At random, so that it does not follow the order in which the names come: once in this many calls on average, and the
     // less it brings the more seldom.
@@ -130,12 +132,13 @@ export class LingerPolicy {
 
   #learn(known: Memory, uses: number, at: number): void {
     const counted = Math.min(uses, LINGER_USES_MAX);
-    if (known.isWorthIt) known.uses += (counted - known.uses) / 8;
-    else {
+    if (!known.isWorthIt) {
       // The average tells what trying a name brings, so those that are known to be worth it do not count.
       this.#average += (counted - this.#average) / 16;
-      known.uses = counted;
+      known.times = 0;
     }
+    known.times = Math.min(known.times + 1, LINGER_TIMES);
+    known.uses += (counted - known.uses) / known.times;
     known.isWorthIt = known.uses >= (known.isWorthIt ? LINGER_ENOUGH : LINGER_WORTH);
     known.rest = known.isWorthIt ? 0 : Math.min(Math.max(2 * known.rest, LINGER_REST_MIN), LINGER_REST_MAX);
     known.restsUntil = at + known.rest;
