@@ -27,6 +27,7 @@ export type { Lock, LockBody } from "./locks/lock.ts";
 export type { MultiLease } from "./locks/multi-lease.ts";
 export type { MultiLock, MultiLockBody } from "./locks/multi-lock.ts";
 export type {
+  AskOptions,
   BodyOptions,
   CheckOptions,
   CloseOptions,
@@ -43,3 +44,4 @@ export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./re
 export type { Transaction } from "./transactions/attempt.ts";
 export { optimistic } from "./transactions/optimistic.ts";
 export type { OptimisticOptions } from "./transactions/options.ts";
+export type { Asked } from "./waiting/keepers.ts";

@@ -1,4 +1,5 @@
 import {
+  ASK_WAIT,
   CHECK_TIMEOUT,
   GRACE,
   GRANT_WINDOW,
@@ -145,6 +146,12 @@ export interface ForceUnlockOptions {
   label?: string | undefined;
 }
 
+/** How `ask` waits for the holder. */
+export interface AskOptions {
+  /** How long the client that keeps the lock may take for its answer, in ms. Default: 1 000. */
+  wait?: number | undefined;
+}
+
 /** What a caller wants of a lease, checked and with defaults filled in. */
 export interface Terms {
   /** ms. */
@@ -254,6 +261,10 @@ export function checkExtension(names: string, ms: unknown, longest?: number): vo
   if (ms === undefined) throw refuse(TypeError, what, "ms", "a whole number of milliseconds", ms);
   checkValue(what, "ms", ms, leaseUpTo(longest));
 }
+
+/** ms. */
+export const checkAsk = (name: string, options: unknown): number =>
+  checkOptions(`Cannot ask the holder of ${quote(name)}`, { wait: time(1, ASK_WAIT) }, options).wait;
 
 const LABEL: Rule<string | undefined> = {
   wanted: `a string of 1 to ${LABEL_BYTES_MAX} bytes of UTF-8`,

@@ -222,8 +222,9 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return this.commands.keys.of(name).clock;
   }
 
-  inspect(name: string): Promise<Inspected> {
-    return this.commands.run(lua.inspect, this.#keysOf({ name }).script, [], decodeToldInspection);
+  inspect(name: string, nonce?: string): Promise<Inspected> {
+    const question = nonce === undefined ? [] : [`?${nonce}`];
+    return this.commands.run(lua.inspect, this.#keysOf({ name }).script, question, decodeToldInspection);
   }
 
   forceRelease(name: string, label: string | null): Promise<boolean> {

@@ -1,5 +1,6 @@
-import type { BodyOptions, ForceUnlockOptions, LockOptions } from "../options.ts";
+import type { AskOptions, BodyOptions, ForceUnlockOptions, LockOptions } from "../options.ts";
 import type { Inspection } from "../redis/replies.ts";
+import type { Asked } from "../waiting/keepers.ts";
 import type { Lease } from "./lease.ts";
 
 /** The body of a `withLock`. */
@@ -55,12 +56,31 @@ export interface Lock {
   /** Does the current scope hold this lock? Asks nobody. @throws TypeError in a client with `scopes: false` */
   isHeldHere(): boolean;
 
-  /** Does anybody hold it? One command. @throws LockUnavailableError */
+  /**
+   * Is somebody inside? One command; one more where a client with `linger` may keep it with nobody inside, which is asked then. It
+   * has 50 ms for its answer, and a client that does not answer counts as inside.
+   *
+   * @throws LockUnavailableError
+   */
   isLocked(): Promise<boolean>;
 
   /**
+   * Asks a client that keeps the lock with nobody inside (`linger`) to give it up, and takes nothing. Calls at the same time share
+   * one question.
+   *
+   * @param options.wait ms for the holder's answer, default 1 000.
+   * @returns "free": nobody held it. "released": it was kept, and was given up. "busy": somebody is inside; of other kinds than `lock`
+   *   and `fairLock`: somebody holds it. "silent": the client that keeps it has not answered in time.
+   * @throws TypeError or RangeError for a bad wait; LockUnavailableError.
+   * @example
+   * if ((await locks.lock("report").ask({ wait: 200 })) === "busy") return "somebody works on it";
+   */
+  ask(options?: AskOptions): Promise<Asked>;
+
+  /**
    * The holder, until when and with which token; of `lock` and `fairLock` the waiting clients in the order of their places
-   * (a client of `lock` has one place for all its callers); and how many callers of this client wait. One command.
+   * (a client of `lock` has one place for all its callers); how many callers of this client wait; and whether it is held by a
+   * client that may keep it with nobody inside (`kept`). One command.
    *
    * @throws LockUnavailableError
    */
@@ -68,7 +88,8 @@ export interface Lock {
 
   /**
    * For people: takes the lock away from its holder and hands it to the next waiter. The holder's signal aborts
-   * (reason "revoked") if it is subscribed; else the holder learns of it at its next renewal or unlock.
+   * (reason "revoked") if it is subscribed; else the holder learns of it at its next renewal or unlock. A client that may keep the
+   * lock with nobody inside is asked first, for 50 ms.
    *
    * @param options.label 1 to 64 bytes of UTF-8, for the holder: `LockLostError.by`, and in its message. Only `lock` and
    *   `fairLock` have a message that carries it; for other kinds it is checked, and nobody is told.

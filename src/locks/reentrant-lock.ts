@@ -1,9 +1,16 @@
 import { LockTimeoutError, quote } from "../errors.ts";
 import { partsOf } from "../hold-ids.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import { checkForceUnlock, type ForceUnlockOptions, type Request } from "../options.ts";
+import {
+  type AskOptions,
+  checkAsk,
+  checkForceUnlock,
+  type ForceUnlockOptions,
+  type Request,
+} from "../options.ts";
 import { type Inspection, unavailable } from "../redis/replies.ts";
 import { printAs } from "../util/print.ts";
+import type { Asked, Keepers } from "../waiting/keepers.ts";
 import type { LockKind, Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import type { CallRules } from "./arguments.ts";
@@ -89,8 +96,8 @@ export class ReentrantLock implements Lock {
     return this.#scopes.find(this.#key)?.shared.held ?? false;
   }
 
-  async isLocked(): Promise<boolean> {
-    return (await this.inspect()).holder !== null;
+  isLocked(): Promise<boolean> {
+    return this.#ask((keepers) => keepers.isLocked(this.#kind, this.name), INSPECTED);
   }
 
   inspect(): Promise<Inspection> {
@@ -98,12 +105,19 @@ export class ReentrantLock implements Lock {
       const inspected = await this.#kind.inspect(this.name);
       const owner = inspected.holder === null ? null : partsOf(inspected.holder);
       return { ...inspected, owner, here: this.#manager.waitersAt(this.#kind, this.name) };
-    }, "it could not be inspected");
+    }, INSPECTED);
+  }
+
+  async ask(options?: AskOptions): Promise<Asked> {
+    const wait = checkAsk(this.name, options);
+    return this.#ask((keepers) => keepers.ask(this.#kind, this.name, wait), "its holder could not be asked");
   }
 
   async forceUnlock(options?: ForceUnlockOptions): Promise<boolean> {
     const label = checkForceUnlock(this.name, options);
-    return this.#ask(() => this.#kind.forceRelease(this.name, label), "it could not be released by force");
+    const force = async (keepers: Keepers): Promise<boolean> =>
+      (await keepers.isGivenUp(this.#kind, this.name)) || this.#kind.forceRelease(this.name, label);
+    return this.#ask(force, "it could not be released by force");
   }
 
   toJSON(): object {
@@ -172,14 +186,16 @@ export class ReentrantLock implements Lock {
     throw new LockTimeoutError(this.name, wait, 1, heldBy);
   }
 
-  async #ask<T>(command: () => Promise<T>, failure: string): Promise<T> {
+  async #ask<T>(command: (keepers: Keepers) => Promise<T>, failure: string): Promise<T> {
     try {
-      return await command();
+      return await command(this.#manager.keepers);
     } catch (error) {
       throw unavailable(this.name, failure, error);
     }
   }
 }
+
+const INSPECTED = "it could not be inspected";
 
 const itself = (shared: SharedLease): SharedLease => shared;
 

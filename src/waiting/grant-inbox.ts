@@ -10,8 +10,8 @@ export interface Expecting {
   granted(hold: string, grant: Grant): boolean;
   /** `by`: the label of the caller that took it away; null: not told. */
   revoked(hold: string, by: string | null): void;
-  /** Somebody else wants the lock. */
-  recalled(hold: string): void;
+  /** Somebody else wants the lock. See the message `recall`. */
+  recalled(hold: string, nonce: string | null, isQuestion: boolean): void;
 }
 
 /** What an inbox asks of its client. */
@@ -38,6 +38,8 @@ export class GrantInbox {
   readonly #owner: InboxOwner;
   /** What is told of a hold's messages, by its id. */
   readonly expected = new Map<string, Expecting>();
+  /** What is told of the answer to a question of this client, by its nonce. */
+  readonly asked = new Map<string, (is: "busy" | "idle") => void>();
   readonly #own = new Set<string>();
   /** Own channels whose subscription has failed, or has taken too long, and was not refused. */
   readonly #unheard = new Set<string>();
@@ -60,14 +62,17 @@ export class GrantInbox {
 
   readonly #read = (text: string): void => {
     const message = decodeMessage(text);
-    if (!message || !("hold" in message)) return;
+    if (!message) return;
+    if (!("hold" in message)) {
+      this.asked.get(message.nonce)?.(message.is);
+      return;
+    }
     const { hold } = message;
     const expected = this.expected.get(hold);
     if (message.is === "revoked") expected?.revoked(hold, message.by);
-    else if (message.is === "recall") {
-      // Of a hold that is not ours nothing is said: anybody may have written it.
-      if (message.nonce === null) expected?.recalled(hold);
-    } else if (!expected?.granted(hold, message) && this.#owner.isMade(hold))
+    // Of a hold that is not ours nothing is said: anybody may have written it.
+    else if (message.is === "recall") expected?.recalled(hold, message.nonce, message.isQuestion);
+    else if (!expected?.granted(hold, message) && this.#owner.isMade(hold))
       this.#owner.unexpected(hold, message.key, message.ttl);
   };
 

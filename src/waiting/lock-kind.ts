@@ -109,7 +109,8 @@ export interface LockKind extends Renewer {
    * Null: of this kind none can.
    */
   readonly together: ((name: string) => string) | null;
-  inspect(name: string): Promise<Inspected>;
+  /** `nonce`: its holder is asked whether somebody is inside, if there may be nobody; left out: nobody is asked. */
+  inspect(name: string, nonce?: string): Promise<Inspected>;
   /** `label`: for the holder, where the protocol has a message for it. */
   forceRelease(name: string, label: string | null): Promise<boolean>;
 }

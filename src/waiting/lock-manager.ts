@@ -13,6 +13,7 @@ import { CallTimer, TIMER_MAX, Timers } from "../util/timers.ts";
 import { Cleanup } from "./cleanup.ts";
 import { closeManager } from "./close.ts";
 import { type Expecting, GrantInbox } from "./grant-inbox.ts";
+import { Keepers } from "./keepers.ts";
 import { LingerPolicy } from "./linger-policy.ts";
 import type { Link, LockKind } from "./lock-kind.ts";
 import { LockQueue } from "./lock-queue.ts";
@@ -53,9 +54,11 @@ export class LockManager implements Services {
   readonly cleanup: Cleanup;
   readonly linger = new LingerPolicy();
   readonly stays: Stays;
+  readonly keepers = new Keepers(this);
   readonly asking: Services["asking"] = new Set();
   waiting = 0;
   isSweeping = false;
+  isClosed = false;
   readonly #queues = new Map<LockKind, Map<string, LockQueue>>();
   /** A kind whose `withdraw` understands grants that no caller expects. */
   #granting: LockKind | null = null;
@@ -63,7 +66,6 @@ export class LockManager implements Services {
   #calls = 0;
   readonly #sweeper = new CallTimer(() => this.#sweep());
   #keepAlive: NodeJS.Timeout | undefined;
-  #closed = false;
   #whenEmpty: (() => void) | null = null;
 
   /** `subscribe`: makes what carries messages. */
@@ -121,7 +123,7 @@ export class LockManager implements Services {
     return new Promise<T | null>((resolve) => {
       const caller = by ?? { call: ++this.#calls, kind: kind.eventKind };
       try {
-        if (this.#closed) throw new ClientClosedError(name);
+        if (this.isClosed) throw new ClientClosedError(name);
         if (this.commands.ended) throw ended(name, this.commands);
         if (signal?.aborted) throw signal.reason;
       } catch (error) {
@@ -162,7 +164,7 @@ export class LockManager implements Services {
 
   /** No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them. */
   async close(grace: number): Promise<void> {
-    this.#closed = true;
+    this.isClosed = true;
     this.refuseAll((name) => new ClientClosedError(name));
     await closeManager(this, this.cleanup, this.#emptied(), grace);
     clearInterval(this.#keepAlive);

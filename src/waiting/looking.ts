@@ -44,11 +44,16 @@ export abstract class Looking<Q extends ParkingPlace> extends Parking<Q> {
 
   /**
    * A recall: somebody waits. RACE: it is read before the answer to the command that took the lock, which says that nobody
-   * waits: so it counts for a hold in any state, to the hold's end.
+   * waits: so it counts for a hold in any state, to the hold's end. A caller that does not wait is told that somebody is inside,
+   * and changes nothing: or tries, one after the other, would end every stay.
    */
-  recalled(id: string): void {
-    const { hold, state } = this;
+  recalled(id: string, nonce: string | null): void {
+    const { hold, state, queue } = this;
     if (hold?.id !== id) return;
+    if (nonce !== null) {
+      queue.kind.answer?.(queue.name, nonce, "busy");
+      return;
+    }
     hold.want(performance.now());
     // Its grant was lost, or is about to be read.
     if (state === "parked") this.lookAgain();

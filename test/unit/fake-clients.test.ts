@@ -57,6 +57,9 @@ class FakeLock implements Lock {
   async inspect(): ReturnType<Lock["inspect"]> {
     throw new Error("not in this test");
   }
+  async ask() {
+    return "free" as const;
+  }
   async forceUnlock(): Promise<boolean> {
     return false;
   }

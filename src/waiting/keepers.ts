@@ -1,0 +1,182 @@
+import { FIRST_REPLY, GRANT_WINDOW, KEEPER_REPLY } from "../defaults.ts";
+import type { Hold } from "../lease/hold.ts";
+import type { AttemptAnswer, Inspected } from "../redis/replies.ts";
+import { atMost } from "../util/abort.ts";
+import { newNonce } from "../util/random.ts";
+import type { Expecting } from "./grant-inbox.ts";
+import type { Ask, LockKind, Told } from "./lock-kind.ts";
+import type { Services } from "./services.ts";
+
+/**
+ * What became of a lock whose holder was asked to give it up. "free": nobody held it. "released": nobody was inside, and it was
+ * given up. "busy": somebody was inside. "silent": its holder has not answered in time.
+ */
+export type Asked = "free" | "released" | "busy" | "silent";
+
+interface Owner extends Services {
+  readonly clientId: string;
+  readonly isClosed: boolean;
+}
+
+/**
+ * Questions to other clients that may keep a lock with nobody inside. Protects callers that do not want the lock itself from
+ * taking such a holder for one that has a caller inside. Only the holder knows, so it is asked, and a holder that does not answer
+ * counts as busy.
+ */
+export class Keepers {
+  readonly #owner: Owner;
+  /** One question for each name: more would be answered the same. */
+  readonly #asking = new Map<string, Promise<Asked>>();
+
+  constructor(owner: Owner) {
+    this.#owner = owner;
+  }
+
+  /** Does anybody hold the lock, and is inside? */
+  async isLocked(kind: LockKind, name: string): Promise<boolean> {
+    const seen = await kind.inspect(name);
+    if (!seen.kept || !(await this.#isHeard(name, FIRST_REPLY))) return seen.holder !== null;
+    const { inbox } = this.#owner;
+    const nonce = this.nonce();
+    let isIdle = false;
+    const answered = new Promise<void>((resolve) => {
+      inbox.asked.set(nonce, (is) => {
+        isIdle = is === "idle";
+        resolve();
+      });
+    });
+    try {
+      const { kept, holder } = await kind.inspect(name, nonce);
+      if (!kept) return holder !== null;
+      await atMost(answered, KEEPER_REPLY);
+    } finally {
+      inbox.asked.delete(nonce);
+    }
+    return !isIdle;
+  }
+
+  /** Has a holder with nobody inside give the lock up. `wait`: ms for its answer. Calls at the same time share one question. */
+  ask(kind: LockKind, name: string, wait: number): Promise<Asked> {
+    const key = `${kind.protocol}:${name}`;
+    let asking = this.#asking.get(key);
+    if (!asking) {
+      asking = this.#ask(kind, name, wait).finally(() => this.#asking.delete(key));
+      this.#asking.set(key, asking);
+    }
+    return asking;
+  }
+
+  /** Was it given up, for a caller that would take it away by force? Where others wait the holder has been told of them already. */
+  async isGivenUp(kind: LockKind, name: string): Promise<boolean> {
+    if (kind.answer === null) return false;
+    const seen = await kind.inspect(name);
+    const isAlone = seen.kept && seen.waiters.length === 0;
+    return isAlone && (await this.#recall(kind, name, seen, KEEPER_REPLY)) === "released";
+  }
+
+  /** Of one question of this client. */
+  nonce(): string {
+    return `${this.#owner.clientId}.${newNonce()}`;
+  }
+
+  async #ask(kind: LockKind, name: string, wait: number): Promise<Asked> {
+    return this.#recall(kind, name, await kind.inspect(name), wait);
+  }
+
+  async #recall(kind: LockKind, name: string, { holder, kept }: Inspected, wait: number): Promise<Asked> {
+    if (holder === null) return "free";
+    if (!kept) return "busy";
+    if (!(await this.#isHeard(name, wait))) return "silent";
+    const recall = new Recall(kind, name, this.#owner, this.nonce());
+    return recall.run(wait);
+  }
+
+  /** Would an answer be heard? */
+  async #isHeard(name: string, within: number): Promise<boolean> {
+    const { inbox, isClosed } = this.#owner;
+    const { subscriptions } = inbox;
+    const channel = inbox.channelOf(name);
+    if (!subscriptions.isReady(channel) && !isClosed)
+      await atMost(inbox.ready(channel), within).catch(() => {});
+    return subscriptions.isReady(channel);
+  }
+}
+
+/** A place in the queue that its client leaves as soon as it is granted the lock: that tells that it was given up. */
+class Recall implements Ask, Told<AttemptAnswer>, Expecting {
+  readonly mode = "queue";
+  readonly lease = GRANT_WINDOW;
+  readonly entryTtl = 0;
+  readonly passes = 0;
+  readonly after = null;
+  readonly told = 0;
+  readonly channel: Ask["channel"];
+  readonly nonce: string;
+  readonly #kind: LockKind;
+  readonly #services: Services;
+  readonly #hold: Hold;
+  #is: Asked = "silent";
+  /** Of the command, and of the holder. */
+  #sent: (error?: unknown) => void = () => {};
+  #ended: () => void = () => {};
+
+  constructor(kind: LockKind, name: string, services: Services, nonce: string) {
+    this.nonce = nonce;
+    this.#kind = kind;
+    this.#services = services;
+    this.channel = services.inbox.told(services.inbox.channelOf(name), true);
+    this.#hold = services.newHold(kind, name, this);
+    this.#hold.asks(this.lease);
+  }
+
+  async run(wait: number): Promise<Asked> {
+    const { inbox } = this.#services;
+    inbox.asked.set(this.nonce, () => this.#end("busy"));
+    const ended = new Promise<void>((resolve) => {
+      this.#ended = resolve;
+    });
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#sent = (error) => (error === undefined ? resolve() : reject(error));
+        this.#kind.attempt(this.#hold, this, this);
+      });
+      await atMost(ended, wait);
+    } finally {
+      inbox.asked.delete(this.nonce);
+      // RACE: the grant is on its way, or this command's outcome is unknown. Left, it goes on to the next waiter; a grant that is
+      // read behind this is left once more (R3).
+      this.#services.leave(this.#kind, this.#hold);
+    }
+    return this.#is;
+  }
+
+  answered(answer: AttemptAnswer): void {
+    // Free since a moment ago.
+    if (answer.is === "owner") this.#end("released");
+    // Not queued: somebody else has it by now.
+    else if (answer.is === "held" && answer.position === null) this.#end("busy");
+    else if (answer.is !== "held") this.#end("silent");
+    this.#sent();
+  }
+
+  failed(error: unknown): void {
+    this.#sent(error ?? new Error("no answer"));
+  }
+
+  granted(): boolean {
+    this.#end("released");
+    return true;
+  }
+
+  revoked(): void {
+    this.#end("released");
+  }
+
+  /** It is left as soon as it is granted. */
+  recalled(): void {}
+
+  #end(is: Asked): void {
+    this.#is = is;
+    this.#ended();
+  }
+}

@@ -1,0 +1,181 @@
+import { describe, expect, it } from "vitest";
+import { FakeKeeper, type Manners } from "../../support/fake-keeper.ts";
+import { runs, Stage, timed, timedAwake } from "../../support/stage.ts";
+import { until } from "../../support/until.ts";
+
+// Questions to a client that may keep a lock with nobody inside, by callers that do not want to wait for it.
+
+const stage = new Stage();
+
+async function kept(manners: Manners): Promise<FakeKeeper> {
+  const keeper = await FakeKeeper.start(stage.server.url, manners);
+  await keeper.keep(stage.lock.name);
+  return keeper;
+}
+const mine = (kind: "lock" | "fairLock" = "lock") => stage.near.locks[kind](stage.lock.name);
+/** How many commands of this script the client has sent. */
+const sent = (...script: Parameters<typeof runs>): number =>
+  stage.proxy.commands.filter(({ command }) => runs(...script)(command)).length;
+
+describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
+  it.each([
+    ["idle", false],
+    ["busy", true],
+    ["silent", true],
+  ] as const)("isLocked() of one whose keeper is %s: %s", async (manners, isLocked) => {
+    const keeper = await kept(manners);
+    await stage.warm(stage.near);
+    stage.proxy.record();
+    const [answer, waited] = await timedAwake(mine(kind).isLocked());
+    expect(answer).toBe(isLocked);
+    if (manners === "silent") expect(waited).toBeGreaterThanOrEqual(45);
+    expect(waited).toBeLessThan(400);
+    expect(keeper.recalls).toEqual([expect.stringMatching(/ \?.* holdfast:\{/)]);
+    // Nothing but questions: nobody is asked to give anything up.
+    expect([sent("inspect"), sent("acquire"), sent("leave")]).toEqual([2, 0, 0]);
+    expect(await stage.lock.holder()).toBe(keeper.hold);
+  });
+
+  it("inspect() says that it may be kept, and asks nobody", async () => {
+    const keeper = await kept("idle");
+    expect(await mine(kind).inspect()).toMatchObject({ kept: true, holder: `${keeper.id}:1` });
+    await keeper.keep(stage.lock.name, 1);
+    expect(await mine(kind).inspect()).toMatchObject({ kept: false, holder: `${keeper.id}:1` });
+    expect(await mine(kind).isLocked()).toBe(true);
+    expect(keeper.recalls).toEqual([]);
+  });
+
+  it("ask() has an idle keeper give it up, and takes nothing", async () => {
+    const keeper = await kept("idle");
+    expect(await mine(kind).ask()).toBe("released");
+    await stage.lock.gone();
+    expect(keeper.recalls).toHaveLength(1);
+    expect(await mine(kind).ask()).toBe("free");
+    await (await stage.far.locks.lock(stage.lock.name).tryLock())?.unlock();
+  });
+
+  it("ask() is told at once that somebody is inside, and leaves no place behind", async () => {
+    await kept("busy");
+    await stage.warm(stage.near);
+    const [answer, waited] = await timedAwake(mine(kind).ask({ wait: 5_000 }));
+    expect(answer).toBe("busy");
+    expect(waited).toBeLessThan(400);
+    await stage.lock.queued(0);
+  });
+
+  it("ask() of a keeper that does not answer takes its time, and leaves no place behind", async () => {
+    const keeper = await kept("silent");
+    await stage.warm(stage.near);
+    const [answer, waited] = await timed(mine(kind).ask({ wait: 300 }));
+    expect([answer, waited >= 295]).toEqual(["silent", true]);
+    await stage.lock.queued(0);
+    expect(await stage.lock.holder()).toBe(keeper.hold);
+  });
+});
+
+describe("ask()", () => {
+  it("finds a holder that is no keeper busy, with one command", async () => {
+    const held = await stage.far.locks.lock(stage.lock.name).lock();
+    await mine().isLocked();
+    stage.proxy.record();
+    expect(await mine().ask()).toBe("busy");
+    expect(stage.proxy.commands).toHaveLength(1);
+    await held.unlock();
+  });
+
+  it.each(["redissonLock", "spinLock"] as const)("of %s says whether somebody holds it", async (kind) => {
+    const lock = stage.near.locks[kind](stage.lock.name);
+    expect(await lock.ask()).toBe("free");
+    const held = await stage.far.locks[kind](stage.lock.name).lock();
+    expect([await lock.ask(), (await lock.inspect()).kept]).toEqual(["busy", false]);
+    await held.unlock();
+  });
+
+  it("at the same time is one question for each name", async () => {
+    const keeper = await kept("silent");
+    const other = `${stage.lock.name}:other`;
+    await keeper.keep(other);
+    const asking = [mine().ask({ wait: 200 }), mine("fairLock").ask({ wait: 200 }), mine().ask()];
+    const beside = stage.near.locks.lock(other).ask({ wait: 200 });
+    expect(await Promise.all([...asking, beside])).toEqual(["silent", "silent", "silent", "silent"]);
+    expect(keeper.recalls).toHaveLength(2);
+    keeper.manners = "busy";
+    expect(await mine().ask()).toBe("busy");
+    await stage.far.redis.del(`holdfast:{${other}}`);
+  });
+
+  it("goes by the keeper that it asked: a lock that goes to somebody else meanwhile is not released by anybody", async () => {
+    const keeper = await kept("silent");
+    await stage.warm(stage.near);
+    const asking = mine().ask({ wait: 5_000 });
+    await until(() => keeper.recalls.length === 1, { what: "the recall" });
+    const forced = stage.far.locks.lock(stage.lock.name).forceUnlock();
+    expect(await asking).toBe("released"); // it stood in the queue, and has left
+    expect(await forced).toBe(true);
+    await stage.lock.gone();
+  });
+
+  it("that is sent again after a cut leaves no place behind", async () => {
+    await kept("silent");
+    await stage.warm(stage.near);
+    const dropped = stage.proxy.dropReply(runs("acquire"));
+    expect(await mine().ask({ wait: 300 })).toBe("silent");
+    await dropped;
+    await stage.lock.queued(0);
+  });
+
+  it("rejects when Redis does not answer, and for a wait that is none", async () => {
+    for (const wait of [0, -1, 1.5, Number.POSITIVE_INFINITY])
+      await expect(mine().ask({ wait })).rejects.toThrow(RangeError);
+    const near = await stage.join({ url: stage.proxy.url, client: { replyTimeout: 100 } });
+    await near.locks.lock(stage.lock.name).isLocked();
+    stage.proxy.freeze();
+    const refused = { code: "LOCK_UNAVAILABLE", lockName: stage.lock.name };
+    await expect(near.locks.lock(stage.lock.name).ask()).rejects.toMatchObject(refused);
+    stage.proxy.thaw();
+  });
+});
+
+describe("forceUnlock()", () => {
+  it("has an idle keeper give it up, which is told nothing else", async () => {
+    const keeper = await kept("idle");
+    expect(await mine().forceUnlock()).toBe(true);
+    await stage.lock.gone();
+    expect(keeper.recalls).toEqual([expect.stringContaining("recall ")]);
+  });
+
+  it.each(["busy", "silent"] as const)("takes it away from one that is %s", async (manners) => {
+    const keeper = await kept(manners);
+    const [answer, waited] = await timedAwake(mine().forceUnlock({ label: "ops" }));
+    expect([answer, waited < 900]).toEqual([true, true]);
+    await stage.lock.gone();
+    expect(keeper.recalls.at(-1)).toMatch(/^revoked .* ops$/);
+  });
+
+  it("takes it away at once where others wait: the keeper was told of them already", async () => {
+    const keeper = await kept("silent");
+    const waiting = stage.far.locks.lock(stage.lock.name).lock();
+    await stage.lock.queued(1);
+    expect(await mine().forceUnlock()).toBe(true);
+    await (await waiting).unlock();
+    expect(keeper.recalls.filter((text) => !text.includes(" - "))).toEqual([
+      expect.stringMatching(/^revoked /),
+    ]);
+  });
+});
+
+describe("an answer that is forged", () => {
+  it.each(["busy", "idle"] as const)(
+    "%s: without the nonce of the question it counts for nothing",
+    async (is) => {
+      const keeper = await kept("silent");
+      await stage.warm(stage.near);
+      const { id } = stage.near.locks;
+      const asking = Promise.all([mine().isLocked(), mine().ask({ wait: 300 })]);
+      await until(() => keeper.recalls.length === 2, { what: "both questions" });
+      for (const nonce of [`${id}.0000000000000000`, id, "-", "", `fake:1:0123456789abcdef.0123456789abcdef`])
+        await keeper.tell(id, `${is} ${nonce} ${stage.lock.keys.lock}`);
+      expect(await asking).toEqual([true, "silent"]);
+    },
+  );
+});

@@ -1,0 +1,73 @@
+import { Redis } from "ioredis";
+import { onTestFinished } from "vitest";
+import { Keys } from "../../src/keys.ts";
+import { handoffLua } from "../../src/redis/lua.generated.ts";
+import { askerOf, decodeMessage } from "../../src/redis/messages.ts";
+
+const TOKEN = "1700000000000000";
+
+/** What a keeper does when it is recalled: it has nobody inside, it has, or it does not answer. */
+export type Manners = "idle" | "busy" | "silent";
+
+/**
+ * A client that keeps a lock, as far as Redis and other clients can see, and says what a test wants it to say.
+ */
+export class FakeKeeper {
+  readonly id = `fake:1:${Math.random().toString(16).slice(2, 10).padEnd(16, "0")}`;
+  /** What it was told, the latest last. */
+  readonly recalls: string[] = [];
+  manners: Manners;
+  readonly #redis: Redis;
+  readonly #ears: Redis;
+
+  private constructor(url: string, manners: Manners) {
+    this.manners = manners;
+    this.#redis = new Redis(url);
+    this.#ears = new Redis(url);
+    onTestFinished(() => {
+      this.#redis.disconnect();
+      this.#ears.disconnect();
+    });
+  }
+
+  static async start(url: string, manners: Manners): Promise<FakeKeeper> {
+    const keeper = new FakeKeeper(url, manners);
+    keeper.#ears.on("message", (_, text: string) => void keeper.#heard(text));
+    await keeper.#ears.subscribe(keeper.#channel);
+    return keeper;
+  }
+
+  get #channel(): string {
+    return `holdfast:client:${this.id}`;
+  }
+
+  get hold(): string {
+    return `${this.#channel}:00000001abcdefghijklm`;
+  }
+
+  /** Has it keep the lock of this name, for so many ms; `told`: the digit of the lock. */
+  async keep(name: string, told: 0 | 1 | 2 = 2, ttl = 30_000): Promise<void> {
+    await this.#redis.set(
+      new Keys("", false).of(name).lock,
+      `1${told} ${TOKEN} ${TOKEN} ${this.hold}`,
+      "PX",
+      ttl,
+    );
+  }
+
+  /** Says this to a client, or what it should not say. */
+  tell(client: string, message: string): Promise<number> {
+    return this.#redis.publish(`holdfast:client:${client}`, message);
+  }
+
+  async #heard(text: string): Promise<void> {
+    this.recalls.push(text);
+    const message = decodeMessage(text);
+    if (message?.is !== "recall" || message.hold !== this.hold || this.manners === "silent") return;
+    const { nonce, isQuestion, key } = message;
+    if (this.manners === "idle" && !isQuestion) {
+      const keys = [key, `${key}:queue`, `${key}:clients`, "holdfast:clock"];
+      await this.#redis.eval(handoffLua.release.lua, keys.length, ...keys, this.hold, TOKEN);
+    } else if (nonce !== null) await this.tell(askerOf(nonce) ?? "", `${this.manners} ${nonce} ${key}`);
+  }
+}
