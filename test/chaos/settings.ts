@@ -11,6 +11,8 @@ export function clientOptions(dice: Dice): LockClientOptions {
     replyTimeout: dice.pick([1_000, 3_000, 5_000]),
     grantWindow: dice.pick([2_500, 3_000]),
     localPasses: dice.pick([0, 4, 16]),
+    // No more than half of the grant window.
+    linger: dice.pick([0, 300, 1_000, 1_000]),
     connection: dice.pick(["shared", "own"]),
   };
 }

@@ -19,6 +19,7 @@ export function summary({ events, faults }: Outcome): string {
     line("calls without a lease", ends),
     line("losses told", losses),
     line("unlocks that failed", unlocks),
+    line("locks kept", kept(events), kept(events).get("") ?? 0),
     line("faults", faults),
     line("dead workers", deaths),
     line("data forgotten", forgotten),
@@ -35,12 +36,27 @@ function countBy(events: readonly Event[], key: (event: Event) => string | null)
   return counts;
 }
 
+/** What became of kept locks, as workers told it that could. */
+function kept(events: readonly Event[]): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const event of events) {
+    if (event.is !== "kept") continue;
+    const told = { "": event.kept, "taken again": event.takenAgain, recalled: event.recalled };
+    const rest = { "recalled unused": event.recalledUnused, lapsed: event.lapsed };
+    for (const [what, count] of Object.entries({ ...told, ...rest }))
+      sums.set(what, (sums.get(what) ?? 0) + count);
+  }
+  return sums;
+}
+
 /** "LOCK_LOST gone: Lock 'x' was lost …" is one of "LOCK_LOST gone". */
 const head = (error: string): string => error.split(":")[0] ?? "";
 
-function line(name: string, counts: ReadonlyMap<string, number>): string {
-  const sum = [...counts.values()].reduce((total, count) => total + count, 0);
+function line(name: string, counts: ReadonlyMap<string, number>, sum = sumOf(counts)): string {
   const kinds = [...counts].filter(([kind]) => kind !== "").sort(([, one], [, other]) => other - one);
   const details = kinds.map(([kind, count]) => `${kind} ${count}`).join(", ");
   return `  ${name.padEnd(22)} ${sum}${details === "" ? "" : ` (${details})`}`;
 }
+
+const sumOf = (counts: ReadonlyMap<string, number>): number =>
+  [...counts.values()].reduce((total, count) => total + count, 0);

@@ -76,6 +76,7 @@ export function tellStory(events: readonly Event[]): Story {
         break;
       }
       case "draining":
+      case "kept":
       case "done":
       case "trouble":
         break;

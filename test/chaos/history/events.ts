@@ -1,3 +1,5 @@
+import type { LockStats } from "../../../src/index.ts";
+
 /**
  * How a lock is had. `multiLock`: one of several that are taken together; each of them is a call of its own here.
  * `quorumLock`: the `lock` of several masters.
@@ -43,6 +45,8 @@ type WorkerEvent =
   | { is: "blocked"; ms: number }
   | { is: "unhandled"; error: string }
   | { is: "trouble"; error: string }
+  /** What became of the locks that it has kept; told when it ends. */
+  | ({ is: "kept" } & LockStats)
   | { is: "done" };
 
 /** What the director tells. `victim` is a worker's name, as in `Event.by`. */

@@ -63,6 +63,7 @@ function listen(locks: LockClient, { holding, recorder }: Desk): void {
 async function end({ desk, connections, recorder }: Worker): Promise<void> {
   await desk.locks.close({ grace: 1_000 });
   for (const connection of connections) connection.disconnect();
+  if (!desk.isQuorum) recorder.tell({ is: "kept", ...desk.locks.stats() });
   recorder.tell({ is: "done" });
   report({ is: "progress", grants: desk.grants });
   process.disconnect();
@@ -77,6 +78,7 @@ function obey(order: Order): void {
   else if (order.do === "reconnect") desk.dice.pick(connections).disconnect(true);
   else if (order.do === "exit") {
     // It counts as a holder until here.
+    if (!desk.isQuorum) recorder.tell({ is: "kept", ...desk.locks.stats() });
     recorder.tell({ is: "dead", victim: recorder.by, meant: true, how: "exit" });
     process.exit();
   } else if (order.do === "close") {

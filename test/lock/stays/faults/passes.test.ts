@@ -158,7 +158,7 @@ describe("tokens", () => {
     const report = await crowd({ ms: 1_000, body: null, callers: 16 }, async () => {});
     expectGrowth(report);
     // The wall clock is read in ms; and what a hold reserved when it was taken may be ahead.
-    for (const { token, at } of report.turns) expect(token).toBeLessThanOrEqual(at + offset() + 3_000);
+    expect(report.turns.filter(({ token, at }) => token > at + offset() + 3_000)).toEqual([]);
   });
 
   it.each([2_000, 3_600_000])(
