@@ -1,5 +1,5 @@
 -- The numbers that scripts and TypeScript share: in a script a name stands for its number, src/redis/lua.generated.ts exports
--- them as `codes`. The first item of a reply is one of the first nine; it is the whole reply where nothing else is told.
+-- them as `codes`. The first item of a reply is one of the first eleven; it is the whole reply where nothing else is told.
 -- A token that need not be near the server's time is answered as text: parsers of clients round integers close to 2^53.
 OWNER = 1    -- the hold owns the lock from now on
 MINE = 2     -- the hold owned it already, and its TTL was raised
@@ -10,4 +10,9 @@ RELEASED = 6 -- the hold ended by its own command
 TAKEN = 7    -- somebody else owns what the hold had
 RENEWED = 8  -- the TTL of the hold was raised
 BLOCKED = 9  -- the lock before this one is not owned by the same caller, nothing was done
+DIFFERS = 10 -- of a counted resource: another number of permits is in use, nothing was done
+CROWDED = 11 -- of a counted resource: it has as many holds as it may have, nothing was done
 ENTRY_TTL = 4500000 -- µs that a queue entry stands without a re-check
+RUN = 256    -- grants of a counted resource in one script
+MOST_HOLDS = 10000 -- of a counted resource: what a scan can look at in a few ms
+SCAN_PERIOD = 10000 -- ms: so long after the last scan a re-check scans in any case

@@ -1,7 +1,4 @@
--- Included where a token may be needed that does not exist.
-
--- What stands in a clock that gives no token; nothing as long as there is one.
-local usedUp
+-- Included where a token may be needed that does not exist. `usedUp`: what stands in the clock then.
 
 -- What a caller is told that needs a token when there is none. Something else than a lock has written the clock.
 local function noToken()

@@ -11,6 +11,11 @@ export interface LockKeys {
   readonly clock: string;
 }
 
+/** The keys of a counted resource: `hash` has the holds and the books. */
+export interface CountedKeys extends Omit<LockKeys, "lock"> {
+  readonly hash: string;
+}
+
 /** The keys of a quorum lock at one node, and its release channel. */
 export interface QuorumKeys extends Pick<LockKeys, "lock" | "clock"> {
   readonly free: string;
@@ -67,6 +72,24 @@ export class Keys {
     return keys;
   }
 
+  /** The keys of a read-write lock or a semaphore. No other kind touches them, so `lock("x")` is another lock. */
+  ofCounted(family: "rw" | "semaphore", name: string): CountedKeys {
+    const hash = `holdfast:${family}:{${encode(name)}}`;
+    return { hash, queue: `${hash}:queue`, clients: `${hash}:clients`, clock: this.clock(hash) };
+  }
+
+  /** The keys of an election: those of a lock that is handed off, and that of the leader. */
+  ofElection(name: string): LockKeys & { readonly leader: string } {
+    const lock = `holdfast:election:{${encode(name)}}`;
+    const clock = this.clock(lock);
+    return { lock, queue: `${lock}:queue`, clients: `${lock}:clients`, clock, leader: `${lock}:leader` };
+  }
+
+  /** The turn of what runs once per interval. */
+  ofOnce(name: string): string {
+    return `holdfast:once:{${encode(name)}}`;
+  }
+
   /** The keys of a quorum lock at each of its nodes, and its release channel there. No other kind touches them. */
   ofQuorum(name: string): QuorumKeys {
     const lock = `holdfast:quorum:{${encode(name)}}`;
@@ -95,9 +118,9 @@ export class Keys {
     return this.#clocks.of(slotOf(channel)).slice(this.prefix.length);
   }
 
-  /** The lock's name in a full key as a script sees it, prefix included. */
+  /** The lock's name in a full key of any family as a script sees it, prefix included. */
   name(key: string): string {
-    return decode(key.slice(this.prefix.length + "holdfast:{".length, -1));
+    return decode(key.slice(key.indexOf("{", this.prefix.length) + 1, -1));
   }
 
   /** Such as those where clients are told of grants. */

@@ -2,6 +2,9 @@
 -- costs 0.06 µs in each run that makes it, so a script makes these only when its common way has ended.
 -- docs/protocol.md tells the whole; proof/server.pml has the same functions: take, grantNext, handOver.
 
+-- What stands in a clock that gives no token; nothing as long as there is one.
+local usedUp
+
 -- @include ../no-token
 
 -- Makes `hold` the owner. The token never goes back, not over FLUSHALL, a lost replica or an empty restart, because

@@ -1,0 +1,83 @@
+-- Takes units of a counted resource, or queues for them.
+--
+-- KEYS  hash, queue, clients, clock
+-- ARGV  1 hold        never used before
+--       2 lease ms
+--       3 not after   server time in µs after which this command is stale
+--       4 mode        r, w or p
+--       5 units       at least so many, 6 up to so many
+--       7 permits     how many there are by the caller's code, 0 = as many as are stored
+--       8 passes      for how many of them tokens are reserved
+--       9 entry       made once for this hold, see start; "": it tries, and does not queue
+-- RETURNS { OWNER, now µs, token, units, waits, more }           waits: 1 = somebody stands in the queue
+--         { MINE, now µs, token, units, waits, ttl ms, more }    it had them already
+--         { HELD, now µs, ttl ms, place, more }                  ttl: when the first place looks again, at the latest; place:
+--                                                                0 = head, -1 = not queued
+--         { STALE, now µs } { DIFFERS, now µs, permits } { CROWDED, now µs }   it got nothing, and does not stand in the queue
+--                                                                because of this command; permits: 0 = nobody has said a number
+--         more: 1 = there are more grants to be made than one script makes: advance
+-- INVARIANTS  Nobody overtakes: what fits goes to those in the queue first. An end is only ever raised. Writes for the caller
+--         itself start with one that a full Redis refuses, so that it fails with nothing done.
+-- MODEL  `run_` with QUEUE in proof/counted-server.pml
+
+-- @include start
+-- @include ../handoff/time
+-- @include field
+local hold, lease, entry = ARGV[1], tonumber(ARGV[2]), ARGV[9]
+local asks, upTo, number, joins = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), false
+
+-- RACE: a copy of an acquire that the network kept would own or queue a hold with which no caller waits any more.
+if now > tonumber(ARGV[3]) then
+  return { STALE, now }
+end
+
+local looks, queues = false, false
+-- @include books
+-- @include shared
+if isMine then
+  -- @include mine
+end
+
+-- Behind "mine": what somebody has is his, whatever was said about the number since.
+if permits == 0 or differs(asks, number) then
+  if goes and heads[1] then
+    advance(nil)
+  end
+  commit(false)
+  return { DIFFERS, now, isKnown and permits or 0 }
+end
+
+local got, units
+if heads[1] then
+  got, units = advance(hold, lease)
+end
+local isFirst = not heads[1] or #out > 0 and call("ZCARD", queue) == #out
+if not got and not usedUp and isFirst and asks <= permits - used then
+  if holds >= MOST_HOLDS then
+    commit(false)
+    return { CROWDED, now }
+  end
+  units = math.min(math.max(asks, upTo), permits - used)
+  got = own(hold, ARGV[4], units, lease, tonumber(ARGV[8]))
+end
+if got then
+  local waits = commit(true)
+  return { OWNER, now, got, units, waits, more }
+elseif usedUp then
+  commit(false)
+  -- @include ../no-token
+  return noToken()
+end
+
+if entry ~= "" then
+  local added = redis.pcall("ZADD", queue, "NX", text, entry)
+  if added == 1 then
+    -- @include ../handoff/behind
+    isQueued, wrote = true, true
+  elseif not call("ZSCORE", queue, entry) then
+    return added
+  end
+  -- A copy of the command that queued it finds it there, and leaves it where it is; also when Redis is full, and refuses it.
+end
+commit(false)
+-- @include held

@@ -1,0 +1,19 @@
+-- Gives what there is to those that wait: sent when a reply said that there are more grants to be made than one script makes.
+--
+-- KEYS  hash, queue, clients, clock
+-- ARGV  none
+-- RETURNS more, as in acquire
+-- INVARIANTS  Safe to send at any time, by anybody.
+-- MODEL  `advance` in proof/counted-server.pml
+
+-- @include start
+-- @include ../handoff/time
+-- @include field
+local hold, number, looks, queues = "", 0, false, false
+-- @include books
+-- @include shared
+if heads[1] then
+  advance(nil)
+end
+commit(false)
+return more

@@ -1,0 +1,33 @@
+-- Takes the units away from all holds, or from all of one mode, tells their clients so, and gives them to those that wait.
+--
+-- KEYS  hash, queue, clients, clock
+-- ARGV  1 mode; "": all   2 label of the caller for the holders, as one word; "": none
+-- RETURNS { how many holds, more }   more: as in acquire
+-- INVARIANTS  Takes nobody out of the queue. All messages go out behind all writes.
+
+-- @include start
+-- @include ../handoff/time
+-- @include field
+local hold, number, looks, queues = "", 0, false, false
+-- @include books
+-- @include shared
+local all, ended = call("HGETALL", hash), {}
+for i = 1, #all, 2 do
+  local mode, till, units = readField(all[i + 1])
+  if all[i] ~= "=" and mode and till >= ms and (ARGV[1] == "" or mode == ARGV[1]) then
+    table.insert(ended, all[i])
+    used, holds, isChanged = used - units, holds - 1, true
+  end
+end
+for i = 1, #ended, 1000 do
+  call("HDEL", hash, unpack(ended, i, math.min(i + 999, #ended)))
+  wrote = true
+end
+if heads[1] then
+  advance(nil)
+end
+commit(false)
+for _, one in ipairs(ended) do
+  redis.pcall("PUBLISH", sub(one, 1, -23), "revoked " .. one .. " " .. hash .. (ARGV[2] ~= "" and " " .. ARGV[2] or ""))
+end
+return { #ended, more }

@@ -1,0 +1,39 @@
+-- Shows the holds and the waiters of a counted resource, for people, and how many permits it has.
+--
+-- KEYS  hash, queue, clients, clock
+-- ARGV  none
+-- RETURNS { now µs, permits, 1 = set-permits has said how many, units in use,
+--           { hold, mode, units, token, remaining ms ... }, { hold, mode, units, up to ... in order } }
+--         permits: 0 = nobody has said a number
+-- INVARIANTS  Changes nothing. Not more than 1 000 holds and 1 000 waiters.
+
+-- @include start
+-- @include ../handoff/time
+-- @include field
+-- @include entry
+local ms = math.ceil(now / 1000)
+local all = call("HGETALL", hash)
+local source, permits, used, shown, waiting = nil, 0, 0, {}, {}
+for i = 1, #all, 2 do
+  if all[i] == "=" then
+    if match(all[i + 1], "^[02-9]%l ") then
+      return redis.error_reply("LOCKFORMAT " .. sub(all[i + 1], 1, 1))
+    end
+    source, permits = match(all[i + 1], "^1([cs]) %d+ (%d+)")
+  else
+    local mode, till, units, token = readField(all[i + 1])
+    if mode and till >= ms then
+      used = used + units
+      for _, word in ipairs(#shown < 5000 and { all[i], mode, units, token, till - ms } or {}) do
+        table.insert(shown, word)
+      end
+    end
+  end
+end
+for _, entry in ipairs(call("ZRANGE", queue, 0, 999)) do
+  local hold, _, mode, _, _, units, upTo = readEntry(entry)
+  for _, word in ipairs(hold and { hold, mode, units, upTo } or {}) do
+    table.insert(waiting, word)
+  end
+end
+return { now, tonumber(permits or 0), source == "s" and 1 or 0, used, shown, waiting }

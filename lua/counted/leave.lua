@@ -1,0 +1,29 @@
+-- Takes a hold out of everything: out of the queue, and when it has units meanwhile, out of the hash.
+--
+-- KEYS  hash, queue, clients, clock
+-- ARGV  1 hold   2 its entry; "": it has none, or was granted and so has none any more
+-- RETURNS { RELEASED, more } when it had units, else { GONE, more }
+-- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never used again. Those behind a place that is given
+--         up may fit, and are given theirs.
+-- MODEL  `run_` with LEAVE in proof/counted-server.pml
+
+-- @include start
+-- @include ../handoff/time
+-- @include field
+local hold, entry, number, looks, queues = ARGV[1], ARGV[2], 0, false, false
+-- @include books
+-- @include shared
+-- @include end
+call("ZREM", queue, entry)
+wrote = true
+if heads[1] == entry then
+  heads = call("ZRANGE", queue, 0, 0, "WITHSCORES")
+end
+if isMine then
+  endHold(hold, mode, till, units, token, 0)
+end
+if heads[1] then
+  advance(nil)
+end
+commit(false)
+return { isMine and RELEASED or GONE, more }

@@ -1,0 +1,28 @@
+-- Ends a hold, or leaves it fewer units, and gives what that frees to those that wait.
+--
+-- KEYS  hash, queue, clients, clock
+-- ARGV  1 hold   2 units that stay, 0: it ends   3 its token now, passes included
+-- RETURNS { RELEASED, more }          more: as in acquire
+--         { GONE, last token of the clock, more }
+-- INVARIANTS  Safe to send twice, late, and in any order: units only shrink. The first write is one that a full Redis does not
+--         refuse.
+-- MODEL  `run_` with RELEASE in proof/counted-server.pml
+
+-- @include start
+-- @include ../handoff/time
+-- @include field
+local hold, stays, number, looks, queues = ARGV[1], tonumber(ARGV[2]), 0, false, false
+-- @include books
+-- @include shared
+-- @include end
+if isMine and units > stays then
+  endHold(hold, mode, till, units, token, stays, ARGV[3])
+end
+if heads[1] then
+  advance(nil)
+end
+commit(false)
+if isMine then
+  return { RELEASED, more }
+end
+-- @include gone

@@ -1,0 +1,29 @@
+-- Says how many permits there are from now on, for all, whatever their code says.
+--
+-- KEYS  hash, queue, clients, clock
+-- ARGV  1 how many   2 stamp: the server's time in µs when the caller asked for what is stored
+-- RETURNS { RELEASED, old number, used, more }   0 = there was none; also to a copy
+--         { TAKEN, number, used, more }           a later one stands, nothing was done
+-- INVARIANTS  A late copy never undoes a later number. Nobody loses units: where more are used, none are given until fewer are.
+--         The number does not fade: the hash has no TTL from now on.
+-- MODEL  `setPermits` in proof/counted-server.pml
+
+-- @include start
+-- @include ../handoff/time
+-- @include field
+local hold, number, looks, queues = "", 0, false, false
+-- @include books
+-- @include shared
+local asked, old = format("%016.0f", ARGV[2]), isKnown and permits or 0
+local isLate = source == "s" and asked < stamp
+if not isLate and asked ~= stamp then
+  source, permits, stamp, isChanged = "s", tonumber(ARGV[1]), asked, true
+end
+if heads[1] then
+  advance(nil)
+end
+commit(not exists)
+if source == "s" then
+  call("PERSIST", hash)
+end
+return { isLate and TAKEN or RELEASED, old, used, more }

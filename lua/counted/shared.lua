@@ -1,0 +1,111 @@
+-- Included behind books: what is given, and what is written and told at the end. Everything is reckoned first: so a grant that
+-- gets no token takes nobody out of the queue, all writes of a script go together, and all messages go out behind them.
+-- `queues`: the script may queue somebody before it looks who is next.
+
+-- Entries that leave the queue; fields that are written, a hold and its text in turn; grants that are told. `more`: 1 when there
+-- were more grants than one script makes. `given`: the last token given here, passes included.
+local out, fields, told, more, given = {}, {}, {}, 0, nil
+-- What stands in a clock that gives no token; nothing as long as there is one.
+local usedUp, clocked
+-- Was an entry added to the queue?
+local isQueued = false
+
+-- The next token, as in the hand-off; nothing when there is none.
+local function nextToken(passes)
+  local before = given
+  if not before then
+    clocked = redis.pcall("GET", clock)
+    before = type(clocked) == "string" and math.floor(tonumber(clocked) or 0) or 0
+    if before ~= before then
+      before = 0
+    end
+  end
+  local next = math.max(before + 1, now, 1000000000000000)
+  if type(clocked) == "table" or next + passes > 9007199254740991 then
+    usedUp = clocked
+    return nil
+  end
+  given = next + passes
+  return format("%.0f", next)
+end
+
+-- Writes a hold's field. The hash stands for `longer` ms after the end of the hold.
+local function put(hold, mode, till, units, token, longer)
+  fields[#fields + 1] = hold
+  fields[#fields + 1] = format("1%s %013.0f %07d %s", mode, till, units, token)
+  reap, need, isChanged = math.min(reap, till), math.max(need, till - ms + longer), true
+end
+
+-- Gives a hold its units. Readers of one phase, with no writer between them, share its token: it is above those of all writers
+-- before them, and below those of all writers behind them. The first of them makes it. Returns the token; nothing when there is
+-- none, and nothing is changed then.
+local function own(hold, mode, units, ttl, passes)
+  local isShared = mode == "r" and used > 0 and phase ~= NONE
+  local token = isShared and phase or nextToken(passes)
+  if token then
+    if mode == "r" then
+      phase = token
+    end
+    used, holds = used + units, holds + 1
+    put(hold, mode, math.min(ms + ttl, NEVER), units, token, ttl)
+  end
+  return token
+end
+
+-- Was it asked for under another number of permits, or are there not so many? What a caller wants of 10 must not be given to it
+-- of 20. Once set-permits has said how many there are, that is the number, whatever anybody's code says.
+local function differs(units, number)
+  return units > permits or source == "c" and number ~= 0 and number ~= permits
+end
+
+local advance
+if heads[1] or queues then
+  -- @include waiters
+end
+
+-- Writes all that was reckoned, then tells it. Returns 1 when somebody waits behind all that, else 0.
+--
+-- A full Redis refuses a script's first write, when that needs memory. Where something ends or is kept, the first write is one
+-- that needs none, be it without effect. Where the caller is given something (`isGiven`), and nothing was freed before, the
+-- first write is refused, with nothing done.
+local function commit(isGiven)
+  for i = 1, #out, 1000 do
+    call("ZREM", queue, unpack(out, i, math.min(i + 999, #out)))
+    wrote = true
+  end
+  local waits = (heads[1] or isQueued) and call("EXISTS", queue) == 1
+  if isChanged or #out > 0 then
+    if not wrote and not isGiven then
+      call("HDEL", hash, "")
+    end
+    if used == 0 and not waits and source == "c" then
+      if exists then
+        call("DEL", hash)
+      end
+    else
+      if given then
+        call("SET", clock, format("%.0f", given))
+      end
+      if permits > 0 then
+        fields[#fields + 1] = "="
+        fields[#fields + 1] = format("1%s %07d %07d %05d %013.0f %013.0f %s %s",
+          source, math.min(used, 9999999), permits, math.min(holds, 99999), reap, scanned, phase, stamp)
+      end
+      if fields[1] then
+        call("HSET", hash, unpack(fields))
+        -- The books outlive the queue: else a newcomer would say how many permits there are, and make those that wait dead.
+        -- As long as the number comes from code the hash has a TTL, which is only raised: nothing is left for ever.
+        local least = waits and math.max(need, call("PTTL", queue)) or need
+        if source == "c" and (not exists or call("PTTL", hash) < least) then
+          call("PEXPIRE", hash, least)
+        end
+      end
+    end
+  end
+  for _, grant in ipairs(told) do
+    local channel, hold, token, ttl, units = unpack(grant)
+    redis.pcall("PUBLISH", channel, table.concat(
+      { "share", token, text, format("%.0f", ttl), waits and 1 or 0, units, hold, hash }, " "))
+  end
+  return waits and 1 or 0
+end

@@ -1,0 +1,60 @@
+-- Ends a hold, or leaves it fewer units, for those that wait, and queues a new hold of the same client behind them, in one
+-- command.
+--
+-- KEYS  hash, queue, clients, clock
+-- ARGV  1 old hold   2 units that stay with it   3 its token now   (as in release)
+--       4 new hold   5 lease ms   6 entry   (as in acquire)
+-- RETURNS { OWNER … }, { MINE … }, { HELD … } or { DIFFERS … } for the new hold, as acquire; the old one ended, or shrank
+--         { RELEASED, more } or { GONE, last token of the clock, more } for the old one, as release; nothing was queued
+-- INVARIANTS  A copy that comes late finds that the old hold has ended or shrunk, and queues nothing. The new hold is queued
+--         before anybody is granted, so nothing but the queue says which hold is next.
+
+-- @include start
+-- @include ../handoff/time
+-- @include field
+-- @include entry
+local hold, lease, entry = ARGV[4], tonumber(ARGV[5]), ARGV[6]
+local words = { readEntry(entry) }
+local asks, number, joins, looks, queues = words[6] or math.huge, words[8] or 0, false, false, true
+-- @include books
+-- @include shared
+-- @include end
+if isMine then
+  -- @include mine
+end
+
+if not call("ZSCORE", queue, entry) then
+  local stays = tonumber(ARGV[2])
+  mode, till, units, token = readField(call("HGET", hash, ARGV[1]))
+  local isOld = mode and till >= ms
+  if not isOld or units <= stays then
+    advance(nil)
+    commit(false)
+    if isOld then
+      return { RELEASED, more }
+    end
+    -- @include gone
+  end
+  endHold(ARGV[1], mode, till, units, token, stays, ARGV[3])
+  if permits == 0 or differs(asks, number) then
+    advance(nil)
+    commit(false)
+    return { DIFFERS, now, isKnown and permits or 0 }
+  end
+  call("ZADD", queue, text, entry)
+  -- @include ../handoff/behind
+  heads = call("ZRANGE", queue, 0, 0, "WITHSCORES")
+end
+
+local got, gets = advance(hold, lease)
+if usedUp and not got then
+  -- Nobody can be given a token: the old hold ends, as it should, and its client asks anew.
+  call("ZREM", queue, entry)
+end
+local waits = commit(false)
+if got then
+  return { OWNER, now, got, gets, waits, more }
+elseif usedUp then
+  return { RELEASED, more }
+end
+-- @include held

@@ -1,0 +1,20 @@
+-- Tells everybody the leader of this term, and its value.
+--
+-- KEYS  lock, leader
+-- ARGV  1 hold   2 number of the proclamation, counted from 1 in each term   3 client id   4 value
+--       5 ttl ms: twice the lease   6 channel of those who observe
+-- RETURNS OWNER; MINE: this one or a later one stands; GONE or TAKEN: the term is over. Only OWNER has changed anything
+-- INVARIANTS  A late copy never undoes a later proclamation. The message only says that something has changed.
+
+-- @include start
+if not value then
+  return GONE
+elseif sub(value, 38) ~= ARGV[1] then
+  -- @include ../handoff/foreign
+  return TAKEN
+elseif number and number >= tonumber(ARGV[2]) then
+  return MINE
+end
+call("SET", leader, string.format("1 %s %08.0f %s %s", token, ARGV[2], ARGV[3], ARGV[4]), "PX", ARGV[5])
+redis.pcall("PUBLISH", ARGV[6], "changed " .. lock)
+return OWNER

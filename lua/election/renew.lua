@@ -1,0 +1,19 @@
+-- Raises the TTLs of a term and of what its leader has proclaimed.
+--
+-- KEYS  lock, leader
+-- ARGV  1 hold   2 ttl ms   3 ttl ms of the proclamation
+-- RETURNS { RENEWED | GONE | TAKEN, ttl ms (0 unless renewed), number of the proclamation that stands, 0 = none: proclaim again }
+-- INVARIANTS  Never shortens a TTL.
+
+-- @include start
+if not value then
+  return { GONE, 0, 0 }
+elseif sub(value, 38) ~= ARGV[1] then
+  return { TAKEN, 0, 0 }
+end
+for i, key in ipairs(KEYS) do
+  if call("PTTL", key) < tonumber(ARGV[i + 1]) then
+    call("PEXPIRE", key, ARGV[i + 1])
+  end
+end
+return { RENEWED, call("PTTL", lock), number or 0 }

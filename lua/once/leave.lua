@@ -1,0 +1,13 @@
+-- Takes back a turn whose body never ran: it was begun, and its caller has gone or was never told.
+--
+-- KEYS  turn
+-- ARGV  1 hold
+-- RETURNS RELEASED when it was running for this hold, else GONE
+-- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never used again.
+
+-- @include start
+if not isMine then
+  return GONE
+end
+call("DEL", turn)
+return RELEASED

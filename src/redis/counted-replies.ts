@@ -1,0 +1,163 @@
+// What the scripts of counted resources answer, decoded: lua/counted/ says what stands where.
+import { withoutBits } from "../hold-ids.ts";
+import { codes } from "./lua.generated.ts";
+import { fields, type ReleaseAnswer } from "./replies.ts";
+
+/** Of an attempt to take units, or to look again. `at` is the server's time in µs when the script ran. */
+export type CountedAnswer =
+  | {
+      readonly is: "owner";
+      readonly at: number;
+      readonly token: number;
+      readonly units: number;
+      readonly ttl: number;
+      readonly already: boolean;
+      /** Does anybody stand in the queue? */
+      readonly waits: boolean;
+      readonly more: boolean;
+    }
+  | {
+      readonly is: "held";
+      readonly at: number;
+      /** In so many ms a unit may come back by itself. */
+      readonly ttl: number;
+      readonly position: number | null;
+      readonly more: boolean;
+    }
+  | { readonly is: "gone" | "stale" | "crowded"; readonly at: number }
+  /** Null: nobody has said how many permits there are. */
+  | { readonly is: "differs"; readonly at: number; readonly permits: number | null };
+
+/** Of a release or a leave. `more`: there are more grants to be made than one script makes. */
+export interface CountedRelease extends ReleaseAnswer {
+  readonly more: boolean;
+}
+
+/** Of a counted resource, for people. */
+export interface CountedInspection {
+  readonly at: number;
+  /** Null: nobody has said a number. */
+  readonly permits: number | null;
+  readonly isSet: boolean;
+  readonly used: number;
+  readonly holders: readonly {
+    readonly holder: string;
+    readonly mode: CountedMode;
+    readonly units: number;
+    readonly token: number;
+    readonly remaining: number;
+  }[];
+  readonly waiters: readonly {
+    readonly holder: string;
+    readonly mode: CountedMode;
+    readonly units: number;
+    readonly upTo: number;
+  }[];
+}
+
+type CountedMode = "read" | "write" | "permits";
+
+const MODES: ReadonlyMap<unknown, CountedMode> = new Map([
+  ["r", "read"],
+  ["w", "write"],
+  ["p", "permits"],
+]);
+
+/** Of an attempt with a lease of so many ms. */
+export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
+  const [code, micros, a, b, c, d, e] = fields(reply);
+  const at = Number(micros);
+  switch (code) {
+    case codes.OWNER:
+    case codes.MINE: {
+      const already = code === codes.MINE;
+      return {
+        is: "owner",
+        at,
+        token: Number(a),
+        units: Number(b),
+        ttl: already ? Number(d) : lease,
+        already,
+        waits: c === 1,
+        more: (already ? e : d) === 1,
+      };
+    }
+    case codes.HELD:
+      return {
+        is: "held",
+        at,
+        ttl: Number(a),
+        position: Number(b) < 0 ? null : Number(b),
+        more: c === 1,
+      };
+    case codes.DIFFERS:
+      return { is: "differs", at, permits: Number(a) || null };
+    case codes.GONE:
+      return { is: "gone", at };
+    case codes.STALE:
+      return { is: "stale", at };
+    case codes.CROWDED:
+      return { is: "crowded", at };
+  }
+  throw unexpected(reply);
+}
+
+export function decodeCountedRelease(reply: unknown): CountedRelease {
+  const [code, first, second] = fields(reply);
+  if (code === codes.RELEASED) return { is: "released", clock: 0, more: first === 1 };
+  if (code !== codes.GONE) throw unexpected(reply);
+  // A leave tells no clock.
+  if (second === undefined) return { is: "gone", clock: 0, more: first === 1 };
+  return { is: "gone", clock: Number(first) || 0, more: second === 1 };
+}
+
+/** Of `setPermits`. `isDone`: false = a later number stands. */
+export function decodeSetPermits(reply: unknown): {
+  readonly isDone: boolean;
+  readonly old: number | null;
+  readonly used: number;
+  readonly more: boolean;
+} {
+  const [code, old, used, more] = fields(reply);
+  if (code !== codes.RELEASED && code !== codes.TAKEN) throw unexpected(reply);
+  return { isDone: code === codes.RELEASED, old: Number(old) || null, used: Number(used), more: more === 1 };
+}
+
+export function decodeCountedInspection(reply: unknown): CountedInspection {
+  const [at, permits, isSet, used, holds, queued] = fields(reply);
+  const holders = inRows(holds, 5).map(([holder, mode, units, token, remaining]) => ({
+    holder: withoutBits(String(holder)),
+    mode: modeOf(mode),
+    units: Number(units),
+    token: Number(token),
+    remaining: Number(remaining),
+  }));
+  const waiters = inRows(queued, 4).map(([holder, mode, units, upTo]) => ({
+    holder: withoutBits(String(holder)),
+    mode: modeOf(mode),
+    units: Number(units),
+    upTo: Number(upTo),
+  }));
+  return {
+    at: Number(at),
+    permits: Number(permits) || null,
+    isSet: isSet === 1,
+    used: Number(used),
+    holders,
+    waiters,
+  };
+}
+
+function inRows(reply: unknown, length: number): unknown[][] {
+  const all = fields(reply);
+  return Array.from({ length: all.length / length }, (_, i) => all.slice(i * length, (i + 1) * length));
+}
+
+function modeOf(word: unknown): CountedMode {
+  const mode = MODES.get(word);
+  if (mode === undefined) throw unexpected(word);
+  return mode;
+}
+
+const unexpected = (answer: unknown): TypeError =>
+  new TypeError(`unexpected answer ${JSON.stringify(answer)}`);

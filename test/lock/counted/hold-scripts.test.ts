@@ -1,0 +1,383 @@
+import { describe, expect, it } from "vitest";
+import { codes } from "../../../src/redis/lua.generated.ts";
+import { ALL, type CountedHold, CountedStage } from "../../support/counted-stage.ts";
+
+// One hold of a counted resource: every statement about it may be executed twice, late, and in any order.
+
+const stage = new CountedStage();
+const hold = (client: string, units = 1, lease = 30_000): CountedHold =>
+  stage.permits(client, 5, units, { lease });
+
+describe("copies of commands that come late", () => {
+  it("an acquire that is executed twice says what it has, and only raises its end", async () => {
+    const holder = hold("a", 2, 10_000);
+    await holder.try();
+    await holder.renew(60_000);
+    const copy = await holder.try();
+    expect(copy).toMatchObject({ is: "owner", already: true, units: 2 });
+    expect(copy.is === "owner" && copy.ttl).toBeGreaterThan(50_000);
+    expect(await stage.books()).toMatchObject({ used: 2, holds: 1 });
+    const short = hold("b", 1, 20_000);
+    await short.try();
+    await short.try();
+    expect((await short.renew(1)).ttl).toBeGreaterThan(10_000);
+  });
+
+  it("an acquire later than its time does nothing", async () => {
+    expect(await hold("a").queue((await stage.micros()) - 1)).toMatchObject({ is: "stale" });
+    expect(await stage.redis.keys("*")).toEqual([]);
+  });
+
+  it("a shrink takes nothing back, and a release ends what is left once", async () => {
+    const [holder, other] = [hold("a", 4), hold("b", 2)];
+    await holder.try();
+    expect(await holder.release(3)).toMatchObject({ is: "released" });
+    expect(await holder.release(2)).toMatchObject({ is: "released" });
+    await other.try();
+    expect(await holder.release(3)).toMatchObject({ is: "released" });
+    expect(await stage.books()).toMatchObject({ used: 4, holds: 2 });
+    expect(await holder.release()).toMatchObject({ is: "released" });
+    expect(await holder.release()).toEqual({
+      is: "gone",
+      clock: Number(await stage.redis.get(stage.keys.clock)),
+      more: false,
+    });
+    expect(await holder.release(1)).toMatchObject({ is: "gone" });
+    expect(await stage.books()).toMatchObject({ used: 2, holds: 1 });
+  });
+
+  it("a leave ends what it finds, any number of times", async () => {
+    const [holder, waiter] = [hold("a", 5), hold("b", 5)];
+    await holder.try();
+    await waiter.queue();
+    await holder.release();
+    expect(await waiter.leave()).toMatchObject({ is: "released" });
+    expect(await waiter.leave()).toMatchObject({ is: "gone" });
+    expect(await stage.redis.exists(stage.keys.hash, stage.keys.queue)).toBe(0);
+  });
+});
+
+describe("a hold whose end has passed", () => {
+  it("is not revived, found or subtracted, also where no scan has taken it out", async () => {
+    const [crashed, lives] = [hold("a", 3, 20), hold("b", 2)];
+    await crashed.try();
+    await lives.try();
+    await stage.over(crashed);
+    await stage.rewrite({ reap: 9_999_999_999_999 }); // so nothing scans
+    expect(await crashed.renew()).toMatchObject({ is: "gone", ttl: 0 });
+    expect(await crashed.renew(30_000, "confirm")).toMatchObject({ is: "gone", ttl: 0 });
+    expect(await crashed.join()).toMatchObject({ is: "gone" });
+    expect(await crashed.recheck()).toMatchObject({ is: "gone" });
+    expect(await crashed.release()).toMatchObject({ is: "gone" });
+    expect(await crashed.leave()).toMatchObject({ is: "gone" });
+    expect(await stage.books()).toMatchObject({ used: 5, holds: 2 });
+    await stage.rewrite({ reap: 1, scanned: 1 });
+    expect(await crashed.release()).toMatchObject({ is: "gone" });
+    expect(await stage.books()).toMatchObject({ used: 2, holds: 1 });
+  });
+
+  it("leaves the others theirs: each has an end of its own", async () => {
+    const [short, long] = [stage.reader("a", { lease: 20 }), stage.reader("b")];
+    await short.try();
+    await long.try();
+    await stage.over(short);
+    const writer = stage.writer("c");
+    expect(await writer.queue()).toMatchObject({ is: "held" });
+    expect(await stage.holders()).toEqual([long.id]);
+    await long.release();
+    expect(await stage.grantees()).toEqual([writer.id]);
+  });
+});
+
+describe("readers that share a hold", () => {
+  it("may join while nobody waits: that raises its end", async () => {
+    const reader = stage.reader("a", { lease: 1_000 });
+    await reader.try();
+    expect(await reader.join(30_000)).toMatchObject({
+      is: "owner",
+      already: true,
+      waits: false,
+      ttl: 30_000,
+    });
+  });
+
+  it("may not while somebody waits: that raises nothing", async () => {
+    const [reader, writer] = [stage.reader("a", { lease: 5_000 }), stage.writer("b")];
+    await reader.try();
+    await writer.queue();
+    const answer = await reader.join(30_000);
+    expect(answer).toMatchObject({ is: "owner", already: true, waits: true });
+    expect(answer.is === "owner" && answer.ttl).toBeLessThanOrEqual(5_000);
+  });
+
+  it("a join makes no hold and takes no place, also of a hold that is queued", async () => {
+    const [writer, reader] = [stage.writer("a"), stage.reader("b")];
+    await writer.try();
+    await reader.queue();
+    const before = await stage.dump();
+    expect(await reader.join()).toMatchObject({ is: "gone" });
+    expect(await stage.reader("c").join()).toMatchObject({ is: "gone" });
+    expect(await stage.dump()).toEqual(before);
+  });
+});
+
+describe("tokens", () => {
+  it("of the readers of one phase are one, above every writer's before and below every writer's behind", async () => {
+    const token = async (one: CountedHold): Promise<number> => {
+      const answer = await one.try();
+      return answer.is === "owner" ? answer.token : 0;
+    };
+    const tokens: number[] = [];
+    for (let phase = 0; phase < 3; phase++) {
+      const writer = stage.writer("a");
+      tokens.push((await token(writer)) + 16); // its last pass
+      await writer.release();
+      const readers = [stage.reader("a"), stage.reader("b"), stage.reader("c")];
+      const first = await token(readers[0] as CountedHold);
+      tokens.push(first);
+      for (const reader of readers.slice(1)) expect(await token(reader)).toBe(first);
+      // The first of them leaves: it is still the same phase.
+      await readers[0]?.release();
+      expect(await token(stage.reader("d"))).toBe(first);
+      await stage.run("forceRelease", "", "");
+    }
+    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+  });
+
+  it("of a writer that becomes a reader are its present one, for the readers beside it too", async () => {
+    const [writer, reader, next] = [stage.writer("a"), stage.reader("b"), stage.writer("c")];
+    const answer = await writer.try();
+    const present = answer.is === "owner" ? answer.token + 3 : 0;
+    await reader.queue();
+    await next.queue();
+    expect(await writer.release(1, present)).toMatchObject({ is: "released" });
+    expect(await stage.shares()).toMatchObject([{ hold: reader.id, token: present }]);
+    expect(await stage.books()).toMatchObject({ used: 2, holds: 2 });
+    expect(await writer.release(1, present)).toMatchObject({ is: "released" });
+    expect(await stage.books()).toMatchObject({ used: 2, holds: 2 });
+    await writer.release();
+    await reader.release();
+    const granted = (await stage.shares())[1];
+    expect(granted?.hold).toBe(next.id);
+    expect(granted?.token).toBeGreaterThan(present + 13);
+  });
+});
+
+describe("the number of permits", () => {
+  const of = (permits: number, client: string, units = 1): CountedHold =>
+    stage.permits(client, permits, units);
+
+  it("that another caller knows is refused: nothing is done, and the stored one is told", async () => {
+    await of(5, "a").try();
+    const before = await stage.dump();
+    expect(await of(10, "b").queue()).toMatchObject({ is: "differs", permits: 5 });
+    expect(await of(0, "b", 6).queue()).toMatchObject({ is: "differs", permits: 5 });
+    expect(await stage.dump()).toEqual(before);
+    expect(await of(0, "b", 4).try()).toMatchObject({ is: "owner", units: 4 });
+  });
+
+  it("is unknown where nobody has said it", async () => {
+    expect(await of(0, "a").try()).toMatchObject({ is: "differs", permits: null });
+    expect(await stage.redis.keys("*")).toEqual([]);
+  });
+
+  it("is not looked at for what somebody has already", async () => {
+    const holder = of(5, "a", 4);
+    await holder.try();
+    await stage.setPermits(2, await stage.micros());
+    expect(await holder.try()).toMatchObject({ is: "owner", already: true, units: 4 });
+    expect(await holder.recheck()).toMatchObject({ is: "owner", already: true });
+  });
+
+  it("makes places dead that were asked for under another one: their holders learn it when they look", async () => {
+    const [holder, old, also] = [of(5, "a", 5), of(5, "b", 2), of(5, "c")];
+    await holder.try();
+    await old.queue();
+    await also.queue();
+    await stage.redis.del(stage.keys.hash); // as if its holders had crashed, and all had run out
+    expect(await of(20, "d", 3).try()).toMatchObject({ is: "owner", units: 3 });
+    expect(await stage.grantees()).toEqual([]);
+    expect(await stage.queued()).toEqual([]);
+    expect(await old.recheck()).toMatchObject({ is: "gone" });
+    expect(await old.queue()).toMatchObject({ is: "differs", permits: 20 });
+  });
+
+  it("makes a place dead that looks itself, and lets those in behind it", async () => {
+    const [holder, old, next] = [of(5, "a", 4), of(5, "b", 3), stage.permits("c", 0, 1)];
+    await holder.try();
+    await old.queue();
+    await next.queue();
+    await stage.setPermits(2, 1);
+    await holder.release(1);
+    expect(await old.recheck()).toMatchObject({ is: "gone" });
+    expect(await stage.grantees()).toEqual([next.id]);
+  });
+
+  describe("that is set", () => {
+    it("counts for all, whatever their code says, and does not fade", async () => {
+      const holder = of(5, "a", 3);
+      await holder.try();
+      expect(await stage.setPermits(4, 100)).toEqual({ isDone: true, old: 5, used: 3, more: false });
+      expect(await of(77, "b").try()).toMatchObject({ is: "owner" });
+      expect(await of(5, "b").try()).toMatchObject({ is: "held" });
+      expect(await of(9, "b", 5).try()).toMatchObject({ is: "differs", permits: 4 });
+      await stage.run("forceRelease", "", "");
+      expect(await stage.redis.pttl(stage.keys.hash)).toBe(-1);
+      expect(await of(0, "b", 4).try()).toMatchObject({ is: "owner", units: 4 });
+      expect(await stage.redis.pttl(stage.keys.hash)).toBe(-1);
+      expect(await stage.books()).toMatchObject({ source: "s", permits: 4 });
+    });
+
+    it("before anybody has used them", async () => {
+      expect(await stage.setPermits(2, 100)).toMatchObject({ isDone: true, old: null, used: 0 });
+      expect(await stage.inspect()).toMatchObject({ permits: 2, isSet: true, used: 0 });
+      expect(await stage.redis.pttl(stage.keys.hash)).toBe(-1);
+      expect(await of(9, "b", 3).try()).toMatchObject({ is: "differs", permits: 2 });
+    });
+
+    it("lets those in that fit now; lowered below what is used nobody loses, and nobody comes in", async () => {
+      const [holder, waiter, other] = [of(5, "a", 5), of(5, "b", 3), of(5, "c", 1)];
+      await holder.try();
+      await waiter.queue();
+      await other.queue();
+      expect(await stage.setPermits(8, 100)).toMatchObject({ isDone: true, used: 8 });
+      expect(await stage.grantees()).toEqual([waiter.id]);
+      await stage.setPermits(2, 200);
+      expect(await stage.inspect()).toMatchObject({ used: 8, permits: 2 });
+      await holder.release();
+      expect(await stage.grantees()).toEqual([waiter.id]);
+      await waiter.release(1);
+      expect(await stage.grantees()).toEqual([waiter.id, other.id]);
+    });
+
+    it("is not undone by a late copy of an earlier one", async () => {
+      await stage.setPermits(2, 100);
+      await stage.setPermits(3, 200);
+      expect(await stage.setPermits(2, 100)).toMatchObject({ isDone: false, old: 3 });
+      expect(await stage.setPermits(3, 200)).toMatchObject({ isDone: true, old: 3 });
+      expect(await stage.books()).toMatchObject({ permits: 3 });
+    });
+  });
+});
+
+describe("a yield", () => {
+  const yielded = async (from: CountedHold, to: CountedHold, stays = 0): Promise<unknown[]> =>
+    (await from.yieldTo(to, stays)) as unknown[];
+
+  it("gives to the others first, and stands behind them", async () => {
+    const [writer, waiter, again] = [stage.writer("a"), stage.writer("b"), stage.writer("a")];
+    await writer.try();
+    await waiter.queue();
+    expect((await yielded(writer, again))[0]).toBe(codes.HELD);
+    expect(await stage.grantees()).toEqual([waiter.id]);
+    expect(await stage.queued()).toEqual([again.id]);
+    // Its copy finds it there.
+    expect((await yielded(writer, again))[0]).toBe(codes.HELD);
+    expect(await stage.queued()).toEqual([again.id]);
+    await waiter.release();
+    expect(await stage.grantees()).toEqual([waiter.id, again.id]);
+    expect((await yielded(writer, again))[0]).toBe(codes.MINE);
+  });
+
+  it("is the owner again where nobody else waits", async () => {
+    const [writer, again] = [stage.writer("a"), stage.writer("a")];
+    await writer.try();
+    expect((await yielded(writer, again))[0]).toBe(codes.OWNER);
+    expect(await stage.holders()).toEqual([again.id]);
+    expect(await stage.books()).toMatchObject({ used: ALL, holds: 1 });
+  });
+
+  it("gives a part back, and its late copy queues nothing", async () => {
+    const [pool, waiter, again] = [hold("a", 5), hold("b", 2), hold("a", 3)];
+    await pool.try();
+    await waiter.queue();
+    expect((await yielded(pool, again, 2))[0]).toBe(codes.HELD);
+    expect(await stage.grantees()).toEqual([waiter.id]);
+    expect(await stage.books()).toMatchObject({ used: 4, holds: 2 });
+    await waiter.release();
+    expect(await stage.grantees()).toEqual([waiter.id, again.id]);
+    await again.release();
+    expect(await yielded(pool, again, 2)).toEqual([codes.RELEASED, 0]);
+    await pool.release();
+    expect((await yielded(pool, again, 2))[0]).toBe(codes.GONE);
+    expect(await stage.redis.exists(stage.keys.hash, stage.keys.queue)).toBe(0);
+  });
+
+  it("under another number ends the old hold all the same, and says what is stored", async () => {
+    const [old, next] = [hold("a", 2), stage.permits("a", 9, 2)];
+    await old.try();
+    await hold("b", 1).try();
+    expect(await yielded(old, next)).toMatchObject([codes.DIFFERS, expect.anything(), 5]);
+    expect(await stage.books()).toMatchObject({ used: 1, holds: 1 });
+    expect(await stage.queued()).toEqual([]);
+  });
+
+  it("where there is no token ends the old hold, and leaves nobody in the queue for it", async () => {
+    const [old, next] = [hold("a", 2), hold("a", 2)];
+    await old.try();
+    await stage.redis.set(stage.keys.clock, "9007199254740991");
+    expect((await yielded(old, next))[0]).toBe(codes.RELEASED);
+    expect(await stage.redis.exists(stage.keys.hash, stage.keys.queue)).toBe(0);
+  });
+});
+
+describe("a release by force", () => {
+  it("ends all holds, or those of one mode, tells their clients, and gives to those that wait", async () => {
+    const readers = [stage.reader("a"), stage.reader("b")];
+    for (const reader of readers) await reader.try();
+    const writer = stage.writer("c");
+    await writer.queue();
+    expect(await stage.run("forceRelease", "w", "")).toEqual([0, 0]);
+    expect(await stage.run("forceRelease", "r", "nightly")).toEqual([2, 0]);
+    const heard = await stage.listened();
+    for (const { id } of readers) expect(heard).toContain(`revoked ${id} ${stage.keys.hash} nightly`);
+    expect(await stage.grantees()).toEqual([writer.id]);
+    for (const reader of readers) expect(await reader.release()).toMatchObject({ is: "gone" });
+    expect(await stage.run("forceRelease", "", "")).toEqual([1, 0]);
+    expect(await stage.listened()).toContain(`revoked ${writer.id} ${stage.keys.hash}`);
+    expect(await stage.redis.exists(stage.keys.hash)).toBe(0);
+  });
+});
+
+describe("inspect", () => {
+  it("shows who has what and who waits, in order, and neither what is over nor any secret", async () => {
+    const [crashed, reader, writer] = [
+      stage.reader("a", { lease: 20 }),
+      stage.reader("b"),
+      stage.writer("c"),
+    ];
+    await crashed.try();
+    await reader.try();
+    await writer.queue();
+    await stage.over(crashed);
+    const shown = await stage.inspect();
+    expect(shown).toMatchObject({
+      permits: ALL,
+      isSet: false,
+      used: 1,
+      holders: [{ mode: "read", units: 1 }],
+      waiters: [{ mode: "write", units: ALL, upTo: ALL }],
+    });
+    expect(shown.holders[0]?.remaining).toBeGreaterThan(29_000);
+  });
+
+  it("of what nobody uses", async () => {
+    expect(await stage.inspect()).toMatchObject({ permits: null, used: 0, holders: [], waiters: [] });
+  });
+});
+
+it("a renewal raises one hold's end, and the answer says what is left; a confirmation writes in any case", async () => {
+  const holder = hold("a", 2, 1_000);
+  await holder.try();
+  expect((await holder.renew(20_000)).ttl).toBe(20_000);
+  const left = await holder.renew(5_000);
+  expect(left.is).toBe("renewed");
+  expect(left.ttl).toBeGreaterThan(15_000);
+  const written = async (): Promise<number> =>
+    Number(/rdb_changes_since_last_save:(\d+)/.exec(await stage.redis.info("persistence"))?.[1]);
+  const before = await written();
+  await holder.renew(5_000);
+  expect(await written()).toBe(before);
+  expect((await holder.renew(5_000, "confirm")).ttl).toBeGreaterThan(15_000);
+  expect(await written()).toBeGreaterThan(before);
+});
