@@ -132,6 +132,10 @@ export const LINGER_REST_MAX = 30_000;
 export const FRESH = 100;
 /** A stay in use is renewed so long after its last renewal was sent: half of that time. */
 export const STAY_RENEWAL = FRESH / 2;
+/** How often the stays in which nobody is are looked at. */
+export const KEPT_SWEEP = 250;
+/** A client that could keep locks if it heard messages subscribes, and tries that again after so long. */
+export const HEAR_AGAIN = 1_000;
 /** Callers come and go without asking for so long at the most before the event loop turns. */
 export const TURNS_TIME = 1;
 

@@ -1,4 +1,5 @@
 import { CLOCK_DRIFT, CLOCK_GRAIN, FRESH, GRANT_WINDOW } from "../defaults.ts";
+import type { ToldDigit } from "../redis/replies.ts";
 import type { Instant } from "../util/clock.ts";
 
 /**
@@ -10,8 +11,6 @@ export interface Grant {
   readonly ttl: number;
   readonly token: number;
   readonly waits: boolean;
-  /** Is the holder told of waiters from now on? Left out: it is not. */
-  readonly isTold?: boolean;
 }
 
 /** What Redis said to a renewal. `waits`: does anybody else wait? Null: nothing is said about that. */
@@ -54,8 +53,10 @@ export class Hold {
    * asked for a while after that (`isFresh`).
    */
   seen = NEVER;
-  /** Is this process told, by a message, when somebody else begins to wait? Redis has said so. */
-  isTold = false;
+  /** What the lock's value says of this process, as Redis has said: 1, 2: a message tells when somebody begins to wait. */
+  told: ToldDigit = 0;
+  /** It was acquired for the window only, because it may stay with this process when it is unlocked. */
+  lingers = false;
   /** Since when somebody else is known to want the lock. Null: nobody is. It stays so to the end of the hold. */
   wantedAt: number | null = null;
   /** It was released by force: nobody may have it any more. */
@@ -113,9 +114,9 @@ export class Hold {
 
   /**
    * It owns the lock from now on, for a TTL that was set at the server's time of the grant. Never later than received + TTL.
-   * `sent`: when the command was sent that this answers; null: it is a message.
+   * `sent`: when the command was sent that this answers; null: it is a message. `told`: what the lock's value says since then.
    */
-  owned({ at, ttl, token, waits, isTold }: Grant, sent: Instant | null): void {
+  owned({ at, ttl, token, waits }: Grant, sent: Instant | null, told: ToldDigit = 0): void {
     if (sent) {
       this.asked = sent;
       this.#server = at;
@@ -137,7 +138,7 @@ export class Hold {
       mono: Math.min(asked.mono + early, mono),
       wall: Math.min(asked.wall + early, wall),
     };
-    if (isTold) this.isTold = true;
+    this.told = told;
     if (waits) this.want(mono);
   }
 
@@ -159,14 +160,15 @@ export class Hold {
   /**
    * A renewal that was sent then raised its TTL to this; `read`: when its answer came, if not just now. Returns whether it
    * counts. RACE: a copy of the acquire that the network kept may have queued the hold again, and it may have been granted
-   * again. So what is answered after the deadline may be about that grant, and does not count.
+   * again. So what is answered after the deadline may be about that grant, and does not count. `told`: what it asked for; null:
+   * nothing.
    */
-  renewed(sent: Instant, { ttl, waits, isTold, read }: Renewed): boolean {
+  renewed(sent: Instant, { ttl, waits, isTold, read }: Renewed, told: ToldDigit | null = null): boolean {
     if (this.left(read) <= 0) return false;
     this.lasts(sent, ttl);
     if (ttl > this.ttl) this.ttl = ttl;
     if (sent.mono > this.seen.mono) this.seen = sent;
-    if (isTold) this.isTold = true;
+    if (isTold) this.told = told || this.told || 1;
     if (waits) this.want(performance.now());
     return true;
   }

@@ -16,8 +16,9 @@ import { between } from "../util/random.ts";
 import { isOurs, thrownAt } from "../util/stacks.ts";
 import { suits } from "./handover.ts";
 import { BLOCKED, type Link, type Member } from "./lock-kind.ts";
-import type { Entrance, LockManager } from "./lock-manager.ts";
+import type { LockManager } from "./lock-manager.ts";
 import { outran } from "./outrun.ts";
+import type { Entrance } from "./waiter.ts";
 
 /** The lock that somebody else held when the time to wait was over. */
 export interface Busy {

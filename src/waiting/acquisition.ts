@@ -2,11 +2,11 @@ import { LEASE_TIME } from "../defaults.ts";
 import type { LockLostError } from "../errors.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import type { LeaseOwner, SharedLease } from "../lease/shared-lease.ts";
-import type { RenewAnswer } from "../redis/replies.ts";
 import {
   type AttemptAnswer,
   foreignFormat,
   type ReleaseAnswer,
+  type RenewAnswer,
   unavailable,
   type YieldAnswer,
 } from "../redis/replies.ts";
@@ -18,7 +18,7 @@ import type { Outrun } from "./outrun.ts";
 import type { ParkingPlace } from "./parking.ts";
 import { backOff } from "./schedule.ts";
 import type { Services } from "./services.ts";
-import type { Stay, StayPlace } from "./stay.ts";
+import type { Stay } from "./stay.ts";
 import type { Waiter } from "./waiter.ts";
 
 /** The lock that is acquired, and what becomes of it. `LockQueue` is this. */
@@ -27,16 +27,18 @@ export interface AcquisitionQueue extends ParkingPlace {
   readonly isCrowded: boolean;
   /** What the lock's value is to say of this process. */
   readonly told: Ask["told"];
-  /** How many tries of callers that will queue are under way. */
+  /** May a hold for this caller stay with this process? Then it is acquired for the window only. */
+  mayLinger(head: Waiter): boolean;
+  /** How many tries of callers that will queue are under way; one of them was answered. */
   firstTries: number;
-  /** One of them was answered. */
   firstTried(): void;
   /** The lock is ours: by an answer to the acquisition (`isDirect`), or by a grant message. */
   found(one: Acquisition, hold: Hold, isDirect: boolean): void;
   vacated(one: Acquisition, lease: SharedLease): Promise<void>;
   lost(one: Acquisition, lease: SharedLease, error: LockLostError): void;
-  renewed(one: Acquisition, hold: Hold, sent: Instant, answer: RenewAnswer): void;
-  rested(one: Acquisition, stay: Stay): void;
+  renewed(one: Acquisition, hold: Hold, sent: Instant, answer: RenewAnswer, told: Ask["told"] | null): void;
+  rested(stay: Stay): void;
+  recalled(one: Acquisition, nonce: string | null, isQuestion: boolean): void;
   late(one: Acquisition, waiter: Waiter): void;
   /** No caller is left. */
   left(one: Acquisition): void;
@@ -47,10 +49,9 @@ export interface AcquisitionQueue extends ParkingPlace {
  * lock. Protects them from what comes late: an answer counts only for the command that is awaited, a grant only for its own
  * hold (R3), and what nobody awaits is given back. One command of a hold is under way at a time. `Parking` has the states.
  */
-export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner, StayPlace {
+export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner {
   /** What the callers of this process have of the lock. */
   lease: SharedLease | null = null;
-  /** Leases that were over before their callers could have them. */
   outrun: Outrun | null = null;
 
   get kind(): LockKind {
@@ -102,14 +103,25 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
   }
 
   protected ask(hold: Hold, mode: Ask["mode"], head: Waiter, yielded: Yielded | null = null): void {
-    const { kind, health, told } = this.queue;
-    const isPatient = this.patient > 0;
-    const channel = isPatient ? this.queue.channel : null;
-    const attempt = new Attempt(this, hold, mode, head, told, channel, this.position);
+    const { kind, health } = this.queue;
+    if (head.terms.linger > 0 && (mode === "try" || mode === "queue"))
+      hold.lingers = this.queue.mayLinger(head);
+    const told = hold.lingers ? 2 : this.queue.told;
+    const channel = this.patient > 0 ? this.queue.channel : null;
+    const attempt = new Attempt(
+      this,
+      hold,
+      mode,
+      head,
+      told,
+      this.services.stays.window,
+      channel,
+      this.position,
+    );
     if (this.wakes && attempt.isHeard) attempt.wakes = this.wakes.count;
     attempt.isWoken = this.wakes?.asks() ?? false;
     attempt.yielded = yielded;
-    attempt.isFirst = mode === "try" && isPatient;
+    attempt.isFirst = mode === "try" && channel !== null;
     if (attempt.isFirst) this.queue.firstTries++;
     if (mode !== "again") this.to("asking", hold);
     this.attempt = attempt;
@@ -135,7 +147,7 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
       this.start();
     } else if (answer.is === "owner") {
       if (mode === "again") this.lookedOwned(answer.already);
-      this.#own(answer, sent);
+      this.#own(answer, sent, answer.isTold ? attempt.told : 0);
     } else if (answer.is === "held") {
       hold.answered(sent, answer.at);
       if (mode !== "again") this.held(attempt, answer);
@@ -216,7 +228,7 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
     const { hold, state } = this;
     if (hold?.id !== id) return false;
     // A late message about a hold that a re-check had told of already changes nothing.
-    if ((state === "asking" || state === "parked") && hold.fits(grant)) this.#own(grant, null);
+    if ((state === "asking" || state === "parked") && hold.fits(grant)) this.#own(grant, null, 0);
     return true;
   }
 
@@ -224,17 +236,19 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
   revoked(id: string, by: string | null): void {
     if (this.hold?.id !== id) return;
     this.hold.isRevoked = true;
-    this.lease?.lose("revoked", by);
+    if (this.lease) this.lease.lose("revoked", by);
+    else if (this.stay) this.queue.rested(this.stay);
   }
 
-  #own(grant: Grant, sent: Instant | null): void {
+  /** `sent`, `told`: of the command that is answered; null: it is a message. */
+  #own(grant: Grant, sent: Instant | null, told: Ask["told"]): void {
     const { hold } = this;
     if (!hold) return;
     this.to("owned", hold);
     this.attempt = null;
     this.tries = 0;
     this.wakes?.owned();
-    hold.owned(grant, sent);
+    hold.owned(grant, sent, told);
     this.queue.found(this, hold, sent !== null);
   }
 
@@ -247,11 +261,12 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
   }
 
   renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void {
-    this.queue.renewed(this, hold, sent, answer);
+    this.queue.renewed(this, hold, sent, answer, null);
   }
 
-  rested(stay: Stay): void {
-    if (this.stay === stay) this.queue.rested(this, stay);
+  /** Somebody wants the lock. */
+  recalled(id: string, nonce: string | null, isQuestion: boolean): void {
+    if (this.hold?.id === id) this.queue.recalled(this, nonce, isQuestion);
   }
 
   late(waiter: Waiter): void {

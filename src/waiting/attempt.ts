@@ -46,13 +46,17 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
   yielded: Yielded | null = null;
   readonly #asking: Asking;
 
-  /** `told`: what the lock's value is to say of this process. `channel`: null where no caller would wait. `position`: in the queue, of a hold that looks again. */
+  /**
+   * `told`: what the lock's value is to say of this process. `window`: the lease, in ms, of a hold that may stay with it.
+   * `channel`: null where no caller would wait. `position`: in the queue, of a hold that looks again.
+   */
   constructor(
     asking: Asking,
     hold: Hold,
     mode: Ask["mode"],
     head: Waiter,
     told: Ask["told"],
+    window: number,
     channel: LockChannel | null,
     position: number | null,
   ) {
@@ -63,13 +67,13 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
     this.told = told;
     this.mode = mode;
     this.sent = mode === "again" ? now() : hold.sent;
-    this.lease = terms.lease;
+    this.lease = hold.lingers ? window : terms.lease;
     this.entryTtl = mode === "again" ? entryTtl(position) : 0;
     this.after = (mode !== "again" && head.link?.before?.hold) || null;
     if (head.link) head.link.hold = hold;
     this.isHeard = channel?.isHeard ?? false;
     this.channel = channel && mode !== "try" ? channel.told(mode !== "again") : null;
-    hold.asks(terms.lease, this.sent.mono);
+    hold.asks(this.lease, this.sent.mono);
     // A hold can be asked for by one caller after the other. Its tokens are reserved by the command that wins it, and nobody
     // knows which that was: what all of them reserve there is for certain.
     if (passes < hold.mayPass) hold.mayPass = passes;

@@ -4,7 +4,6 @@ import { HoldIds } from "../hold-ids.ts";
 import { Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { Watchdog } from "../lease/watchdog.ts";
-import type { Terms } from "../options.ts";
 import { OVERTAKEN } from "../overtaken.ts";
 import type { Audience, Subscriptions, Transport } from "../redis/transport.ts";
 import { listen } from "../util/abort.ts";
@@ -15,28 +14,13 @@ import { closeManager } from "./close.ts";
 import { type Expecting, GrantInbox } from "./grant-inbox.ts";
 import { Keepers } from "./keepers.ts";
 import { LingerPolicy } from "./linger-policy.ts";
-import type { Link, LockKind } from "./lock-kind.ts";
+import type { LockKind } from "./lock-kind.ts";
 import { LockQueue } from "./lock-queue.ts";
 import { LONGEST_ENTRY_TTL } from "./schedule.ts";
 import { SelfWait } from "./self-wait.ts";
 import type { Services } from "./services.ts";
 import { Stays } from "./stays.ts";
-import { Waiter } from "./waiter.ts";
-
-/** How a caller comes in. */
-export interface Entrance {
-  readonly terms: Terms;
-  readonly wait: number;
-  readonly signal: AbortSignal | undefined;
-  /** Whose part it is, of a call that wants several locks, and says itself when it gives up. Left out: a call of its own. */
-  readonly by?: Caller | undefined;
-  /** How often the lock may have been passed on in this process before this caller gets it. Left out: as its kind has it. */
-  readonly passes?: number | undefined;
-  /** It is one of several tries that are sent together, with `wait` 0. */
-  readonly link?: Link | undefined;
-  /** Is told how to leave the queue, for a call whose scope may get the lock by another call. */
-  readonly leaving?: ((leave: () => void) => void) | undefined;
-}
+import { type Entrance, Waiter } from "./waiter.ts";
 
 /**
  * Every lock queue of a client, and what they share. The only way in is `enter`. Protects callers from waiting for ever: when
@@ -93,7 +77,7 @@ export class LockManager implements Services {
         if (!commands.isAway) this.subscribed();
       },
     });
-    this.stays = new Stays(this.timers, this.inbox, window);
+    this.stays = new Stays(this);
     // RACE: a recall may have been lost with the subscription, and the answer to a command that was sent before says that
     // nobody waits. So every hold counts as wanted, also one whose command is unanswered.
     this.inbox.subscriptions.onGap = () => {
@@ -120,6 +104,16 @@ export class LockManager implements Services {
     { terms, wait, signal, by, leaving, link, passes = kind.localPasses }: Entrance,
     take: (lease: SharedLease) => T,
   ): Promise<T | null> {
+    const queue = this.#queues.get(kind)?.get(name);
+    if (queue?.isKept && !signal?.aborted) {
+      // Kept since it was unlocked: nobody is asked.
+      const lease = queue.takeAgain({ terms, passes }, by ?? { call: this.#calls + 1, kind: kind.eventKind });
+      if (lease) {
+        if (!by) this.#calls++;
+        if (link) link.hold = lease.hold;
+        return Promise.resolve(take(lease));
+      }
+    }
     return new Promise<T | null>((resolve) => {
       const caller = by ?? { call: ++this.#calls, kind: kind.eventKind };
       try {
@@ -134,7 +128,7 @@ export class LockManager implements Services {
       const waiter = new Waiter(caller, terms, wait, passes, link ?? null, signal, take, settle);
       if (signal) listen(signal, waiter);
       leaving?.(() => waiter.aborted(OVERTAKEN));
-      (this.#queues.get(kind)?.get(name) ?? this.#newQueue(kind, name)).join(waiter);
+      (queue ?? this.#newQueue(kind, name)).join(waiter);
     });
   }
 
@@ -165,6 +159,8 @@ export class LockManager implements Services {
   /** No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them. */
   async close(grace: number): Promise<void> {
     this.isClosed = true;
+    this.stays.isClosed = true;
+    this.stays.endAll();
     this.refuseAll((name) => new ClientClosedError(name));
     await closeManager(this, this.cleanup, this.#emptied(), grace);
     clearInterval(this.#keepAlive);
@@ -249,6 +245,7 @@ export class LockManager implements Services {
 
   #mayBeWanted(): void {
     for (const queue of this.queues()) queue.mayBeWanted();
+    this.stays.endAll();
   }
 
   #lookAgain(): void {

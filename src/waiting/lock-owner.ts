@@ -2,6 +2,7 @@ import type { LockLostError } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
 import { refused, releaseOutcome, unconfirmed } from "../lease/release-outcome.ts";
 import { SharedLease, type Turn, told } from "../lease/shared-lease.ts";
+import type { Terms } from "../options.ts";
 import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
 import { failing } from "../util/stacks.ts";
@@ -9,9 +10,10 @@ import type { Acquisition } from "./acquisition.ts";
 import { suits } from "./handover.ts";
 import type { LockChannel } from "./lock-channel.ts";
 import type { LockKind, Told } from "./lock-kind.ts";
-import { Outrun } from "./outrun.ts";
+import { tryAgain } from "./outrun.ts";
 import { RedisHealth } from "./redis-health.ts";
 import type { Services } from "./services.ts";
+import type { Stay } from "./stay.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
@@ -25,7 +27,7 @@ export abstract class LockOwner {
   readonly services: Services;
   /** What is known of Redis counts for all callers at one lock. */
   readonly health = new RedisHealth();
-  /** Callers that get the lock as soon as a renewal is answered. Null: there were none yet. */
+  /** Callers that wait for a renewal. Null: there were none yet. */
   protected claiming: Set<Waiter> | null = null;
 
   abstract readonly channel: LockChannel;
@@ -38,7 +40,7 @@ export abstract class LockOwner {
 
   /** These callers have waited since before then, and more tries would end the same for them. */
   protected abstract refuseSince(before: number, error: () => Error): void;
-  /** What the lock's value is to say of this process: 0: it is not told of waiters; 1: it is. */
+  /** What the lock's value is to say of this process: 0: it is not told of waiters; 1: it is. 2: as 1, and nobody may be inside. */
   get told(): ToldDigit {
     return this.kind.hasStays && this.services.inbox.hears(this.name) ? 1 : 0;
   }
@@ -46,29 +48,41 @@ export abstract class LockOwner {
   /** To the first caller here. False: the hold must go to Redis. */
   protected abstract passOn(one: Acquisition, hold: Hold): boolean;
   /** Takes what a renewal has brought. False: nothing that counts. */
-  protected abstract heed(one: Acquisition, hold: Hold, sent: Instant, answer: RenewAnswer): boolean;
+  protected abstract heed(
+    one: Acquisition,
+    hold: Hold,
+    sent: Instant,
+    answer: RenewAnswer,
+    told: ToldDigit | null,
+  ): boolean;
+  /** It stays with this process, though nobody waits for it. False: it must go to Redis. */
+  protected abstract keep(one: Acquisition, lease: SharedLease): boolean;
+  /** A stay ends. */
+  protected abstract over(stay: Stay): void;
+  /** What a hold is raised to for a caller that is next in it, in ms. */
+  protected abstract ttlFor(terms: Terms): number;
   /** The renewal for the next caller was answered: it gets the hold, or the hold ends. */
   protected abstract asked(one: Acquisition, hold: Hold, waiter: Waiter): void;
   /** Somebody who has left may have lost it before. */
   protected abstract tellLoss(one: Acquisition, hold: Hold, is: "gone" | "taken"): void;
-
-  // ---- the lock comes
 
   /** To the first caller, as it is or after a claim. */
   found(one: Acquisition, hold: Hold, isDirect: boolean): void {
     const head = one.first;
     const left = hold.left();
     const isWanted = head !== null && left > 0 && !hold.isRevoked;
-    const how = isWanted ? suits(hold, left, head.terms, this.services.window, isDirect) : "too much";
+    // One that may linger was not asked for so long.
+    const isFull = isDirect && head !== null && hold.mayLive >= head.terms.lease;
+    const how = isWanted ? suits(hold, left, head.terms, this.services.window, isFull) : "too much";
     if (!head || how === "too much") {
       // Nobody wants it any more; or the message was read so late that another client may have it; or it was asked for by
       // a caller with a much longer lease, which has left.
       this.services.leave(this.kind, hold);
       if (head && isDirect && !hold.isRevoked && left <= 0)
-        this.#outran(one, head, now().mono - hold.asked.mono);
+        tryAgain(this, one, head, now().mono - hold.asked.mono);
       else one.start();
     } else if (how === "enough" && !this.kind.isConfirmed) this.give(one, hold, head);
-    else void this.claim(one, hold, head, head.terms.lease, false);
+    else void this.claim(one, hold, head, hold.lingers ? this.ttlFor(head.terms) : head.terms.lease, false);
   }
 
   protected give(one: Acquisition, hold: Hold, waiter: Waiter): void {
@@ -107,13 +121,14 @@ export abstract class LockOwner {
     this.claiming ??= new Set();
     this.claiming.add(waiter);
     const sent = now();
+    const told = this.told && waiter.terms.linger > 0 ? 2 : this.told;
     hold.asks(ttl, sent.mono);
     health.askedAt ||= sent.mono;
     try {
-      const answer = await kind.confirm(hold, ttl, services.window / 3, this.told);
+      const answer = await kind.confirm(hold, ttl, services.window / 3, told);
       health.answered();
       this.claiming?.delete(waiter);
-      if (this.heed(one, hold, sent, answer)) {
+      if (this.heed(one, hold, sent, answer, told)) {
         if (isNext) this.asked(one, hold, waiter);
         else if (waiter.settled) this.found(one, hold, false);
         else this.give(one, hold, waiter);
@@ -124,7 +139,7 @@ export abstract class LockOwner {
       // RACE: the hold may have been granted again. A claim in vain is followed by leaving it.
       services.leave(kind, hold);
       if (!waiter.settled) one.putBack(waiter);
-      if (isOver && waiter.listed) this.#outran(one, waiter, now().mono - sent.mono);
+      if (isOver && waiter.listed) tryAgain(this, one, waiter, now().mono - sent.mono);
       else one.start();
     } catch (error) {
       this.claiming?.delete(waiter);
@@ -145,23 +160,6 @@ export abstract class LockOwner {
     }
   }
 
-  /** The lock was given, and the lease of this caller was over when the answer came: tried again after a pause, for a while. */
-  #outran(one: Acquisition, waiter: Waiter, took: number): void {
-    if (one.outrun?.waiter !== waiter) one.outrun = new Outrun(waiter);
-    const { outrun } = one;
-    if (!outrun.add(took)) {
-      this.health.failed(outrun.refusal(this.name));
-      one.retry(outrun.tries);
-      return;
-    }
-    // Every caller that waits here with such a lease would fare the same. One with a longer lease is served at once.
-    for (const other of [...one]) {
-      const { lease } = other.terms;
-      if (lease <= waiter.terms.lease) one.refuse(other, outrun.refusal(this.name, lease));
-    }
-    one.start();
-  }
-
   // ---- and goes
 
   /** Its last user has left: to the next caller here, or to Redis. */
@@ -172,8 +170,10 @@ export abstract class LockOwner {
     one.lease = null;
     const held = performance.now() - lease.since;
     if (events.isUsed && events.hears("release")) events.tell("release", { ...told(lease), held });
-    if (!one.first || lease.isConfirmed) return this.#release(one, lease, held);
-    if (!this.passOn(one, hold)) return this.end(one, lease, held);
+    if (lease.isConfirmed) return this.#release(one, lease, held);
+    if (one.first) {
+      if (!this.passOn(one, hold)) return this.end(one, lease, held);
+    } else if (lease.terms.linger === 0 || !this.keep(one, lease)) return this.#release(one, lease, held);
     lease.settle();
     return Promise.resolve();
   }
@@ -187,6 +187,7 @@ export abstract class LockOwner {
   #release(one: Acquisition, turn: Turn, held: number): Promise<void> {
     const { hold } = turn;
     const { inbox, cleanup } = this.services;
+    if (one.stay) this.over(one.stay);
     cleanup.releases++;
     // A plain promise: its rejections get the caller's line where they are made.
     const released = new Promise<void>((resolve) => {
@@ -206,6 +207,7 @@ export abstract class LockOwner {
     const { hold } = turn;
     const { commands, inbox } = this.services;
     const { epoch } = commands;
+    if (one.stay) this.over(one.stay);
     inbox.forget(hold);
     let loss: LockLostError | null;
     try {
@@ -231,6 +233,7 @@ export abstract class LockOwner {
     this.services.watchdog.leases.delete(lease);
     this.services.leave(this.kind, lease.hold);
     if (one.lease === lease) {
+      if (one.stay) this.over(one.stay);
       one.lease = null;
       one.start();
     }

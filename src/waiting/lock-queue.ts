@@ -5,7 +5,7 @@ import { Acquisition, type AcquisitionQueue } from "./acquisition.ts";
 import { LockChannel } from "./lock-channel.ts";
 import { RecheckGroup } from "./recheck-group.ts";
 import { selfWaitAt, selfWaiter } from "./self-wait.ts";
-import { StayOwner } from "./stay-owner.ts";
+import { StayKeeper } from "./stay-keeper.ts";
 import type { Waiter } from "./waiter.ts";
 import { lastTryOf } from "./waiters.ts";
 
@@ -14,7 +14,7 @@ import { lastTryOf } from "./waiters.ts";
  * lock each of them has an acquisition and an entry of its own. Protects their order, and each caller from an answer that
  * was true only before it came.
  */
-export class LockQueue extends StayOwner implements AcquisitionQueue {
+export class LockQueue extends StayKeeper implements AcquisitionQueue {
   readonly isSolitary = this.kind.wake.by === "grant" && this.kind.wake.solitary;
   places = this.isSolitary ? new RecheckGroup() : null;
   firstTries = 0;
@@ -69,6 +69,12 @@ export class LockQueue extends StayOwner implements AcquisitionQueue {
 
   /** Other callers of this process have asked for the lock, or hold it. */
   #share(one: Acquisition, waiter: Waiter): void {
+    if (this.isKept) {
+      one.add(waiter, true);
+      if (waiter.link && one.hold) waiter.link.hold = one.hold;
+      if (one.stay) this.rested(one.stay);
+      return;
+    }
     // RACE: our last answer was "held", but it may be old: no message tells when the lock is freed. A caller that hardly
     // waits starts a new attempt, and so does any caller while nothing is heard yet.
     const isUnplaced = one.isParkedFor("message");

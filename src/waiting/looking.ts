@@ -41,21 +41,4 @@ export abstract class Looking<Q extends ParkingPlace> extends Parking<Q> {
     // This look kept no other entries. Where no grant is heard every look ends so: the next hold looks at once.
     this.lookBefore(0);
   }
-
-  /**
-   * A recall: somebody waits. RACE: it is read before the answer to the command that took the lock, which says that nobody
-   * waits: so it counts for a hold in any state, to the hold's end. A caller that does not wait is told that somebody is inside,
-   * and changes nothing: or tries, one after the other, would end every stay.
-   */
-  recalled(id: string, nonce: string | null): void {
-    const { hold, state, queue } = this;
-    if (hold?.id !== id) return;
-    if (nonce !== null) {
-      queue.kind.answer?.(queue.name, nonce, "busy");
-      return;
-    }
-    hold.want(performance.now());
-    // Its grant was lost, or is about to be read.
-    if (state === "parked") this.lookAgain();
-  }
 }

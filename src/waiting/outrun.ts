@@ -1,5 +1,6 @@
 import { OUTRUN_PATIENCE, OUTRUN_SHARE, OUTRUN_TRIES, SHORT_LEASE } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
+import type { RedisHealth } from "./redis-health.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
@@ -39,4 +40,34 @@ export function outran(name: string, lease: number, took: number): LockUnavailab
     name,
     `its lease of ${lease} ms was over before the caller could have it: Redis took ${Math.ceil(took)} ms to answer, and a lease needs two answers${hint}`,
   );
+}
+
+/** The acquisition. */
+interface Outrunning extends Iterable<Waiter> {
+  outrun: Outrun | null;
+  start(): void;
+  retry(failures: number): void;
+  refuse(waiter: Waiter, error: unknown): void;
+}
+
+/** The lock was given, and the lease of this caller was over when the answer came: tried again after a pause, for a while. */
+export function tryAgain(
+  { health, name }: { readonly health: RedisHealth; readonly name: string },
+  one: Outrunning,
+  waiter: Waiter,
+  took: number,
+): void {
+  if (one.outrun?.waiter !== waiter) one.outrun = new Outrun(waiter);
+  const { outrun } = one;
+  if (!outrun.add(took)) {
+    health.failed(outrun.refusal(name));
+    one.retry(outrun.tries);
+    return;
+  }
+  // Every caller that waits here with such a lease would fare the same. One with a longer lease is served at once.
+  for (const other of [...one]) {
+    const { lease } = other.terms;
+    if (lease <= waiter.terms.lease) one.refuse(other, outrun.refusal(name, lease));
+  }
+  one.start();
 }

@@ -1,30 +1,45 @@
-import { STAY_WINDOW } from "../defaults.ts";
 import { LockLostError } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
-import type { RenewAnswer } from "../redis/replies.ts";
+import type { Terms } from "../options.ts";
+import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
 import type { Instant } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import { LockOwner } from "./lock-owner.ts";
-import { type Door, isMet, mayBegin, Stay } from "./stay.ts";
+import { type Door, isMet, mayBegin, Stay, type StayHome, ttlOf } from "./stay.ts";
 import type { Waiter } from "./waiter.ts";
 
+/** How a caller comes to a lock that its process may have kept. */
+export interface Comer {
+  readonly terms: Terms;
+  readonly passes: number;
+}
+
 /**
- * A lock that stays with this process from caller to caller. Protects the other processes from a hold that stays here too long,
- * and callers from one that is not theirs any more.
+ * A lock that stays with this process from caller to caller. Protects the other
+ * processes from a hold that stays here too long, and callers from one that is not theirs any more.
  */
-export abstract class StayOwner extends LockOwner {
+export abstract class StayOwner extends LockOwner implements StayHome {
+  /** Where the stay is that goes on. */
+  protected staying: Acquisition | null = null;
+
+  /** A caller comes to a stay in which nobody is. */
+  protected abstract comes(stay: Stay): void;
+
+  // ---- to the next caller here
+
   /** To the first caller here: now, behind a turn of the event loop, or behind a renewal. False: it must go to Redis. */
   protected override passOn(one: Acquisition, hold: Hold): boolean {
     const next = one.first;
     if (!next) return false;
     const { stays } = this.services;
     const mono = performance.now();
-    const how = mayBegin(this.#doorOf(one, hold, next), mono, Date.now());
+    const how = mayBegin(this.doorOf(one, hold, next), mono, Date.now());
     if (how === "end") return false;
-    const stay = this.#stayOf(one, hold);
+    const stay = this.stayOf(one, hold);
+    this.comes(stay);
     if (how === "ask") {
       stay.sentAt = mono;
-      void this.claim(one, hold, next, this.#ttlFor(next), true);
+      void this.claim(one, hold, next, this.ttlFor(next.terms), true);
     } else if (this.kind.hasStays && stays.isTired(mono)) stays.rest(stay);
     else {
       if (this.kind.hasStays) stays.begins(stay);
@@ -34,38 +49,44 @@ export abstract class StayOwner extends LockOwner {
   }
 
   #pass(one: Acquisition, stay: Stay, next: Waiter): void {
-    const { hold } = stay;
-    hold.passes++;
-    hold.turns++;
-    stay.call = next.call;
-    stay.lease = next.terms.lease;
-    this.give(one, hold, next);
+    this.enters(stay, next.call, next.terms);
+    this.give(one, stay.hold, next);
   }
 
-  /** The event loop has turned. */
-  rested(one: Acquisition, stay: Stay): void {
+  /** One more turn. */
+  protected enters(stay: Stay, call: number, terms: Terms): void {
+    stay.hold.passes++;
+    stay.hold.turns++;
+    stay.call = call;
+    stay.terms = terms;
+  }
+
+  /** Nobody is inside: the event loop has turned, or something else has changed. */
+  rested(stay: Stay): void {
     const { hold } = stay;
-    if (one.lease || this.claiming?.size) return;
+    const one = this.staying;
+    if (one?.stay !== stay || one.lease || this.claiming?.size) return;
     if (hold.isRevoked) this.#lostAlone(one, stay, "revoked");
-    else if (!this.passOn(one, hold)) this.#endAlone(one, stay);
+    else if (!this.passOn(one, hold)) this.endAlone(one, stay);
   }
 
   protected override asked(one: Acquisition, hold: Hold, waiter: Waiter): void {
-    const stay = this.#stayOf(one, hold);
-    if (waiter.settled) this.rested(one, stay);
-    else if (isMet(this.#doorOf(one, hold, waiter))) this.#pass(one, stay, waiter);
+    const stay = this.stayOf(one, hold);
+    if (waiter.settled) this.rested(stay);
+    else if (isMet(this.doorOf(one, hold, waiter))) this.#pass(one, stay, waiter);
     else {
       // What this answer did not bring, another one would not bring either: the hold ends.
       one.putBack(waiter);
-      this.#endAlone(one, stay);
+      this.endAlone(one, stay);
     }
   }
 
-  #doorOf(one: Acquisition, hold: Hold, { terms, passes }: Waiter): Door {
+  protected doorOf(one: Acquisition, hold: Hold, { terms, passes }: Comer): Door {
     const { kind, services, channel } = this;
+    const { stay } = one;
     return {
       hold,
-      stay: one.stay,
+      stay,
       terms,
       // Of the caller that took the lock from Redis, and of the one that would be next: the smaller number counts.
       passes: Math.min(hold.mayPass, passes),
@@ -75,39 +96,55 @@ export abstract class StayOwner extends LockOwner {
     };
   }
 
-  /** What the hold is raised to for this caller. A watchdog's lease is claimed when its caller stays. */
-  #ttlFor({ terms }: Waiter): number {
-    const { kind, services } = this;
-    if (!terms.watchdog || !kind.hasStays) return terms.lease;
-    return Math.min(terms.lease, services.window, STAY_WINDOW);
+  protected override ttlFor(terms: Terms): number {
+    return this.kind.hasStays ? ttlOf(terms, this.services.stays.window) : terms.lease;
   }
 
-  #stayOf(one: Acquisition, hold: Hold): Stay {
-    one.stay ??= new Stay(one, hold);
+  protected stayOf(one: Acquisition, hold: Hold): Stay {
+    this.staying = one;
+    one.stay ??= new Stay(this, one, hold);
     return one.stay;
   }
 
   /** Nobody is inside, and nobody waits for what becomes of the hold. */
-  #endAlone(one: Acquisition, stay: Stay): void {
+  protected endAlone(one: Acquisition, stay: Stay): void {
     this.end(one, stay, 0).catch(() => {});
   }
 
+  abstract takeLeave(stay: Stay): void;
+  abstract leaveAnswered(stay: Stay, is: ReleaseAnswer["is"] | null, isBroken: boolean): void;
+
   // ---- what renewals bring
 
-  /** A renewal of the watchdog, or of all stays, was answered. */
-  renewed(one: Acquisition, hold: Hold, sent: Instant, answer: RenewAnswer): void {
+  stayRenewed(stay: Stay, sent: Instant, answer: RenewAnswer, told: ToldDigit | null): void {
+    if (this.staying) this.renewed(this.staying, stay.hold, sent, answer, told);
+  }
+
+  /** A renewal of the watchdog, or of all stays, was answered. `told`: what it asked for. */
+  renewed(one: Acquisition, hold: Hold, sent: Instant, answer: RenewAnswer, told: ToldDigit | null): void {
     // A hold that has ended since is on its way out of Redis.
     if (one.hold !== hold || one.state !== "owned") return;
-    if (answer.is === "renewed") this.heed(one, hold, sent, answer);
+    const { stay } = one;
+    if (answer.is === "renewed") {
+      this.heed(one, hold, sent, answer, told);
+      // Nobody is inside, and somebody waits.
+      if (stay?.state === "idle" && hold.wantedAt !== null) this.endAlone(one, stay);
+    }
     // RACE: another caller is inside by now. The answer is about the hold, so it is that one which has lost it.
     else if (one.lease) one.lease.lose(answer.is);
     // Where a caller waits for a renewal of its own, that one says the same.
-    else if (!this.claiming?.size && one.stay) this.#lostAlone(one, one.stay, answer.is);
+    else if (!this.claiming?.size && stay) this.#lostAlone(one, stay, answer.is);
   }
 
-  protected override heed(one: Acquisition, hold: Hold, sent: Instant, answer: RenewAnswer): boolean {
-    if (answer.is !== "renewed" || !hold.renewed(sent, answer) || hold.left() <= 0 || hold.isRevoked)
-      return false;
+  protected override heed(
+    one: Acquisition,
+    hold: Hold,
+    sent: Instant,
+    answer: RenewAnswer,
+    told: ToldDigit | null,
+  ): boolean {
+    const isOurs = answer.is === "renewed" && hold.renewed(sent, answer, told);
+    if (!isOurs || hold.left() <= 0 || hold.isRevoked) return false;
     const { stay } = one;
     if (stay && answer.at > stay.tokensUntil) stay.tokensUntil = answer.at;
     // It says that the lock is ours, and not whether anybody waits.
@@ -117,12 +154,15 @@ export abstract class StayOwner extends LockOwner {
 
   /** Nobody is inside: callers that were may have lost it before they left. */
   #lostAlone(one: Acquisition, stay: Stay, reason: "gone" | "taken" | "revoked"): void {
+    this.over(stay);
     this.services.leave(this.kind, stay.hold);
     one.start();
     this.toldLost(stay, 0, new LockLostError(this.name, reason));
   }
 
   protected override tellLoss(one: Acquisition, hold: Hold, is: "gone" | "taken"): void {
-    this.toldLost(this.#stayOf(one, hold), 0, new LockLostError(this.name, is));
+    const stay = this.stayOf(one, hold);
+    this.over(stay);
+    this.toldLost(stay, 0, new LockLostError(this.name, is));
   }
 }

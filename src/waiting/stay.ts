@@ -5,20 +5,28 @@ import type { EventKind } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Turn } from "../lease/shared-lease.ts";
 import type { Terms } from "../options.ts";
-import type { RenewAnswer } from "../redis/replies.ts";
+import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
 import type { Instant } from "../util/clock.ts";
 import { suits } from "./handover.ts";
 import type { LockKind } from "./lock-kind.ts";
 
-/** Where the callers come and go. */
-export interface StayPlace {
+/** The lock queue in which its callers come and go. */
+export interface StayHome {
   readonly kind: LockKind;
+  /** The event loop has turned: the next caller may come, or there is none. */
+  rested(stay: Stay): void;
+  /** A renewal was answered. `told`: what it asked for. */
+  stayRenewed(stay: Stay, sent: Instant, answer: RenewAnswer, told: ToldDigit | null): void;
+  /** It ends, and nobody is inside. Its release is sent from outside. */
+  takeLeave(stay: Stay): void;
+  /** That was answered; null: it was not. */
+  leaveAnswered(stay: Stay, is: ReleaseAnswer["is"] | null, isBroken: boolean): void;
+}
+
+/** The acquisition of its hold. */
+interface StayPlace {
   /** The stay that goes on there. */
   readonly stay: Stay | null;
-  /** A renewal of its hold was answered. */
-  renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void;
-  /** The event loop has turned: the next caller may come. */
-  rested(stay: Stay): void;
 }
 
 /**
@@ -26,31 +34,44 @@ export interface StayPlace {
  *
  * | state | true in Redis | leaves it by |
  * |---|---|---|
- * | inside | ours until the deadline | unlock: a caller waits here → the next one is inside, at once, behind a turn of the event loop, or asking · else → ended |
- * | asking | the same; a caller waits for the answer to a renewal | it may begin → inside · wanted, no token → ended, by a yield · gone, taken → lost · unknown → ended |
- * | resting | the same; the event loop turns first | turned → inside, asking, ended |
+ * | inside | ours until the deadline | unlock: a caller waits here → the next one is inside, at once, behind a turn of the event loop, or asking · it may linger → idle · its caller may come right back → leaving · else → ended |
+ * | – asking | the same; a caller waits for the answer to a renewal | it may begin → inside · wanted, no token → ended, by a yield · gone, taken → lost · unknown → ended |
+ * | – resting | the same; the event loop turns first | turned → inside, asking, ended |
+ * | idle | ours until the deadline, for the window at the most; nobody is inside, nothing was sent | a caller: from memory → inside, else → asking · wanted, its time over, too many, nothing is heard, the client closes → ended |
+ * | leaving | the same until the end of this turn of the event loop | a caller → inside, asking · turned → ended |
  * | ended | a release, yield or leave is on its way | – |
  */
 export class Stay implements Turn {
-  readonly place: StayPlace;
+  readonly home: StayHome;
   readonly hold: Hold;
   /** Every later holder has a token above this one, a server's time in µs. 0: no renewal has said so. */
   tokensUntil = 0;
   /** When its last renewal was sent, on the monotonic clock; and has a caller come since then, without asking? */
   sentAt: number;
   isUsed = false;
-  /** The call that was inside last, and the lease that it had, in ms. */
+  state: "inside" | "idle" | "leaving" | "ended" = "inside";
+  /** Since when it is idle, and until when it may be, on the monotonic clock. */
+  since = 0;
+  until = 0;
+  /** Since when it was idle when it was last put at the end of the line of those that are kept. */
+  keptAt = 0;
+  /** Has it ever been without a caller? And how often was it taken again? */
+  isKept = false;
+  uses = 0;
+  /** The call that was inside last, and what it asked for. */
   call = 0;
-  lease = 0;
+  terms: Terms = NO_TERMS;
+  readonly #place: StayPlace;
 
-  constructor(place: StayPlace, hold: Hold) {
-    this.place = place;
+  constructor(home: StayHome, place: StayPlace, hold: Hold) {
+    this.home = home;
+    this.#place = place;
     this.hold = hold;
     this.sentAt = hold.seen.mono;
   }
 
   get isOver(): boolean {
-    return this.place.stay !== this;
+    return this.#place.stay !== this;
   }
 
   // What events tell about it.
@@ -60,7 +81,7 @@ export class Stay implements Turn {
   }
 
   get kind(): EventKind {
-    return this.place.kind.eventKind;
+    return this.home.kind.eventKind;
   }
 
   get token(): number {
@@ -72,6 +93,17 @@ export class Stay implements Turn {
   settle(): void {}
 
   lostAtRelease(): void {}
+}
+
+const NO_TERMS: Terms = { lease: 0, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger: 0 };
+
+/**
+ * What a hold is raised to for a caller, in ms. A watchdog's lease is claimed when its caller stays for longer. Of what may
+ * linger it is the window, `most`: if this process died, others would wait for all of it for a lock that nobody uses.
+ */
+export function ttlOf({ lease, watchdog, linger }: Terms, most: number): number {
+  if (linger > 0) return watchdog ? most : Math.max(lease, most);
+  return watchdog ? Math.min(lease, most) : lease;
 }
 
 /** The caller that would be next in a stay, and what is known of the hold. */
@@ -94,15 +126,19 @@ export interface Door {
  * "end": no, others come first. Asked at every door by which a caller comes into a stay.
  */
 export function mayBegin(door: Door, mono: number, wall: number): "begin" | "ask" | "end" {
-  const { hold, terms, window, hasStays, channel, passes } = door;
+  const { hold, stay, terms, window, hasStays, channel, passes } = door;
+  // Nobody waits here, and somebody does elsewhere.
+  if (stay?.state === "idle" && hold.wantedAt !== null) return "end";
   if (!isWithinLimit(door, mono)) {
     // Nobody is known to want it, only because nobody was told to say so.
-    const isUntold = hasStays && passes > 0 && hold.wantedAt === null && !hold.isTold;
+    const isUntold = hasStays && passes > 0 && hold.wantedAt === null && hold.told === 0;
     if (!isUntold || !channel.isHeard) return "end";
     return isTooLong(hold, terms, window, mono) ? "end" : "ask";
   }
   if (isTooLong(hold, terms, window, mono)) return "end";
   if (hasStays && !(hold.isFresh(mono, wall) && hasToken(door))) return "ask";
+  // By another object of the same lock, which does without lingering: it is told by Redis that the lock is held.
+  if (stay?.isKept && terms.linger === 0) return "ask";
   const left = Math.min(hold.endMono - mono, hold.endWall - wall);
   return suits(hold, left, terms, window, false) === "enough" ? "begin" : "ask";
 }
@@ -116,8 +152,9 @@ export const isMet = (door: Door): boolean =>
  * Others wait for so many callers of this process, and so long. Nobody is counted while no other process wants the lock, and it
  * would tell if one did.
  */
-function isWithinLimit({ hold, passes, hasStays }: Door, mono: number): boolean {
-  if (hasStays && hold.isTold && hold.wantedAt === null && passes > 0) return true;
+function isWithinLimit({ hold, stay, passes, hasStays }: Door, mono: number): boolean {
+  const isEndless = passes > 0 || stay?.state === "idle";
+  if (hasStays && hold.told > 0 && hold.wantedAt === null && isEndless) return true;
   return hold.turns < passes && mono - Math.max(hold.wantedAt ?? 0, hold.ownedAt) < PASS_TIME;
 }
 

@@ -1,31 +1,49 @@
-import { STAY_RENEWAL, STAY_WINDOW, TURNS_TIME } from "../defaults.ts";
+import { HEAR_AGAIN, KEPT_SWEEP, STAY_RENEWAL, STAY_WINDOW, TURNS_TIME } from "../defaults.ts";
+import type { Hold } from "../lease/hold.ts";
+import type { ReleaseAnswer, ToldDigit } from "../redis/replies.ts";
+import type { Transport } from "../redis/transport.ts";
 import { now } from "../util/clock.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
+import type { Cleanup } from "./cleanup.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
 import type { LockKind } from "./lock-kind.ts";
-import type { Stay } from "./stay.ts";
+import { type Stay, ttlOf } from "./stay.ts";
+
+/** What they need of their client. */
+interface Client {
+  readonly timers: Timers;
+  readonly inbox: GrantInbox;
+  readonly commands: Transport;
+  readonly cleanup: Cleanup;
+  readonly linger: { readonly most: number };
+  readonly window: number;
+}
 
 /**
  * What all stays of a client share. Protects the next caller of each from waiting for Redis, because what Redis has said last is
- * hardly ever too old; and everything else in this process from callers that come and go without ever letting the event loop
- * turn.
+ * hardly ever too old; everything else in this process from callers that come and go without ever letting the event loop turn;
+ * and other processes from locks that nobody uses here any more.
  */
 export class Stays {
-  readonly #timers: Timers;
-  readonly #inbox: GrantInbox;
-  /** The longest TTL that one is renewed for, in ms. */
-  readonly #window: number;
+  /** The longest that one is renewed for, in ms. */
+  readonly window: number;
+  /** No further one may linger. */
+  isClosed = false;
+  readonly #client: Client;
   /** In which a caller has come without asking since their last renewal was sent. */
   #used: Stay[] = [];
-  readonly #alarm = new CallTimer(() => this.#renewUsed());
+  readonly #renewing = new CallTimer(() => this.#renewUsed());
   /** When the first caller came in this turn of the event loop; 0: none has. */
   #busySince = 0;
   #resting: Stay[] = [];
+  /** Those that have been idle, whether or not they are now; the one that was kept first comes first. */
+  readonly #kept = new Set<Stay>();
+  readonly #sweeping = new CallTimer(() => this.#sweep());
+  #heardAt = Number.NEGATIVE_INFINITY;
 
-  constructor(timers: Timers, inbox: GrantInbox, window: number) {
-    this.#timers = timers;
-    this.#inbox = inbox;
-    this.#window = Math.min(window, STAY_WINDOW);
+  constructor(client: Client) {
+    this.#client = client;
+    this.window = Math.min(client.window, STAY_WINDOW);
   }
 
   /** A caller comes into this stay, and nobody was asked. */
@@ -33,7 +51,7 @@ export class Stays {
     if (stay.isUsed) return;
     stay.isUsed = true;
     this.#used.push(stay);
-    if (this.#alarm.index < 0) this.#timers.set(this.#alarm, performance.now() + STAY_RENEWAL);
+    if (this.#renewing.index < 0) this.#client.timers.set(this.#renewing, performance.now() + STAY_RENEWAL);
   }
 
   // ---- turns of the event loop
@@ -54,9 +72,16 @@ export class Stays {
     this.#resting.push(stay);
   }
 
+  /** It ends with this turn of the event loop, unless a caller comes. */
+  leave(stay: Stay): void {
+    stay.isKept = true;
+    this.isTired(performance.now());
+    this.#resting.push(stay);
+  }
+
   readonly #turned = (): void => {
     this.#busySince = 0;
-    for (const stay of this.#resting.splice(0)) stay.place.rested(stay);
+    for (const stay of this.#resting.splice(0)) if (!stay.isOver) stay.home.rested(stay);
   };
 
   // ---- renewals
@@ -75,42 +100,142 @@ export class Stays {
       if (mono - stay.sentAt < STAY_RENEWAL / 2) this.#used.push(stay);
       else due.push(stay);
     }
-    for (const [kind, group] of byKind(due))
-      for (let i = 0; i < group.length; i += kind.batch)
-        void this.#renew(kind, group.slice(i, i + kind.batch));
-    if (this.#used.length > 0) this.#timers.set(this.#alarm, mono + STAY_RENEWAL);
+    for (const batch of batches(due)) void this.#renew(batch);
+    if (this.#used.length > 0) this.#client.timers.set(this.#renewing, mono + STAY_RENEWAL);
   }
 
-  async #renew(kind: LockKind, stays: readonly Stay[]): Promise<void> {
+  async #renew(stays: readonly Stay[]): Promise<void> {
+    const { inbox } = this.#client;
     const sent = now();
+    const digits: (ToldDigit | null)[] = [];
     const renewals = stays.map((stay) => {
-      const { hold } = stay;
+      const { hold, terms } = stay;
       const { id, name, record } = hold;
-      const ttl = Math.min(stay.lease, this.#window);
+      const ttl = Math.min(ttlOf(terms, this.window), this.window);
+      const told = inbox.hears(name) ? (terms.linger > 0 ? 2 : 1) : null;
       hold.asks(ttl, sent.mono);
       stay.sentAt = sent.mono;
       stay.isUsed = false;
-      return { id, name, ttl, record, told: this.#inbox.hears(name) ? 1 : null } as const;
+      digits.push(told);
+      return { id, name, ttl, record, told } as const;
     });
     try {
-      const answers = await kind.renew(renewals, this.#window / 3);
-      for (const [i, { place, hold }] of stays.entries()) {
+      const answers = await kindOf(stays).renew(renewals, this.window / 3);
+      for (const [i, stay] of stays.entries()) {
         const answer = answers[i];
-        if (answer) place.renewed(hold, sent, answer);
+        if (answer) stay.home.stayRenewed(stay, sent, answer, digits[i] ?? null);
       }
     } catch {
       // Does anybody wait? Nobody has said so, and callers here do not go on for long without it. The hold ends by its deadline.
-      for (const { hold } of stays) hold.want(performance.now());
+      const at = performance.now();
+      for (const { hold } of stays) hold.want(at);
+      this.#end(stays.filter(({ state }) => state === "idle"));
     }
+  }
+
+  // ---- stays in which nobody is
+
+  /** Nobody is inside any more. `mustTell`: Redis does not know yet that this process is to be told of waiters. */
+  keep(stay: Stay, mustTell: boolean): void {
+    if (!stay.isKept) {
+      stay.isKept = true;
+      this.#kept.add(stay);
+      if (this.#kept.size > this.#client.linger.most) this.#makeRoom();
+      if (this.#sweeping.index < 0) this.#client.timers.set(this.#sweeping, performance.now() + KEPT_SWEEP);
+    }
+    if (mustTell && !stay.isUsed) void this.#renew([stay]);
+  }
+
+  /** Those whose time is over; and where no message could tell that somebody waits. */
+  #sweep(): void {
+    const { inbox, timers } = this.#client;
+    const mono = performance.now();
+    const over: Stay[] = [];
+    for (const stay of this.#kept) {
+      if (stay.isOver) this.#kept.delete(stay);
+      else if (stay.state === "idle" && (mono >= stay.until || !inbox.hears(stay.name))) over.push(stay);
+    }
+    this.#end(over);
+    if (this.#kept.size > 0) timers.set(this.#sweeping, mono + KEPT_SWEEP);
+  }
+
+  /** The ones that were not used for the longest time, roughly: one that was used goes to the end of the line once. */
+  #makeRoom(): void {
+    const over: Stay[] = [];
+    for (const stay of this.#kept) {
+      if (over.length >= kindOf([stay]).batch || this.#kept.size - over.length <= this.#client.linger.most)
+        break;
+      this.#kept.delete(stay);
+      if (stay.isOver) continue;
+      if (stay.state === "idle" && stay.since <= stay.keptAt) over.push(stay);
+      else {
+        stay.keptAt = stay.since;
+        this.#kept.add(stay);
+      }
+    }
+    this.#end(over);
+  }
+
+  /** All of them: what tells of waiters is lost, or the client ends. */
+  endAll(): void {
+    this.#end(
+      [...this.#kept].filter(({ isOver, state }) => !isOver && (state === "idle" || state === "leaving")),
+    );
+    this.#kept.clear();
+  }
+
+  #end(stays: readonly Stay[]): void {
+    for (const batch of batches(stays)) void this.#release(batch);
+  }
+
+  async #release(stays: readonly Stay[]): Promise<void> {
+    const { commands, cleanup } = this.#client;
+    const { releaseAll } = kindOf(stays);
+    const { epoch } = commands;
+    const holds: Hold[] = stays.map(({ hold }) => hold);
+    for (const stay of stays) stay.home.takeLeave(stay);
+    cleanup.releases++;
+    let answers: ReleaseAnswer["is"][] = [];
+    try {
+      answers = (await releaseAll?.(holds)) ?? [];
+    } catch {
+      // Nobody waits for it; they are left until Redis answers.
+    }
+    for (const [i, stay] of stays.entries())
+      stay.home.leaveAnswered(stay, answers[i] ?? null, commands.epoch !== epoch);
+    cleanup.releases--;
+    if (cleanup.isEnding) cleanup.look();
+  }
+
+  // ----
+
+  /** This lock could be kept if its channel were heard: subscribed to for the next time, now and then. */
+  hear(channel: { listen(): void }): void {
+    const at = performance.now();
+    if (at - this.#heardAt < HEAR_AGAIN) return;
+    this.#heardAt = at;
+    channel.listen();
   }
 }
 
-function byKind(stays: readonly Stay[]): Map<LockKind, Stay[]> {
-  const groups = new Map<LockKind, Stay[]>();
+const kindOf = ([stay]: readonly Stay[]): LockKind => {
+  if (!stay) throw new TypeError("no stays");
+  return stay.home.kind;
+};
+
+/** Those of one kind, as many as one command takes. */
+function batches(stays: readonly Stay[]): Stay[][] {
+  const open = new Map<LockKind, Stay[]>();
+  const all: Stay[][] = [];
   for (const stay of stays) {
-    const group = groups.get(stay.place.kind);
-    if (group) group.push(stay);
-    else groups.set(stay.place.kind, [stay]);
+    const { kind } = stay.home;
+    let batch = open.get(kind);
+    if (!batch || batch.length >= kind.batch) {
+      batch = [];
+      open.set(kind, batch);
+      all.push(batch);
+    }
+    batch.push(stay);
   }
-  return groups;
+  return all;
 }

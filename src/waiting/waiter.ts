@@ -6,6 +6,21 @@ import { failing, isOurs } from "../util/stacks.ts";
 import { Timer } from "../util/timers.ts";
 import type { Link } from "./lock-kind.ts";
 
+/** How a caller comes in. */
+export interface Entrance {
+  readonly terms: Terms;
+  readonly wait: number;
+  readonly signal: AbortSignal | undefined;
+  /** Whose part it is, of a call that wants several locks, and says itself when it gives up. Left out: a call of its own. */
+  readonly by?: Caller | undefined;
+  /** How often the lock may have been passed on in this process before this caller gets it. Left out: as its kind has it. */
+  readonly passes?: number | undefined;
+  /** It is one of several tries that are sent together, with `wait` 0. */
+  readonly link?: Link | undefined;
+  /** Is told how to leave the queue, for a call whose scope may get the lock by another call. */
+  readonly leaving?: ((leave: () => void) => void) | undefined;
+}
+
 /** The callers among which one stands. */
 interface Group {
   late(waiter: Waiter): void;

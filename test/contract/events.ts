@@ -192,7 +192,7 @@ export function events(subject: Subject): void {
       const lock = locks[subject.kind](subject.name());
       for (let i = 0; i < 3; i++) await locks.scope(() => lock.lock().then(() => {}));
       {
-        using lease = await lock.lock();
+        using lease = await lock.lock(subject.proving);
         await lock.forceUnlock();
         void lease;
       }

@@ -84,7 +84,7 @@ export function tokens(subject: Subject): void {
       await visit(first);
       await forget();
       await visit(second);
-      const lease = await subject.of(first, "orders").lock();
+      const lease = await subject.of(first, "orders").lock(subject.proving);
       tokens.push(lease.token);
       await first.redis.flushall();
       await visit(second);

@@ -1,0 +1,165 @@
+import type { Caller } from "../events.ts";
+import type { Hold } from "../lease/hold.ts";
+import { SharedLease, told } from "../lease/shared-lease.ts";
+import type { ReleaseAnswer } from "../redis/replies.ts";
+import type { Acquisition } from "./acquisition.ts";
+import { mayBegin, type Stay } from "./stay.ts";
+import { type Comer, StayOwner } from "./stay-owner.ts";
+import type { Waiter } from "./waiter.ts";
+
+/**
+ * A lock that stays with this process when nobody here waits for it: idle for a while, or leaving at the end of this turn of the
+ * event loop. Protects the other processes from a lock that nobody uses: whatever may go wrong, it ends within the window.
+ */
+export abstract class StayKeeper extends StayOwner {
+  /** Is a stay idle or leaving? */
+  isKept = false;
+
+  /** May a hold for this caller stay with this process when it is unlocked? Then it is acquired for the window only. */
+  mayLinger({ terms, kind }: Waiter): boolean {
+    const { inbox, linger, stays } = this.services;
+    const isTooLong = !terms.watchdog && terms.lease > stays.window;
+    if (!this.kind.hasStays || kind === "multi" || isTooLong || stays.isClosed) return false;
+    // Nobody could ask for it.
+    if (!inbox.hears(this.name)) {
+      stays.hear(this.channel);
+      return false;
+    }
+    return linger.keeps(this.name, performance.now()) || linger.comesBack(this.name);
+  }
+
+  protected override keep(one: Acquisition, { hold, terms, kind, call }: SharedLease): boolean {
+    const { inbox, linger, stays, commands } = this.services;
+    if (!this.kind.hasStays || kind === "multi" || stays.isClosed || hold.isRevoked) return false;
+    const mono = performance.now();
+    // RACE: a claim or an extension may be on its way, and what it sets counts, not what is known: if this process died, others
+    // would wait for all of that for a lock that nobody uses.
+    const isTooLong = hold.mayLiveUntil > mono + stays.window;
+    if (isTooLong || commands.isAway || !inbox.hears(this.name)) {
+      if (hold.lingers)
+        linger.ended(this.name, isTooLong ? "not kept" : "given up", one.stay?.uses ?? 0, mono);
+      return false;
+    }
+    const stay = this.stayOf(one, hold);
+    stay.call = call;
+    stay.terms = terms;
+    if (hold.wantedAt === null && linger.keeps(this.name, mono, stay.uses)) {
+      stay.state = "idle";
+      stay.since = mono;
+      stay.until = mono + terms.linger;
+      linger.stats.kept++;
+      // It is told first, where it was granted: nobody could ask for it.
+      stays.keep(stay, hold.told < 2);
+    } else {
+      if (!this.#mayLeaveLater(one, hold, mono)) return false;
+      stay.state = "leaving";
+      stays.leave(stay);
+    }
+    this.isKept = true;
+    return true;
+  }
+
+  /** May it wait for a caller that takes it right again? As long as a caller that waits might have it. */
+  #mayLeaveLater(one: Acquisition, hold: Hold, mono: number): boolean {
+    const stay = this.stayOf(one, hold);
+    const door = this.doorOf(one, hold, { terms: stay.terms, passes: this.kind.localPasses });
+    return mayBegin(door, mono, Date.now()) === "begin" && this.services.linger.comesBack(this.name);
+  }
+
+  /** A caller comes to a stay in which nobody is. */
+  protected override comes(stay: Stay): void {
+    const { linger } = this.services;
+    if (stay.state === "idle") {
+      linger.stats.kept--;
+      stay.uses++;
+    } else if (stay.state === "leaving") linger.passedBack(this.name, true);
+    stay.state = "inside";
+    this.isKept = false;
+  }
+
+  /**
+   * A caller takes the lock again that this process has kept, without a command and without waiting. Null: it has to wait, for
+   * Redis or for others.
+   */
+  takeAgain(comer: Comer, caller: Caller): SharedLease | null {
+    const one = this.staying;
+    const stay = one?.stay;
+    if (!this.isKept || !one || !stay || one.first) return null;
+    const { stays, watchdog, events, linger } = this.services;
+    const { hold } = stay;
+    const mono = performance.now();
+    if (stays.isTired(mono) || mayBegin(this.doorOf(one, hold, comer), mono, Date.now()) !== "begin")
+      return null;
+    if (stay.state === "idle") linger.stats.takenAgain++;
+    this.comes(stay);
+    stays.begins(stay);
+    this.enters(stay, caller.call, comer.terms);
+    const lease = new SharedLease(hold, comer.terms, one, caller);
+    one.lease = lease;
+    watchdog.watch(lease);
+    if (events.isUsed && events.hears("acquire"))
+      events.tell("acquire", { ...told(lease), waited: performance.now() - mono, kept: true });
+    return lease;
+  }
+
+  /**
+   * A recall. RACE: it is read before the answer to the command that took the lock, which says that nobody waits: so it counts
+   * for a hold in any state, to the hold's end.
+   */
+  recalled(one: Acquisition, nonce: string | null, isQuestion: boolean): void {
+    const { hold, stay, state } = one;
+    const isIdle = stay?.state === "idle";
+    if (nonce !== null && (isQuestion || !isIdle)) {
+      // A caller that does not wait wants to know, and no more: it would end a stay each time.
+      if (isIdle || state === "owned") this.kind.answer?.(this.name, nonce, isIdle ? "idle" : "busy");
+      return;
+    }
+    hold?.want(performance.now());
+    // Its grant was lost, or is about to be read.
+    if (state === "parked") one.lookAgain();
+    if (!isIdle) return;
+    this.#toldRecall(stay);
+    this.endAlone(one, stay);
+  }
+
+  #toldRecall({ since, uses }: Stay): void {
+    const { events } = this.services;
+    if (!events.isUsed || !events.hears("recall")) return;
+    events.tell("recall", {
+      name: this.name,
+      kind: this.kind.eventKind,
+      idle: performance.now() - since,
+      uses,
+    });
+  }
+
+  /** A stay in which nobody is ends, and its release is somebody else's to send. */
+  override takeLeave(stay: Stay): void {
+    this.over(stay);
+    this.services.inbox.forget(stay.hold);
+    this.staying?.stop();
+  }
+
+  override leaveAnswered(stay: Stay, is: ReleaseAnswer["is"] | null, isBroken: boolean): void {
+    if (is === null) this.services.leave(this.kind, stay.hold);
+    else this.lossOf(stay, 0, { is, clock: 0 }, isBroken);
+  }
+
+  protected override over(stay: Stay): void {
+    const { linger } = this.services;
+    const { state, hold, uses, isKept } = stay;
+    this.isKept = false;
+    stay.state = "ended";
+    if (state === "idle") linger.stats.kept--;
+    if (state === "leaving") linger.passedBack(this.name, false);
+    if (!isKept) return;
+    const mono = performance.now();
+    const isLapsed = state === "idle" && mono >= stay.until;
+    linger.ended(
+      this.name,
+      hold.wantedAt !== null ? "recalled" : isLapsed ? "lapsed" : "given up",
+      uses,
+      mono,
+    );
+  }
+}
