@@ -111,6 +111,13 @@ export function decodeCountedRelease(reply: unknown): CountedRelease {
   return { is: "gone", clock: Number(first) || 0, more: second === 1 };
 }
 
+/** Of a yield: where the new hold stands, or what became of the old one, when nothing was queued. */
+export function decodeCountedYield(reply: unknown, lease: number): CountedAnswer | CountedRelease {
+  const [code] = fields(reply);
+  const isOld = code === codes.RELEASED || code === codes.GONE;
+  return isOld ? decodeCountedRelease(reply) : decodeCounted(reply, lease);
+}
+
 /** Of `setPermits`. `isDone`: false = a later number stands. */
 export function decodeSetPermits(reply: unknown): {
   readonly isDone: boolean;

@@ -59,7 +59,7 @@ describe("copies of commands that come late", () => {
 
 describe("a hold whose end has passed", () => {
   it("is not revived, found or subtracted, also where no scan has taken it out", async () => {
-    const [crashed, lives] = [hold("a", 3, 20), hold("b", 2)];
+    const [crashed, lives] = [hold("a", 3), hold("b", 2)];
     await crashed.try();
     await lives.try();
     await stage.over(crashed);
@@ -77,7 +77,7 @@ describe("a hold whose end has passed", () => {
   });
 
   it("leaves the others theirs: each has an end of its own", async () => {
-    const [short, long] = [stage.reader("a", { lease: 20 }), stage.reader("b")];
+    const [short, long] = [stage.reader("a"), stage.reader("b")];
     await short.try();
     await long.try();
     await stage.over(short);
@@ -123,6 +123,7 @@ describe("readers that share a hold", () => {
 
 describe("tokens", () => {
   it("of the readers of one phase are one, above every writer's before and below every writer's behind", async () => {
+    await stage.redis.set(stage.keys.clock, "8000000000000000"); // so they do not grow by the time
     const token = async (one: CountedHold): Promise<number> => {
       const answer = await one.try();
       return answer.is === "owner" ? answer.token : 0;
@@ -142,6 +143,19 @@ describe("tokens", () => {
       await stage.run("forceRelease", "", "");
     }
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+  });
+
+  it("of readers that come from the queue behind a writer are of another phase, also where the books stand all the time", async () => {
+    const holds = [stage.reader("a"), stage.writer("b"), stage.reader("c"), stage.reader("d")];
+    for (const hold of holds) await hold.queue();
+    const [first, writer, ...behind] = holds;
+    await first?.release();
+    await writer?.release();
+    const shares = await stage.shares();
+    expect(shares.map(({ hold }) => hold)).toEqual([writer, ...behind].map((hold) => hold?.id));
+    const [before = 0, ...phase] = shares.map(({ token }) => token);
+    expect(new Set(phase).size).toBe(1);
+    expect(phase[0]).toBeGreaterThan(before + 16);
   });
 
   it("of a writer that becomes a reader are its present one, for the readers beside it too", async () => {
@@ -341,11 +355,7 @@ describe("a release by force", () => {
 
 describe("inspect", () => {
   it("shows who has what and who waits, in order, and neither what is over nor any secret", async () => {
-    const [crashed, reader, writer] = [
-      stage.reader("a", { lease: 20 }),
-      stage.reader("b"),
-      stage.writer("c"),
-    ];
+    const [crashed, reader, writer] = [stage.reader("a"), stage.reader("b"), stage.writer("c")];
     await crashed.try();
     await reader.try();
     await writer.queue();

@@ -22,6 +22,7 @@ async function as(rules: readonly string[]): Promise<Redis> {
     "on",
     `>${user.password}`,
     "~holdfast:*",
+    "resetchannels",
     "&holdfast:*",
     "+evalsha",
     "+eval",

@@ -1,0 +1,213 @@
+import { GRANT_WINDOW } from "../defaults.ts";
+import type { Call } from "../redis/call.ts";
+import { plain } from "../redis/call.ts";
+import {
+  type CountedAnswer,
+  type CountedInspection,
+  type CountedRelease,
+  decodeCounted,
+  decodeCountedInspection,
+  decodeCountedRelease,
+  decodeCountedYield,
+  decodeSetPermits,
+} from "../redis/counted-replies.ts";
+import { countedLua as lua } from "../redis/lua.generated.ts";
+import { encodeLabel } from "../redis/messages.ts";
+import type { Replication } from "../redis/replication.ts";
+import { fields, undecoded } from "../redis/replies.ts";
+import type { ScriptKeys } from "../redis/script.ts";
+import type { ScriptRunner } from "../redis/script-runner.ts";
+import type { Ask, Told } from "../waiting/lock-kind.ts";
+import { HoldScripts } from "./hold-scripts.ts";
+
+/** No reply has told the server's time: a command may be executed whenever it comes. */
+const NEVER = Number.MAX_SAFE_INTEGER;
+
+/** Of a counted resource: `entry` is its entry in the queue up to its id, as it was first made; empty: it has none. */
+interface CountedHold {
+  readonly id: string;
+  readonly name: string;
+  readonly token: number;
+  entry: string;
+}
+
+/** What a hold asks for. */
+interface CountedAsk extends Pick<Ask, "lease" | "passes" | "entryTtl" | "channel"> {
+  /** "try" once, "queue" when it does not fit, look "again" from the queue, "join" a hold that readers share. */
+  readonly mode: "try" | "queue" | "again" | "join";
+  readonly as: "r" | "w" | "p";
+  /** At least so many units, up to so many. */
+  readonly units: number;
+  readonly upTo: number;
+  /** How many there are by the caller's code; null: as many as are stored. */
+  readonly permits: number | null;
+}
+
+/**
+ * The scripts of read-write locks and semaphores, called. Positions of arguments stand here and in the headers under lua/counted,
+ * nowhere else. Where a reply says that more is to be granted than one script grants, the next one is sent at once; a crash in
+ * between costs a re-check.
+ */
+export class CountedScripts extends HoldScripts {
+  readonly #family: "rw" | "semaphore";
+  readonly #window: number;
+  #latest: { readonly name: string; readonly keys: ScriptKeys } | null = null;
+
+  /** `window`: the longest TTL of a grant, in ms. */
+  constructor(
+    commands: ScriptRunner,
+    replication: Replication | null,
+    family: "rw" | "semaphore",
+    window: number,
+  ) {
+    super(commands, replication, lua);
+    this.#family = family;
+    this.#window = window;
+  }
+
+  attempt(hold: CountedHold, ask: CountedAsk, told: Told<CountedAnswer>): void {
+    const { commands } = this;
+    const keys = this.#keysOf(hold.name);
+    const isKnown = this.knownIn === commands.epoch;
+    const { mode, lease, entryTtl, channel } = ask;
+    const isNew = mode === "try" || mode === "queue";
+    const args = isNew
+      ? [
+          hold.id,
+          lease,
+          commands.notAfter(keys) * 1_000 || NEVER,
+          ask.as,
+          ask.units,
+          ask.upTo,
+          ask.permits ?? 0,
+          ask.passes,
+          mode === "queue" ? this.#entryOf(hold, ask) : "",
+        ]
+      : [
+          hold.id,
+          lease,
+          mode === "join" ? "1" : "0",
+          hold.entry && hold.entry + hold.id,
+          entryTtl,
+          channel?.counted ? "1" : "0",
+        ];
+    const script = isNew
+      ? isKnown
+        ? lua.acquire
+        : lua.firstAcquire
+      : isKnown
+        ? lua.recheck
+        : lua.firstRecheck;
+    // Behind a look at the rights, for a connection whose rights are not known.
+    if (!isKnown) args.push(commands.keys.anyChannel);
+    commands.send(script, keys, args, this.#attempted, told);
+  }
+
+  readonly #attempted = (reply: unknown, call: Call): CountedAnswer => {
+    const answer = decodeCounted(plain(reply), Number(call.argv[1]));
+    this.commands.tellTime(call.keys, answer.at);
+    this.knownIn = call.epoch;
+    this.#advance(call.keys, answer);
+    return answer;
+  };
+
+  /** Ends a hold, or leaves it fewer units. */
+  release({ id, name, token }: CountedHold, stays: number, told: Told<CountedRelease>): void {
+    this.commands.send(lua.release, this.#keysOf(name), [id, stays, token], this.#released, told);
+  }
+
+  readonly #released = (reply: unknown, call: Call): CountedRelease => {
+    const answer = decodeCountedRelease(plain(reply));
+    this.#advance(call.keys, answer);
+    return answer;
+  };
+
+  /** The same, and queues a new hold behind those that wait. */
+  yield(
+    old: CountedHold,
+    stays: number,
+    hold: CountedHold,
+    ask: CountedAsk,
+    told: Told<CountedAnswer | CountedRelease>,
+  ): void {
+    const args = [old.id, stays, old.token, hold.id, ask.lease, this.#entryOf(hold, ask)];
+    this.commands.send(lua.yield, this.#keysOf(hold.name), args, this.#yielded, told);
+  }
+
+  readonly #yielded = (reply: unknown, call: Call): CountedAnswer | CountedRelease => {
+    const answer = decodeCountedYield(plain(reply), Number(call.argv[4]));
+    if ("at" in answer) this.commands.tellTime(call.keys, answer.at);
+    this.#advance(call.keys, answer);
+    return answer;
+  };
+
+  /** Takes a hold out of queue and hash. */
+  withdraw({ id, name, entry }: CountedHold): Promise<CountedRelease> {
+    return this.#run(lua.leave, name, [id, entry && entry + id], this.#released);
+  }
+
+  /**
+   * From now on there are so many permits, whatever anybody's code says. Two commands: with the server's time of the first one a
+   * late copy of the second undoes no later number.
+   */
+  async setPermits(name: string, permits: number): Promise<ReturnType<typeof decodeSetPermits>> {
+    const { at } = await this.inspect(name);
+    return this.#run(lua.setPermits, name, [permits, at], (reply, call) => {
+      const answer = decodeSetPermits(plain(reply));
+      this.#advance(call.keys, answer);
+      return answer;
+    });
+  }
+
+  inspect(name: string): Promise<CountedInspection> {
+    return this.commands.run(lua.inspect, this.#keysOf(name), [], decodeCountedInspection);
+  }
+
+  /** Ends all holds, or those of one mode. `label`: for their clients. Resolves with how many there were. */
+  forceRelease(name: string, as: "r" | "w" | "p" | null, label: string | null): Promise<number> {
+    return this.#run(lua.forceRelease, name, [as ?? "", encodeLabel(label)], (reply, call) => {
+      const [count, more] = fields(plain(reply));
+      this.#advance(call.keys, { more: more === 1 });
+      return Number(count);
+    });
+  }
+
+  protected override keyOf(name: string): string {
+    return this.#keysOf(name).names[0] ?? "";
+  }
+
+  #run<T>(
+    script: (typeof lua)[keyof typeof lua],
+    name: string,
+    args: (string | number)[],
+    decode: (reply: unknown, call: Call) => T,
+  ): Promise<T> {
+    return new Promise((answered, failed) => {
+      this.commands.send(script, this.#keysOf(name), args, decode, { answered, failed });
+    });
+  }
+
+  #advance(keys: ScriptKeys, answer: { readonly is?: string; readonly more?: boolean }): void {
+    if (!answer.more) return;
+    const again = (more: unknown): void => this.#advance(keys, { more: more === 1 });
+    this.commands.run(lua.advance, keys, [], undecoded).then(again, () => {});
+  }
+
+  #keysOf(name: string): ScriptKeys {
+    if (this.#latest?.name !== name) {
+      const { hash, queue, clients, clock } = this.commands.keys.ofCounted(this.#family, name);
+      this.#latest = { name, keys: this.commands.keysOf([hash, queue, clients, clock]) };
+    }
+    return this.#latest.keys;
+  }
+
+  /** A hold's entry in the queue: as it is made, it stays, because every later command names it. */
+  #entryOf(hold: CountedHold, { as, lease, passes, units, upTo, permits, channel }: CountedAsk): string {
+    // RACE: a waiter that hears nothing finds its grant when it looks again. The grant must live until then, however short
+    // the waiter's lease.
+    const shortest = channel?.isHeard === false ? Math.max(lease, GRANT_WINDOW) : lease;
+    const counted = channel?.counted ? 1 : 0;
+    hold.entry ||= `${counted}${as} ${Math.min(shortest, this.#window)} ${passes} ${units} ${upTo} ${permits ?? 0} `;
+    return hold.entry + hold.id;
+  }
+}
