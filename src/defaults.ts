@@ -101,24 +101,21 @@ export const STAY_WINDOW = 3_000;
 /** More locks than this one client does not keep. Each takes 0.2 KB in Redis. */
 export const KEPT_MOST = 10_000;
 /**
- * A name is worth keeping once it was taken again so often before somebody else wanted it: a recall costs about as much as a
- * pair of commands. With 2 here, names that were taken again 1.7 times on average were kept for a fourth of their uses; with 1
- * for more than half.
+ * A name is worth keeping if it is taken again so often before somebody else wants it, on average over so many of the last
+ * times: a recall costs between one and two pairs of commands.
  */
 export const LINGER_WORTH = 1;
-/** … and for as long as it is so often on average, over so many of the last times: less than once, as a mean of few is not sure. */
-export const LINGER_ENOUGH = 0.75;
 export const LINGER_TIMES = 8;
 /** More uses of one time count as so many: a name that was used a million times must be forgotten soon where it moves. */
 export const LINGER_USES_MAX = 16;
 /** What a new client expects of a name. Eleven recalls in vain, and it expects less than `LINGER_WORTH` … */
 export const LINGER_AVERAGE = 2;
 /**
- * … and keeps only every 32nd name that it asks about, to see: the loss was 2 to 3 % where names were taken at random. Where
- * trying brings little on average it is less, down to every 128th.
+ * … and keeps only every 32nd name that it asks about, to see. Where trying brings little on average it is less, down to every
+ * 1 024th: the loss was 1 % where names were taken at random.
  */
 export const LINGER_TRIES = 32;
-export const LINGER_TRIES_MAX = 128;
+export const LINGER_TRIES_MAX = 1_024;
 /** After a recall in vain a name is not kept for 1, 2, 4 … 30 s. */
 export const LINGER_REST_MIN = 1_000;
 export const LINGER_REST_MAX = 30_000;

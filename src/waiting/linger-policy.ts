@@ -1,7 +1,6 @@
 import {
   KEPT_MOST,
   LINGER_AVERAGE,
-  LINGER_ENOUGH,
   LINGER_REST_MAX,
   LINGER_REST_MIN,
   LINGER_TIMES,
@@ -88,7 +87,7 @@ export class LingerPolicy {
     if (--this.#untilTry > 0) return false;
     // At random, so that it does not follow the order in which the names come: once in this many calls on average, and the
     // less it brings the more seldom.
-    const calls = Math.min(LINGER_TRIES / this.#average, LINGER_TRIES_MAX);
+    const calls = Math.min(LINGER_TRIES / this.#average ** 2, LINGER_TRIES_MAX);
     this.#untilTry = Math.round(this.#between(1, 2 * calls - 1));
     this.#memoryOf(name).isTried = true;
     return true;
@@ -139,7 +138,9 @@ export class LingerPolicy {
     }
     known.times = Math.min(known.times + 1, LINGER_TIMES);
     known.uses += (counted - known.uses) / known.times;
-    known.isWorthIt = known.uses >= (known.isWorthIt ? LINGER_ENOUGH : LINGER_WORTH);
+    known.isWorthIt = known.uses >= LINGER_WORTH;
+    // Good news: perhaps the others are worth it now, too.
+    if (known.isWorthIt && known.times === 1) this.#untilTry = Math.min(this.#untilTry, LINGER_TRIES);
     known.rest = known.isWorthIt ? 0 : Math.min(Math.max(2 * known.rest, LINGER_REST_MIN), LINGER_REST_MAX);
     known.restsUntil = at + known.rest;
   }
