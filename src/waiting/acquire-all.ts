@@ -71,6 +71,8 @@ class AllAcquisition {
   readonly #until: number;
   /** Of what is held while others are waited for. */
   readonly #meanwhile: Terms;
+  /** Of the lock that was busy when they were tried together: its holder may have nobody inside. */
+  #mayBeIdle = false;
   /** How many times in a row the lease was over before it could begin, because its extension took longer. */
   #outruns = 0;
 
@@ -118,7 +120,8 @@ class AllAcquisition {
       if (group.length > 1) {
         next = await this.#tryTogether(group, terms);
         if (!next) continue;
-        if (this.#entrance.wait === 0) return next;
+        // What may be held with nobody inside is asked for by itself.
+        if (this.#entrance.wait === 0 && !this.#mayBeIdle) return next;
       }
       this.#keep();
       const taken = await this.#enter(next, {
@@ -133,10 +136,12 @@ class AllAcquisition {
   /** Sends the tries of all of these at once. Returns the first one that somebody else holds; null: go on from what is taken. */
   async #tryTogether(group: readonly Member[], terms: Terms): Promise<Member | null> {
     const tries: Promise<SharedLease | null>[] = [];
+    const links: Link[] = [];
     let before: Link | null = null;
     for (const member of group) {
-      const link: Link = { before, hold: null, wait: this.#left };
+      const link: Link = { before, hold: null, mayBeIdle: false, wait: this.#left };
       tries.push(this.#enter(member, { terms, wait: 0, link }));
+      links.push(link);
       // Its try is another caller's, or needed no command: nothing is known that the next one could name.
       if (!link.hold) break;
       before = link;
@@ -151,6 +156,7 @@ class AllAcquisition {
     // would be what two callers need to wait for each other.
     await this.#leave(got.slice(count), Math.max(this.#left, UNANSWERED));
     this.at = group[end]?.name ?? this.at;
+    this.#mayBeIdle = links[end]?.mayBeIdle ?? false;
     if (stop?.status === "rejected" && stop.reason !== BLOCKED) throw stop.reason;
     return stop?.status === "fulfilled" ? (group[end] ?? null) : null;
   }

@@ -108,20 +108,13 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
       hold.lingers = this.queue.mayLinger(head);
     const told = hold.lingers ? 2 : this.queue.told;
     const channel = this.patient > 0 ? this.queue.channel : null;
-    const attempt = new Attempt(
-      this,
-      hold,
-      mode,
-      head,
-      told,
-      this.services.stays.window,
-      channel,
-      this.position,
-    );
+    const { window } = this.services.stays;
+    const attempt = new Attempt(this, hold, mode, head, told, window, channel, this.position);
     if (this.wakes && attempt.isHeard) attempt.wakes = this.wakes.count;
     attempt.isWoken = this.wakes?.asks() ?? false;
     attempt.yielded = yielded;
     attempt.isFirst = mode === "try" && channel !== null;
+    if (head.isAsking || head.link) attempt.nonce = this.nonceFor(attempt);
     if (attempt.isFirst) this.queue.firstTries++;
     if (mode !== "again") this.to("asking", hold);
     this.attempt = attempt;

@@ -35,7 +35,7 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
   readonly after: Hold | null;
   readonly channel: Ask["channel"];
   readonly told: Ask["told"];
-  readonly nonce = null;
+  nonce: string | null = null;
   /** Is every message about the lock heard since it was sent? */
   isHeard: boolean;
   /** How many messages had come that count for its answer, and had one of them led to it? */

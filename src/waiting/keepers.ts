@@ -25,6 +25,7 @@ interface Owner extends Services {
  */
 export class Keepers {
   readonly #owner: Owner;
+  #aside: string | null = null;
   /** One question for each name: more would be answered the same. */
   readonly #asking = new Map<string, Promise<Asked>>();
 
@@ -48,7 +49,7 @@ export class Keepers {
     try {
       const { kept, holder } = await kind.inspect(name, nonce);
       if (!kept) return holder !== null;
-      await atMost(answered, KEEPER_REPLY);
+      await within(answered, KEEPER_REPLY);
     } finally {
       inbox.asked.delete(nonce);
     }
@@ -71,7 +72,13 @@ export class Keepers {
     if (kind.answer === null) return false;
     const seen = await kind.inspect(name);
     const isAlone = seen.kept && seen.waiters.length === 0;
-    return isAlone && (await this.#recall(kind, name, seen, KEEPER_REPLY)) === "released";
+    return isAlone && (await this.#recall(kind, name, seen, FIRST_REPLY, KEEPER_REPLY)) === "released";
+  }
+
+  /** Of questions whose answers nobody waits for. */
+  get aside(): string {
+    this.#aside ??= this.nonce();
+    return this.#aside;
   }
 
   /** Of one question of this client. */
@@ -80,13 +87,23 @@ export class Keepers {
   }
 
   async #ask(kind: LockKind, name: string, wait: number): Promise<Asked> {
-    return this.#recall(kind, name, await kind.inspect(name), wait);
+    const until = performance.now() + wait;
+    const seen = await kind.inspect(name);
+    const left = until - performance.now();
+    return this.#recall(kind, name, seen, left, left);
   }
 
-  async #recall(kind: LockKind, name: string, { holder, kept }: Inspected, wait: number): Promise<Asked> {
+  /** `hearing`: ms for the subscription. `wait`: ms for the answer. */
+  async #recall(
+    kind: LockKind,
+    name: string,
+    { holder, kept }: Inspected,
+    hearing: number,
+    wait: number,
+  ): Promise<Asked> {
     if (holder === null) return "free";
     if (!kept) return "busy";
-    if (!(await this.#isHeard(name, wait))) return "silent";
+    if (!(await this.#isHeard(name, hearing))) return "silent";
     const recall = new Recall(kind, name, this.#owner, this.nonce());
     return recall.run(wait);
   }
@@ -100,6 +117,17 @@ export class Keepers {
       await atMost(inbox.ready(channel), within).catch(() => {});
     return subscriptions.isReady(channel);
   }
+}
+
+/** At the latest so many ms from now, behind the messages that came while this process stood still: they are not late, we are. */
+function within(done: Promise<void>, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => setImmediate(resolve), ms);
+    done.then(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }
 
 /** A place in the queue that its client leaves as soon as it is granted the lock: that tells that it was given up. */
@@ -140,7 +168,7 @@ class Recall implements Ask, Told<AttemptAnswer>, Expecting {
         this.#sent = (error) => (error === undefined ? resolve() : reject(error));
         this.#kind.attempt(this.#hold, this, this);
       });
-      await atMost(ended, wait);
+      await within(ended, wait);
     } finally {
       inbox.asked.delete(this.nonce);
       // RACE: the grant is on its way, or this command's outcome is unknown. Left, it goes on to the next waiter; a grant that is

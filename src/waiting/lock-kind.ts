@@ -138,6 +138,8 @@ export interface Link {
   readonly before: Link | null;
   /** With what it was asked for last. Null: with nothing of its own, because another caller's command tells for it too. */
   hold: Hold | null;
+  /** The holder that it met may have nobody inside. */
+  mayBeIdle: boolean;
   /** ms that the caller of the multi-lock is willing to wait, and so for the answer; this try does not wait. */
   readonly wait: number;
 }

@@ -38,7 +38,7 @@ export class LockManager implements Services {
   readonly cleanup: Cleanup;
   readonly linger = new LingerPolicy();
   readonly stays: Stays;
-  readonly keepers = new Keepers(this);
+  readonly keepers: Keepers = new Keepers(this);
   readonly asking: Services["asking"] = new Set();
   waiting = 0;
   isSweeping = false;
@@ -279,7 +279,8 @@ export class LockManager implements Services {
   }
 
   gaveUp(name: string, waiter: Waiter, error: unknown): void {
-    if (waiter.kind !== "multi") this.events.tellGiveUp(name, waiter, waiter.since, waiter.wait, error);
+    const wait = waiter.isAsking ? 0 : waiter.wait;
+    if (waiter.kind !== "multi") this.events.tellGiveUp(name, waiter, waiter.since, wait, error);
   }
 }
 

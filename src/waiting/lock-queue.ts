@@ -94,6 +94,8 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
     // RACE: a try right behind our own release would keep other processes off for as long as callers come here, so it waits
     // for the message like everybody. The message may be lost.
     else if (one.isParkedFor("release")) one.lookBefore(performance.now() + WAKE_SPREAD);
+    // RACE: the holder was asked for callers that do not wait, and does not know that one waits.
+    else if (one.isParkedFor("grant") && one.first?.isAsking) one.lookAgain();
     else if (one.lease) {
       this.channel.listen();
       this.#awaitSelfWait(waiter);

@@ -1,4 +1,6 @@
+import { FIRST_REPLY } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
+import { CallTimer } from "../util/timers.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Ask } from "./lock-kind.ts";
 import { Parking, type ParkingPlace } from "./parking.ts";
@@ -13,6 +15,8 @@ export abstract class Looking<Q extends ParkingPlace> extends Parking<Q> {
   protected attempt: Attempt | null = null;
 
   protected abstract ask(hold: Hold, mode: Ask["mode"], head: Waiter): void;
+  /** The last caller may have left. */
+  abstract deserted(): void;
 
   protected get isLooking(): boolean {
     return this.attempt !== null;
@@ -40,5 +44,21 @@ export abstract class Looking<Q extends ParkingPlace> extends Parking<Q> {
     if (already) this.queue.channel.selfTest();
     // This look kept no other entries. Where no grant is heard every look ends so: the next hold looks at once.
     this.lookBefore(0);
+  }
+
+  /** Callers that do not wait ask a holder that may have nobody inside, and are told at once when somebody is. */
+  protected nonceFor({ mode, head }: Attempt): string | null {
+    const { kind, services } = this.queue;
+    const { inbox, keepers, timers } = services;
+    if (kind.answer === null) return null;
+    if (mode === "try") return head.link && keepers.aside;
+    if (mode !== "queue" || !this.isAskingOnly) return null;
+    const nonce = keepers.nonce();
+    inbox.asked.set(nonce, () => {
+      this.stopAsking();
+      this.deserted();
+    });
+    timers.set(new CallTimer(() => inbox.asked.delete(nonce)), performance.now() + 2 * FIRST_REPLY);
+    return nonce;
   }
 }

@@ -96,7 +96,7 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
   // ---- not the owner
 
   /** Another client holds the lock. */
-  protected held(attempt: Attempt, { ttl, position, contended }: AttemptAnswer & { is: "held" }): void {
+  protected held(attempt: Attempt, { ttl, position, contended, told }: AttemptAnswer & { is: "held" }): void {
     const { kind, channel, health, services } = this.queue;
     const { hold } = attempt;
     if (contended && this.isHasty(performance.now() + ttl)) {
@@ -106,6 +106,7 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
       this.retryAt(performance.now() + ttl);
       return;
     }
+    this.metHolder(told === 2, position !== null, channel.isHeard);
     // RACE: listeners of both events may abort a caller, or call. So the first caller is looked for behind them.
     if (this.first) this.queue.waits(this.first);
     // A caller that comes while this process is queued would be told the same.
@@ -115,6 +116,8 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
       this.park("grant", hold);
       this.position = position;
       this.sleepFor(attempt, ttl);
+      // RACE: a caller that waits has come since the holder was asked for those that do not, and it was told of nobody else.
+      if (attempt.nonce !== null && !this.isAskingOnly) this.lookAgain();
       return;
     }
     if (position !== null) services.leave(kind, hold);
@@ -179,6 +182,8 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
       (error: unknown) => {
         // Tried meanwhile, and perhaps subscribing again: then that is what counts, or tries would breed tries.
         if (this.#changes !== changes) return;
+        // No answer would be heard.
+        this.stopAsking();
         queue.health.failed(error);
         // A refusal is final. A lost connection is not: until it is back, the lock can be waited for unheard.
         if (isRefusal(error)) {

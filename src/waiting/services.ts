@@ -26,6 +26,8 @@ export interface Services {
   /** Which unlocked locks this client keeps. */
   readonly linger: LingerPolicy;
   readonly stays: Stays;
+  /** What questions to the holders of locks are known by; `aside`: where no answer is wanted. */
+  readonly keepers: { nonce(): string; readonly aside: string };
   /** The grant window in ms. */
   readonly window: number;
   /** What has callers whose first command is unanswered. */

@@ -36,7 +36,7 @@ export class Waiter extends Timer implements Caller, Abortable {
   readonly kind: EventKind;
   readonly terms: Terms;
   /** ms that the caller is willing to wait, and when the call began. */
-  readonly wait: number;
+  wait: number;
   readonly since = performance.now();
   /** How often the lock may have been passed on in this process before this caller gets it. */
   readonly passes: number;
@@ -47,6 +47,8 @@ export class Waiter extends Timer implements Caller, Abortable {
   unanswered = false;
   /** Its first command left this process late, and its limit was put off for that. */
   isHeldBack = false;
+  /** It would not wait, and does so for a moment, because a holder that may have nobody inside is asked. */
+  isAsking = false;
   /** The warning about waiting for one's own client was given. */
   isWarned = false;
   /** The list that it stands in. Only `Waiters` writes these. */

@@ -1,4 +1,4 @@
-import { FIRST_REPLY, SPIN_LAST_TRY } from "../defaults.ts";
+import { FIRST_REPLY, KEEPER_REPLY, SPIN_LAST_TRY } from "../defaults.ts";
 import type { Services } from "./services.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -139,6 +139,47 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
   }
 
   /**
+   * Callers that would not wait do so for a moment where the holder may have nobody inside: for the subscription first, by which
+   * its answer comes, and for that from the time on when it was asked.
+   */
+  protected metHolder(mayBeIdle: boolean, wasAsked: boolean, isHeard: boolean): void {
+    if (!mayBeIdle) this.stopAsking();
+    else if (wasAsked) this.#awaitAnswer();
+    else this.#reprieve(isHeard ? KEEPER_REPLY : FIRST_REPLY);
+  }
+
+  /** For so many ms from now. A part of a multi-lock is told "busy" all the same: its call goes on by itself. */
+  #reprieve(ms: number): void {
+    for (const waiter of this.#withoutAnswer()) {
+      if (waiter.link) waiter.link.mayBeIdle = true;
+      else if (waiter.wait === 0) {
+        waiter.isAsking = true;
+        waiter.wait = performance.now() - waiter.since + ms;
+        this.patient++;
+      }
+    }
+  }
+
+  #awaitAnswer(): void {
+    for (let waiter = this.first; waiter?.isAsking; waiter = waiter.next) {
+      waiter.wait = performance.now() - waiter.since + KEEPER_REPLY;
+      this.queue.services.timers.set(waiter, waiter.deadline);
+    }
+  }
+
+  /** Somebody is inside. Those behind a caller that waits need not be told so: their time is up in a moment. */
+  protected stopAsking(): void {
+    while (this.first?.isAsking) this.give(this.first);
+  }
+
+  /** Do all of them only ask? Then the holder need not hear that somebody waits. */
+  protected get isAskingOnly(): boolean {
+    let waiter = this.first;
+    while (waiter?.isAsking) waiter = waiter.next;
+    return waiter === null;
+  }
+
+  /**
    * When to try at the latest, where no message comes: so that the last try of each caller comes before its time is up, and
    * not behind it. Callers that would not wait come and go beside a crowd, and change nothing about that.
    */
@@ -164,7 +205,7 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
   #park(waiter: Waiter): void {
     const { services, name } = this.queue;
     services.timers.set(waiter, waiter.deadline);
-    services.tellWait(name, waiter);
+    if (!waiter.isAsking) services.tellWait(name, waiter);
   }
 
   #tryFor(waiter: Waiter, now: number): void {

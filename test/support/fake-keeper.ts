@@ -55,6 +55,16 @@ export class FakeKeeper {
     );
   }
 
+  /** Gives the lock of this name up. */
+  giveUp(name: string): Promise<unknown> {
+    return this.#release(new Keys("", false).of(name).lock);
+  }
+
+  #release(key: string): Promise<unknown> {
+    const keys = [key, `${key}:queue`, `${key}:clients`, "holdfast:clock"];
+    return this.#redis.eval(handoffLua.release.lua, keys.length, ...keys, this.hold, TOKEN);
+  }
+
   /** Says this to a client, or what it should not say. */
   tell(client: string, message: string): Promise<number> {
     return this.#redis.publish(`holdfast:client:${client}`, message);
@@ -65,9 +75,7 @@ export class FakeKeeper {
     const message = decodeMessage(text);
     if (message?.is !== "recall" || message.hold !== this.hold || this.manners === "silent") return;
     const { nonce, isQuestion, key } = message;
-    if (this.manners === "idle" && !isQuestion) {
-      const keys = [key, `${key}:queue`, `${key}:clients`, "holdfast:clock"];
-      await this.#redis.eval(handoffLua.release.lua, keys.length, ...keys, this.hold, TOKEN);
-    } else if (nonce !== null) await this.tell(askerOf(nonce) ?? "", `${this.manners} ${nonce} ${key}`);
+    if (this.manners === "idle" && !isQuestion) await this.#release(key);
+    else if (nonce !== null) await this.tell(askerOf(nonce) ?? "", `${this.manners} ${nonce} ${key}`);
   }
 }
