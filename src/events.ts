@@ -78,10 +78,16 @@ export interface LockEvents {
   renew: (event: LockEvent & { readonly token: number; readonly remaining: number }) => void;
   /**
    * A lease was lost, after `held` ms; its signal aborts right after. Behind the `release` of the same call where only the
-   * release found out.
+   * release found out. `since`: the first token of the callers that may have been without the lock, because Redis had not said
+   * since then that it was theirs; mostly the same as `token`, the last one. `held` is 0 where nobody was inside any more.
    */
   lost: (
-    event: LockEvent & { readonly token: number; readonly held: number; readonly error: LockLostError },
+    event: LockEvent & {
+      readonly token: number;
+      readonly since: number;
+      readonly held: number;
+      readonly error: LockLostError;
+    },
   ) => void;
   /**
    * Of a lock on several masters: a lease has stood for a second on `has` of `of` nodes, which are no more than a majority.

@@ -29,6 +29,8 @@ export interface LeaseOwner {
 /** Of a hold that ends: the caller that was inside last, or the stay that it has left. */
 export interface Turn extends LockEvent {
   readonly token: number;
+  /** The first token for which Redis had not said before the end that the lock was ours. Undefined: this one. */
+  firstToken: number | undefined;
   readonly hold: Hold;
   /** Its release was answered, or needed no answer. */
   settle(): void;
@@ -51,6 +53,7 @@ export class SharedLease implements Caller, Turn {
   readonly name: string;
   readonly hold: Hold;
   readonly token: number;
+  firstToken: number | undefined = undefined;
   readonly owner: LeaseOwner;
   terms: Terms;
   /** When it began, on the monotonic clock and on the wall clock. */

@@ -17,14 +17,15 @@ export function cork(stream: Writable): void {
   stream.cork();
   if (corked.push(stream) > 1) return;
   since = performance.now();
-  process.nextTick(uncork);
+  process.nextTick(writeNow);
   if (hearsExit) return;
   hearsExit = true;
   // The program may end itself right behind an unlock that it does not wait for.
-  process.on("exit", uncork);
+  process.on("exit", writeNow);
 }
 
-function uncork(): void {
+/** Writes what was handed over so far. */
+export function writeNow(): void {
   if (corked.length === 0) return;
   for (const stream of corked.splice(0)) stream.uncork();
   // RACE: a caller has blocked the event loop behind its call, and the next caller's command takes the first one's along.
@@ -58,6 +59,6 @@ export class Writes {
   /** A command was handed over, and some are held back or expected. */
   sent(): void {
     if (this.expected > 0) this.expected--;
-    if (this.expected === 0) uncork();
+    if (this.expected === 0) writeNow();
   }
 }

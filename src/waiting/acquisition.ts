@@ -104,7 +104,7 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
 
   protected ask(hold: Hold, mode: Ask["mode"], head: Waiter, yielded: Yielded | null = null): void {
     const { kind, health } = this.queue;
-    if (head.terms.linger > 0 && (mode === "try" || mode === "queue"))
+    if (head.terms.linger > 0 && !this.outrun && (mode === "try" || mode === "queue"))
       hold.lingers = this.queue.mayLinger(head);
     const told = hold.lingers ? 2 : this.queue.told;
     const channel = this.patient > 0 ? this.queue.channel : null;

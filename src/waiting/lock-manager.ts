@@ -159,8 +159,7 @@ export class LockManager implements Services {
   /** No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them. */
   async close(grace: number): Promise<void> {
     this.isClosed = true;
-    this.stays.isClosed = true;
-    this.stays.endAll();
+    this.stays.close();
     this.refuseAll((name) => new ClientClosedError(name));
     await closeManager(this, this.cleanup, this.#emptied(), grace);
     clearInterval(this.#keepAlive);

@@ -57,8 +57,8 @@ export abstract class LockOwner {
   ): boolean;
   /** It stays with this process, though nobody waits for it. False: it must go to Redis. */
   protected abstract keep(one: Acquisition, lease: SharedLease): boolean;
-  /** A stay ends. */
-  protected abstract over(stay: Stay): void;
+  /** A stay ends, with this turn as the last one. */
+  protected abstract over(stay: Stay, turn: Turn): void;
   /** What a hold is raised to for a caller that is next in it, in ms. */
   protected abstract ttlFor(terms: Terms): number;
   /** The renewal for the next caller was answered: it gets the hold, or the hold ends. */
@@ -187,7 +187,7 @@ export abstract class LockOwner {
   #release(one: Acquisition, turn: Turn, held: number): Promise<void> {
     const { hold } = turn;
     const { inbox, cleanup } = this.services;
-    if (one.stay) this.over(one.stay);
+    if (one.stay) this.over(one.stay, turn);
     cleanup.releases++;
     // A plain promise: its rejections get the caller's line where they are made.
     const released = new Promise<void>((resolve) => {
@@ -207,7 +207,7 @@ export abstract class LockOwner {
     const { hold } = turn;
     const { commands, inbox } = this.services;
     const { epoch } = commands;
-    if (one.stay) this.over(one.stay);
+    if (one.stay) this.over(one.stay, turn);
     inbox.forget(hold);
     let loss: LockLostError | null;
     try {
@@ -233,7 +233,7 @@ export abstract class LockOwner {
     this.services.watchdog.leases.delete(lease);
     this.services.leave(this.kind, lease.hold);
     if (one.lease === lease) {
-      if (one.stay) this.over(one.stay);
+      if (one.stay) this.over(one.stay, lease);
       one.lease = null;
       one.start();
     }
@@ -242,7 +242,8 @@ export abstract class LockOwner {
 
   protected toldLost(turn: Turn, held: number, error: LockLostError): LockLostError {
     const { events } = this.services;
-    if (events.isUsed && events.hears("lost")) events.tell("lost", { ...told(turn), held, error });
+    if (events.isUsed && events.hears("lost"))
+      events.tell("lost", { ...told(turn), since: turn.firstToken ?? turn.token, held, error });
     return error;
   }
 }

@@ -1,6 +1,6 @@
 import type { Caller } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
-import { SharedLease, told } from "../lease/shared-lease.ts";
+import { SharedLease, type Turn, told } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Acquisition } from "./acquisition.ts";
 import { mayBegin, type Stay } from "./stay.ts";
@@ -22,7 +22,7 @@ export abstract class StayKeeper extends StayOwner {
     if (!this.kind.hasStays || kind === "multi" || isTooLong || stays.isClosed) return false;
     // Nobody could ask for it.
     if (!inbox.hears(this.name)) {
-      stays.hear(this.channel);
+      stays.hear(this.name);
       return false;
     }
     return linger.keeps(this.name, performance.now()) || linger.comesBack(this.name);
@@ -135,7 +135,7 @@ export abstract class StayKeeper extends StayOwner {
 
   /** A stay in which nobody is ends, and its release is somebody else's to send. */
   override takeLeave(stay: Stay): void {
-    this.over(stay);
+    this.over(stay, stay);
     this.services.inbox.forget(stay.hold);
     this.staying?.stop();
   }
@@ -145,8 +145,9 @@ export abstract class StayKeeper extends StayOwner {
     else this.lossOf(stay, 0, { is, clock: 0 }, isBroken);
   }
 
-  protected override over(stay: Stay): void {
+  protected override over(stay: Stay, turn: Turn): void {
     const { linger } = this.services;
+    turn.firstToken = stay.firstToken;
     const { state, hold, uses, isKept } = stay;
     this.isKept = false;
     stay.state = "ended";

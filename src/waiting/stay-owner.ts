@@ -38,7 +38,7 @@ export abstract class StayOwner extends LockOwner implements StayHome {
     const stay = this.stayOf(one, hold);
     this.comes(stay);
     if (how === "ask") {
-      stay.sentAt = mono;
+      stay.asks(mono);
       void this.claim(one, hold, next, this.ttlFor(next.terms), true);
     } else if (this.kind.hasStays && stays.isTired(mono)) stays.rest(stay);
     else {
@@ -82,7 +82,7 @@ export abstract class StayOwner extends LockOwner implements StayHome {
   }
 
   protected doorOf(one: Acquisition, hold: Hold, { terms, passes }: Comer): Door {
-    const { kind, services, channel } = this;
+    const { kind, services } = this;
     const { stay } = one;
     return {
       hold,
@@ -92,7 +92,7 @@ export abstract class StayOwner extends LockOwner implements StayHome {
       passes: Math.min(hold.mayPass, passes),
       window: services.window,
       hasStays: kind.hasStays,
-      channel,
+      inbox: services.inbox,
     };
   }
 
@@ -147,6 +147,7 @@ export abstract class StayOwner extends LockOwner implements StayHome {
     if (!isOurs || hold.left() <= 0 || hold.isRevoked) return false;
     const { stay } = one;
     if (stay && answer.at > stay.tokensUntil) stay.tokensUntil = answer.at;
+    if (stay && sent.mono >= stay.sentAt) stay.firstToken = stay.sentToken;
     // It says that the lock is ours, and not whether anybody waits.
     if (this.kind.hasStays && answer.waits === null) hold.want(performance.now());
     return true;
@@ -154,7 +155,7 @@ export abstract class StayOwner extends LockOwner implements StayHome {
 
   /** Nobody is inside: callers that were may have lost it before they left. */
   #lostAlone(one: Acquisition, stay: Stay, reason: "gone" | "taken" | "revoked"): void {
-    this.over(stay);
+    this.over(stay, stay);
     this.services.leave(this.kind, stay.hold);
     one.start();
     this.toldLost(stay, 0, new LockLostError(this.name, reason));
@@ -162,7 +163,7 @@ export abstract class StayOwner extends LockOwner implements StayHome {
 
   protected override tellLoss(one: Acquisition, hold: Hold, is: "gone" | "taken"): void {
     const stay = this.stayOf(one, hold);
-    this.over(stay);
+    this.over(stay, stay);
     this.toldLost(stay, 0, new LockLostError(this.name, is));
   }
 }

@@ -58,6 +58,9 @@ export class Stay implements Turn {
   /** Has it ever been without a caller? And how often was it taken again? */
   isKept = false;
   uses = 0;
+  /** The first token for which Redis has not said yet that the lock was ours; and the last one when it was asked for that. */
+  firstToken: number;
+  sentToken: number;
   /** The call that was inside last, and what it asked for. */
   call = 0;
   terms: Terms = NO_TERMS;
@@ -68,6 +71,14 @@ export class Stay implements Turn {
     this.#place = place;
     this.hold = hold;
     this.sentAt = hold.seen.mono;
+    this.firstToken = hold.token;
+    this.sentToken = hold.token;
+  }
+
+  /** A renewal is sent: who is inside by now is what its answer is about. */
+  asks(at: number): void {
+    this.sentAt = at;
+    this.sentToken = this.token;
   }
 
   get isOver(): boolean {
@@ -117,8 +128,8 @@ export interface Door {
   readonly window: number;
   /** Does Redis say of locks of this kind whether somebody waits? */
   readonly hasStays: boolean;
-  /** Can a message tell this process so? */
-  readonly channel: { readonly isHeard: boolean };
+  /** Could a message tell this process so? */
+  readonly inbox: { hears(name: string): boolean };
 }
 
 /**
@@ -126,13 +137,13 @@ export interface Door {
  * "end": no, others come first. Asked at every door by which a caller comes into a stay.
  */
 export function mayBegin(door: Door, mono: number, wall: number): "begin" | "ask" | "end" {
-  const { hold, stay, terms, window, hasStays, channel, passes } = door;
+  const { hold, stay, terms, window, hasStays, inbox, passes } = door;
   // Nobody waits here, and somebody does elsewhere.
   if (stay?.state === "idle" && hold.wantedAt !== null) return "end";
   if (!isWithinLimit(door, mono)) {
     // Nobody is known to want it, only because nobody was told to say so.
     const isUntold = hasStays && passes > 0 && hold.wantedAt === null && hold.told === 0;
-    if (!isUntold || !channel.isHeard) return "end";
+    if (!isUntold || !inbox.hears(hold.name)) return "end";
     return isTooLong(hold, terms, window, mono) ? "end" : "ask";
   }
   if (isTooLong(hold, terms, window, mono)) return "end";

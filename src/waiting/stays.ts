@@ -2,6 +2,7 @@ import { HEAR_AGAIN, KEPT_SWEEP, STAY_RENEWAL, STAY_WINDOW, TURNS_TIME } from ".
 import type { Hold } from "../lease/hold.ts";
 import type { ReleaseAnswer, ToldDigit } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
+import { writeNow } from "../redis/writes.ts";
 import { now } from "../util/clock.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
 import type { Cleanup } from "./cleanup.ts";
@@ -27,7 +28,6 @@ interface Client {
 export class Stays {
   /** The longest that one is renewed for, in ms. */
   readonly window: number;
-  /** No further one may linger. */
   isClosed = false;
   readonly #client: Client;
   /** In which a caller has come without asking since their last renewal was sent. */
@@ -114,7 +114,7 @@ export class Stays {
       const ttl = Math.min(ttlOf(terms, this.window), this.window);
       const told = inbox.hears(name) ? (terms.linger > 0 ? 2 : 1) : null;
       hold.asks(ttl, sent.mono);
-      stay.sentAt = sent.mono;
+      stay.asks(sent.mono);
       stay.isUsed = false;
       digits.push(told);
       return { id, name, ttl, record, told } as const;
@@ -139,6 +139,9 @@ export class Stays {
   keep(stay: Stay, mustTell: boolean): void {
     if (!stay.isKept) {
       stay.isKept = true;
+      keepers.add(this);
+      if (!hearsExit) process.on("exit", leaveAll);
+      hearsExit = true;
       this.#kept.add(stay);
       if (this.#kept.size > this.#client.linger.most) this.#makeRoom();
       if (this.#sweeping.index < 0) this.#client.timers.set(this.#sweeping, performance.now() + KEPT_SWEEP);
@@ -154,9 +157,12 @@ export class Stays {
     for (const stay of this.#kept) {
       if (stay.isOver) this.#kept.delete(stay);
       else if (stay.state === "idle" && (mono >= stay.until || !inbox.hears(stay.name))) over.push(stay);
+      // Thousands are mostly not taken again soon: the names of their keys take more than all the rest of them.
+      else if (stay.state === "idle") stay.hold.record = null;
     }
     this.#end(over);
     if (this.#kept.size > 0) timers.set(this.#sweeping, mono + KEPT_SWEEP);
+    else keepers.delete(this);
   }
 
   /** The ones that were not used for the longest time, roughly: one that was used goes to the end of the line once. */
@@ -174,6 +180,13 @@ export class Stays {
       }
     }
     this.#end(over);
+  }
+
+  /** No further one may linger. */
+  close(): void {
+    this.isClosed = true;
+    this.endAll();
+    keepers.delete(this);
   }
 
   /** All of them: what tells of waiters is lost, or the client ends. */
@@ -210,12 +223,26 @@ export class Stays {
   // ----
 
   /** This lock could be kept if its channel were heard: subscribed to for the next time, now and then. */
-  hear(channel: { listen(): void }): void {
+  hear(name: string): void {
     const at = performance.now();
     if (at - this.#heardAt < HEAR_AGAIN) return;
     this.#heardAt = at;
-    channel.listen();
+    const { inbox } = this.#client;
+    inbox.ready(inbox.channelOf(name)).catch(() => {});
   }
+}
+
+/** Clients of this process that keep locks, or did. */
+const keepers = new Set<Stays>();
+let hearsExit = false;
+
+/**
+ * The process ends, by `process.exit()` or an error that nobody caught: what is written here still leaves it, and other
+ * processes need not wait for the end of locks that nobody uses.
+ */
+function leaveAll(): void {
+  for (const stays of keepers) stays.endAll();
+  writeNow();
 }
 
 const kindOf = ([stay]: readonly Stay[]): LockKind => {
