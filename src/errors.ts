@@ -11,6 +11,7 @@ export type LockErrorCode =
   | "LOCK_RELEASED"
   | "LOCK_LEFT_BEHIND"
   | "LOCK_ORDER"
+  | "LOCK_WANTED"
   | "QUORUM_TWIN"
   | "STALE_TOKEN"
   | "FENCED_WRITE_FAILED"

@@ -45,3 +45,4 @@ export type { Transaction } from "./transactions/attempt.ts";
 export { optimistic } from "./transactions/optimistic.ts";
 export type { OptimisticOptions } from "./transactions/options.ts";
 export type { Asked } from "./waiting/keepers.ts";
+export { LockWantedError } from "./wanted-error.ts";

@@ -57,8 +57,10 @@ export class Hold {
   told: ToldDigit = 0;
   /** It was acquired for the window only, because it may stay with this process when it is unlocked. */
   lingers = false;
-  /** Since when somebody else is known to want the lock. Null: nobody is. It stays so to the end of the hold. */
+  /** Since when somebody else wants the lock, or may want it. Null: nobody does. It stays so to the end of the hold. */
   wantedAt: number | null = null;
+  /** Since when somebody has said that it waits for the lock. Null: nobody has. */
+  recalledAt: number | null = null;
   /** It was released by force: nobody may have it any more. */
   isRevoked = false;
   /** What its kind knows of it besides: of a quorum lock, what each node has said. Nobody else looks at it. */
@@ -139,10 +141,16 @@ export class Hold {
       wall: Math.min(asked.wall + early, wall),
     };
     this.told = told;
-    if (waits) this.want(mono);
+    if (waits) this.recall(mono);
   }
 
-  /** Somebody else wants the lock: from now on its passes are limited. */
+  /** Somebody else waits for the lock, and has said so. */
+  recall(at: number): void {
+    this.recalledAt ??= at;
+    this.want(at);
+  }
+
+  /** Somebody else wants the lock, or nobody can tell: from now on its passes are limited. */
   want(at: number): void {
     if (this.wantedAt !== null) return;
     this.wantedAt = at;
@@ -169,7 +177,7 @@ export class Hold {
     if (ttl > this.ttl) this.ttl = ttl;
     if (sent.mono > this.seen.mono) this.seen = sent;
     if (isTold) this.told = told || this.told || 1;
-    if (waits) this.want(performance.now());
+    if (waits) this.recall(performance.now());
     return true;
   }
 

@@ -17,6 +17,8 @@ export interface LeaseOwner {
   lost(lease: SharedLease, error: LockLostError): void;
   /** A renewal of its hold was answered. That counts for whatever caller has the hold by now. */
   renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void;
+  /** Aborts when somebody waits for the lock. */
+  wanted(lease: SharedLease): AbortSignal;
   /** How its lock kind talks to Redis about a hold. */
   readonly kind: Renewer & {
     readonly protocol: string;

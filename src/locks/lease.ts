@@ -23,6 +23,24 @@ export interface Lease {
   readonly token: number;
   /** Aborts with a LockLostError as soon as the lock is not surely held any more; never on a normal unlock. Made on first use. */
   readonly signal: AbortSignal;
+  /**
+   * Aborts as soon as somebody waits for the lock, with a LockWantedError: for long work that can stop early and give the lock
+   * up. The lock stays held until `unlock()`. Made on first use: that subscribes the client to its messages, and asks Redis
+   * whether somebody waits by now; where that fails, the next renewal says so. In a lock that is passed on while others wait it
+   * is aborted from the beginning.
+   *
+   * Callers of other processes count and those of this one, also when they give up again; a `tryLock()` without a time to wait
+   * does not. For `lock` and `fairLock`: of other kinds, whose waiters nobody sees, it never aborts.
+   *
+   * @example
+   * await locks.lock("reindex").withLock(async (lease) => {
+   *   for (const batch of batches) {
+   *     if (lease.wanted.aborted) break; // somebody waits: the rest is for another time
+   *     await reindex(batch, { signal: lease.signal });
+   *   }
+   * });
+   */
+  readonly wanted: AbortSignal;
   /** Is the lock surely held at this moment? Computed from both clocks, without asking Redis. */
   readonly held: boolean;
   /**
@@ -82,6 +100,10 @@ export class LeaseHandle implements Lease {
 
   get signal(): AbortSignal {
     return this.#shared.signal;
+  }
+
+  get wanted(): AbortSignal {
+    return this.#shared.owner.wanted(this.#shared);
   }
 
   get held(): boolean {

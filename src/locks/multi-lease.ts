@@ -10,6 +10,7 @@ import type { Lease } from "./lease.ts";
  *
  * * `held`, `assertHeld()`: all of them. `remaining()`: of the one that ends first.
  * * `signal` aborts when any of them is lost; the reason names it in `lockName`. The others stay held until `unlock()`.
+ * * `wanted` aborts when somebody waits for any of them; its reason names that one in `lockName`.
  * * `extend(ms)` extends all, `unlock()` releases all, also when one of them fails. One failure is thrown as it is, several
  *   as an AggregateError, through which `isLockLost` looks.
  *
@@ -34,7 +35,8 @@ export class MultiLeaseHandle implements MultiLease {
   readonly names: readonly string[];
   readonly #leases: readonly Lease[];
   readonly #events: Events;
-  #controller: AbortController | undefined;
+  #signal: AbortSignal | undefined;
+  #wanted: AbortSignal | undefined;
   #unlocking: Promise<void> | null = null;
   /** Takes its listeners off the members' signals, which may live longer: a member can be borrowed. */
   #unlisten: (() => void)[] = [];
@@ -55,17 +57,24 @@ export class MultiLeaseHandle implements MultiLease {
   }
 
   get signal(): AbortSignal {
-    if (!this.#controller) {
-      const controller = new AbortController();
-      this.#controller = controller;
-      for (const { signal } of this.#leases) {
-        // Only the first loss counts: a second abort does nothing.
-        if (signal.aborted) controller.abort(signal.reason);
-        else if (!this.#unlocking)
-          this.#unlisten.push(onAbort(signal, () => controller.abort(signal.reason)));
-      }
+    this.#signal ??= this.#anyOf(({ signal }) => signal);
+    return this.#signal;
+  }
+
+  get wanted(): AbortSignal {
+    this.#wanted ??= this.#anyOf(({ wanted }) => wanted);
+    return this.#wanted;
+  }
+
+  #anyOf(signalOf: (lease: Lease) => AbortSignal): AbortSignal {
+    const controller = new AbortController();
+    for (const lease of this.#leases) {
+      const signal = signalOf(lease);
+      // Only the first one counts: a second abort does nothing.
+      if (signal.aborted) controller.abort(signal.reason);
+      else if (!this.#unlocking) this.#unlisten.push(onAbort(signal, () => controller.abort(signal.reason)));
     }
-    return this.#controller.signal;
+    return controller.signal;
   }
 
   get held(): boolean {

@@ -104,7 +104,7 @@ export class ReentrantLock implements Lock {
     return this.#ask(async () => {
       const inspected = await this.#kind.inspect(this.name);
       const owner = inspected.holder === null ? null : partsOf(inspected.holder);
-      return { ...inspected, owner, here: this.#manager.waitersAt(this.#kind, this.name) };
+      return { ...inspected, owner, here: this.#here() };
     }, INSPECTED);
   }
 
@@ -180,6 +180,13 @@ export class ReentrantLock implements Lock {
 
   get #key(): string {
     return keyOf(this.#kind.protocol, this.name);
+  }
+
+  /** The callers of this client that wait, and for how many ms the first of them has. */
+  #here(): Inspection["here"] {
+    const since = Array.from(this.#manager.waitersOf(this.#kind, this.name), (waiter) => waiter.since);
+    const first = since.reduce((one, other) => Math.min(one, other), Number.POSITIVE_INFINITY);
+    return { waiting: since.length, longest: since.length === 0 ? null : performance.now() - first };
   }
 
   #timedOut(wait: number, heldBy = this.#manager.holderOf(this.#kind, this.name)): never {

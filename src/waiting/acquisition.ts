@@ -262,6 +262,10 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
     if (this.hold?.id === id) this.queue.recalled(this, nonce, isQuestion);
   }
 
+  wanted(lease: SharedLease): AbortSignal {
+    return this.services.wanted.signalOf(lease, this.kind);
+  }
+
   late(waiter: Waiter): void {
     this.queue.late(this, waiter);
   }

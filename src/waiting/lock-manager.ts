@@ -21,6 +21,7 @@ import { SelfWait } from "./self-wait.ts";
 import type { Services } from "./services.ts";
 import { Stays } from "./stays.ts";
 import { type Entrance, Waiter } from "./waiter.ts";
+import { WantedLeases } from "./wanted.ts";
 
 /**
  * Every lock queue of a client, and what they share. The only way in is `enter`. Protects callers from waiting for ever: when
@@ -39,6 +40,7 @@ export class LockManager implements Services {
   readonly linger = new LingerPolicy();
   readonly stays: Stays;
   readonly keepers: Keepers = new Keepers(this);
+  readonly wanted = new WantedLeases(this);
   readonly asking: Services["asking"] = new Set();
   waiting = 0;
   isSweeping = false;
@@ -69,7 +71,7 @@ export class LockManager implements Services {
     this.watchdog = new Watchdog(events);
     this.selfWait = new SelfWait(this.watchdog, events);
     this.cleanup = new Cleanup(commands, this.timers);
-    const isWanted = (): boolean => this.waiting > 0;
+    const isWanted = (): boolean => this.waiting > 0 || this.wanted.leases.size > 0;
     this.inbox = new GrantInbox((isOwn) => subscribe({ isOwn, isWanted }), commands.keys.channels(clientId), {
       isMade: (id) => this.#ids.has(id),
       unexpected: (id, key, ttl) => this.#leaveUnexpected(id, key, ttl),
@@ -83,6 +85,7 @@ export class LockManager implements Services {
     this.inbox.subscriptions.onGap = () => {
       this.inbox.recovered();
       this.#mayBeWanted();
+      this.wanted.askAgain();
       this.#lookAgain();
     };
     commands.onLost = () => this.#mayBeWanted();
@@ -129,6 +132,7 @@ export class LockManager implements Services {
       if (signal) listen(signal, waiter);
       leaving?.(() => waiter.aborted(OVERTAKEN));
       (queue ?? this.#newQueue(kind, name)).join(waiter);
+      if (this.wanted.leases.size > 0 && wait > 0) this.wanted.came(kind, name, waiter);
     });
   }
 
@@ -137,18 +141,9 @@ export class LockManager implements Services {
     return { call: ++this.#calls, kind };
   }
 
-  /** The callers of this client that wait for a lock, and for how many ms the first of them has. */
-  waitersAt({ protocol }: LockKind, name: string): { waiting: number; longest: number | null } {
-    let waiting = 0;
-    let first = Number.POSITIVE_INFINITY;
-    for (const queue of this.queues()) {
-      if (queue.name !== name || queue.kind.protocol !== protocol) continue;
-      for (const { since } of queue) {
-        waiting++;
-        first = Math.min(first, since);
-      }
-    }
-    return { waiting, longest: waiting === 0 ? null : performance.now() - first };
+  /** The callers of this client that wait for a lock. */
+  *waitersOf({ protocol }: { readonly protocol: string }, name: string): Iterable<Waiter> {
+    for (const [kind, queues] of this.#queues) if (kind.protocol === protocol) yield* queues.get(name) ?? [];
   }
 
   /** Where the holder of a lock is, as far as this client knows without asking Redis. */
@@ -227,6 +222,7 @@ export class LockManager implements Services {
 
   leave(kind: LockKind, hold: Hold): void {
     this.inbox.forget(hold);
+    this.wanted.ended(hold);
     this.cleanup.add(kind, hold, hold.mayLive);
   }
 

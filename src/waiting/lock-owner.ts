@@ -164,15 +164,15 @@ export abstract class LockOwner {
 
   /** Its last user has left: to the next caller here, or to Redis. */
   vacated(one: Acquisition, lease: SharedLease): Promise<void> {
-    const { hold } = lease;
-    const { watchdog, events } = this.services;
+    const { watchdog, events, wanted } = this.services;
     watchdog.leases.delete(lease);
+    if (wanted.leases.size > 0) wanted.ended(lease.hold);
     one.lease = null;
     const held = performance.now() - lease.since;
     if (events.isUsed && events.hears("release")) events.tell("release", { ...told(lease), held });
     if (lease.isConfirmed) return this.#release(one, lease, held);
     if (one.first) {
-      if (!this.passOn(one, hold)) return this.end(one, lease, held);
+      if (!this.passOn(one, lease.hold)) return this.end(one, lease, held);
     } else if (lease.terms.linger === 0 || !this.keep(one, lease)) return this.#release(one, lease, held);
     lease.settle();
     return Promise.resolve();

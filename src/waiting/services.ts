@@ -10,6 +10,7 @@ import type { LockKind } from "./lock-kind.ts";
 import type { SelfWait } from "./self-wait.ts";
 import type { Stays } from "./stays.ts";
 import type { Waiter } from "./waiter.ts";
+import type { WantedLeases } from "./wanted.ts";
 
 /**
  * What the lock queues of a client share. `LockManager` has it; it stands here, because imports go one way: a lock queue must
@@ -28,6 +29,8 @@ export interface Services {
   readonly stays: Stays;
   /** What questions to the holders of locks are known by; `aside`: where no answer is wanted. */
   readonly keepers: { nonce(): string; readonly aside: string };
+  /** Whose holders want to know when somebody waits. */
+  readonly wanted: WantedLeases;
   /** The grant window in ms. */
   readonly window: number;
   /** What has callers whose first command is unanswered. */

@@ -114,7 +114,9 @@ export abstract class StayKeeper extends StayOwner {
       if (isIdle || state === "owned") this.kind.answer?.(this.name, nonce, isIdle ? "idle" : "busy");
       return;
     }
-    hold?.want(performance.now());
+    if (!hold) return;
+    hold.recall(performance.now());
+    this.services.wanted.recalled(hold);
     // Its grant was lost, or is about to be read.
     if (state === "parked") one.lookAgain();
     if (!isIdle) return;

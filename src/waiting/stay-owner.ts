@@ -129,6 +129,7 @@ export abstract class StayOwner extends LockOwner implements StayHome {
       this.heed(one, hold, sent, answer, told);
       // Nobody is inside, and somebody waits.
       if (stay?.state === "idle" && hold.wantedAt !== null) this.endAlone(one, stay);
+      this.services.wanted.recalled(hold);
     }
     // RACE: another caller is inside by now. The answer is about the hold, so it is that one which has lost it.
     else if (one.lease) one.lease.lose(answer.is);

@@ -7,6 +7,7 @@ class FakeLease implements Lease {
   readonly name: string;
   readonly token = 1;
   readonly signal = new AbortController().signal;
+  readonly wanted = new AbortController().signal;
   held = true;
 
   constructor(name: string) {

@@ -1,0 +1,23 @@
+import { LockError, quote } from "./errors.ts";
+
+/**
+ * Somebody waits for the lock: the reason of `lease.wanted`. Nothing has failed, and the lock is still held. Work that stops for
+ * that rejects with it.
+ */
+export class LockWantedError extends LockError {
+  override readonly name = "LockWantedError";
+  /** The label of the caller that waits. Null: it has told none. */
+  readonly label: string | null = null;
+  readonly #since: number;
+
+  /** `since`: when it was known first that somebody waits, on the monotonic clock. */
+  constructor(lockName: string, since: number) {
+    super("LOCK_WANTED", lockName, `Lock ${quote(lockName)} is wanted: another caller waits for it.`);
+    this.#since = since;
+  }
+
+  /** For how many ms it has been known by now that somebody waits. A caller of another process may have waited for longer. */
+  get waited(): number {
+    return performance.now() - this.#since;
+  }
+}
