@@ -4,6 +4,7 @@
 import { LABEL_BYTES_MAX } from "../defaults.ts";
 import { connectionLua } from "./lua.generated.ts";
 import type { ScriptRunner } from "./script-runner.ts";
+import { decodeShare } from "./share-message.ts";
 
 export type Message =
   | {
@@ -41,6 +42,7 @@ export type Message =
 /** Null: not a message of this protocol; it is ignored. */
 export function decodeMessage(text: string): Message | null {
   if (text.startsWith("grant ")) return decodeGrant(text);
+  if (text.startsWith("share ")) return decodeShared(text);
   if (text.startsWith("revoked ")) return decodeRevoked(text);
   if (text.startsWith("recall ")) return decodeRecall(text);
   if (text.startsWith("busy ") || text.startsWith("idle ")) return decodeAnswer(text);
@@ -98,6 +100,12 @@ function decodeGrant(text: string): Message | null {
     hold: text.slice(hold, key - 1),
     key: text.slice(key),
   };
+}
+
+/** Units of a counted resource are granted as a lock is. How many they are its caller knows. */
+function decodeShared(text: string): Message | null {
+  const share = decodeShare(text);
+  return share && { is: "grant", ...share };
 }
 
 const isCount = (number: number): boolean => Number.isSafeInteger(number) && number > 0;

@@ -1,0 +1,125 @@
+import { quote } from "../errors.ts";
+import type { Hold } from "../lease/hold.ts";
+import type { Renewal } from "../lease/renewer.ts";
+import type { CountedAnswer } from "../redis/counted-replies.ts";
+import type { AttemptAnswer, Inspected, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
+import type { Ask, Leavable, Told } from "../waiting/lock-kind.ts";
+import type { CountedScripts } from "./counted-scripts.ts";
+
+/**
+ * So many permits of a semaphore, for the waiting engine: each caller has a hold and an entry of its own, so that the order holds
+ * over all processes. Callers of different numbers are of different kinds, and stand in one queue of Redis.
+ */
+export class SemaphoreKind {
+  readonly label = "semaphore";
+  readonly protocol = "semaphore";
+  readonly wake = { by: "grant", solitary: true } as const;
+  readonly localPasses = 0;
+  readonly hasStays = false;
+  readonly releaseAll = null;
+  readonly answer = null;
+  readonly recount = null;
+  readonly together = null;
+  /** A caller's hold is nobody else's: nothing is queued in its stead. */
+  readonly yield = null;
+  readonly batch: number;
+  readonly isConfirmed: boolean;
+  readonly #scripts: CountedScripts;
+  readonly #units: number;
+  readonly #permits: number | null;
+
+  /** `permits`: how many there are by the caller's code; null: as many as are stored. */
+  constructor(scripts: CountedScripts, units: number, permits: number | null) {
+    this.#scripts = scripts;
+    this.batch = scripts.batch;
+    this.isConfirmed = scripts.isConfirmed;
+    this.#units = units;
+    this.#permits = permits;
+  }
+
+  attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
+    const mode = ask.mode === "yield" ? "queue" : ask.mode;
+    const { lease, entryTtl, channel } = ask;
+    const units = this.#units;
+    const wanted = { mode, as: "p", lease, entryTtl, channel, passes: 0, units, upTo: units } as const;
+    this.#scripts.attempt(
+      hold,
+      { ...wanted, permits: this.#permits },
+      {
+        answered: (answer) => {
+          const refusal = this.#refusal(hold.name, answer);
+          if (refusal) told.failed(refusal);
+          else told.answered(asAttempt(answer));
+        },
+        failed: (error) => told.failed(error),
+      },
+    );
+  }
+
+  release(hold: Hold, told: Told<ReleaseAnswer>): void {
+    this.#scripts.release(hold, 0, told);
+  }
+
+  withdraw({ id, name, entry = "" }: Leavable): Promise<unknown> {
+    return this.#scripts.withdraw({ id, name, entry, token: 0 });
+  }
+
+  renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
+    return this.#scripts.renew(holds, timeout);
+  }
+
+  confirm(
+    hold: { readonly name: string; readonly id: string },
+    ttl: number,
+    timeout: number,
+  ): Promise<RenewAnswer> {
+    return this.#scripts.confirm(hold, ttl, timeout);
+  }
+
+  /** Of its holders the first one, and all that wait. */
+  async inspect(name: string): Promise<Inspected> {
+    const { holders, waiters } = await this.#scripts.inspect(name);
+    const [first] = holders;
+    return {
+      holder: first?.holder ?? null,
+      token: first?.token ?? 0,
+      remaining: first?.remaining ?? null,
+      kept: false,
+      waiters: waiters.map(({ holder }) => holder),
+    };
+  }
+
+  async forceRelease(name: string, label: string | null): Promise<boolean> {
+    return (await this.#scripts.forceRelease(name, null, label)) > 0;
+  }
+
+  /** What the caller is told who cannot have its permits, however long it waits. */
+  #refusal(name: string, answer: CountedAnswer): Error | null {
+    const said = `Semaphore ${quote(name)}`;
+    if (answer.is === "crowded")
+      return new Error(`${said} has 10 000 holders, more than a script can look at in time`);
+    if (answer.is !== "differs") return null;
+    if (answer.permits === null) return new Error(`${said} has no number of permits yet`);
+    const mine =
+      this.#permits === null ? `${this.#units} are wanted` : `this caller's code says ${this.#permits}`;
+    return new Error(`${said} has ${answer.permits} permits, and ${mine}`);
+  }
+}
+
+/** As the engine knows it: `waits` is what it makes of a lock that one process keeps, and permits are not kept. */
+function asAttempt(answer: CountedAnswer): AttemptAnswer {
+  switch (answer.is) {
+    case "owner": {
+      const { at, token, ttl, already } = answer;
+      return { is: "owner", at, token, ttl, already, waits: false, isTold: false };
+    }
+    case "held": {
+      const { at, ttl, position } = answer;
+      return { is: "held", at, ttl, position, told: 0 };
+    }
+    case "gone":
+    case "stale":
+      return { is: answer.is, at: answer.at };
+  }
+  throw new TypeError(`unexpected answer ${answer.is}`);
+}
