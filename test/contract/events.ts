@@ -50,7 +50,9 @@ export function events(subject: Subject): void {
       ]);
       expect(told.release).toEqual([{ ...heard, token, held: number }]);
       expect(told.renew[0]).toEqual({ ...heard, token, remaining: number });
-      expect(told.lost).toEqual([{ ...second, token: lost.token, since: number, held: number, error: signal.reason }]);
+      expect(told.lost).toEqual([
+        { ...second, token: lost.token, since: number, held: number, error: signal.reason },
+      ]);
       expect(told.lost[0]?.held).toBeGreaterThan(0);
       expect(told.giveup).toEqual([]);
       expect(told.error).toEqual([]);
