@@ -135,11 +135,12 @@ export abstract class LockOwner {
         return;
       }
       const isOver = !hold.isRevoked && hold.left() <= 0;
-      if (isNext && answer.is !== "renewed") this.tellLoss(one, hold, answer.is);
+      // Behind its deadline it has just run out: nobody's loss, and no sign that the lease of this caller is too short.
+      if (isNext && answer.is !== "renewed" && !isOver) this.tellLoss(one, hold, answer.is);
       // RACE: the hold may have been granted again. A claim in vain is followed by leaving it.
       services.leave(kind, hold);
       if (!waiter.settled) one.putBack(waiter);
-      if (isOver && waiter.listed) tryAgain(this, one, waiter, now().mono - sent.mono);
+      if (isOver && waiter.listed && !isNext) tryAgain(this, one, waiter, now().mono - sent.mono);
       else one.start();
     } catch (error) {
       this.claiming?.delete(waiter);
@@ -153,8 +154,7 @@ export abstract class LockOwner {
       }
       health.answered();
       one.refuse(waiter, refusal());
-      // For a caller that has waited all the while the answer is the same. Asked one by one, the last of n would hear it
-      // after n times the replicas' timeout.
+      // The same for all that have waited so long: asked one by one, the last of n would hear it after n timeouts of replicas.
       this.refuseSince(sent.mono, refusal);
       one.start();
     }
