@@ -1,0 +1,83 @@
+import { describe, expect, it, vi } from "vitest";
+import { LingerPolicy } from "../../../src/waiting/linger-policy.ts";
+import { Gate, holdAnswer } from "../../contract/observe.ts";
+import { Stage, timedAwake } from "../../support/stage.ts";
+import { LINGERING } from "../../support/stays.ts";
+import { until } from "../../support/until.ts";
+
+// Somebody wants a lock that is kept, or would be: at every moment of its holder's commands.
+
+/** ms: less than `linger`, and than a re-check. */
+const AT_ONCE = 500;
+
+vi.spyOn(LingerPolicy.prototype, "keeps").mockReturnValue(true);
+const stage = new Stage({ near: { client: LINGERING } });
+
+/** The messages that come on a party's channel, from now on. */
+async function messages(of: { id: string }): Promise<string[]> {
+  const heard: string[] = [];
+  const ear = (await stage.join()).redis;
+  ear.on("message", (_, message) => heard.push(message));
+  await ear.subscribe(`holdfast:client:${of.id}`);
+  return heard;
+}
+
+describe("a recall", () => {
+  it("that is read before the answer to the acquire counts", async () => {
+    const { near, far, lock } = stage;
+    await stage.warm(near);
+    const heard = await messages(near.locks);
+    const read = new Gate();
+    const executed = holdAnswer(near.redis, read);
+    const asking = near.locks.lock(lock.name).lock();
+    await executed;
+    const [lease, waited] = await timedAwake(
+      (async () => {
+        const waiting = far.locks.lock(lock.name).lock();
+        await until(() => heard.some((message) => message.startsWith("recall ")), { what: "a recall" });
+        read.open();
+        await (await asking).unlock();
+        return waiting;
+      })(),
+    );
+    expect(waited).toBeLessThan(AT_ONCE);
+    await lease.unlock();
+  });
+
+  it("that nobody could hear before the answer to the acquire is made up for", async () => {
+    const { near, far, proxy, lock } = stage;
+    await stage.warm(near);
+    const read = new Gate();
+    const executed = holdAnswer(near.redis, read);
+    const asking = near.locks.lock(lock.name).lock();
+    await executed;
+    proxy.cut("subscribers");
+    const waiting = far.locks.lock(lock.name).lock();
+    await lock.queued(1);
+    await until(async () => (await channels(near.locks.id)) > 0, { what: "a subscriber again" });
+    read.open();
+    await (await asking).unlock();
+    const [lease, waited] = await timedAwake(waiting);
+    expect(waited).toBeLessThan(AT_ONCE);
+    await lease.unlock();
+  });
+
+  it("ends a kept lock before the next caller of its own process", async () => {
+    const { near, far, lock } = stage;
+    await stage.warm(near);
+    const [mine, theirs] = [near.locks.lock(lock.name), far.locks.lock(lock.name)];
+    for (let i = 0; i < 20; i++) {
+      await (await mine.lock()).unlock();
+      expect(await lock.holder()).not.toBe("");
+      const [lease, waited] = await timedAwake(theirs.lock());
+      expect(waited).toBeLessThan(AT_ONCE);
+      expect(await mine.tryLock()).toBeNull();
+      await lease.unlock();
+    }
+  });
+});
+
+const channels = async (id: string): Promise<number> => {
+  const channel = `holdfast:client:${id}`;
+  return Number((await stage.far.redis.pubsub("NUMSUB", channel))[1]);
+};
