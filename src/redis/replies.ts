@@ -235,9 +235,12 @@ export const isRefusal = (error: unknown): error is Error =>
     error.message,
   );
 
-/** In Cluster, while a slot moves: some keys of the command are at one node, and some at the other. */
+/**
+ * In Cluster, while a slot moves: some keys of the command are at one node, and some at the other. Where ioredis has gone on
+ * trying, it says so of the last node that it was sent to.
+ */
 export const isApart = (error: unknown): boolean =>
-  error instanceof Error && error.message.includes("TRYAGAIN");
+  error instanceof Error && /TRYAGAIN|Too many Cluster redirections/.test(error.message);
 
 /** Of scripts whose answer says nothing but that they ran. */
 export const undecoded = (reply: unknown): unknown => reply;
