@@ -75,7 +75,7 @@ export class Stay implements Turn {
     this.sentToken = hold.token;
   }
 
-  /** A renewal is sent: who is inside by now is what its answer is about. */
+  /** A renewal is sent. Its answer is about the caller that is inside by now. */
   asks(at: number): void {
     this.sentAt = at;
     this.sentToken = this.token;
