@@ -11,9 +11,13 @@ if not value then
 elseif sub(value, 38) ~= ARGV[1] then
   return { TAKEN, 0, 0 }
 end
+local left = {}
 for i, key in ipairs(KEYS) do
-  if call("PTTL", key) < tonumber(ARGV[i + 1]) then
-    call("PEXPIRE", key, ARGV[i + 1])
+  local ttl = tonumber(ARGV[i + 1])
+  left[i] = call("PTTL", key)
+  if left[i] < ttl then
+    call("PEXPIRE", key, ttl)
+    left[i] = ttl
   end
 end
-return { RENEWED, call("PTTL", lock), number or 0 }
+return { RENEWED, left[1], number or 0 }
