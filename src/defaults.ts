@@ -133,6 +133,8 @@ export const STAY_RENEWAL = FRESH / 2;
 export const KEPT_SWEEP = 250;
 /** A client that could keep locks if it heard messages subscribes, and tries that again after so long. */
 export const HEAR_AGAIN = 1_000;
+/** A recall that was read so much later than a timer was due has waited for a blocked event loop. */
+export const RECALL_LATE = 400;
 /** Callers come and go without asking for so long at the most before the event loop turns. */
 export const TURNS_TIME = 1;
 

@@ -120,6 +120,7 @@ export abstract class StayKeeper extends StayOwner {
     // Its grant was lost, or is about to be read.
     if (state === "parked") one.lookAgain();
     if (!isIdle) return;
+    this.services.stays.recalled(this.name);
     this.#toldRecall(stay);
     this.endAlone(one, stay);
   }

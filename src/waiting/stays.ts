@@ -1,4 +1,5 @@
-import { HEAR_AGAIN, KEPT_SWEEP, STAY_RENEWAL, STAY_WINDOW, TURNS_TIME } from "../defaults.ts";
+import { HEAR_AGAIN, KEPT_SWEEP, RECALL_LATE, STAY_RENEWAL, STAY_WINDOW, TURNS_TIME } from "../defaults.ts";
+import { quote } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { ReleaseAnswer, ToldDigit } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
@@ -40,6 +41,7 @@ export class Stays {
   readonly #kept = new Set<Stay>();
   readonly #sweeping = new CallTimer(() => this.#sweep());
   #heardAt = Number.NEGATIVE_INFINITY;
+  #warnedAt = Number.NEGATIVE_INFINITY;
 
   constructor(client: Client) {
     this.#client = client;
@@ -222,6 +224,22 @@ export class Stays {
 
   // ----
 
+  /**
+   * A kept lock is recalled. Was that read late, because the event loop stood still? Then other processes wait for it, and nobody
+   * here would know. Told once a minute.
+   */
+  recalled(name: string): void {
+    const mono = performance.now();
+    const late = this.#sweeping.index < 0 ? 0 : mono - this.#sweeping.at;
+    if (late < RECALL_LATE || mono - this.#warnedAt < MINUTE) return;
+    this.#warnedAt = mono;
+    process.emitWarning(
+      `Another process wanted ${quote(name)}, which this one keeps with nobody inside, and was answered up to ${Math.round(late)} ms late, ` +
+        "because the event loop was blocked. Break up what blocks it, or do without linger.",
+      { type: "HoldfastWarning", code: "LOCK_RECALLED_LATE" },
+    );
+  }
+
   /** This lock could be kept if its channel were heard: subscribed to for the next time, now and then. */
   hear(name: string): void {
     const at = performance.now();
@@ -231,6 +249,8 @@ export class Stays {
     inbox.ready(inbox.channelOf(name)).catch(() => {});
   }
 }
+
+const MINUTE = 60_000;
 
 /** Clients of this process that keep locks, or did. */
 const keepers = new Set<Stays>();

@@ -118,6 +118,19 @@ describe("a kept lock", () => {
   });
 });
 
+it("a process that gives a kept lock up late, because its event loop is blocked, is warned", async () => {
+  const { name } = await kept();
+  const codes: unknown[] = [];
+  const hear = (warning: Error & { code?: string }): void => void codes.push(warning.code);
+  process.on("warning", hear);
+  onTestFinished(() => void process.off("warning", hear));
+  await (await keeper.locks.lock(name).lock()).unlock();
+  const theirs = other.locks.lock(name).lock();
+  for (const end = performance.now() + 850; performance.now() < end; );
+  await (await theirs).unlock();
+  await until(() => codes.includes("LOCK_RECALLED_LATE"));
+});
+
 describe("a lock is not kept", () => {
   it("while an extension is on its way, whose answer nobody waits for", async () => {
     const lock = await kept();
