@@ -140,7 +140,11 @@ describe.each(KINDS)("of a %s", (kind) => {
     const { wanted } = lease;
     await told(lock, far);
     await lease.unlock();
-    const second = await near.locks[kind](name).lock();
+    const first = await near.locks[kind](name).lock();
+    const own = near.locks[kind](name).lock();
+    expect(wanted.aborted).toBe(false);
+    await first.unlock();
+    const second = await own;
     const { gone } = await wait(far, lock);
     await aborted(second.wanted);
     expect(wanted.aborted).toBe(false);
