@@ -13,6 +13,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   "one-of-n": [],
   "beside-a-queue": [],
   "cache-stampede": [],
+  "give-way": [],
   shutdown: [],
   nest: [],
   metrics: [],

@@ -96,6 +96,18 @@ it("a waiter that comes while messages are lost is told of when they are heard a
   await waiting;
 });
 
+it("a hold whose messages were lost for a while before the first read is asked about", async () => {
+  const { near, proxy, lock } = stage;
+  await stage.warm(near);
+  lease = await near.locks.lock(lock.name).lock({ lease: 60_000 });
+  expect(await digit()).toBe("1");
+  proxy.cut("subscribers");
+  await stage.warm(near);
+  proxy.record();
+  expect(lease.wanted.aborted).toBe(false);
+  await until(() => proxy.commands.some(({ command }) => runs("renewStays")(command)));
+});
+
 it("a user that may not subscribe is told by renewals", async () => {
   const { far, lock, server } = stage;
   await far.redis.call("ACL", "SETUSER", "mute", "on", "nopass", "~*", "&*", "+@all", "-subscribe");
