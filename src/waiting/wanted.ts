@@ -30,13 +30,13 @@ export class WantedLeases {
     this.#client = client;
   }
 
-  /** Aborts when somebody waits for the lock. Of a kind without a queue in Redis it never does. */
+  /** Aborts when somebody waits for the lock. Of a kind whose waiters tell nobody it never does. */
   signalOf(lease: SharedLease, kind: LockKind): AbortSignal {
     const known = this.#controllers.get(lease);
     if (known) return known.signal;
     const controller = new AbortController();
     this.#controllers.set(lease, controller);
-    if (kind.wake.by === "grant" && lease.held) this.#watch(lease);
+    if (kind.answer !== null && lease.held) this.#watch(lease);
     return controller.signal;
   }
 
@@ -92,7 +92,7 @@ export class WantedLeases {
   /** A caller of this client waits for this lock. */
   came(kind: LockKind, name: string, { since }: Waiter): void {
     const lease = this.leases.get(name);
-    if (lease && kind.wake.by === "grant") this.#tell(lease, since);
+    if (lease && kind.answer !== null) this.#tell(lease, since);
   }
 
   /** No caller has this hold any more, or another one has it. */
