@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { LingerPolicy } from "../../../src/waiting/linger-policy.ts";
 import { Gate, holdAnswer } from "../../contract/observe.ts";
+import type { Party } from "../../support/fixture.ts";
 import { Stage, timedAwake } from "../../support/stage.ts";
 import { LINGERING } from "../../support/stays.ts";
 import { until } from "../../support/until.ts";
@@ -13,29 +14,30 @@ const AT_ONCE = 500;
 vi.spyOn(LingerPolicy.prototype, "keeps").mockReturnValue(true);
 const stage = new Stage({ near: { client: LINGERING } });
 
-/** The messages that come on a party's channel, from now on. */
-async function messages(of: { id: string }): Promise<string[]> {
+/** The messages that a party's own subscriber has read, which it is to open from now on. */
+function read({ redis }: Party): string[] {
   const heard: string[] = [];
-  const ear = (await stage.join()).redis;
-  ear.on("message", (_, message) => heard.push(message));
-  await ear.subscribe(`holdfast:client:${of.id}`);
+  const duplicate = redis.duplicate.bind(redis);
+  vi.spyOn(redis, "duplicate").mockImplementation((options) =>
+    duplicate(options).on("message", (_, message) => heard.push(message)),
+  );
   return heard;
 }
 
 describe("a recall", () => {
   it("that is read before the answer to the acquire counts", async () => {
     const { near, far, lock } = stage;
+    const heard = read(near);
     await stage.warm(near);
-    const heard = await messages(near.locks);
-    const read = new Gate();
-    const executed = holdAnswer(near.redis, read);
+    const answer = new Gate();
+    const executed = holdAnswer(near.redis, answer);
     const asking = near.locks.lock(lock.name).lock();
     await executed;
     const [lease, waited] = await timedAwake(
       (async () => {
         const waiting = far.locks.lock(lock.name).lock();
         await until(() => heard.some((message) => message.startsWith("recall ")), { what: "a recall" });
-        read.open();
+        answer.open();
         await (await asking).unlock();
         return waiting;
       })(),
@@ -47,15 +49,15 @@ describe("a recall", () => {
   it("that nobody could hear before the answer to the acquire is made up for", async () => {
     const { near, far, proxy, lock } = stage;
     await stage.warm(near);
-    const read = new Gate();
-    const executed = holdAnswer(near.redis, read);
+    const answer = new Gate();
+    const executed = holdAnswer(near.redis, answer);
     const asking = near.locks.lock(lock.name).lock();
     await executed;
     proxy.cut("subscribers");
     const waiting = far.locks.lock(lock.name).lock();
     await lock.queued(1);
     await until(async () => (await channels(near.locks.id)) > 0, { what: "a subscriber again" });
-    read.open();
+    answer.open();
     await (await asking).unlock();
     const [lease, waited] = await timedAwake(waiting);
     expect(waited).toBeLessThan(AT_ONCE);
