@@ -29,6 +29,7 @@ const ills: readonly Ill[] = [
     needs: { seconds: 5, only: ["crash and restart empty"] },
     rule: "growing tokens",
   },
+  { plant: "kept after a recall", needs: { seconds: 10, only: [] }, rule: "one holder" },
   {
     plant: "no refusals",
     needs: { seconds: 8, only: ["no network", "stop the server"] },

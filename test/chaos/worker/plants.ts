@@ -3,6 +3,7 @@ import { SharedLease } from "../../../src/lease/shared-lease.ts";
 import { QuorumNode } from "../../../src/quorum/node.ts";
 import { Quorum } from "../../../src/quorum/quorum.ts";
 import { handoffLua } from "../../../src/redis/lua.generated.ts";
+import { LockQueue } from "../../../src/waiting/lock-queue.ts";
 import { Waiter } from "../../../src/waiting/waiter.ts";
 
 /** Bugs that are planted to see whether the checker finds them. They live in the worker's process only. */
@@ -38,6 +39,17 @@ export const plants = {
   /** Nobody tells a waiter why it does not get the lock: aborted calls, and those that fail, never end. */
   "no refusals"() {
     Waiter.prototype.refuse = () => false;
+  },
+
+  /** Of a kept lock: it is given up when somebody wants it, and taken again all the same. */
+  "kept after a recall"() {
+    const { recalled } = LockQueue.prototype;
+    LockQueue.prototype.recalled = function (one, ...args) {
+      const { stay } = one;
+      if (stay?.state !== "idle") return recalled.call(this, one, ...args);
+      this.kind.release(stay.hold, { answered() {}, failed() {} });
+      setTimeout(() => recalled.call(this, one, ...args), 30);
+    };
   },
 
   /** Of a quorum: half of the nodes, one of three or two of five, decide like a majority. */
