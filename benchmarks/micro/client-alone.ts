@@ -40,7 +40,8 @@ export async function clientAlone(): Promise<Map<string, number>> {
   await locks.close();
   return new Map(
     bench.tasks.map(({ name, result }) => {
-      if (result.state !== "completed") throw new Error(`${name}: ${result.state}`);
+      if (result.state !== "completed")
+        throw new Error(`${name}: ${result.state}`, "error" in result ? { cause: result.error } : {});
       return [name, result.latency.p50 * 1_000];
     }),
   );

@@ -97,12 +97,10 @@ export abstract class LockOwner {
       one.tellBusy();
       if (one.first) this.channel.listen();
     }
-    if (events.isUsed && events.hears("acquire"))
-      events.tell("acquire", {
-        ...told(lease),
-        waited: performance.now() - waiter.since,
-        kept: false,
-      });
+    if (events.isUsed && events.hears("acquire")) {
+      const waited = performance.now() - waiter.since;
+      events.tell("acquire", { ...told(lease), waited, kept: false });
+    }
   }
 
   /**

@@ -138,6 +138,10 @@ export interface Door {
  */
 export function mayBegin(door: Door, mono: number, wall: number): "begin" | "ask" | "end" {
   const { hold, stay, terms, window, hasStays, inbox, passes } = door;
+  const left = Math.min(hold.endMono - mono, hold.endWall - wall);
+  // This process stood still. RACE: a renewal would be answered "yours" until Redis ends the key, and nobody could tell for how
+  // long that is true.
+  if (left <= 0) return "end";
   // Nobody waits here, and somebody does elsewhere.
   if (stay?.state === "idle" && hold.wantedAt !== null) return "end";
   if (!isWithinLimit(door, mono)) {
@@ -150,7 +154,6 @@ export function mayBegin(door: Door, mono: number, wall: number): "begin" | "ask
   if (hasStays && !(hold.isFresh(mono, wall) && hasToken(door))) return "ask";
   // By another object of the same lock, which does without lingering: it is told by Redis that the lock is held.
   if (stay?.isKept && terms.linger === 0) return "ask";
-  const left = Math.min(hold.endMono - mono, hold.endWall - wall);
   return suits(hold, left, terms, window, false) === "enough" ? "begin" : "ask";
 }
 
