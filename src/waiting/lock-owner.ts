@@ -137,7 +137,7 @@ export abstract class LockOwner {
       if (isNext && answer.is !== "renewed" && !isOver) this.tellLoss(one, hold, answer.is);
       // RACE: the hold may have been granted again. A claim in vain is followed by leaving it.
       services.leave(kind, hold);
-      if (!waiter.settled) one.putBack(waiter);
+      if (!waiter.settled) one.putBack(waiter, isNext);
       if (isOver && waiter.listed && !isNext) tryAgain(this, one, waiter, now().mono - sent.mono);
       else one.start();
     } catch (error) {

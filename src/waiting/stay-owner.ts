@@ -76,7 +76,7 @@ export abstract class StayOwner extends LockOwner implements StayHome {
     else if (isMet(this.doorOf(one, hold, waiter))) this.#pass(one, stay, waiter);
     else {
       // What this answer did not bring, another one would not bring either: the hold ends.
-      one.putBack(waiter);
+      one.putBack(waiter, true);
       this.endAlone(one, stay);
     }
   }

@@ -58,14 +58,22 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
     }
   }
 
-  /** First again: the lock was taken away from it before it had it. */
-  putBack(waiter: Waiter): void {
+  /**
+   * First again: the lock was taken away from it before it had it. `asks`: it was this process's own so far. RACE: a caller that
+   * would not wait is told by the command that follows, and not at once that somebody else holds the lock.
+   */
+  putBack(waiter: Waiter, asks = false): void {
     waiter.next = this.first;
     if (this.first) this.first.previous = waiter;
     else this.#last = waiter;
     this.first = waiter;
     this.#listed(waiter);
-    this.queue.services.timers.set(waiter, waiter.deadline);
+    if (asks && waiter.wait === 0) {
+      if (this.unanswered++ === 0) this.queue.services.asking.add(this);
+      this.#firstUnanswered = waiter;
+      waiter.unanswered = true;
+      waiter.at = performance.now() + this.#patience(waiter);
+    } else this.queue.services.timers.set(waiter, waiter.deadline);
   }
 
   remove(waiter: Waiter): void {

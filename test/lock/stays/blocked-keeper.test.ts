@@ -23,7 +23,7 @@ it("a process that stood still for longer than it may keep a lock takes it anew:
     await lease.unlock();
     return locks.stats().kept === 1 ? lease.token : 0;
   };
-  for (const stop of [WINDOW - 20, WINDOW, WINDOW + 100, 2 * WINDOW]) {
+  for (const stop of [WINDOW - 20, WINDOW - 15, WINDOW - 10, WINDOW - 5, WINDOW, WINDOW + 100, 2 * WINDOW]) {
     const token = await until(keep, { what: "a lock that is kept" });
     block(stop);
     // In the first statement: no timer has run, and nothing was read.
