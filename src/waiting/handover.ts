@@ -1,6 +1,6 @@
 // Which hold suits a caller. Protects that caller from a lease that is nearly over, and all others from a process that could
 // crash with far too long a lease.
-import { ENOUGH_EXPLICIT, ENOUGH_WATCHDOG, TOO_MUCH } from "../defaults.ts";
+import { ENOUGH_EXPLICIT, ENOUGH_WATCHDOG, STAY_WINDOW, TOO_MUCH } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Terms } from "../options.ts";
 
@@ -20,7 +20,7 @@ export function suits(
   const least = isDirect
     ? ENOUGH_WATCHDOG * lease
     : watchdog
-      ? ENOUGH_WATCHDOG * Math.min(lease, window)
+      ? ENOUGH_WATCHDOG * Math.min(lease, window, STAY_WINDOW)
       : ENOUGH_EXPLICIT * lease;
   return left >= least && (ttl >= lease || !isDirect) ? "enough" : "short";
 }

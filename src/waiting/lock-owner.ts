@@ -113,6 +113,7 @@ export abstract class LockOwner {
     waiter: Waiter,
     ttl: number,
     isNext: boolean,
+    within = this.services.window / 3,
   ): Promise<void> {
     const { health, kind, services } = this;
     one.remove(waiter);
@@ -123,7 +124,7 @@ export abstract class LockOwner {
     hold.asks(ttl, sent.mono);
     health.askedAt ||= sent.mono;
     try {
-      const answer = await kind.confirm(hold, ttl, services.window / 3, told);
+      const answer = await kind.confirm(hold, ttl, within, told);
       health.answered();
       this.claiming?.delete(waiter);
       if (this.heed(one, hold, sent, answer, told)) {

@@ -121,8 +121,9 @@ export abstract class StayKeeper extends StayOwner {
     if (state === "parked") one.lookAgain();
     if (!isIdle) return;
     this.services.stays.recalled(this.name);
-    this.#toldRecall(stay);
     this.endAlone(one, stay);
+    // Last: a listener may call, and would find a lock that is kept, and wanted.
+    this.#toldRecall(stay);
   }
 
   #toldRecall({ since, uses }: Stay): void {

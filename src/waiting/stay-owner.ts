@@ -31,7 +31,7 @@ export abstract class StayOwner extends LockOwner implements StayHome {
   protected override passOn(one: Acquisition, hold: Hold): boolean {
     const next = one.first;
     if (!next) return false;
-    const { stays } = this.services;
+    const { stays, window } = this.services;
     const mono = performance.now();
     const how = mayBegin(this.doorOf(one, hold, next), mono, Date.now());
     if (how === "end") return false;
@@ -39,7 +39,9 @@ export abstract class StayOwner extends LockOwner implements StayHome {
     this.comes(stay);
     if (how === "ask") {
       stay.asks(mono);
-      void this.claim(one, hold, next, this.ttlFor(next.terms), true);
+      // Of a caller that has just come it is the first command, and has the time of one.
+      const within = next.unanswered ? Math.min(window / 3, Math.max(1, next.at - mono)) : window / 3;
+      void this.claim(one, hold, next, this.ttlFor(next.terms), true, within);
     } else if (this.kind.hasStays && stays.isTired(mono)) stays.rest(stay);
     else {
       if (this.kind.hasStays) stays.begins(stay);

@@ -83,7 +83,9 @@ export class Stays {
 
   readonly #turned = (): void => {
     this.#busySince = 0;
-    for (const stay of this.#resting.splice(0)) if (!stay.isOver) stay.home.rested(stay);
+    // Not one that was leaving, and is kept by now.
+    for (const stay of this.#resting.splice(0))
+      if (!stay.isOver && stay.state !== "idle") stay.home.rested(stay);
   };
 
   // ---- renewals
@@ -139,8 +141,9 @@ export class Stays {
 
   /** Nobody is inside any more. `mustTell`: Redis does not know yet that this process is to be told of waiters. */
   keep(stay: Stay, mustTell: boolean): void {
-    if (!stay.isKept) {
-      stay.isKept = true;
+    stay.isKept = true;
+    // Also one that was leaving before, and was never idle.
+    if (!this.#kept.has(stay)) {
       keepers.add(this);
       if (!hearsExit) process.on("exit", leaveAll);
       hearsExit = true;
