@@ -1,9 +1,10 @@
 -- Ends holds that nobody is inside of, and hands each lock to its first live waiter.
 --
 -- KEYS  clock, then for each of 1 to 100 holds: lock, queue, clients
--- ARGV  for each hold: hold
--- RETURNS for each hold: RELEASED, GONE or TAKEN
--- INVARIANTS  Touches no later hold. An error comes of the first write, with nothing done, or of a queue of another type: then
+-- ARGV  for each hold: hold, its token
+-- RETURNS { last token of the clock, then for each hold: RELEASED, GONE or TAKEN }, as release
+-- INVARIANTS  A second copy answers what the first did (RELEASED) where the lock was handed over; it never touches a later
+--         hold. An error comes of the first write, with nothing done, or of a queue of another type: then
 --         the holds before it have ended whole.
 -- MODEL  `release` in proof/server.pml
 
@@ -11,17 +12,23 @@
 clock = KEYS[1]
 -- @include time
 -- @include shared
-local answers = {}
-for i, hold in ipairs(ARGV) do
+local last = redis.pcall("GET", clock)
+local answers = { type(last) == "string" and last or 0 }
+for i = 1, #ARGV / 2 do
+  local hold, token = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
   lock, queue, clients = KEYS[3 * i - 1], KEYS[3 * i], KEYS[3 * i + 1]
   -- What was asked is about the clients of the lock before.
   receivers, kept, asked = {}, {}, 0
   local value = redis.pcall("GET", lock)
   if type(value) == "string" and sub(value, 38) == hold then
     handOver(call("ZPOPMIN", queue), sub(value, 21, 36))
-    answers[i] = RELEASED
+    table.insert(answers, RELEASED)
+  elseif type(value) == "string" then
+    -- As in ended.
+    local since, owners = tonumber(sub(value, 21, 36)), tonumber(sub(value, 4, 19))
+    table.insert(answers, since and owners and since <= token and token < owners and RELEASED or TAKEN)
   else
-    answers[i] = value and TAKEN or GONE
+    table.insert(answers, value and TAKEN or GONE)
   end
 end
 return answers

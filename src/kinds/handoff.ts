@@ -200,11 +200,11 @@ export class HandoffLock extends HoldScripts implements LockKind {
     }
   }
 
-  override readonly releaseAll = (holds: readonly Hold[]): Promise<ReleaseAnswer["is"][]> => {
+  override readonly releaseAll = (holds: readonly Hold[]): Promise<ReleaseAnswer[]> => {
     const made = holds.map((hold) => this.#keysOf(hold).script.names);
     const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap((names) => names.slice(0, CLOCK))];
-    const ids = holds.map(({ id }) => id);
-    return this.commands.run(lua.releaseStays, keys, ids, decodeReleases);
+    const args = holds.flatMap(({ id, token }) => [id, token]);
+    return this.commands.run(lua.releaseStays, keys, args, decodeReleases);
   };
 
   /** On the asker's own channel: of what it says only its id counts, and what it is told names the lock that is ours. */

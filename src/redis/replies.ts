@@ -216,8 +216,10 @@ export function decodeToldInspection(reply: unknown): Inspected {
 }
 
 /** Of several releases in one command. */
-export const decodeReleases = (reply: unknown): ReleaseAnswer["is"][] =>
-  fields(reply).map((code) => decodeRelease(code).is);
+export function decodeReleases(reply: unknown): ReleaseAnswer[] {
+  const [clock, ...codes] = fields(reply);
+  return codes.map((code) => decodeRelease([code, clock]));
+}
 
 export function decodeForced(reply: unknown): boolean {
   return Number(Array.isArray(reply) ? reply[0] : reply) === 1;

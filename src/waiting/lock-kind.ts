@@ -97,7 +97,7 @@ export interface LockKind extends Renewer {
     told?: ToldDigit,
   ): Promise<RenewAnswer>;
   /** Ends holds that nobody is inside of, up to `batch` of one server in one command. Null: the kind has no stays. */
-  readonly releaseAll: ((holds: readonly Hold[]) => Promise<ReleaseAnswer["is"][]>) | null;
+  readonly releaseAll: ((holds: readonly Hold[]) => Promise<ReleaseAnswer[]>) | null;
   /** Answers a recall that names this nonce, to the client that has asked. Null: the kind has no recalls. */
   readonly answer: ((name: string, nonce: string, is: "busy" | "idle") => void) | null;
   /** True: no caller gets the lock before it is confirmed, because that is what replicas acknowledge. */

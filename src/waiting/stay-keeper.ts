@@ -144,9 +144,9 @@ export abstract class StayKeeper extends StayOwner {
     this.staying?.stop();
   }
 
-  override leaveAnswered(stay: Stay, is: ReleaseAnswer["is"] | null, isBroken: boolean): void {
-    if (is === null) this.services.leave(this.kind, stay.hold);
-    else this.lossOf(stay, 0, { is, clock: 0 }, isBroken);
+  override leaveAnswered(stay: Stay, answer: ReleaseAnswer | null, isBroken: boolean): void {
+    if (answer === null) this.services.leave(this.kind, stay.hold);
+    else this.lossOf(stay, 0, answer, isBroken);
   }
 
   protected override over(stay: Stay, turn: Turn): void {

@@ -114,7 +114,7 @@ export abstract class StayOwner extends LockOwner implements StayHome {
   }
 
   abstract takeLeave(stay: Stay): void;
-  abstract leaveAnswered(stay: Stay, is: ReleaseAnswer["is"] | null, isBroken: boolean): void;
+  abstract leaveAnswered(stay: Stay, answer: ReleaseAnswer | null, isBroken: boolean): void;
 
   // ---- what renewals bring
 

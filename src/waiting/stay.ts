@@ -20,7 +20,7 @@ export interface StayHome {
   /** It ends, and nobody is inside. Its release is sent from outside. */
   takeLeave(stay: Stay): void;
   /** That was answered; null: it was not. */
-  leaveAnswered(stay: Stay, is: ReleaseAnswer["is"] | null, isBroken: boolean): void;
+  leaveAnswered(stay: Stay, answer: ReleaseAnswer | null, isBroken: boolean): void;
 }
 
 /** The acquisition of its hold. */

@@ -213,7 +213,7 @@ export class Stays {
     const holds: Hold[] = stays.map(({ hold }) => hold);
     for (const stay of stays) stay.home.takeLeave(stay);
     cleanup.releases++;
-    let answers: ReleaseAnswer["is"][] = [];
+    let answers: ReleaseAnswer[] = [];
     try {
       answers = (await releaseAll?.(holds)) ?? [];
     } catch {

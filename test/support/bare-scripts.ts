@@ -90,9 +90,9 @@ export class BareScripts {
     return this.redis.eval(handoffLua.renewStays.lua, 1 + keys.length, CLOCK, ...keys, ...args);
   }
 
-  releaseStays(...holds: { hold: string; lock?: string }[]): Promise<unknown> {
+  releaseStays(...holds: { hold: string; token: number; lock?: string }[]): Promise<unknown> {
     const keys = holds.flatMap(({ lock = LOCK }) => [lock, `${lock}:queue`, `${lock}:clients`]);
-    const args = holds.map(({ hold }) => hold);
+    const args = holds.flatMap(({ hold, token }) => [hold, token]);
     return this.redis.eval(handoffLua.releaseStays.lua, 1 + keys.length, CLOCK, ...keys, ...args);
   }
 
