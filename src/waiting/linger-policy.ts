@@ -12,11 +12,12 @@ import {
 import { between } from "../util/random.ts";
 
 /**
- * How a kept lock's time with its process ended. "recalled": somebody else wanted it. "lapsed": nobody did for as long as it
+ * How a kept lock's time with its process ended. "recalled": somebody else wanted it. "wanted": the same, before it was ever
+ * idle, which has cost nobody a message. "lapsed": nobody did for as long as it
  * might stay. "given up": too many were kept, a connection broke, the client closed. "not kept": it was acquired to be kept,
  * and could not be, because its caller had it for too long.
  */
-export type KeptEnd = "recalled" | "lapsed" | "given up" | "not kept";
+export type KeptEnd = "recalled" | "wanted" | "lapsed" | "given up" | "not kept";
 
 /** What is known of a name. */
 class Memory {
@@ -100,7 +101,8 @@ export class LingerPolicy {
     if (how === "recalled" && uses === 0) stats.recalledUnused++;
     if (how === "lapsed") stats.lapsed++;
     // One that nobody wanted has cost nobody anything: it counts only for the good.
-    const isLesson = how === "recalled" || how === "not kept" || uses >= LINGER_WORTH;
+    const isGood = uses >= LINGER_WORTH;
+    const isLesson = how === "recalled" || how === "wanted" || how === "not kept" || isGood;
     const known = isLesson ? this.#memoryOf(name) : this.#names.get(name);
     if (!known) return;
     known.isTried = false;

@@ -160,11 +160,8 @@ export abstract class StayKeeper extends StayOwner {
     if (!isKept) return;
     const mono = performance.now();
     const isLapsed = state === "idle" && mono >= stay.until;
-    linger.ended(
-      this.name,
-      hold.wantedAt !== null ? "recalled" : isLapsed ? "lapsed" : "given up",
-      uses,
-      mono,
-    );
+    // Where messages may have been missed nobody has said that it wants the lock.
+    const wanted = stay.since > 0 ? "recalled" : "wanted";
+    linger.ended(this.name, hold.recalledAt !== null ? wanted : isLapsed ? "lapsed" : "given up", uses, mono);
   }
 }

@@ -90,3 +90,24 @@ it("a listener of its recall may call: it queues, once, behind the one that want
   await theirs.unlock();
   await (await called).unlock();
 });
+
+it("a lost connection is no recall, and nobody has recalled what was never idle", async () => {
+  const [keeper, other] = [await join(), await join({})];
+  const { locks, redis } = keeper;
+  const names = Array.from({ length: 3 }, () => freshName());
+  for (const name of names) await keep(keeper, name);
+  redis.disconnect(true);
+  await until(() => locks.stats().kept === 0);
+  expect(locks.stats()).toMatchObject({ recalled: 0, recalledUnused: 0 });
+  await keep(keeper, freshName());
+  const keeps = vi.spyOn(LingerPolicy.prototype, "keeps").mockReturnValue(false);
+  onTestFinished(() => keeps.mockRestore());
+  for (const name of names) {
+    const lease = await locks.lock(name).lock();
+    const theirs = other.locks.lock(name).lock();
+    await new Onlooker(redis, name).queued(1);
+    await lease.unlock();
+    await (await theirs).unlock();
+  }
+  expect(locks.stats()).toMatchObject({ recalled: 0, recalledUnused: 0 });
+});
