@@ -57,6 +57,8 @@ export function races(subject: Subject): void {
               const says = Array.isArray(reply) ? String(reply[0]) : "";
               if (isHeld || !["held", `${codes.HELD}`].includes(says) || ++busy < 2 || !isSubscribed())
                 return null;
+              // A try that was sent before the subscription stood has no place, and nobody would wake it.
+              if (subject.queues && Array.isArray(reply) && Number(reply[3]) < 0) return null;
               isHeld = true;
               late++;
               return gate.passed;
