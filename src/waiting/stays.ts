@@ -79,6 +79,7 @@ export class Stays {
     stay.isKept = true;
     this.isTired(performance.now());
     this.#resting.push(stay);
+    this.#hearExit();
   }
 
   readonly #turned = (): void => {
@@ -86,6 +87,7 @@ export class Stays {
     // Not one that was leaving, and is kept by now.
     for (const stay of this.#resting.splice(0))
       if (!stay.isOver && stay.state !== "idle") stay.home.rested(stay);
+    if (this.#kept.size === 0) keepers.delete(this);
   };
 
   // ---- renewals
@@ -144,14 +146,18 @@ export class Stays {
     stay.isKept = true;
     // Also one that was leaving before, and was never idle.
     if (!this.#kept.has(stay)) {
-      keepers.add(this);
-      if (!hearsExit) process.on("exit", leaveAll);
-      hearsExit = true;
+      this.#hearExit();
       this.#kept.add(stay);
       if (this.#kept.size > this.#client.linger.most) this.#makeRoom();
       if (this.#sweeping.index < 0) this.#client.timers.set(this.#sweeping, performance.now() + KEPT_SWEEP);
     }
     if (mustTell && !stay.isUsed) void this.#renew([stay]);
+  }
+
+  #hearExit(): void {
+    keepers.add(this);
+    if (!hearsExit) process.on("exit", leaveAll);
+    hearsExit = true;
   }
 
   /** Those whose time is over; and where no message could tell that somebody waits. */
@@ -196,10 +202,9 @@ export class Stays {
 
   /** All of them: what tells of waiters is lost, or the client ends. */
   endAll(): void {
-    this.#end(
-      [...this.#kept].filter(({ isOver, state }) => !isOver && (state === "idle" || state === "leaving")),
-    );
+    const all = [...new Set([...this.#kept, ...this.#resting])];
     this.#kept.clear();
+    this.#end(all.filter(({ isOver, state }) => !isOver && (state === "idle" || state === "leaving")));
   }
 
   #end(stays: readonly Stay[]): void {

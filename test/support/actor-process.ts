@@ -86,6 +86,12 @@ const methods = {
 
   unlock: (handle: number) => leaseOf(handle).unlock(),
 
+  /** The program ends itself right behind the unlock; this is never answered. */
+  async unlockAndExit(handle: number) {
+    await leaseOf(handle).unlock();
+    process.exit();
+  },
+
   state(handle: number) {
     const lease = leaseOf(handle);
     const { held, token, signal } = lease;

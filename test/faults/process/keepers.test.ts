@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { handoffLua } from "../../../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import { Actor } from "../../support/actor.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
+import { loadScripts } from "../../support/load-scripts.ts";
 import { Onlooker } from "../../support/onlooker.ts";
 import { timed, timedAwake } from "../../support/stage.ts";
 import { LINGERING, STAY_WINDOW } from "../../support/stays.ts";
@@ -123,6 +125,22 @@ describe("a process that keeps a lock", () => {
       await keeper.actor.exit;
       expect(await soon(keeper)).toBeLessThan(AT_ONCE);
     });
+  });
+
+  it("that ends itself right behind an unlock leaves the lock to the one that waits", async () => {
+    // A process that ends cannot send a script again that the server does not know.
+    await loadScripts(here.redis, handoffLua);
+    const actor = await Actor.start({ url: server.url, client: LINGERING });
+    await actor.call("keep", freshName());
+    const lock = new Onlooker(here.redis, freshName());
+    const mine = await actor.call("acquire", "lock", lock.name);
+    const theirs = here.locks.lock(lock.name).lock();
+    await lock.queued(1);
+    await actor.call("unlockAndExit", mine?.handle ?? -1).catch(() => {});
+    await actor.exit;
+    const [lease, waited] = await timedAwake(theirs);
+    expect(waited).toBeLessThan(AT_ONCE);
+    await lease.unlock();
   });
 
   it("that closes its client leaves it free", async () => {
