@@ -36,6 +36,7 @@ const PLACED: ReadonlySet<unknown> = new Set([codes.OWNER, codes.MINE, codes.HEL
 
 /** Where the keys of a lock are apart for a moment, a renewal of the lock alone must still be in time. */
 const renewStays: Script = { ...lua.renewStays, isImpatient: true };
+const releaseStays: Script = { ...lua.releaseStays, isWhole: true };
 
 const RELEASED: ReleaseAnswer = { is: "released", clock: 0 };
 
@@ -204,7 +205,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
     const made = holds.map((hold) => this.#keysOf(hold).script.names);
     const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap((names) => names.slice(0, CLOCK))];
     const args = holds.flatMap(({ id, token }) => [id, token]);
-    return this.commands.run(lua.releaseStays, keys, args, decodeReleases);
+    return this.commands.run(releaseStays, keys, args, decodeReleases);
   };
 
   /** On the asker's own channel: of what it says only its id counts, and what it is told names the lock that is ours. */

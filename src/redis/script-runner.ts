@@ -106,6 +106,7 @@ export class ScriptRunner implements Transport, CallOwner {
     if (this.isCluster && !script.isForeign) script = sharded(script);
     const call = new Class(this, script, keys, args, decode, told, Math.min(timeout, this.replyTimeout));
     call.isWritten = this.#redis.status === "ready";
+    if (script.isWhole) call.name = "eval";
     this.#sent.add(call);
     if (!this.#isSweeping) this.#sweepSoon();
     if (this.#silence) {

@@ -75,6 +75,7 @@ export class FakeLocks implements Locks {
       name,
       token: ++this.#token,
       signal,
+      wanted: new AbortController().signal, // nobody waits
       get held() {
         return !signal.aborted;
       },
