@@ -143,10 +143,12 @@ export function runs(script: keyof typeof SCRIPTS, mode?: keyof typeof ACQUIRING
   const attempts = mode ? ACQUIRING[mode] : [...ACQUIRING.try, ...ACQUIRING.again];
   const meant = script === "acquire" ? attempts : script === "renew" ? RENEWING : [script];
   const scripts = meant.map((key) => SCRIPTS[key]);
-  const shas = scripts.flatMap((one) => [one.sha, sharded(one).sha]);
+  const variants = scripts.flatMap((one) => [one, sharded(one)]);
+  const shas = variants.map(({ sha }) => sha);
+  // Only of scripts that are always sent as text: others are sent so when the server does not know them, and then once more.
+  const texts = script === "releaseStays" ? variants.map(({ lua }) => lua) : [];
   return (command) =>
-    command[0] === "evalsha" &&
-    shas.includes(`${command[1]}`) &&
+    (command[0] === "evalsha" ? shas : texts).includes(`${command[1]}`) &&
     (mode === undefined ||
       mode === "again" ||
       (command[7 + Number(command[2])] !== "") === (mode === "queue"));
