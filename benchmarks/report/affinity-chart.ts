@@ -1,6 +1,7 @@
-import type { Entry, ScenarioResult } from "../figures/result.ts";
-import { AXIS, colourOf, frame, lineSeries, logAxis, MUTED, machineLine, roundsOf } from "./chart-theme.ts";
-import { holdfastLast, isHoldfast, perSecondOf } from "./entries.ts";
+import type { ScenarioResult } from "../figures/result.ts";
+import { AXIS, frame, logAxis, MUTED, machineLine, roundsOf } from "./chart-theme.ts";
+import { drawn, linesOf, valuesOf } from "./contender-lines.ts";
+import { perSecondOf } from "./entries.ts";
 import { short } from "./numbers.ts";
 import type { Chart } from "./render-svg.ts";
 
@@ -9,12 +10,6 @@ export interface Share {
   /** Of the acquisitions, in percent. */
   readonly percent: number;
   readonly result: ScenarioResult;
-}
-
-interface Line {
-  readonly entry: Entry;
-  /** [percent, acquisitions per second] */
-  readonly points: readonly [number, number][];
 }
 
 const PLOT = { height: 380, left: 72, right: 260, bottom: 62 };
@@ -26,7 +21,8 @@ const PLOT = { height: 380, left: 72, right: 260, bottom: 62 };
  * @param shares by ascending percent
  */
 export function affinityChart(title: string, shares: readonly Share[]): Chart {
-  const lines = linesOf(shares);
+  const stops = shares.map(({ percent, result }) => ({ at: percent, result }));
+  const lines = linesOf(stops, perSecondOf);
   const [first] = shares;
   const about = "1 000 locks, 4 processes with 4 callers each.";
   const header = first ? [`${about} ${roundsOf(first.result)}.`, machineLine(first.result.machine)] : [about];
@@ -47,41 +43,8 @@ export function affinityChart(title: string, shares: readonly Share[]): Chart {
         axisLabel: { color: MUTED },
         splitLine: { show: false },
       },
-      yAxis: logAxis(
-        lines.flatMap(({ points }) => points.map(([, rate]) => rate)),
-        short,
-      ),
+      yAxis: logAxis(valuesOf(lines), short),
       series: lines.map((line) => drawn(line, lines)),
     },
-  };
-}
-
-/** Each contender once that got anything. */
-function linesOf(shares: readonly Share[]): Line[] {
-  const entries = shares.flatMap(({ result }) => result.entries);
-  const once = new Map(entries.map((entry) => [entry.id, entry]));
-  return [...once.values()]
-    .map((entry) => ({ entry, points: pointsOf(entry.id, shares) }))
-    .filter(({ points }) => points.length > 0)
-    .sort(holdfastLast);
-}
-
-function pointsOf(id: string, shares: readonly Share[]): [number, number][] {
-  return shares.flatMap(({ percent, result }): [number, number][] => {
-    const entry = result.entries.find((one) => one.id === id);
-    const rate = entry ? perSecondOf(entry) : 0;
-    // 0 has no place on a logarithmic axis.
-    return rate > 0 ? [[percent, rate]] : [];
-  });
-}
-
-function drawn({ entry, points }: Line, all: readonly Line[]) {
-  const entries = all.map((line) => line.entry);
-  const last = short(points.at(-1)?.[1] ?? Number.NaN);
-  return {
-    ...lineSeries(entry, entries, points, `${entry.title}  ${last}`),
-    symbol: "circle",
-    symbolSize: isHoldfast(entry) ? 8 : 6,
-    itemStyle: { color: colourOf(entry) },
   };
 }
