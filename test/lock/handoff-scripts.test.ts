@@ -1,18 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { PATIENCE_MIN } from "../../src/defaults.ts";
-import { codes, handoffLua } from "../../src/redis/lua.generated.ts";
-import {
-  BareScripts,
-  CLIENTS,
-  CLOCK,
-  channel,
-  entry,
-  hold,
-  KEYS,
-  LOCK,
-  NEVER,
-  QUEUE,
-} from "../support/bare-scripts.ts";
+import { codes } from "../../src/redis/lua.generated.ts";
+import { BareScripts, CLIENTS, CLOCK, channel, entry, hold, LOCK, QUEUE } from "../support/bare-scripts.ts";
 import { until } from "../support/until.ts";
 
 // The hand-off's scripts by themselves: what stands in Redis that no client of today would write, or that time has changed.
@@ -237,30 +226,15 @@ describe("a crowd of dead entries", () => {
 });
 
 describe("a lock that may be taken only behind another one", () => {
-  const behind = (of: string, before: string): Promise<unknown> =>
-    scripts.redis.eval(
-      handoffLua.acquire.lua,
-      5,
-      ...KEYS,
-      "holdfast:{y}",
-      of,
-      30_000,
-      NEVER,
-      0,
-      "",
-      0,
-      before,
-    );
-
   it("is not, unless that one is owned by the hold that is named", async () => {
-    expect(await behind(hold("a"), hold("b"))).toEqual([BLOCKED, some]);
+    expect(await scripts.behind(hold("a"), hold("b"))).toEqual([BLOCKED, some]);
     expect(await scripts.redis.keys("*")).toEqual([]);
     await scripts.redis.set("holdfast:{y}", `10 1800000000000000 1800000000000000 ${hold("b")}`);
-    expect(await behind(hold("a"), hold("c"))).toEqual([BLOCKED, some]);
-    expect(await behind(hold("a"), hold("b"))).toEqual([OWNER, some, some, 0]);
+    expect(await scripts.behind(hold("a"), hold("c"))).toEqual([BLOCKED, some]);
+    expect(await scripts.behind(hold("a"), hold("b"))).toEqual([OWNER, some, some, 0]);
     await scripts.redis.del("holdfast:{y}");
     // A copy of what was done is told so.
-    expect(await behind(hold("a"), hold("b"))).toEqual([MINE, some, some, 30_000, 0, 0]);
+    expect(await scripts.behind(hold("a"), hold("b"))).toEqual([MINE, some, some, 30_000, 0, 0]);
   });
 });
 

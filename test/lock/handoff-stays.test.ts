@@ -1,16 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { codes, handoffLua } from "../../src/redis/lua.generated.ts";
-import {
-  BareScripts,
-  CLOCK,
-  channel,
-  entry,
-  hold,
-  KEYS,
-  LOCK,
-  NEVER,
-  QUEUE,
-} from "../support/bare-scripts.ts";
+import { codes } from "../../src/redis/lua.generated.ts";
+import { BareScripts, CLOCK, channel, entry, hold, LOCK, NEVER, QUEUE } from "../support/bare-scripts.ts";
 
 // What the scripts of the hand-off do for a lock whose holder is told of waiters, and may have nobody inside.
 
@@ -183,29 +173,13 @@ describe("a try that asks", () => {
     expect([await scripts.holder(), await scripts.redis.exists(QUEUE)]).toEqual([hold("b"), 0]);
   });
 
-  const behind = (of: string, nonce: string): Promise<unknown> =>
-    scripts.redis.eval(
-      handoffLua.acquire.lua,
-      5,
-      ...KEYS,
-      "holdfast:{y}",
-      of,
-      30_000,
-      NEVER,
-      0,
-      "",
-      0,
-      hold("z"),
-      nonce,
-    );
-
   it("as part of a multi-lock recalls an idle holder, and queues nothing", async () => {
     await scripts.acquire(hold("a"), "", 0, 2);
-    expect(await behind(hold("b"), "")).toEqual([BLOCKED, some]);
+    expect(await scripts.behind(hold("b"), hold("z"), "")).toEqual([BLOCKED, some]);
     expect(await scripts.messages()).toEqual([]);
-    expect(await behind(hold("b"), NONCE)).toEqual([BLOCKED, some]);
+    expect(await scripts.behind(hold("b"), hold("z"), NONCE)).toEqual([BLOCKED, some]);
     await scripts.redis.set("holdfast:{y}", `10 1800000000000000 1800000000000000 ${hold("z")}`);
-    expect(await behind(hold("b"), NONCE)).toEqual([HELD, some, some, -1, 2]);
+    expect(await scripts.behind(hold("b"), hold("z"), NONCE)).toEqual([HELD, some, some, -1, 2]);
     expect(await scripts.messages()).toEqual([recall(hold("a"), NONCE), recall(hold("a"), NONCE)]);
     expect(await scripts.redis.exists(QUEUE)).toBe(0);
   });
@@ -213,7 +187,7 @@ describe("a try that asks", () => {
   it("as part of a multi-lock recalls nobody where something else stands in the key, or a holder that is not idle", async () => {
     for (const value of ["hello", `11 1800000000000000 1800000000000000 ${hold("a")}`]) {
       await scripts.redis.set(LOCK, value);
-      expect(await behind(hold("b"), NONCE)).toEqual([BLOCKED, some]);
+      expect(await scripts.behind(hold("b"), hold("z"), NONCE)).toEqual([BLOCKED, some]);
     }
     expect(await scripts.messages()).toEqual([]);
   });

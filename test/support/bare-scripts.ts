@@ -11,7 +11,7 @@ export const [LOCK, QUEUE, CLIENTS, CLOCK]: readonly [string, string, string, st
   "holdfast:{x}:clients",
   "holdfast:clock",
 ];
-export const KEYS = [LOCK, QUEUE, CLIENTS, CLOCK];
+const KEYS = [LOCK, QUEUE, CLIENTS, CLOCK];
 /** No command is too late. */
 export const NEVER = Number.MAX_SAFE_INTEGER;
 
@@ -63,6 +63,12 @@ export class BareScripts {
   /** `nonce`: of a try that asks an idle holder. */
   acquire(of: string, queueing = "", passes = 0, told: Digit = 0, nonce = ""): Promise<unknown> {
     return this.run("acquire", of, 30_000, NEVER, passes, queueing, told, "", nonce);
+  }
+
+  /** As part of a multi-lock: behind `holdfast:{y}`, which `before` must own. */
+  behind(of: string, before: string, ...nonce: string[]): Promise<unknown> {
+    const args = [of, 30_000, NEVER, 0, "", 0, before, ...nonce];
+    return this.redis.eval(handoffLua.acquire.lua, KEYS.length + 1, ...KEYS, "holdfast:{y}", ...args);
   }
 
   recheck(
