@@ -178,7 +178,10 @@ describe("a process that keeps a lock", () => {
       const refused = actor.call("acquire", "lock", lock.name, 0).catch((error) => error.code);
       const { waited, token } = await turn(keeper);
       expect(waited).toBeLessThan(A_WINDOW);
-      expect(["LOCK_UNAVAILABLE", null]).toContain(await refused);
+      // Before it sees the end of its connection it may have taken the lock from memory; that turn is over now.
+      const got = await refused;
+      if (got !== null && typeof got === "object") expect(got.token).toBeLessThan(token);
+      else expect(["LOCK_UNAVAILABLE", null]).toContain(got);
       proxy.refuse(false);
       const next = await actor.call("acquire", "lock", lock.name, 10_000);
       expect(next?.token).toBeGreaterThan(token);
