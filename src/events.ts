@@ -2,6 +2,7 @@ import { EventEmitter } from "eventemitter3";
 import {
   ClientClosedError,
   LockError,
+  type LockErrorCode,
   LockFormatError,
   type LockLostError,
   LockUnavailableError,
@@ -10,8 +11,23 @@ import {
 import { OVERTAKEN } from "./overtaken.ts";
 import { outside } from "./util/outside.ts";
 
-/** By which method a caller came: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of several masters; `multiLock`. */
-export type EventKind = "lock" | "fair" | "redisson" | "redissonFenced" | "spin" | "quorum" | "multi";
+/**
+ * By which method a caller came: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of several masters; `multiLock`; the two
+ * locks of `readWriteLock`; `semaphore`, `election`, `once`.
+ */
+export type EventKind =
+  | "lock"
+  | "fair"
+  | "redisson"
+  | "redissonFenced"
+  | "spin"
+  | "quorum"
+  | "multi"
+  | "read"
+  | "write"
+  | "semaphore"
+  | "election"
+  | "once";
 
 /** Whose event it is. */
 export interface Caller {
@@ -35,7 +51,8 @@ export interface LockEvent extends Caller {
 /**
  * Why a call ended without the lock: "busy": it would not wait, and somebody else held it. "timeout": the same for all of
  * its `wait`. "aborted": its `signal`. "closed": the client. "unavailable": Redis gave no usable answer. "unreplicated":
- * too few replicas had it. "reentered": its scope got the lock by another call, and this one has entered that.
+ * too few replicas had it. "refused": it could not have it, however long it waited; the error says why. "reentered": its scope
+ * got the lock by another call, and this one has entered that.
  */
 export type GiveUpReason =
   | "busy"
@@ -44,6 +61,7 @@ export type GiveUpReason =
   | "closed"
   | "unavailable"
   | "unreplicated"
+  | "refused"
   | "reentered";
 
 /** What a client tells. Times are in ms. */
@@ -100,6 +118,8 @@ export interface LockEvents {
 }
 
 const MINUTE = 60_000;
+
+const REFUSALS: ReadonlySet<LockErrorCode> = new Set(["PERMITS_DIFFER", "PERMITS_UNKNOWN", "TOO_MANY_HOLDS"]);
 
 /** The client's events. Emitting costs nothing while nobody listens, and a throwing listener stops nothing. */
 export class Events extends EventEmitter {
@@ -162,5 +182,6 @@ function reasonOf(error: unknown): GiveUpReason {
   if (error === OVERTAKEN) return "reentered";
   if (error instanceof LockUnavailableError || error instanceof LockFormatError) return "unavailable";
   if (error instanceof ClientClosedError) return "closed";
-  return error instanceof NotReplicatedError ? "unreplicated" : "aborted";
+  if (error instanceof NotReplicatedError) return "unreplicated";
+  return error instanceof LockError && REFUSALS.has(error.code) ? "refused" : "aborted";
 }

@@ -38,6 +38,7 @@ export type {
   PassingOptions,
   SpinLockOptions,
 } from "./options.ts";
+export { PermitsError } from "./permits-error.ts";
 export type { QuorumClientOptions } from "./quorum/options.ts";
 export type { Inspected, Inspection } from "./redis/replies.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis/types.ts";

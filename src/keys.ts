@@ -21,6 +21,9 @@ export interface QuorumKeys extends Pick<LockKeys, "lock" | "clock"> {
   readonly free: string;
 }
 
+/** What is handed on by message; each has keys of its own. */
+export type GrantProtocol = "handoff" | "rw" | "semaphore" | "election";
+
 /** Braces would end the hash tag early; percent signs must stay decodable. */
 const encode = (name: string): string => name.replace(/[%{}]/g, encodeURIComponent);
 const decode = (text: string): string => text.replace(/%(25|7B|7D)/g, decodeURIComponent);
@@ -40,6 +43,8 @@ function plain(prefix: string): string {
     )
     .join("");
 }
+
+const GRANTED = /^holdfast:(?:(rw|semaphore|election):)?\{/;
 
 const percent = (byte: number): string => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
 
@@ -121,6 +126,14 @@ export class Keys {
   /** The lock's name in a full key of any family as a script sees it, prefix included. */
   name(key: string): string {
     return decode(key.slice(key.indexOf("{", this.prefix.length) + 1, -1));
+  }
+
+  /** What a lock is that is handed on by message, by its full key as a message has it, prefix included. Null: it is none. */
+  granted(key: string): { readonly protocol: GrantProtocol; readonly name: string } | null {
+    const [found, family] = GRANTED.exec(key.slice(this.prefix.length)) ?? [];
+    const name = this.name(key);
+    if (found === undefined || key !== `${this.prefix}${found}${encode(name)}}`) return null;
+    return { protocol: (family as GrantProtocol | undefined) ?? "handoff", name };
   }
 
   /** Such as those where clients are told of grants. */

@@ -1,17 +1,19 @@
-import { quote } from "../errors.ts";
+import { LockError, quote } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
+import { PermitsError } from "../permits-error.ts";
 import type { CountedAnswer } from "../redis/counted-replies.ts";
 import type { AttemptAnswer, Inspected, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
-import type { Ask, Leavable, Told } from "../waiting/lock-kind.ts";
+import type { Ask, Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
 import type { CountedScripts } from "./counted-scripts.ts";
 
 /**
  * So many permits of a semaphore, for the waiting engine: each caller has a hold and an entry of its own, so that the order holds
  * over all processes. Callers of different numbers are of different kinds, and stand in one queue of Redis.
  */
-export class SemaphoreKind {
+export class SemaphoreKind implements LockKind {
   readonly label = "semaphore";
+  readonly eventKind = "semaphore";
   readonly protocol = "semaphore";
   readonly wake = { by: "grant", solitary: true } as const;
   readonly localPasses = 0;
@@ -47,9 +49,8 @@ export class SemaphoreKind {
       { ...wanted, permits: this.#permits },
       {
         answered: (answer) => {
-          const refusal = this.#refusal(hold.name, answer);
-          if (refusal) told.failed(refusal);
-          else told.answered(asAttempt(answer));
+          const error = this.#refusal(hold.name, answer);
+          told.answered(error ? { is: "refused", at: answer.at, error } : asAttempt(answer));
         },
         failed: (error) => told.failed(error),
       },
@@ -93,18 +94,16 @@ export class SemaphoreKind {
     return (await this.#scripts.forceRelease(name, null, label)) > 0;
   }
 
-  /** What the caller is told who cannot have its permits, however long it waits. */
-  #refusal(name: string, answer: CountedAnswer): Error | null {
-    const said = `Semaphore ${quote(name)}`;
-    if (answer.is === "crowded")
-      return new Error(`${said} has 10 000 holders, more than a script can look at in time`);
+  /** What a caller is told that cannot have its permits, however long it waits. Null: it can. */
+  #refusal(name: string, answer: CountedAnswer): LockError | null {
+    if (answer.is === "crowded") return new LockError("TOO_MANY_HOLDS", name, crowded(name));
     if (answer.is !== "differs") return null;
-    if (answer.permits === null) return new Error(`${said} has no number of permits yet`);
-    const mine =
-      this.#permits === null ? `${this.#units} are wanted` : `this caller's code says ${this.#permits}`;
-    return new Error(`${said} has ${answer.permits} permits, and ${mine}`);
+    return new PermitsError(name, answer.permits, this.#permits, this.#units);
   }
 }
+
+const crowded = (name: string): string =>
+  `Semaphore ${quote(name)} has 10 000 holders, which is the most: use several semaphores, or let one caller hold the permits of many.`;
 
 /** As the engine knows it: `waits` is what it makes of a lock that one process keeps, and permits are not kept. */
 function asAttempt(answer: CountedAnswer): AttemptAnswer {

@@ -1,5 +1,5 @@
 // What scripts answer, decoded. One vocabulary for every lock kind.
-import { LockFormatError, LockUnavailableError } from "../errors.ts";
+import { type LockError, LockFormatError, LockUnavailableError } from "../errors.ts";
 import { type HoldId, withoutBits } from "../hold-ids.ts";
 import { codes } from "./lua.generated.ts";
 
@@ -9,7 +9,9 @@ export type AttemptAnswer =
   | { readonly is: "gone"; readonly at: number }
   | { readonly is: "stale"; readonly at: number }
   /** Of a try that belongs to a multi-lock: the lock before it is not ours. */
-  | { readonly is: "blocked"; readonly at: number };
+  | { readonly is: "blocked"; readonly at: number }
+  /** Its caller cannot have it, however long it waits; of others nothing is said. */
+  | { readonly is: "refused"; readonly at: number; readonly error: LockError };
 
 export type Placed =
   | {

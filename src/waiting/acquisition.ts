@@ -148,16 +148,19 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
         this.position = answer.position;
         this.sleepFor(attempt, answer.ttl);
       }
-    } else if (answer.is === "blocked") this.#blocked(attempt);
+    } else if (answer.is === "blocked") this.#refused(attempt, BLOCKED);
+    else if (answer.is === "refused") this.#refused(attempt, answer.error);
     else this.#unplaced(attempt, answer.is);
     yielded?.tell("clock" in answer ? answer : null);
     if (attempt.isFirst) this.queue.firstTried();
   }
 
-  /** Nothing was done, for a reason that concerns this caller only: callers that share its try ask for themselves. */
-  #blocked({ hold, head }: Attempt): void {
-    this.queue.services.inbox.forget(hold);
-    this.refuse(head, BLOCKED);
+  /** Nothing was done, for a reason that concerns this caller only: callers that share its command ask for themselves. */
+  #refused({ hold, head }: Attempt, error: Error): void {
+    // RACE: an earlier copy of a command that queues may have met what was true then.
+    if (error === BLOCKED) this.queue.services.inbox.forget(hold);
+    else this.queue.services.leave(this.kind, hold);
+    this.refuse(head, error);
     this.asksAgain();
     this.start();
   }

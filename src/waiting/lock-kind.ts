@@ -1,4 +1,5 @@
 import type { EventKind } from "../events.ts";
+import type { GrantProtocol } from "../keys.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewer } from "../lease/renewer.ts";
 import type { Told } from "../redis/call.ts";
@@ -69,12 +70,22 @@ export function tell<Answer>(outcome: Promise<Answer>, told: Told<Answer>): void
  * the same way for every kind. Each method is one command; a rejection means that its outcome is unknown.
  */
 export interface LockKind extends Renewer {
-  /** The client's method that makes it. */
-  readonly label: "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock" | "quorumLock";
+  /** The client's method that makes it, or what that makes. */
+  readonly label:
+    | "lock"
+    | "fairLock"
+    | "redissonLock"
+    | "redissonFencedLock"
+    | "spinLock"
+    | "quorumLock"
+    | "readLock"
+    | "writeLock"
+    | "semaphore"
+    | "election";
   /** How events call it. */
   readonly eventKind: EventKind;
   /** Two kinds with the same protocol are one lock to a scope when name and protocol agree. */
-  readonly protocol: "handoff" | "redisson" | "redisson-fenced" | "spin" | "quorum";
+  readonly protocol: "redisson" | "redisson-fenced" | "spin" | "quorum" | GrantProtocol;
   readonly wake: Wake;
   /** Passes in memory before the lock must go to Redis, where a lock has no number of its own. */
   readonly localPasses: number;

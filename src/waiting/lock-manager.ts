@@ -46,8 +46,8 @@ export class LockManager implements Services {
   isSweeping = false;
   isClosed = false;
   readonly #queues = new Map<LockKind, Map<string, LockQueue>>();
-  /** A kind whose `withdraw` understands grants that no caller expects. */
-  #granting: LockKind | null = null;
+  /** Of each protocol that is handed on by message a kind, whose `withdraw` understands grants that no caller expects. */
+  readonly #granting = new Map<LockKind["protocol"], LockKind>();
   readonly #ids: HoldIds;
   #calls = 0;
   readonly #sweeper = new CallTimer(() => this.#sweep());
@@ -175,7 +175,7 @@ export class LockManager implements Services {
     if (!queues) {
       queues = new Map();
       this.#queues.set(kind, queues);
-      if (kind.wake.by === "grant") this.#granting = kind;
+      if (kind.wake.by === "grant") this.#granting.set(kind.protocol, kind);
     }
     const queue = new LockQueue(kind, name, this);
     queues.set(name, queue);
@@ -228,10 +228,9 @@ export class LockManager implements Services {
 
   /** R3: no caller waits with this hold any more, so the lock must go on to the next waiter. */
   #leaveUnexpected(id: string, key: string, ttl: number): void {
-    const { keys } = this.commands;
-    const name = keys.name(key);
-    if (this.#granting && keys.prefix + keys.of(name).lock === key)
-      this.cleanup.add(this.#granting, { id, name }, ttl);
+    const lock = this.commands.keys.granted(key);
+    const kind = lock && this.#granting.get(lock.protocol);
+    if (kind) this.cleanup.add(kind, { id, name: lock.name }, ttl);
   }
 
   subscribed(): void {

@@ -44,9 +44,7 @@ export class Semaphores {
     }: { wait?: number; lease?: number; signal?: AbortSignal } = {},
   ): Promise<Lease | null> {
     const key = `${permits} ${units}`;
-    // The engine's types have no name for it yet.
-    const kind =
-      this.#kinds.get(key) ?? (new SemaphoreKind(this.scripts, units, permits) as unknown as LockKind);
+    const kind = this.#kinds.get(key) ?? new SemaphoreKind(this.scripts, units, permits);
     this.#kinds.set(key, kind);
     const terms = {
       lease: lease ?? 30_000,

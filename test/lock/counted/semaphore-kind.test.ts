@@ -81,7 +81,45 @@ it("a caller whose code says another number is refused, with the reason", async 
   const a = join();
   const name = freshName();
   await take(a, name, 2);
-  await expect(a.acquire(name, 5)).rejects.toThrow(/has 2 permits, and this caller's code says 5/);
+  await expect(a.acquire(name, 5)).rejects.toMatchObject({ code: "PERMITS_DIFFER", stored: 2, given: 5 });
+});
+
+it("fewer permits refuse those that wait for more, and nobody else", async () => {
+  const [a, b] = [join(), join()];
+  const name = freshName();
+  const blocker = await take(a, name, 3, 3);
+  const all = [3, 1, 2].map((units) => take(b, name, 3, units));
+  await until(async () => (await a.scripts.inspect(name)).waiters.length === 3);
+  await a.scripts.setPermits(name, 2);
+  const told = expect(all[0]).rejects.toMatchObject({ code: "PERMITS_DIFFER", stored: 2, units: 3 });
+  await blocker.unlock();
+  await told;
+  const small = await present(all[1]);
+  expect((await a.scripts.inspect(name)).waiters).toMatchObject([{ units: 2 }]);
+  await small.unlock();
+  await (await present(all[2])).unlock();
+  await own.admin.del(`holdfast:semaphore:{${name}}`);
+});
+
+it("what is granted to a caller that has gone is given back at once", async () => {
+  const [a, b] = [join(), join()];
+  const name = freshName();
+  await (await take(b, freshName(), 1)).unlock();
+  const blocker = await take(a, name, 1);
+  const leaving = new AbortController();
+  const waiting = b.acquire(name, 1, 1, { signal: leaving.signal });
+  await until(async () => (await a.scripts.inspect(name)).waiters.length === 1);
+  const queue = `holdfast:semaphore:{${name}}:queue`;
+  const [entry = "", ticket = ""] = await own.admin.zrange(queue, 0, "-1", "WITHSCORES");
+  leaving.abort(new Error("enough"));
+  await expect(waiting).rejects.toThrow("enough");
+  await until(async () => (await own.admin.zcard(queue)) === 0);
+  // As a copy of its command does, that the network kept.
+  await own.admin.zadd(queue, ticket, entry);
+  const since = performance.now();
+  await blocker.unlock();
+  await (await take(a, name, 1)).unlock();
+  expect(performance.now() - since).toBeLessThan(1_000); // the grant's own end is 3 s away
 });
 
 it("units taken by force are lost at once", async () => {
