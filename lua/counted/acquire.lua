@@ -13,8 +13,8 @@
 --         { MINE, now µs, token, units, waits, ttl ms, more }    it had them already
 --         { HELD, now µs, ttl ms, place, more }                  ttl: when the first place looks again, at the latest; place:
 --                                                                0 = head, -1 = not queued
---         { STALE, now µs } { DIFFERS, now µs, permits } { CROWDED, now µs }   it got nothing, and does not stand in the queue
---                                                                because of this command; permits: 0 = nobody has said a number
+--         { STALE, now µs } { CROWDED, now µs }                  it got nothing, and does not stand in the queue because of
+--         { DIFFERS, now µs, permits, more }                     this command; permits: 0 = nobody has said a number
 --         more: 1 = there are more grants to be made than one script makes: advance
 -- INVARIANTS  Nobody overtakes: what fits goes to those in the queue first. An end is only ever raised. Writes for the caller
 --         itself start with one that a full Redis refuses, so that it fails with nothing done.
@@ -44,7 +44,7 @@ if permits == 0 or differs(asks, number) then
     advance(nil)
   end
   commit(false)
-  return { DIFFERS, now, isKnown and permits or 0 }
+  return { DIFFERS, now, isKnown and permits or 0, more }
 end
 
 local got, units

@@ -6,7 +6,7 @@
 --       5 ms that the entries of the client stand from now on
 --       6 "1": its receivers count; "0": they prove nothing, or it hears nothing now
 -- RETURNS as acquire, without STALE, DIFFERS and CROWDED
---         { GONE, now µs }   neither queued nor held; or queued under another number of permits, and not queued any more. Of a
+--         { GONE, now µs, more }   neither queued nor held; or queued under another number of permits, and not queued any more. Of a
 --                            join: not held
 -- INVARIANTS  Never queues. A join never makes a hold and never takes a place, also when a late copy of what once made the hold
 --         has queued it again behind its end: to come into that would be to come in behind nobody's back.
@@ -40,7 +40,7 @@ if isOut or not isThere then
     advance(nil)
   end
   commit(false)
-  return { GONE, now }
+  return { GONE, now, more }
 end
 
 local got, units = advance(hold, lease)

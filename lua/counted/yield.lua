@@ -39,7 +39,7 @@ if not call("ZSCORE", queue, entry) then
   if permits == 0 or differs(asks, number) then
     advance(nil)
     commit(false)
-    return { DIFFERS, now, isKnown and permits or 0 }
+    return { DIFFERS, now, isKnown and permits or 0, more }
   end
   call("ZADD", queue, text, entry)
   -- @include ../handoff/behind

@@ -24,9 +24,15 @@ export type CountedAnswer =
       readonly position: number | null;
       readonly more: boolean;
     }
-  | { readonly is: "gone" | "stale" | "crowded"; readonly at: number }
+  | { readonly is: "gone"; readonly at: number; readonly more: boolean }
+  | { readonly is: "stale" | "crowded"; readonly at: number }
   /** Null: nobody has said how many permits there are. */
-  | { readonly is: "differs"; readonly at: number; readonly permits: number | null };
+  | {
+      readonly is: "differs";
+      readonly at: number;
+      readonly permits: number | null;
+      readonly more: boolean;
+    };
 
 /** Of a release or a leave. `more`: there are more grants to be made than one script makes. */
 export interface CountedRelease extends ReleaseAnswer {
@@ -91,9 +97,9 @@ export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
         more: c === 1,
       };
     case codes.DIFFERS:
-      return { is: "differs", at, permits: Number(a) || null };
+      return { is: "differs", at, permits: Number(a) || null, more: b === 1 };
     case codes.GONE:
-      return { is: "gone", at };
+      return { is: "gone", at, more: a === 1 };
     case codes.STALE:
       return { is: "stale", at };
     case codes.CROWDED:

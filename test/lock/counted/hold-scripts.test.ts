@@ -321,7 +321,7 @@ describe("a yield", () => {
     const [old, next] = [hold("a", 2), stage.permits("a", 9, 2)];
     await old.try();
     await hold("b", 1).try();
-    expect(await yielded(old, next)).toMatchObject([codes.DIFFERS, expect.anything(), 5]);
+    expect(await yielded(old, next)).toMatchObject([codes.DIFFERS, expect.anything(), 5, 0]);
     expect(await stage.books()).toMatchObject({ used: 1, holds: 1 });
     expect(await stage.queued()).toEqual([]);
   });

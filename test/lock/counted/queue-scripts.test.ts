@@ -135,6 +135,21 @@ describe("permits", () => {
     expect(await stage.grantees()).toEqual(waiters.map(({ id }) => id));
     expect(await stage.books()).toMatchObject({ used: permits, holds: permits });
   });
+
+  it.each(["gone", "differs"] as const)("an answer that says no, %s, says that too", async (answer) => {
+    const permits = codes.RUN + 10;
+    const [crashed, other] = [stage.permits("a", permits, permits), stage.permits("c", permits + 1)];
+    await crashed.try();
+    const waiters = Array.from({ length: permits }, () => stage.permits("b", permits));
+    await Promise.all(waiters.map((waiter) => waiter.queue()));
+    await stage.over(crashed);
+    expect(await (answer === "gone" ? other.recheck() : other.try())).toMatchObject({
+      is: answer,
+      more: true,
+    });
+    expect(await stage.run("advance")).toBe(0);
+    expect(await stage.grantees()).toHaveLength(permits);
+  });
 });
 
 describe("entries", () => {
