@@ -394,6 +394,12 @@ inline run_(kind_, id, arg_, sent, told_, ttl) {
 #endif
      fi;
      if :: goes -> advance() :: else fi;
+     /* The last of those that were told the number was over. */
+     if
+     :: res == DIFFER && used == 0 && qn == 0 && !isSet && WANT(CLIENT(id)) <= NUMBER(CLIENT(id)) ->
+        permits = NUMBER(CLIENT(id)); isNew = true; me = id; res = 0
+     :: else
+     fi;
      if
      :: me != 0 ->
         takeOrQueue(id, ttl);

@@ -38,20 +38,21 @@ if isMine then
   -- @include mine
 end
 
--- Behind "mine": what somebody has is his, whatever was said about the number since.
-if permits == 0 or differs(asks, number) then
-  if goes and heads[1] then
-    advance(nil)
-  end
-  commit(false)
-  return { DIFFERS, now, isKnown and permits or 0, more }
-end
-
 local got, units
-if heads[1] then
-  got, units = advance(hold, lease)
+-- Behind "mine": what somebody has stays with it, whatever was said about the number since.
+local isOther = permits == 0 or differs(asks, number)
+if heads[1] and (goes or not isOther) then
+  got, units = advance(not isOther and hold, lease)
 end
 local isFirst = not heads[1] or #out > 0 and call("ZCARD", queue) == #out
+if isOther then
+  -- A number from code is that of those that hold or wait. When the last of them was over, nobody is left who was told it.
+  if not isFirst or used > 0 or source == "s" or asks > number then
+    commit(false)
+    return { DIFFERS, now, isKnown and permits or 0, more }
+  end
+  permits = number
+end
 if not got and not usedUp and isFirst and asks <= permits - used then
   if holds >= MOST_HOLDS then
     commit(false)

@@ -195,6 +195,28 @@ describe("the number of permits", () => {
     expect(await stage.redis.keys("*")).toEqual([]);
   });
 
+  it("is forgotten with the last that was told it, also by the caller that finds them over", async () => {
+    for (const waits of [false, true]) {
+      const [crashed, dead] = [of(5, "a", 4), of(5, "nobody", 4)];
+      await crashed.try();
+      if (waits) await dead.queue();
+      expect(await of(20, "b").queue()).toMatchObject({ is: "differs", permits: 5 });
+      await stage.over(crashed);
+      expect(await of(20, "b", 9).queue()).toMatchObject({ is: "owner", units: 9 });
+      expect(await stage.books()).toMatchObject({ used: 9, holds: 1, permits: 20, source: "c" });
+      expect(await of(5, "c").queue()).toMatchObject({ is: "differs", permits: 20 });
+      expect(await stage.queued()).toEqual([]);
+      await stage.redis.flushall();
+    }
+    // Somebody who was told it lives, and waits.
+    const [crashed, lives] = [of(5, "a", 4), of(5, "c", 4)];
+    await crashed.try();
+    await lives.queue();
+    await stage.over(crashed);
+    expect(await of(20, "b").queue()).toMatchObject({ is: "differs", permits: 5 });
+    expect(await stage.grantees()).toEqual([lives.id]);
+  });
+
   it("is not looked at for what somebody has already", async () => {
     const holder = of(5, "a", 4);
     await holder.try();
