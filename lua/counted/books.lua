@@ -68,9 +68,9 @@ local function scan()
 end
 
 -- A scan of many holds takes ms. So there is none before one of them can be over, and they take no more than a small part of the
--- time. Behind a step of the clock the last one may lie in the future.
-if not isKnown or ms > reap and (ms >= scanned + holds / 50 or ms < scanned)
-  or looks and heads[1] and ms >= scanned + SCAN_PERIOD then
+-- time. Behind a step of the clock the last one may lie in the future: it counts as long ago.
+scanned = scanned <= ms and scanned or 0
+if not isKnown or ms > reap and ms >= scanned + holds / 50 or looks and heads[1] and ms >= scanned + SCAN_PERIOD then
   scan()
 end
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { codes } from "../../../src/redis/lua.generated.ts";
 import { type Books, type CountedHold, CountedStage } from "../../support/counted-stage.ts";
+import { present } from "../../support/present.ts";
 import { until } from "../../support/until.ts";
 
 // The books of a counted resource, whatever has become of them: they are reckoned anew at every scan.
@@ -127,6 +128,15 @@ describe("a scan", () => {
     await stage.over(crashed);
     await stage.rewrite({ scanned: (await stage.millis()) + 3_600_000 });
     expect(await hold("b", 5).try()).toMatchObject({ is: "owner" });
+  });
+
+  it("is made by a re-check, too, although the clock went back; and those that wait are not told to come an hour later", async () => {
+    const [holder, waiter] = [hold("a", 2), hold("b", 3)];
+    await holder.try();
+    await stage.rewrite({ used: 5, scanned: (await stage.millis()) + 3_600_000 });
+    const answer = await waiter.queue();
+    expect(present(answer.is === "held" ? answer.ttl : undefined)).toBeLessThanOrEqual(30_000);
+    expect(await waiter.recheck()).toMatchObject({ is: "owner" });
   });
 
   it("of more than one command can name is made all the same, and what was theirs comes back", async () => {
