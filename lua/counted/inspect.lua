@@ -3,8 +3,8 @@
 -- KEYS  hash, queue, clients, clock
 -- ARGV  none
 -- RETURNS { now µs, permits, 1 = set-permits has said how many, units in use,
---           { hold, mode, units, token, remaining ms ... }, { hold, mode, units, up to ... in order } }
---         permits: 0 = nobody has said a number
+--           { hold, mode, units, token, remaining ms ... }, { hold, mode, units, up to ... in order }, stamp }
+--         permits: 0 = nobody has said a number; stamp: for a set-permits that is to count behind all before
 -- INVARIANTS  Changes nothing. Not more than 1 000 holds and 1 000 waiters.
 
 -- @include start
@@ -13,13 +13,15 @@
 -- @include entry
 local ms = math.ceil(now / 1000)
 local all = call("HGETALL", hash)
-local source, permits, used, shown, waiting = nil, 0, 0, {}, {}
+local source, permits, used, shown, waiting, stamp = nil, 0, 0, {}, {}, now
 for i = 1, #all, 2 do
   if all[i] == "=" then
     if match(all[i + 1], "^[02-9]%l ") then
       return redis.error_reply("LOCKFORMAT " .. sub(all[i + 1], 1, 1))
     end
     source, permits = match(all[i + 1], "^1([cs]) %d+ (%d+)")
+    -- Also when the server's clock went back, or a server that is behind has taken over.
+    stamp = math.max(now, math.min(tonumber(match(all[i + 1], " (%d+)$")) or 0, 9e15) + 1)
   else
     local mode, till, units, token = readField(all[i + 1])
     if mode and till >= ms then
@@ -36,4 +38,4 @@ for _, entry in ipairs(call("ZRANGE", queue, 0, 999)) do
     table.insert(waiting, word)
   end
 end
-return { now, tonumber(permits or 0), source == "s" and 1 or 0, used, shown, waiting }
+return { now, tonumber(permits or 0), source == "s" and 1 or 0, used, shown, waiting, stamp }

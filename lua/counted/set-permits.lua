@@ -1,7 +1,7 @@
 -- Says how many permits there are from now on, for all, whatever their code says.
 --
 -- KEYS  hash, queue, clients, clock
--- ARGV  1 how many   2 stamp: the server's time in µs when the caller asked for what is stored
+-- ARGV  1 how many   2 stamp: as inspect told it: the server's time in µs then, and above that of the last one
 -- RETURNS { RELEASED, old number, used, more }   0 = there was none; also to a copy
 --         { TAKEN, number, used, more }           a later one stands, nothing was done
 -- INVARIANTS  A late copy never undoes a later number. Nobody loses units: where more are used, none are given until fewer are.
@@ -15,7 +15,8 @@ local hold, number, looks, queues = "", 0, false, false
 -- @include books
 -- @include shared
 local asked, old = format("%016.0f", ARGV[2]), isKnown and permits or 0
-local isLate = source == "s" and asked < stamp
+-- Two callers may have been told the same stamp: the second one is late.
+local isLate = source == "s" and (asked < stamp or asked == stamp and permits ~= tonumber(ARGV[1]))
 if not isLate and asked ~= stamp then
   source, permits, stamp, isChanged = "s", tonumber(ARGV[1]), asked, true
 end

@@ -147,12 +147,12 @@ export class CountedScripts extends HoldScripts {
   }
 
   /**
-   * From now on there are so many permits, whatever anybody's code says. Two commands: with the server's time of the first one a
-   * late copy of the second undoes no later number.
+   * From now on there are so many permits, whatever anybody's code says. Two commands: with the stamp of the first one a late
+   * copy of the second undoes no later number.
    */
   async setPermits(name: string, permits: number): Promise<ReturnType<typeof decodeSetPermits>> {
-    const { at } = await this.inspect(name);
-    return this.#run(lua.setPermits, name, [permits, at], (reply, call) => {
+    const { stamp } = await this.inspect(name);
+    return this.#run(lua.setPermits, name, [permits, stamp], (reply, call) => {
       const answer = decodeSetPermits(plain(reply));
       this.#advance(call.keys, answer);
       return answer;

@@ -59,6 +59,8 @@ export interface CountedInspection {
     readonly units: number;
     readonly upTo: number;
   }[];
+  /** For a `setPermits` that is to count behind all before. */
+  readonly stamp: number;
 }
 
 type CountedMode = "read" | "write" | "permits";
@@ -137,7 +139,7 @@ export function decodeSetPermits(reply: unknown): {
 }
 
 export function decodeCountedInspection(reply: unknown): CountedInspection {
-  const [at, permits, isSet, used, holds, queued] = fields(reply);
+  const [at, permits, isSet, used, holds, queued, stamp] = fields(reply);
   const holders = inRows(holds, 5).map(([holder, mode, units, token, remaining]) => ({
     holder: withoutBits(String(holder)),
     mode: modeOf(mode),
@@ -158,6 +160,7 @@ export function decodeCountedInspection(reply: unknown): CountedInspection {
     used: Number(used),
     holders,
     waiters,
+    stamp: Number(stamp),
   };
 }
 

@@ -293,6 +293,16 @@ describe("the number of permits", () => {
       expect(await stage.setPermits(3, 200)).toMatchObject({ isDone: true, old: 3 });
       expect(await stage.books()).toMatchObject({ permits: 3 });
     });
+
+    it("counts behind one that was set before the server's clock went back; of two that were told the same, the first", async () => {
+      const ahead = (await stage.micros()) + 3_600_000_000;
+      await stage.setPermits(2, ahead);
+      const { stamp } = await stage.inspect();
+      expect(await stage.setPermits(3, stamp)).toMatchObject({ isDone: true, old: 2 });
+      expect(await stage.setPermits(4, stamp)).toMatchObject({ isDone: false, old: 3 });
+      expect(await stage.setPermits(2, ahead)).toMatchObject({ isDone: false, old: 3 });
+      expect(await stage.books()).toMatchObject({ permits: 3 });
+    });
   });
 });
 
