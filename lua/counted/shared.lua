@@ -78,7 +78,9 @@ local function commit(isGiven)
     if not wrote and not isGiven then
       call("HDEL", hash, "")
     end
-    if used == 0 and not waits and source == "c" then
+    -- Books that said too little must stay readable: the number of permits stands in them, and it may have been set.
+    used, holds = math.max(used, 0), math.max(holds, 0)
+    if used == 0 and holds == 0 and not waits and source == "c" then
       if exists then
         call("DEL", hash)
       end

@@ -39,6 +39,22 @@ describe("a scan", () => {
     expect(await stage.grantees()).toEqual([waiter.id]);
   });
 
+  it("finds the number of permits, and what others hold, also where the books said too little", async () => {
+    for (const wrong of [{ used: 1 }, { used: 1, holds: 0 }, { used: 2, holds: 2 }]) {
+      const [holder, other] = [hold("a", 2), hold("b", 2)];
+      await holder.try();
+      await other.try();
+      if (wrong.holds !== 2) await stage.setPermits(4, 100);
+      await stage.rewrite(wrong);
+      await holder.release();
+      expect(await stage.holders()).toEqual([other.id]);
+      await mayScan();
+      expect(await hold("c", 3).try()).toMatchObject({ is: wrong.holds === 2 ? "owner" : "held" });
+      expect(await stage.books()).toMatchObject({ permits: wrong.holds === 2 ? PERMITS : 4 });
+      await stage.redis.flushall();
+    }
+  });
+
   it("removes fields that cannot be read, and does not count them", async () => {
     const strange = [
       "",
