@@ -15,6 +15,7 @@ elseif sub(value, 38) ~= ARGV[1] then
 elseif number and number >= tonumber(ARGV[2]) then
   return MINE
 end
-call("SET", leader, string.format("1 %s %08.0f %s %s", token, ARGV[2], ARGV[3], ARGV[4]), "PX", ARGV[5])
+-- The value is put behind, not into a format, which would end it at its first byte 0.
+call("SET", leader, "1 " .. token .. string.format(" %08.0f ", ARGV[2]) .. ARGV[3] .. " " .. ARGV[4], "PX", ARGV[5])
 redis.pcall("PUBLISH", ARGV[6], "changed " .. lock)
 return OWNER

@@ -61,6 +61,19 @@ it("a leader is shown once it has proclaimed itself, with its term, and not behi
   expect(heard).toEqual([`changed ${lock}`]);
 });
 
+it("a value is told as it was given", async () => {
+  await campaign(hold(1));
+  for (const [number, value] of ["", " ", "a\0b", "a\nb %d", "ü".repeat(200)].entries()) {
+    await proclaim(hold(1), number + 1, value);
+    expect(await observe()).toMatchObject([
+      expect.anything(),
+      expect.anything(),
+      number + 1,
+      `host:1:x ${value}`,
+    ]);
+  }
+});
+
 it("a late proclamation undoes no later one, and says nothing to those who observe", async () => {
   await campaign(hold(1));
   await proclaim(hold(1), 1, "one");
