@@ -33,5 +33,7 @@ local ttl = lease
 if ARGV[5] == "keep" then
   ttl = math.max(lease, untilEnd(now, now, every, ARGV[4] == "1"))
 end
-call("SET", turn, "1r " .. text .. " " .. hold, "PX", ttl)
-return { OWNER, now, text, ttl }
+-- 16 digits, also on a server that thinks that it is 1970.
+begin = string.format("%016.0f", now)
+call("SET", turn, "1r " .. begin .. " " .. hold, "PX", ttl)
+return { OWNER, now, begin, ttl }

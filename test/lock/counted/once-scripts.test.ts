@@ -1,8 +1,9 @@
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { Keys } from "../../../src/keys.ts";
 import { codes, onceLua } from "../../../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
+import { launchWithClock } from "../../support/server-clock.ts";
 import { until } from "../../support/until.ts";
 
 // The scripts of what runs at most once per interval, by themselves.
@@ -137,6 +138,24 @@ describe("a crash", () => {
     await begin(hold(1), { lease: 30_000, every: 1_000, crash: "keep", aligned: 1 });
     expect(await redis.pttl(TURN)).toBeGreaterThan(25_000);
   });
+});
+
+it("a server that thinks that it is 1970 begins turns and ends them", async () => {
+  const { server: young, clock } = await launchWithClock();
+  const one = new Redis(young.url);
+  onTestFinished(async () => {
+    one.disconnect();
+    await young.stop();
+  });
+  clock.jump(50_000_000 - Date.now());
+  const ask = (script: keyof typeof onceLua, ...args: (string | number)[]): Promise<unknown> =>
+    one.eval(onceLua[script].lua, 1, TURN, ...args);
+  const [code, , begun] = (await ask("begin", hold(1), 5_000, 60_000, 0, "again", NEVER)) as unknown[];
+  expect(code).toBe(OWNER);
+  expect(await ask("renew", hold(1), 9_000)).toEqual([RENEWED, 9_000]);
+  expect(await ask("end", hold(1), 60_000, 0, String(begun))).toBe(RELEASED);
+  const [next] = (await ask("begin", hold(2), 5_000, 60_000, 0, "again", NEVER)) as unknown[];
+  expect(next).toBe(GONE);
 });
 
 it("what was begun and never ran is taken back", async () => {
