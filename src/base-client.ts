@@ -5,12 +5,14 @@ import { ClientClosedError } from "./errors.ts";
 import { Events, type LockEvents } from "./events.ts";
 import type { CommonClient } from "./lock-client.ts";
 import { CallRules } from "./locks/arguments.ts";
+import { CountingSemaphore, type PermitKind } from "./locks/counting-semaphore.ts";
 import type { Lock } from "./locks/lock.ts";
 import { orderMembers } from "./locks/members.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import { OrderedMultiLock } from "./locks/ordered-multi-lock.ts";
 import { ReentrantLock } from "./locks/reentrant-lock.ts";
 import { Scope, Scopes } from "./locks/scope.ts";
+import type { Semaphore } from "./locks/semaphore.ts";
 import { CHECK, type CheckOptions, CLOSE, type CloseOptions } from "./options.ts";
 import type { Audience, Subscriptions, Transport } from "./redis/transport.ts";
 import { newClientId } from "./util/random.ts";
@@ -136,6 +138,11 @@ export abstract class BaseClient implements CommonClient {
     if (passes !== undefined || linger !== rules.linger)
       rules = new CallRules(leaseTime, longestLease, passes, linger);
     return new ReentrantLock(kind, checkName(name), this.#locks, this.#scopes, rules);
+  }
+
+  /** @internal */
+  protected semaphoreOf(name: string, kind: PermitKind, permits: number | null): Semaphore {
+    return new CountingSemaphore(kind, checkName(name), permits, this.#locks, this.#scopes, this.#unkept);
   }
 
   /** @internal */

@@ -2,12 +2,16 @@ import { BaseClient } from "./base-client.ts";
 import { LOCAL_PASSES, QUORUM_MIN } from "./defaults.ts";
 import { quote } from "./errors.ts";
 import { hasOneSlotPerLock, type Keys } from "./keys.ts";
+import { CountedScripts } from "./kinds/counted-scripts.ts";
 import { HandoffLock } from "./kinds/handoff.ts";
 import { RedissonLock } from "./kinds/redisson.ts";
+import { SemaphoreKind } from "./kinds/semaphore.ts";
 import { SpinLock } from "./kinds/spin.ts";
 import type { LockClient, LockStats, QuorumClient } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
+import { checkSemaphore, type SemaphoreOptions } from "./locks/permit-arguments.ts";
+import type { Semaphore } from "./locks/semaphore.ts";
 import {
   CREATE as CANNOT,
   checkClientOptions,
@@ -38,6 +42,7 @@ import type { LockKind } from "./waiting/lock-kind.ts";
 class ServerClient extends BaseClient implements LockClient {
   readonly #keys: Keys;
   readonly #kinds: Readonly<Record<"lock" | "fair" | "redisson" | "redissonFenced" | "spin", LockKind>>;
+  readonly #semaphores: SemaphoreKind;
   readonly #lingering: ReturnType<typeof lingering>;
 
   constructor(given: RedisLike | ClusterLike, settings: Settings) {
@@ -87,6 +92,7 @@ class ServerClient extends BaseClient implements LockClient {
       redissonFenced: new RedissonLock(commands, replication, true, 0),
       spin: new SpinLock(commands, replication, localPasses ?? LOCAL_PASSES),
     };
+    this.#semaphores = new SemaphoreKind(new CountedScripts(commands, replication, "semaphore", grantWindow));
   }
 
   lock(name: string, options?: LingerOptions): Lock {
@@ -124,6 +130,10 @@ class ServerClient extends BaseClient implements LockClient {
   spinLock(name: string, options?: SpinLockOptions): Lock {
     const { prefix, localPasses } = checkOptions(LOCK, SPIN, options);
     return this.lockOf(prefix + checkName(name), this.#kinds.spin, localPasses, 0);
+  }
+
+  semaphore(name: string, options?: SemaphoreOptions): Semaphore {
+    return this.semaphoreOf(name, this.#semaphores, checkSemaphore(options));
   }
 
   multiLock(members: readonly (string | Lock)[]): MultiLock {

@@ -7,6 +7,8 @@ export const NAME_BYTES_MAX = 512;
 export const LABEL_BYTES_MAX = 64;
 /** A lease below this, in ms, was mostly meant to be one in seconds. */
 export const SHORT_LEASE = 100;
+/** Permits of a semaphore: as many as a writer takes of a read-write lock. */
+export const PERMITS_MAX = 1_000_000;
 /** Members of a multi-lock: bounds how many commands one call sends at once. */
 export const MEMBERS_MAX = 100;
 /** More passes may not be asked for: each hold reserves a fencing token for every one of them. */

@@ -34,6 +34,8 @@ export interface Caller {
   /** A number of the client's, one for each call that comes to a lock from outside of its scope. */
   readonly call: number;
   readonly kind: EventKind;
+  /** Of a semaphore: how many permits it wants or has. Left out: it is a lock. */
+  readonly units?: number | undefined;
 }
 
 /**
@@ -46,6 +48,16 @@ export interface Caller {
 export interface LockEvent extends Caller {
   /** The lock's name. */
   readonly name: string;
+}
+
+/** What every event about a call carries. */
+export function ofCall({ name, call, kind, units }: LockEvent): LockEvent {
+  return units === undefined ? { name, kind, call } : { name, kind, call, units };
+}
+
+/** The same, and the token. */
+export function ofHolder({ name, call, kind, token, units }: LockEvent & { readonly token: number }) {
+  return units === undefined ? { name, kind, call, token } : { name, kind, call, token, units };
 }
 
 /**
@@ -161,10 +173,10 @@ export class Events extends EventEmitter {
   }
 
   /** A call ended without the lock. `error`: what it rejects with; null: somebody else held it. */
-  tellGiveUp(name: string, { call, kind }: Caller, since: number, wait: number, error: unknown): void {
+  tellGiveUp(name: string, { call, kind, units }: Caller, since: number, wait: number, error: unknown): void {
     if (!this.hears("giveup")) return;
     const why = error === null ? (wait > 0 ? "timeout" : "busy") : reasonOf(error);
-    this.tell("giveup", { name, kind, call, waited: performance.now() - since, why });
+    this.tell("giveup", { ...ofCall({ name, kind, call, units }), waited: performance.now() - since, why });
   }
 
   #warn(error: Error): void {

@@ -9,7 +9,6 @@ export {
   type LockErrorCode,
   LockFormatError,
   LockLostError,
-  LockTimeoutError,
   LockUnavailableError,
   type LossReason,
   NotReplicatedError,
@@ -22,10 +21,13 @@ export { type FencedSetOptions, fencedSet } from "./fencing/fenced-set.ts";
 export type { FenceOptions } from "./fencing/options.ts";
 export type { HoldId } from "./hold-ids.ts";
 export type { LockClient, LockStats, QuorumClient } from "./lock-client.ts";
+export { LockTimeoutError } from "./lock-timeout-error.ts";
 export type { Lease } from "./locks/lease.ts";
 export type { Lock, LockBody } from "./locks/lock.ts";
 export type { MultiLease } from "./locks/multi-lease.ts";
 export type { MultiLock, MultiLockBody } from "./locks/multi-lock.ts";
+export type { SemaphoreOptions } from "./locks/permit-arguments.ts";
+export type { PermitBody, PermitLease, Semaphore, SemaphoreInspection } from "./locks/semaphore.ts";
 export type {
   AskOptions,
   BodyOptions,

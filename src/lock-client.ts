@@ -2,6 +2,8 @@ import type { Check } from "./check/answer.ts";
 import type { LockEvents } from "./events.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
+import type { SemaphoreOptions } from "./locks/permit-arguments.ts";
+import type { Semaphore } from "./locks/semaphore.ts";
 import type {
   CheckOptions,
   CloseOptions,
@@ -154,6 +156,20 @@ export interface LockClient extends CommonClient {
    * const lock = locks.spinLock("orders", { prefix: "mutex:" }); // redis-semaphore's new Mutex(redis, "orders")
    */
   spinLock(name: string, options?: SpinLockOptions): Lock;
+
+  /**
+   * At most so many at a time, over all processes: first come, first served, each holder with a lease of its own. Its keys are
+   * its own, so a lock of the same name is another thing.
+   *
+   * @param name 1 to 512 bytes of UTF-8; any character.
+   * @param options.permits how many there are, 1 to 1 000 000. All processes must say the same, until `setPermits()` has said a
+   *   number. Left out: what others have said.
+   * @throws TypeError or RangeError for a bad name or bad options.
+   * @example
+   * const slots = locks.semaphore("smtp", { permits: 10 });
+   * await slots.withPermits((lease) => send(mail, { signal: lease.signal }));
+   */
+  semaphore(name: string, options?: SemaphoreOptions): Semaphore;
 
   /**
    * Several locks as one: all or none, always taken in the same order, so that overlapping ones never deadlock.

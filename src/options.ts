@@ -162,6 +162,14 @@ export interface Terms {
   readonly maxHold: number;
   /** For so many ms it may stay with its process when its last user has left. 0: it goes at once. */
   readonly linger: number;
+  /** Of a semaphore. Left out: it is a lock. */
+  readonly permits?: WantedPermits;
+}
+
+/** So many permits of a semaphore; `of`: how many there are by the caller's code, null: as many as are stored. */
+export interface WantedPermits {
+  readonly units: number;
+  readonly of: number | null;
 }
 
 /** A call's options, checked and complete. */

@@ -16,19 +16,16 @@ export class PermitsError extends LockError {
     /** How many the caller wants. */
     readonly units: number,
   ) {
-    const which = `Semaphore ${quote(lockName)}`;
-    if (stored === null) {
-      const cure = "give locks.semaphore() its { permits }, or call setPermits() once.";
-      super("PERMITS_UNKNOWN", lockName, `${which} has no number of permits yet: ${cure}`);
-      return;
-    }
-    const isFew = given === null || given === stored || units > stored;
-    const mine = isFew ? `this caller wants ${units}` : `this caller's code says ${given}`;
-    const cure = isFew ? "Ask for fewer" : "Let all callers say the same";
+    const mine = given === null ? "" : `, and its code says ${given}`;
+    const why =
+      stored === null
+        ? "no number of permits yet: give locks.semaphore() its { permits }, or call setPermits() once."
+        : `${stored} permits: this caller wants ${units}${mine}. ` +
+          "Let all callers say the same number and ask for no more, or call setPermits(), whose number counts for all.";
     super(
-      "PERMITS_DIFFER",
+      stored === null ? "PERMITS_UNKNOWN" : "PERMITS_DIFFER",
       lockName,
-      `${which} has ${stored} permits, and ${mine}. ${cure}, or call setPermits() with the number that counts for all.`,
+      `Semaphore ${quote(lockName)} has ${why}`,
     );
   }
 }

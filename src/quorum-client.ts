@@ -56,6 +56,14 @@ export class MajorityClient extends BaseClient implements QuorumClient {
     checkNoOptions("lock of several masters", options, "localPasses is an option of its client");
     return this.lockOf(name, this.#kind);
   }
+
+  /** For callers without types. */
+  semaphore(): never {
+    throw new TypeError(
+      "Cannot create a semaphore: a majority of several masters does not bound how many hold it: with two permits on each of three " +
+        "masters, three callers have a majority each. Use a client of one server, a Sentinel group or a Cluster.",
+    );
+  }
 }
 
 const oneServer = (node: number, other: number): LockError =>

@@ -1,15 +1,17 @@
 import { LockError, quote } from "../errors.ts";
+import { withoutBits } from "../hold-ids.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
+import type { WantedPermits } from "../options.ts";
 import { PermitsError } from "../permits-error.ts";
-import type { CountedAnswer } from "../redis/counted-replies.ts";
+import type { CountedAnswer, CountedInspection } from "../redis/counted-replies.ts";
 import type { AttemptAnswer, Inspected, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import type { Ask, Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
 import type { CountedScripts } from "./counted-scripts.ts";
 
 /**
- * So many permits of a semaphore, for the waiting engine: each caller has a hold and an entry of its own, so that the order holds
- * over all processes. Callers of different numbers are of different kinds, and stand in one queue of Redis.
+ * A semaphore, for the waiting engine: each caller has a hold and an entry of its own, so that the order holds over all
+ * processes, whatever number of permits each wants.
  */
 export class SemaphoreKind implements LockKind {
   readonly label = "semaphore";
@@ -27,34 +29,35 @@ export class SemaphoreKind implements LockKind {
   readonly batch: number;
   readonly isConfirmed: boolean;
   readonly #scripts: CountedScripts;
-  readonly #units: number;
-  readonly #permits: number | null;
 
-  /** `permits`: how many there are by the caller's code; null: as many as are stored. */
-  constructor(scripts: CountedScripts, units: number, permits: number | null) {
+  constructor(scripts: CountedScripts) {
     this.#scripts = scripts;
     this.batch = scripts.batch;
     this.isConfirmed = scripts.isConfirmed;
-    this.#units = units;
-    this.#permits = permits;
   }
 
   attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
     const mode = ask.mode === "yield" ? "queue" : ask.mode;
-    const { lease, entryTtl, channel } = ask;
-    const units = this.#units;
-    const wanted = { mode, as: "p", lease, entryTtl, channel, passes: 0, units, upTo: units } as const;
-    this.#scripts.attempt(
-      hold,
-      { ...wanted, permits: this.#permits },
-      {
-        answered: (answer) => {
-          const error = this.#refusal(hold.name, answer);
-          told.answered(error ? { is: "refused", at: answer.at, error } : asAttempt(answer));
-        },
-        failed: (error) => told.failed(error),
+    const { lease, entryTtl, channel, head } = ask;
+    const { units, of: permits } = head?.terms.permits ?? ONE;
+    const wanted = {
+      mode,
+      as: "p",
+      lease,
+      entryTtl,
+      channel,
+      passes: 0,
+      units,
+      upTo: units,
+      permits,
+    } as const;
+    this.#scripts.attempt(hold, wanted, {
+      answered: (answer) => {
+        const error = refusal(hold.name, answer, permits, units);
+        told.answered(error ? { is: "refused", at: answer.at, error } : asAttempt(answer));
       },
-    );
+      failed: (error) => told.failed(error),
+    });
   }
 
   release(hold: Hold, told: Told<ReleaseAnswer>): void {
@@ -77,6 +80,15 @@ export class SemaphoreKind implements LockKind {
     return this.#scripts.confirm(hold, ttl, timeout);
   }
 
+  async besides(name: string, holds: readonly Hold[]): Promise<number> {
+    const { permits, holders } = await this.#scripts.inspect(name);
+    const ids = new Set(holds.map(({ id }) => withoutBits(id)));
+    return holders.reduce(
+      (left, { holder, units }) => (ids.has(holder) ? left - units : left),
+      permits ?? Number.POSITIVE_INFINITY,
+    );
+  }
+
   /** Of its holders the first one, and all that wait. */
   async inspect(name: string): Promise<Inspected> {
     const { holders, waiters } = await this.#scripts.inspect(name);
@@ -91,15 +103,32 @@ export class SemaphoreKind implements LockKind {
   }
 
   async forceRelease(name: string, label: string | null): Promise<boolean> {
-    return (await this.#scripts.forceRelease(name, null, label)) > 0;
+    return (await this.endAll(name, label)) > 0;
   }
 
-  /** What a caller is told that cannot have its permits, however long it waits. Null: it can. */
-  #refusal(name: string, answer: CountedAnswer): LockError | null {
-    if (answer.is === "crowded") return new LockError("TOO_MANY_HOLDS", name, crowded(name));
-    if (answer.is !== "differs") return null;
-    return new PermitsError(name, answer.permits, this.#permits, this.#units);
+  // ---- what a semaphore has beside a lock
+
+  /** From now on so many permits count for all. */
+  async setPermits(name: string, permits: number): Promise<void> {
+    await this.#scripts.setPermits(name, permits);
   }
+
+  look(name: string): Promise<CountedInspection> {
+    return this.#scripts.inspect(name);
+  }
+
+  /** Resolves with how many holders there were. */
+  endAll(name: string, label: string | null): Promise<number> {
+    return this.#scripts.forceRelease(name, null, label);
+  }
+}
+
+const ONE: WantedPermits = { units: 1, of: null };
+
+/** What a caller is told that cannot have its permits, however long it waits. Null: it can. */
+function refusal(name: string, answer: CountedAnswer, given: number | null, units: number): LockError | null {
+  if (answer.is === "crowded") return new LockError("TOO_MANY_HOLDS", name, crowded(name));
+  return answer.is === "differs" ? new PermitsError(name, answer.permits, given, units) : null;
 }
 
 const crowded = (name: string): string =>

@@ -119,6 +119,11 @@ export class SharedLease implements Caller, Turn {
     return this.#users === 0;
   }
 
+  /** Of a semaphore: how many permits it has. */
+  get units(): number | undefined {
+    return this.terms.permits?.units;
+  }
+
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
@@ -284,14 +289,6 @@ export class SharedLease implements Caller, Turn {
     if (this.loss) throw thrownAt(this.loss, this.#heed);
   }
 }
-
-/** What every event about it carries. */
-export const told = ({ name, kind, call, token }: Turn): LockEvent & { readonly token: number } => ({
-  name,
-  kind,
-  call,
-  token,
-});
 
 const GONE: RenewAnswer = { is: "gone", ttl: 0, waits: null, at: 0, isTold: false };
 

@@ -1,13 +1,13 @@
 import { CLAIM_AFTER, RENEWAL_LOOKAHEAD, RENEWALS_PER_LEASE, RENEWALS_PER_TURN } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
-import type { Events } from "../events.ts";
+import { type Events, ofHolder } from "../events.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
 import { CallTimer, Timers } from "../util/timers.ts";
 import { watchHandle } from "./forgotten.ts";
 import type { Hold } from "./hold.ts";
 import type { Renewer } from "./renewer.ts";
-import { type SharedLease, told } from "./shared-lease.ts";
+import type { SharedLease } from "./shared-lease.ts";
 
 /**
  * Keeps live leases alive and ends dead ones, with one alarm for all of them.
@@ -157,7 +157,8 @@ export class Watchdog {
       watchHandle(handle, lease, this.#events);
     }
     this.#dueIn(lease, sent.mono, period(lease));
-    if (this.#events.hears("renew")) this.#events.tell("renew", { ...told(lease), remaining: lease.left() });
+    if (this.#events.hears("renew"))
+      this.#events.tell("renew", { ...ofHolder(lease), remaining: lease.left() });
   }
 
   /** Its renewal was answered, or not: the next one. A lease that has begun anew meanwhile may be due earlier, or never. */

@@ -1,8 +1,16 @@
 import { LEASE_MIN } from "../defaults.ts";
 import { leaseUpTo, type Request, type Terms } from "../options.ts";
-import { type Checked, checkOptions, checkValue, flag, orInfinity, signal, text, time } from "../validate.ts";
-
-type Names = readonly string[];
+import {
+  type Checked,
+  checkOptions,
+  checkValue,
+  flag,
+  orInfinity,
+  signal,
+  text,
+  time,
+  type What,
+} from "../validate.ts";
 
 const RULES = {
   wait: orInfinity(time(0, undefined)),
@@ -20,7 +28,7 @@ interface BodyCall<Body> {
   readonly confirm: boolean;
 }
 
-/** What the locks of a client are called with. `Names`, for messages: the lock's name, or those of several. */
+/** What the locks of a client are called with. `what`, for messages: the lock's name, or those of several. */
 export class CallRules {
   /** How often a lock may have been passed on in this process before a call gets it. Undefined: as its kind has it. */
   readonly passes: number | undefined;
@@ -46,41 +54,41 @@ export class CallRules {
   }
 
   /** Of `tryLock(wait, lease)` or `tryLock(options)`. @throws TypeError, RangeError */
-  tryLock(names: Names, args: readonly unknown[]): Request {
+  tryLock(what: What, args: readonly unknown[]): Request {
     const [first, lease] = args;
-    if (args.length > 2) refuse(names, "tryLock takes (wait, lease) in milliseconds; there is no time unit");
+    if (args.length > 2) refuse(what, "tryLock takes (wait, lease) in milliseconds; there is no time unit");
     if (typeof first === "object" && first !== null) {
-      if (args.length > 1) refuse(names, "tryLock takes (wait, lease) or (options)");
-      return this.#check(names, first, this.once);
+      if (args.length > 1) refuse(what, "tryLock takes (wait, lease) or (options)");
+      return this.#check(what, first, this.once);
     }
-    if (first !== undefined) checkValue(names, "wait", first, RULES.wait);
-    if (lease !== undefined) checkValue(names, "lease", lease, this.#options.lease);
+    if (first !== undefined) checkValue(what, "wait", first, RULES.wait);
+    if (lease !== undefined) checkValue(what, "lease", lease, this.#options.lease);
     return this.#request((first ?? 0) as number, lease as number | undefined);
   }
 
   /** Of `lock(options)`. @throws TypeError, RangeError */
-  lock(names: Names, args: readonly unknown[]): Request {
-    if (args.length > 1) refuse(names, "lock takes one argument, the options");
-    return this.#check(names, args[0], this.forever);
+  lock(what: What, args: readonly unknown[]): Request {
+    if (args.length > 1) refuse(what, "lock takes one argument, the options");
+    return this.#check(what, args[0], this.forever);
   }
 
   /**
    * Of `withLock(body, options)` or `withLock(options, body)`. `Body`: what the function is called with, unchecked. `confirm`:
    * must Redis say at the end that the lock was held? @throws TypeError, RangeError
    */
-  withLock<Body>(names: Names, args: readonly unknown[]): BodyCall<Body> {
+  withLock<Body>(what: What, args: readonly unknown[]): BodyCall<Body> {
     const [body, options] = typeof args[0] === "function" ? args : [args[1], args[0]];
     if (typeof body !== "function" || args.length > 2)
-      refuse(names, "withLock takes a function, and options before or after it");
+      refuse(what, "withLock takes a function, and options before or after it");
     if (options === undefined) return { body: body as Body, request: this.forever, confirm: false };
-    const given = checkOptions(names, this.#bodyOptions, options);
+    const given = checkOptions(what, this.#bodyOptions, options);
     return { body: body as Body, request: this.#complete(given, this.forever), confirm: given.confirm };
   }
 
   /** `without`: what no options mean. */
-  #check(names: Names, options: unknown, without: Request): Request {
+  #check(what: What, options: unknown, without: Request): Request {
     if (options === undefined) return without;
-    return this.#complete(checkOptions(names, this.#options, options), without);
+    return this.#complete(checkOptions(what, this.#options, options), without);
   }
 
   #complete(given: Checked<typeof RULES>, without: Request): Request {
@@ -102,6 +110,6 @@ export class CallRules {
   }
 }
 
-function refuse(names: Names, why: string): never {
-  throw new TypeError(`${text(names)}: ${why}`);
+function refuse(what: What, why: string): never {
+  throw new TypeError(`${text(what)}: ${why}`);
 }

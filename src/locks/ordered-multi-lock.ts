@@ -1,5 +1,6 @@
-import { LockError, LockTimeoutError, LockUnavailableError, quote, quoteAll } from "../errors.ts";
+import { LockError, LockUnavailableError, quote, quoteAll } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
+import { LockTimeoutError } from "../lock-timeout-error.ts";
 import type { Request } from "../options.ts";
 import { OVERTAKEN } from "../overtaken.ts";
 import type { LocalSemaphore } from "../util/local-semaphore.ts";

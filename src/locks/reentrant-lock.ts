@@ -1,6 +1,7 @@
-import { LockTimeoutError, quote } from "../errors.ts";
+import { quote } from "../errors.ts";
 import { partsOf } from "../hold-ids.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
+import { LockTimeoutError } from "../lock-timeout-error.ts";
 import {
   type AskOptions,
   checkAsk,
@@ -104,7 +105,7 @@ export class ReentrantLock implements Lock {
     return this.#ask(async () => {
       const inspected = await this.#kind.inspect(this.name);
       const owner = inspected.holder === null ? null : partsOf(inspected.holder);
-      return { ...inspected, owner, here: this.#here() };
+      return { ...inspected, owner, here: this.#manager.waitingHere(this.#kind, this.name) };
     }, INSPECTED);
   }
 
@@ -180,13 +181,6 @@ export class ReentrantLock implements Lock {
 
   get #key(): string {
     return keyOf(this.#kind.protocol, this.name);
-  }
-
-  /** The callers of this client that wait, and for how many ms the first of them has. */
-  #here(): Inspection["here"] {
-    const since = Array.from(this.#manager.waitersOf(this.#kind, this.name), (waiter) => waiter.since);
-    const first = since.reduce((one, other) => Math.min(one, other), Number.POSITIVE_INFINITY);
-    return { waiting: since.length, longest: since.length === 0 ? null : performance.now() - first };
   }
 
   #timedOut(wait: number, heldBy = this.#manager.holderOf(this.#kind, this.name)): never {

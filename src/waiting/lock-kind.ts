@@ -2,6 +2,7 @@ import type { EventKind } from "../events.ts";
 import type { GrantProtocol } from "../keys.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewer } from "../lease/renewer.ts";
+import type { Terms } from "../options.ts";
 import type { Told } from "../redis/call.ts";
 import type {
   AttemptAnswer,
@@ -21,6 +22,8 @@ export type { Told } from "../redis/call.ts";
 export interface Ask {
   /** "try" once, "queue" when it is held, look "again" from the queue, "yield" a hold and queue behind. */
   readonly mode: "try" | "queue" | "again" | "yield";
+  /** The caller, which says how many permits of a semaphore it wants. */
+  readonly head?: { readonly terms: Terms };
   /** The lease wanted, in ms. */
   readonly lease: number;
   /** How long a queue entry may stand without a re-check, in ms. */
@@ -120,6 +123,11 @@ export interface LockKind extends Renewer {
    * Null: of this kind none can.
    */
   readonly together: ((name: string) => string) | null;
+  /**
+   * How many units would be free if nobody held any but these holds of this process: what a caller behind them waits for in
+   * vain as long as they stay. Left out: there is one unit, which one holds at a time.
+   */
+  readonly besides?: (name: string, holds: readonly Hold[]) => Promise<number>;
   /** `nonce`: its holder is asked whether somebody is inside, if there may be nobody; left out: nobody is asked. */
   inspect(name: string, nonce?: string): Promise<Inspected>;
   /** `label`: for the holder, where the protocol has a message for it. */

@@ -1,10 +1,12 @@
-import { ClientClosedError, type LockTimeoutError, LockUnavailableError } from "../errors.ts";
-import type { Caller, Events } from "../events.ts";
+import { ClientClosedError, LockUnavailableError } from "../errors.ts";
+import { type Caller, type Events, ofCall } from "../events.ts";
 import { HoldIds } from "../hold-ids.ts";
 import { Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { Watchdog } from "../lease/watchdog.ts";
+import type { LockTimeoutError } from "../lock-timeout-error.ts";
 import { OVERTAKEN } from "../overtaken.ts";
+import type { Inspection } from "../redis/replies.ts";
 import type { Audience, Subscriptions, Transport } from "../redis/transport.ts";
 import { listen } from "../util/abort.ts";
 import { outside } from "../util/outside.ts";
@@ -146,6 +148,12 @@ export class LockManager implements Services {
     for (const [kind, queues] of this.#queues) if (kind.protocol === protocol) yield* queues.get(name) ?? [];
   }
 
+  /** How many of them wait, and for how many ms the first of them has; null: none waits. */
+  waitingHere(kind: LockKind, name: string): Inspection["here"] {
+    const waited = Array.from(this.waitersOf(kind, name), ({ since }) => performance.now() - since);
+    return { waiting: waited.length, longest: waited.length === 0 ? null : Math.max(...waited) };
+  }
+
   /** Where the holder of a lock is, as far as this client knows without asking Redis. */
   holderOf({ protocol }: LockKind, name: string): LockTimeoutError["heldBy"] {
     return this.selfWait.leaseOf(protocol, name) ? "this process" : "somebody else";
@@ -267,9 +275,10 @@ export class LockManager implements Services {
     }
   }
 
-  tellWait(name: string, { call, kind, since }: Waiter): void {
-    if (this.events.isUsed && this.events.hears("wait"))
-      this.events.tell("wait", { name, kind, call, holder: "unknown", waited: performance.now() - since });
+  tellWait(name: string, { call, kind, units, since }: Waiter): void {
+    if (!this.events.isUsed || !this.events.hears("wait")) return;
+    const waited = performance.now() - since;
+    this.events.tell("wait", { ...ofCall({ name, kind, call, units }), holder: "unknown", waited });
   }
 
   gaveUp(name: string, waiter: Waiter, error: unknown): void {

@@ -1,7 +1,8 @@
 import type { LockLostError } from "../errors.ts";
+import { ofHolder } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import { refused, releaseOutcome, unconfirmed } from "../lease/release-outcome.ts";
-import { SharedLease, type Turn, told } from "../lease/shared-lease.ts";
+import { SharedLease, type Turn } from "../lease/shared-lease.ts";
 import type { Terms } from "../options.ts";
 import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
@@ -99,7 +100,7 @@ export abstract class LockOwner {
     }
     if (events.isUsed && events.hears("acquire")) {
       const waited = performance.now() - waiter.since;
-      events.tell("acquire", { ...told(lease), waited, kept: false });
+      events.tell("acquire", { ...ofHolder(lease), waited, kept: false });
     }
   }
 
@@ -168,7 +169,7 @@ export abstract class LockOwner {
     if (wanted.leases.size > 0) wanted.ended(lease.hold);
     one.lease = null;
     const held = performance.now() - lease.since;
-    if (events.isUsed && events.hears("release")) events.tell("release", { ...told(lease), held });
+    if (events.isUsed && events.hears("release")) events.tell("release", { ...ofHolder(lease), held });
     if (lease.isConfirmed) return this.#release(one, lease, held);
     if (one.first) {
       if (!this.passOn(one, lease.hold)) return this.end(one, lease, held);
@@ -242,7 +243,7 @@ export abstract class LockOwner {
   protected toldLost(turn: Turn, held: number, error: LockLostError): LockLostError {
     const { events } = this.services;
     if (events.isUsed && events.hears("lost"))
-      events.tell("lost", { ...told(turn), since: turn.firstToken ?? turn.token, held, error });
+      events.tell("lost", { ...ofHolder(turn), since: turn.firstToken ?? turn.token, held, error });
     return error;
   }
 }

@@ -143,7 +143,9 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
 
   get isCrowded(): boolean {
     // After a failure nothing is taken for granted.
-    return this.isSolitary && this.#acquisitions.size > 1 && this.health.failures === 0;
+    if (!this.isSolitary || this.#acquisitions.size < 2 || this.health.failures > 0) return false;
+    // Where several may hold at once, the others may all have theirs.
+    return !this.kind.besides || !this.places?.isEmpty || this.subscribing > 0 || this.firstTries >= MANY;
   }
 
   firstTried(): void {
@@ -194,3 +196,6 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
     }
   }
 }
+
+/** So many first tries at once of callers that would queue, where several may hold: more of them wait for the subscription. */
+const MANY = 8;

@@ -20,6 +20,10 @@ interface Place {
 export class RecheckGroup {
   readonly #places = new Set<Place>();
 
+  get isEmpty(): boolean {
+    return this.#places.size === 0;
+  }
+
   isFirst(place: Place): boolean {
     const [first] = this.#places;
     return first === undefined || first === place;

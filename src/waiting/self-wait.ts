@@ -1,6 +1,6 @@
 import { SELF_WAIT_LEASES } from "../defaults.ts";
 import { quote } from "../errors.ts";
-import type { Events } from "../events.ts";
+import { type Events, ofCall } from "../events.ts";
 import { withoutBits } from "../hold-ids.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Watchdog } from "../lease/watchdog.ts";
@@ -51,9 +51,13 @@ export class SelfWait {
 
   /** What this client holds of a lock; null: nothing. */
   leaseOf(protocol: string, name: string): SharedLease | null {
-    for (const lease of this.#watchdog.leases)
-      if (lease.name === name && lease.owner.kind.protocol === protocol && lease.held) return lease;
+    for (const lease of this.#leasesOf(protocol, name)) return lease;
     return null;
+  }
+
+  *#leasesOf(protocol: string, name: string): Iterable<SharedLease> {
+    for (const lease of this.#watchdog.leases)
+      if (lease.name === name && lease.owner.kind.protocol === protocol && lease.held) yield lease;
   }
 
   /** Called now and then while callers wait in Redis; `head` is the first of them. */
@@ -62,6 +66,10 @@ export class SelfWait {
     if (at < selfWaitAt(head) || at - (this.#lastLooks.get(callers) ?? 0) < LOOK_EVERY) return;
     this.#lastLooks.set(callers, at);
     const { kind, name } = callers;
+    if (kind.besides) {
+      void this.#lookAmong(callers, at);
+      return;
+    }
     for (const ref of clients) {
       const client = ref.deref();
       if (!client) clients.delete(ref);
@@ -82,22 +90,55 @@ export class SelfWait {
     if (!waiter.settled && !waiter.isWarned) this.warn(name, waiter, "this process");
   }
 
+  /**
+   * Several callers may hold it at once, in this process too: only a caller whose units would not be free if all others gave
+   * theirs back waits for its own process.
+   */
+  async #lookAmong(callers: Callers, at: number): Promise<void> {
+    const { kind, name } = callers;
+    const mine: SharedLease[] = [];
+    for (const ref of clients) {
+      const client = ref.deref();
+      if (client) mine.push(...client.#leasesOf(kind.protocol, name));
+    }
+    for (const waiter of callers) {
+      if (at < selfWaitAt(waiter)) return;
+      const earlier = mine.filter(({ since }) => since <= waiter.since);
+      if (earlier.length === 0 || waiter.isWarned) continue;
+      const holds = earlier.map(({ hold }) => hold);
+      const left = await kind.besides?.(name, holds).catch(() => null);
+      if (typeof left !== "number" || left >= (waiter.units ?? 1) || waiter.settled || waiter.isWarned)
+        return;
+      const isOwn = earlier.every((lease) => this.#watchdog.leases.has(lease));
+      this.warn(name, waiter, isOwn ? "this client" : "this process");
+      return;
+    }
+  }
+
   /** An event for every such caller; a process warning at most once a minute for each client. */
   warn(name: string, waiter: Waiter, holder: "this client" | "this process"): void {
     const at = performance.now();
     const waited = at - waiter.since;
-    const { kind, call } = waiter;
+    const { kind, call, units } = waiter;
     waiter.isWarned = true;
-    if (this.#events.hears("wait")) this.#events.tell("wait", { name, kind, call, holder, waited });
+    if (this.#events.hears("wait"))
+      this.#events.tell("wait", { ...ofCall({ name, kind, call, units }), holder, waited });
     if (at - this.#lastWarning < MINUTE) return;
     this.#lastWarning = at;
     const [where, cure] =
       holder === "this client"
         ? ["this process itself", "nest withLock(), or re-enter inside locks.scope()"]
         : ["another lock client of this process", "use one client for both, and nest withLock()"];
+    const [what, how] =
+      units === undefined
+        ? [`lock ${quote(name)}, which ${where} holds`, cure]
+        : [
+            `${units === 1 ? "a permit" : `${units} permits`} of ${quote(name)}, of which ${where} holds too many`,
+            "take all that is needed by one acquire()",
+          ];
     process.emitWarning(
-      `A caller has waited ${Math.round(waited)} ms for lock ${quote(name)}, which ${where} holds. If it is called ` +
-        `from the code that holds it, that is a deadlock: ${cure}.`,
+      `A caller has waited ${Math.round(waited)} ms for ${what}. If it is called ` +
+        `from the code that holds it, that is a deadlock: ${how}.`,
       { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
     );
   }

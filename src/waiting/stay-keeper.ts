@@ -1,6 +1,6 @@
-import type { Caller } from "../events.ts";
+import { type Caller, ofHolder } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
-import { SharedLease, type Turn, told } from "../lease/shared-lease.ts";
+import { SharedLease, type Turn } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Acquisition } from "./acquisition.ts";
 import { mayBegin, type Stay } from "./stay.ts";
@@ -98,7 +98,7 @@ export abstract class StayKeeper extends StayOwner {
     one.lease = lease;
     watchdog.watch(lease);
     if (events.isUsed && events.hears("acquire"))
-      events.tell("acquire", { ...told(lease), waited: performance.now() - mono, kept: true });
+      events.tell("acquire", { ...ofHolder(lease), waited: performance.now() - mono, kept: true });
     return lease;
   }
 

@@ -82,6 +82,10 @@ export class Waiter extends Timer implements Caller, Abortable {
     this.#resolve = resolve;
   }
 
+  get units(): number | undefined {
+    return this.terms.permits?.units;
+  }
+
   get deadline(): number {
     return this.since + this.wait;
   }

@@ -1,0 +1,54 @@
+import { LockError, quote } from "./errors.ts";
+
+/**
+ * `lock()` or `withLock()` waited for `wait` ms and somebody else held the lock all the time; of a multi-lock, held the
+ * member that is named when the time was over; of a semaphore, held so many permits that too few were left. Nothing is left in
+ * Redis.
+ */
+export class LockTimeoutError extends LockError {
+  override readonly name = "LockTimeoutError";
+
+  /** `members`: how many locks the call wanted together. `units`: how many permits of a semaphore; 0: it is a lock. */
+  constructor(
+    lockName: string,
+    /** How long the call was willing to wait, in ms. */
+    readonly wait: number,
+    members = 1,
+    /**
+     * Where the holder was, when the time was over: in this scope, which had lent the lock to another body; in this process,
+     * by the same client; or elsewhere, as far as this client knows without asking Redis. Of a semaphore always "somebody else".
+     */
+    readonly heldBy: "this scope" | "this process" | "somebody else" = "somebody else",
+    units = 0,
+  ) {
+    const held =
+      members > 1
+        ? `when the ${wait} ms were over in which this call wanted it and ${members - 1} more`
+        : heldBy === "somebody else"
+          ? `for all of the ${wait} ms that this call waited`
+          : `when the ${wait} ms were over that this call waited`;
+    const { holder, cure } = HOLDERS[heldBy];
+    const message =
+      units > 0
+        ? `Semaphore ${quote(lockName)} had too few permits for this call, which wanted ${units}, ${held}. ${SOONER} tryAcquire() and treat null as busy.`
+        : `Lock ${quote(lockName)} was held by ${holder} ${held}. ${cure}`;
+    super("LOCK_TIMEOUT", lockName, message);
+  }
+}
+
+const SOONER = "Wait longer, hold them for a shorter time, or use";
+
+const HOLDERS = {
+  "somebody else": {
+    holder: "somebody else",
+    cure: "Wait longer, hold it for a shorter time, or use tryLock() and treat null as busy.",
+  },
+  "this process": {
+    holder: "this process itself",
+    cure: "If this call comes from the code that holds it, no wait is long enough: nest withLock(), or re-enter inside locks.scope().",
+  },
+  "this scope": {
+    holder: "this scope itself, and lent to another body in it,",
+    cure: "Bodies that run side by side in one scope have it one after the other.",
+  },
+};

@@ -1,0 +1,153 @@
+import { quote } from "../errors.ts";
+import { partsOf } from "../hold-ids.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+import { LockTimeoutError } from "../lock-timeout-error.ts";
+import { checkForceUnlock, type ForceUnlockOptions, type Request } from "../options.ts";
+import type { CountedInspection } from "../redis/counted-replies.ts";
+import { unavailable } from "../redis/replies.ts";
+import { printAs } from "../util/print.ts";
+import type { LockKind } from "../waiting/lock-kind.ts";
+import type { LockManager } from "../waiting/lock-manager.ts";
+import type { CallRules } from "./arguments.ts";
+import { LeaseHandle } from "./lease.ts";
+import { checkPermits, PermitRules } from "./permit-arguments.ts";
+import type { Scope, Scopes } from "./scope.ts";
+import type { PermitBody, PermitLease, Semaphore, SemaphoreInspection } from "./semaphore.ts";
+import { runBody } from "./with-lock.ts";
+
+/** The kind of a semaphore, and what that has beside a lock. */
+export interface PermitKind extends LockKind {
+  setPermits(name: string, permits: number): Promise<void>;
+  look(name: string): Promise<CountedInspection>;
+  /** Resolves with how many holders there were. */
+  endAll(name: string, label: string | null): Promise<number>;
+}
+
+/**
+ * A semaphore as the caller sees it: arguments and handles around the lock manager. Nothing is re-entered: a scope only gives
+ * back what was taken in it and left behind.
+ */
+export class CountingSemaphore implements Semaphore {
+  readonly name: string;
+  readonly #kind: PermitKind;
+  readonly #permits: number | null;
+  readonly #manager: LockManager;
+  readonly #scopes: Scopes;
+  readonly #rules: PermitRules;
+
+  /** `permits`: how many there are by the caller's code; null: as many as are stored. */
+  constructor(
+    kind: PermitKind,
+    name: string,
+    permits: number | null,
+    manager: LockManager,
+    scopes: Scopes,
+    rules: CallRules,
+  ) {
+    this.name = name;
+    this.#kind = kind;
+    this.#permits = permits;
+    this.#manager = manager;
+    this.#scopes = scopes;
+    this.#rules = new PermitRules(rules, name, permits);
+  }
+
+  async tryAcquire(...args: unknown[]): Promise<PermitLease | null> {
+    return this.#acquire(this.#rules.tryAcquire(args));
+  }
+
+  async acquire(...args: unknown[]): Promise<PermitLease> {
+    const request = this.#rules.acquire(args);
+    return (await this.#acquire(request)) ?? this.#timedOut(request);
+  }
+
+  async withPermits<T>(...args: unknown[]): Promise<T> {
+    const { body, request, confirm } = this.#rules.withPermits<PermitBody<T>>(args);
+    const shared = await this.#manager.enter(this.#kind, this.name, request, itself);
+    if (!shared) return this.#timedOut(request);
+    const inside = { scopes: this.#scopes, events: this.#manager.events, isOrdered: false, confirm };
+    return runBody(inside, [[KEY, shared]], new PermitHandle(shared, null), body, null);
+  }
+
+  async setPermits(permits: number): Promise<void> {
+    const checked = checkPermits(this.name, permits);
+    return this.#ask(
+      () => this.#kind.setPermits(this.name, checked),
+      "the number of its permits was not set",
+    );
+  }
+
+  inspect(): Promise<SemaphoreInspection> {
+    return this.#ask(async () => {
+      const { permits, isSet, used, holders, waiters } = await this.#kind.look(this.name);
+      return {
+        permits,
+        isSet,
+        used,
+        holders: holders.map(({ holder, units, token, remaining }) => {
+          return { holder, owner: partsOf(holder), units, token, remaining };
+        }),
+        waiters: waiters.map(({ holder, units }) => ({ holder, owner: partsOf(holder), units })),
+        here: this.#manager.waitingHere(this.#kind, this.name),
+      };
+    }, "it could not be inspected");
+  }
+
+  async forceUnlock(options?: ForceUnlockOptions): Promise<number> {
+    const label = checkForceUnlock(this.name, options);
+    return this.#ask(() => this.#kind.endAll(this.name, label), "it could not be released by force");
+  }
+
+  toJSON(): object {
+    return { name: this.name, kind: this.#kind.label, permits: this.#permits };
+  }
+
+  /** The idiom of semaphores inside one process: it would give back permits that others have. JavaScript callers are told what to do. */
+  release(): never {
+    throw new TypeError(
+      `Cannot release permits of ${quote(this.name)}: a semaphore has no release(); keep the lease that tryAcquire() or acquire() gave, and call lease.unlock()`,
+    );
+  }
+
+  #acquire(request: Request): Promise<PermitLease | null> {
+    const scope = this.#scopes.isUsed ? this.#scopes.current() : null;
+    // The scope may have ended while this waited: then the lease belongs to the caller alone.
+    const take = (shared: SharedLease): PermitLease =>
+      new PermitHandle(shared, scope?.hasEnded === false ? scope : null);
+    return this.#manager.enter(this.#kind, this.name, request, take);
+  }
+
+  #timedOut({ wait, terms }: Request): never {
+    throw new LockTimeoutError(this.name, wait, 1, "somebody else", terms.permits?.units);
+  }
+
+  async #ask<T>(command: () => Promise<T>, failure: string): Promise<T> {
+    try {
+      return await command();
+    } catch (error) {
+      throw unavailable(this.name, failure, error);
+    }
+  }
+}
+
+/** A handle on permits. */
+class PermitHandle extends LeaseHandle implements PermitLease {
+  readonly units: number;
+
+  constructor(shared: SharedLease, scope: Scope | null) {
+    super(shared, scope, true);
+    this.units = shared.units ?? 1;
+  }
+
+  override toJSON(): object {
+    return { ...super.toJSON(), units: this.units };
+  }
+}
+
+/** By what a body's scope knows its permits. Nobody looks for it: what a body holds of a semaphore it does not lend. */
+const KEY = "semaphore";
+
+const itself = (shared: SharedLease): SharedLease => shared;
+
+printAs(CountingSemaphore, "Semaphore");
+printAs(PermitHandle, "PermitLease");

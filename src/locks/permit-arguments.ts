@@ -1,0 +1,107 @@
+import { PERMITS_MAX } from "../defaults.ts";
+import { quote } from "../errors.ts";
+import { neverKept, type Request } from "../options.ts";
+import { checkOptions, checkValue, isWhole, type Rule } from "../validate.ts";
+import type { CallRules } from "./arguments.ts";
+
+/** How `locks.semaphore` makes one. */
+export interface SemaphoreOptions {
+  /**
+   * How many permits there are, 1 to 1 000 000. All processes must say the same, until `setPermits()` has said a number, which
+   * counts for all from then on. Default: what others have said; where nobody has, callers are refused (`PERMITS_UNKNOWN`).
+   */
+  permits?: number | undefined;
+}
+
+const permitsUpTo = <T>(most: number, fallback: T): Rule<number | T> => ({
+  wanted: `a whole number from 1 to ${most}`,
+  fits: (value) => isWhole(value, 1, most),
+  type: "number",
+  fallback,
+});
+
+const SEMAPHORE = {
+  permits: permitsUpTo(PERMITS_MAX, undefined),
+  linger: neverKept("permits are not kept, because each caller has its own"),
+  localPasses: neverKept("permits are not passed on inside a process, or their order would not hold"),
+};
+
+/** How many permits there are by the caller's code; null: it does not say. @throws TypeError, RangeError */
+export const checkSemaphore = (options: unknown): number | null =>
+  checkOptions("Cannot create a semaphore", SEMAPHORE, options).permits ?? null;
+
+/** @throws TypeError, RangeError */
+export function checkPermits(name: string, permits: unknown): number {
+  return checkNumber(`Cannot set the permits of ${quote(name)}`, "permits", permits, PERMITS_MAX);
+}
+
+interface BodyCall<Body> {
+  readonly body: Body;
+  readonly request: Request;
+  readonly confirm: boolean;
+}
+
+/** What a semaphore is called with: the arguments of a lock, behind how many permits are wanted. */
+export class PermitRules {
+  readonly #rules: CallRules;
+  readonly #name: string;
+  readonly #permits: number | null;
+
+  constructor(rules: CallRules, name: string, permits: number | null) {
+    this.#rules = rules;
+    this.#name = name;
+    this.#permits = permits;
+  }
+
+  /** Of `tryAcquire(units, wait, lease)`, `(units, options)` or `(options)`. */
+  tryAcquire(args: readonly unknown[]): Request {
+    const [units, rest] = this.#units(args);
+    const isWrong = rest.length > 2 || (rest.length > 1 && isObject(rest[0]));
+    if (isWrong) this.#refuse("tryAcquire takes (units, wait, lease) in milliseconds, or (units, options)");
+    return this.#wanting(units, this.#rules.tryLock(this.#what, rest));
+  }
+
+  /** Of `acquire(units, options)` or `(options)`. */
+  acquire(args: readonly unknown[]): Request {
+    const [units, rest] = this.#units(args);
+    if (rest.length > 1) this.#refuse("acquire takes (units, options)");
+    return this.#wanting(units, this.#rules.lock(this.#what, rest));
+  }
+
+  /** Of `withPermits(units, options, body)`, `(units, body, options)`, or the same without units. */
+  withPermits<Body>(args: readonly unknown[]): BodyCall<Body> {
+    const [units, rest] = typeof args[0] === "function" ? [1, args] : this.#units(args);
+    const isRight = rest.length <= 2 && rest.some((one) => typeof one === "function");
+    if (!isRight) this.#refuse("withPermits takes (units, options, body); units and options may be left out");
+    const call = this.#rules.withLock<Body>(this.#what, rest);
+    return { ...call, request: this.#wanting(units, call.request) };
+  }
+
+  /** How many permits, and the arguments behind that. */
+  #units(args: readonly unknown[]): [number, readonly unknown[]] {
+    const [first] = args;
+    if (isObject(first)) return [1, args];
+    const most = this.#permits ?? PERMITS_MAX;
+    return [first === undefined ? 1 : checkNumber(this.#what, "units", first, most), args.slice(1)];
+  }
+
+  #wanting(units: number, request: Request): Request {
+    return { ...request, terms: { ...request.terms, permits: { units, of: this.#permits } } };
+  }
+
+  get #what(): string {
+    return `Cannot take permits of ${quote(this.#name)}`;
+  }
+
+  #refuse(why: string): never {
+    throw new TypeError(`${this.#what}: ${why}`);
+  }
+}
+
+const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
+
+function checkNumber(what: string, name: string, value: unknown, most: number): number {
+  // As a rule takes it that has no default: left out is refused too.
+  checkValue(what, name, value, permitsUpTo(most, undefined));
+  return value as number;
+}

@@ -1,0 +1,46 @@
+import { expect, it, onTestFinished, vi } from "vitest";
+import { SemaphoreKind } from "../../src/kinds/semaphore.ts";
+import { CountedCalls } from "../support/counted-calls.ts";
+import { freshName, Parties } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+
+it("a caller whose process holds permits is warned of a deadlock only where it waits for these", async () => {
+  const parties = new Parties();
+  const warned: string[] = [];
+  const watch = ({ message }: Error): void => void warned.push(message);
+  const looked = vi.spyOn(SemaphoreKind.prototype, "besides");
+  process.on("warning", watch);
+  onTestFinished(async () => {
+    process.off("warning", watch);
+    looked.mockRestore();
+    await parties.close();
+  });
+  const { locks } = await parties.join({ client: { leaseTime: 150 } });
+  const slots = locks.semaphore(freshName(), { permits: 3 });
+  const calls = new CountedCalls((await parties.join()).redis, "semaphore", slots.name);
+  onTestFinished(() => calls.end());
+  const told: unknown[] = [];
+  locks.on("wait", ({ holder, units, call }) => told.push([call, holder, units]));
+  const [mine, theirs] = [await slots.acquire(), calls.hold("another-process")];
+  await calls.attempt(theirs, { units: 2, upTo: 2, permits: 3 });
+
+  // Another process has what it waits for.
+  const plain = slots.acquire(2);
+  await until(() => looked.mock.settledResults.some(({ type }) => type === "fulfilled"));
+  expect([told, warned]).toEqual([[[2, "unknown", 2]], []]);
+  await calls.release(theirs);
+  const got = await plain;
+
+  // Its own process has all that there is.
+  const stuck = slots.acquire();
+  await until(() => told.length === 3);
+  expect(told.slice(1)).toEqual([
+    [3, "unknown", 1],
+    [3, "this client", 1],
+  ]);
+  await until(() => warned.length > 0);
+  expect(warned).toEqual([expect.stringMatching(/for a permit of 'test:.*', of which this process itself/)]);
+  await mine.unlock();
+  await (await stuck).unlock();
+  await got.unlock();
+});

@@ -1,0 +1,315 @@
+import { inspect } from "node:util";
+import { describe, expect, it } from "vitest";
+import type { LockClientOptions, PermitLease, Semaphore } from "../../src/index.ts";
+import { freshName } from "../support/fixture.ts";
+import { OwnServer } from "../support/own-server.ts";
+import { until } from "../support/until.ts";
+
+// Permits as callers use them: what is given and in which order, what is refused, and what is left behind.
+
+const own = new OwnServer();
+
+/** One semaphore as several processes see it. */
+async function open<N extends number>(
+  count: N,
+  permits?: number,
+  client: LockClientOptions = {},
+): Promise<Semaphore[] & { length: N }> {
+  const name = freshName();
+  const parties = await Promise.all(
+    Array.from({ length: count }, () => own.parties.join({ url: own.url, client })),
+  );
+  return parties.map(({ locks }) => locks.semaphore(name, { permits })) as Semaphore[] & { length: N };
+}
+
+/** Resolves when so many callers wait in Redis. */
+const waiting = (slots: Semaphore, count: number): Promise<true> =>
+  until(async () => (await slots.inspect()).waiters.length === count);
+
+const keys = ({ name }: Semaphore): [string, string] => [
+  `holdfast:semaphore:{${name}}`,
+  `holdfast:semaphore:{${name}}:queue`,
+];
+
+describe("permits", () => {
+  it("are held by several callers at once, and given in order: a large one is not overtaken", async () => {
+    const [a, b] = (await open(2, 3)) as [Semaphore, Semaphore];
+    const [one, two] = [await a.acquire(), await a.acquire()];
+    expect([one.held, two.held, one.units, one.token < two.token]).toEqual([true, true, 1, true]);
+    expect(await b.tryAcquire(2)).toBeNull();
+    const order: string[] = [];
+    const enter = async (slots: Semaphore, units: number, label: string): Promise<PermitLease> => {
+      const lease = await slots.acquire(units);
+      order.push(label);
+      return lease;
+    };
+    const large = enter(b, 3, "large");
+    await waiting(a, 1);
+    const small = enter(a, 1, "small");
+    await waiting(a, 2);
+    expect(await a.tryAcquire()).toBeNull(); // one is free, and somebody waits for it
+    await one.unlock();
+    expect(order).toEqual([]);
+    const since = performance.now();
+    await two.unlock();
+    await (await large).unlock();
+    await (await small).unlock();
+    expect(order).toEqual(["large", "small"]);
+    expect(performance.now() - since).toBeLessThan(1_400); // by messages, not by looking again
+    expect(await own.admin.exists(...keys(a))).toBe(0);
+  });
+
+  it("are taken by callers of one process in the order in which they came, whatever each wants", async () => {
+    const [a, b] = (await open(2, 4)) as [Semaphore, Semaphore];
+    const held = await a.acquire(4);
+    const order: number[] = [];
+    const all = [2, 3, 1, 4, 1].map(async (units, i) => {
+      const lease = await b.acquire(units);
+      order.push(i);
+      await lease.unlock();
+    });
+    await waiting(a, 5);
+    expect((await a.inspect()).waiters.map(({ units }) => units)).toEqual([2, 3, 1, 4, 1]);
+    await held.unlock();
+    await Promise.all(all);
+    expect(order).toEqual([0, 1, 2, 3, 4]);
+  });
+
+  it("need no subscription as long as there are enough", async () => {
+    const [a] = (await open(1, 10)) as [Semaphore];
+    const all = await Promise.all(Array.from({ length: 7 }, () => a.acquire()));
+    expect(await own.admin.pubsub("CHANNELS", "holdfast:client:*")).toEqual([]);
+    await Promise.all(all.map((lease) => lease.unlock()));
+  });
+
+  it("have leases of their own, which end, are renewed and are extended by themselves", async () => {
+    const [a, b] = (await open(2, 2)) as [Semaphore, Semaphore];
+    const [short, renewed] = [await a.acquire({ lease: 200 }), await a.acquire()];
+    expect((await b.acquire()).held).toBe(true);
+    expect([short.held, renewed.held]).toEqual([false, true]);
+    await expect(short.unlock()).rejects.toMatchObject({ code: "LOCK_LOST", reason: "expired" });
+    await renewed.extend(90_000);
+    const { holders } = await a.inspect();
+    expect(Math.max(...holders.map(({ remaining }) => remaining))).toBeGreaterThan(80_000);
+  });
+
+  it("go to bodies, which hear of a loss", async () => {
+    const [a, b] = (await open(2, 2)) as [Semaphore, Semaphore];
+    await (await b.acquire()).unlock();
+    const seen: unknown[] = [];
+    expect(await a.withPermits(({ units }) => units)).toBe(1);
+    expect(await a.withPermits(2, { wait: 100 }, async ({ units }) => units)).toBe(2);
+    expect(await a.withPermits(2, ({ held }) => held, { confirm: true })).toBe(true);
+    expect(await a.withPermits({ lease: 1_000 }, ({ held }) => held)).toBe(true);
+    await expect(
+      a.withPermits(2, async (lease) => {
+        // Not re-entered: it would wait for itself.
+        seen.push(await a.tryAcquire());
+        await expect(b.acquire(1, { wait: 50 })).rejects.toMatchObject({ code: "LOCK_TIMEOUT", wait: 50 });
+        expect(await b.forceUnlock({ label: "me" })).toBe(1);
+        await lease.extend(1_000).catch(() => {});
+        throw new Error("too late");
+      }),
+    ).rejects.toMatchObject({ code: "LOCK_LOST", cause: new Error("too late") });
+    expect(seen).toEqual([null]);
+    expect(await own.admin.exists(...keys(a))).toBe(0);
+  });
+
+  it("that are taken by force are lost at once", async () => {
+    const [a, b] = (await open(2, 1)) as [Semaphore, Semaphore];
+    const blocker = await b.acquire();
+    const held = a.acquire(); // so that this client listens
+    await waiting(b, 1);
+    await blocker.unlock();
+    const { signal } = await held;
+    expect(await b.forceUnlock({ label: "alice" })).toBe(1);
+    await until(() => signal.aborted);
+    expect(signal.reason).toMatchObject({ reason: "revoked", by: "alice" });
+  });
+
+  it("that a scope leaves behind are given back, and reported", async () => {
+    const { locks } = await own.parties.join({ url: own.url });
+    const slots = locks.semaphore(freshName(), { permits: 2 });
+    const told: Error[] = [];
+    locks.on("error", (error) => told.push(error));
+    await locks.scope(async () => {
+      await slots.acquire();
+      await slots.acquire(); // a second one: nothing is re-entered
+      expect((await slots.inspect()).used).toBe(2);
+    });
+    expect(told).toMatchObject([{ code: "LOCK_LEFT_BEHIND" }, { code: "LOCK_LEFT_BEHIND" }]);
+    expect(await slots.tryAcquire(2)).not.toBeNull();
+  });
+});
+
+describe("a caller", () => {
+  it("that leaves gives its place up, and one that closes all it has", async () => {
+    const name = freshName();
+    const [a, b] = [await own.parties.join({ url: own.url }), await own.parties.join({ url: own.url })];
+    const [mine, theirs] = [a, b].map(({ locks }) => locks.semaphore(name, { permits: 1 })) as [
+      Semaphore,
+      Semaphore,
+    ];
+    const held = await mine.acquire();
+    const leaving = new AbortController();
+    const left = theirs.acquire({ signal: leaving.signal });
+    await waiting(mine, 1);
+    leaving.abort(new Error("enough"));
+    await expect(left).rejects.toThrow("enough");
+    await waiting(mine, 0);
+    expect(await theirs.tryAcquire(1, 50)).toBeNull();
+    await a.locks.close({ grace: 0 });
+    expect(held.held).toBe(false);
+    expect((await theirs.acquire()).held).toBe(true);
+    await expect(mine.acquire()).rejects.toMatchObject({ code: "CLIENT_CLOSED" });
+  });
+
+  it("that has gone gives back at once what is granted to it", async () => {
+    const [a, b] = (await open(2, 1)) as [Semaphore, Semaphore];
+    const blocker = await a.acquire();
+    const leaving = new AbortController();
+    const left = b.acquire(1, { signal: leaving.signal });
+    await waiting(a, 1);
+    const [, queue] = keys(a);
+    const [entry = "", ticket = ""] = await own.admin.zrange(queue, 0, "-1", "WITHSCORES");
+    leaving.abort(new Error("enough"));
+    await expect(left).rejects.toThrow("enough");
+    await until(async () => (await own.admin.zcard(queue)) === 0);
+    // As a copy of its command does, that the network kept.
+    await own.admin.zadd(queue, ticket, entry);
+    const since = performance.now();
+    await blocker.unlock();
+    await (await a.acquire()).unlock();
+    expect(performance.now() - since).toBeLessThan(1_000); // the grant's own end is 3 s away
+  });
+});
+
+describe("the number of permits", () => {
+  it("that the code of two callers says differently refuses the second", async () => {
+    const [a] = (await open(1, 2)) as [Semaphore];
+    await a.acquire();
+    const { locks } = await own.parties.join({ url: own.url });
+    const why: unknown[] = [];
+    locks.on("giveup", (event) => why.push([event.why, event.units]));
+    const five = locks.semaphore(a.name, { permits: 5 }).acquire(4);
+    await expect(five).rejects.toMatchObject({
+      name: "PermitsError",
+      code: "PERMITS_DIFFER",
+      lockName: a.name,
+      stored: 2,
+      given: 5,
+      units: 4,
+      message: expect.stringMatching(/has 2 permits: this caller wants 4, and its code says 5\. Let all/),
+    });
+    expect(why).toEqual([["refused", 4]]);
+    await expect(locks.semaphore(a.name).acquire(3)).rejects.toThrow(/has 2 permits: this caller wants 3\. /);
+    expect((await locks.semaphore(a.name).acquire()).units).toBe(1); // as many as are stored
+  });
+
+  it("must be known", async () => {
+    const [a, b] = (await open(2)) as [Semaphore, Semaphore];
+    await expect(a.tryAcquire()).rejects.toMatchObject({
+      code: "PERMITS_UNKNOWN",
+      stored: null,
+      given: null,
+    });
+    expect(await a.inspect()).toMatchObject({
+      permits: null,
+      isSet: false,
+      used: 0,
+      holders: [],
+      waiters: [],
+    });
+    await b.setPermits(1);
+    expect((await a.acquire()).held).toBe(true);
+  });
+
+  it("that was set counts for all, up and down, while permits are in use", async () => {
+    const [a, b] = (await open(2, 2)) as [Semaphore, Semaphore];
+    const held = [await a.acquire(), await a.acquire()];
+    const later = [b.acquire(), b.acquire()];
+    await waiting(a, 2);
+    await a.setPermits(4);
+    held.push(...(await Promise.all(later)));
+    expect(await b.inspect()).toMatchObject({ permits: 4, isSet: true, used: 4, waiters: [] });
+    await b.setPermits(1);
+    expect(await b.inspect()).toMatchObject({ permits: 1, used: 4 });
+    const next = b.acquire();
+    await waiting(a, 1);
+    for (const lease of held.slice(0, 3)) await lease.unlock();
+    expect((await b.inspect()).waiters).toHaveLength(1); // one is in use, which is all there is
+    await held[3]?.unlock();
+    await (await next).unlock();
+    // It counts on where nobody holds any, whatever the code says.
+    expect(await a.tryAcquire()).not.toBeNull();
+    expect(await b.tryAcquire()).toBeNull();
+  });
+
+  it("that is lowered refuses those that wait for more, and nobody else", async () => {
+    const [a, b] = (await open(2, 3)) as [Semaphore, Semaphore];
+    const blocker = await a.acquire(3);
+    const [large, small, middle] = [3, 1, 2].map((units) => b.acquire(units)) as [
+      Promise<PermitLease>,
+      Promise<PermitLease>,
+      Promise<PermitLease>,
+    ];
+    await waiting(a, 3);
+    await a.setPermits(2);
+    const told = expect(large).rejects.toMatchObject({ code: "PERMITS_DIFFER", stored: 2, units: 3 });
+    await blocker.unlock();
+    await told;
+    const lease = await small;
+    expect((await a.inspect()).waiters).toMatchObject([{ units: 2 }]);
+    await lease.unlock();
+    await (await middle).unlock();
+  });
+});
+
+describe("what a semaphore shows", () => {
+  it("its holders and waiters, with their units", async () => {
+    const name = freshName();
+    const { locks } = await own.parties.join({ url: own.url });
+    const slots = locks.semaphore(name, { permits: 5 });
+    const lease = await slots.acquire(4, { lease: 20_000 });
+    const waiter = slots.acquire(3);
+    await waiting(slots, 1);
+    const seen = await slots.inspect();
+    const owner = expect.objectContaining({ pid: process.pid });
+    expect(seen).toEqual({
+      permits: 5,
+      isSet: false,
+      used: 4,
+      holders: [
+        { holder: expect.any(String), owner, units: 4, token: lease.token, remaining: expect.any(Number) },
+      ],
+      waiters: [{ holder: expect.any(String), owner, units: 3 }],
+      here: { waiting: 1, longest: expect.any(Number) },
+    });
+    expect(JSON.stringify(seen)).toContain(locks.id);
+    expect(inspect(slots, { breakLength: 200 })).toBe(
+      `Semaphore { name: '${name}', kind: 'semaphore', permits: 5 }`,
+    );
+    expect(JSON.parse(JSON.stringify(lease))).toMatchObject({ name, held: true, units: 4 });
+    await lease.unlock();
+    await (await waiter).unlock();
+  });
+
+  it("its events, with their units", async () => {
+    const { locks } = await own.parties.join({ url: own.url });
+    const slots = locks.semaphore(freshName(), { permits: 3 });
+    const told: unknown[] = [];
+    for (const event of ["acquire", "wait", "giveup", "release"] as const)
+      locks.on(event, ({ kind, call, units }: { kind: string; call: number; units?: number | undefined }) =>
+        told.push([event, kind, call, units]),
+      );
+    const lease = await slots.acquire(2);
+    expect(await slots.tryAcquire(3, 30)).toBeNull();
+    await lease.unlock();
+    expect(told).toEqual([
+      ["acquire", "semaphore", 1, 2],
+      ["wait", "semaphore", 2, 3],
+      ["giveup", "semaphore", 2, 3],
+      ["release", "semaphore", 1, 2],
+    ]);
+  });
+});
