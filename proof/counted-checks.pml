@@ -94,7 +94,7 @@ inline check() {
   :: i < HOLDS ->
      if
      :: LIVES(i) && !dead[CLIENT(i)] && !isCurrent(i) && age[i] == 0 ->
-        x = 0; do :: x < to[CLIENT(i)].n && !(to[CLIENT(i)].c[x].hold == i && (to[CLIENT(i)].c[x].kind & 7) >= RELEASE && to[CLIENT(i)].c[x].arg == 0) -> x++ :: else -> break od;
+        x = 0; do :: x < to[CLIENT(i)].n && !(to[CLIENT(i)].c[x].hold == i && (to[CLIENT(i)].c[x].kind & 7) >= RELEASE && to[CLIENT(i)].c[x].arg == 0) && !IS_ENDED_BY(to[CLIENT(i)].c[x], i) -> x++ :: else -> break od;
         assert(x < to[CLIENT(i)].n)
      :: else
      fi;

@@ -62,7 +62,7 @@ inline finish(kind_) {
 }
 
 /* R1: an id that nothing refers to any more; when there is none, it comes later. */
-#define UNUSED(id) (u[id] == 0 && age[id] == 0 && !isCurrent(id) && kept.hold != (id) && ghostHold != (id))
+#define UNUSED(id) (u[id] == 0 && age[id] == 0 && !isCurrent(id) && kept.hold != (id) && !IS_ENDED_BY(kept, id) && ghostHold != (id))
 inline newHold() {
   i = 4 * k + 1; j = 0;
   do
@@ -72,7 +72,7 @@ inline newHold() {
         x = 0; do :: x < qn && q[x] != i -> x++ :: else -> break od;
         if
         :: x == qn ->
-           x = 0; do :: x < to[k].n && to[k].c[x].hold != i -> x++ :: else -> break od;
+           x = 0; do :: x < to[k].n && to[k].c[x].hold != i && !IS_ENDED_BY(to[k].c[x], i) -> x++ :: else -> break od;
            if :: x == to[k].n -> j = i :: else fi
         :: else
         fi
@@ -177,14 +177,16 @@ inline readReply() {
         i = token_(t); setToken(ct); send(ck, ch, ca); setToken(i); i = 0
      :: else
      fi
-  :: (ck == QUEUE || ck == AGAIN) && h[t] == ch && (st[t] == ASKING || st[t] == PARKED) ->
+  :: (ck == QUEUE || ck == AGAIN || ck == YIELD) && h[t] == ch && (st[t] == ASKING || st[t] == PARKED) ->
      busy[t] = false;
      if
      :: (res == OWNER || res == MINE) && REST(cl, cg) > 0 -> dl[t] = REST(cl, cg); unhear(ch); found(w, ct, waits, OPEN(cg))
      :: (res == OWNER || res == MINE) && REST(cl, cg) == 0 -> finish(LEAVE)
      :: res == HELD -> st[t] = PARKED; lag[t] = d; sage[t] = 0; due[t] = DUE
-     :: res == GONE -> finish(0)
-     :: res == STALE || res == ERROR -> finish(LEAVE)
+     :: res == GONE || res == DONE -> finish(0)
+     :: res == STALE || res == ERROR ->
+        if :: ck == YIELD -> send(RELEASE, ca, 0) :: else fi;
+        finish(LEAVE)
      :: res == DIFFER -> finish(LEAVE); waiting[k] = 0; waited[k] = 0
      fi
   :: ck == JOIN && h[t] == ch && joining[t] && st[t] == HAVE ->
@@ -268,6 +270,21 @@ inline pass() {
   checkEntry(t)
 }
 
+/* The writer's next caller waits, and others may: they are first. */
+inline yield_() {
+  newHold();
+  if
+  :: j != 0 ->
+     ch = h[t]; clearSlot(t);
+     h[t] = j; st[t] = ASKING; lag[t] = UNKNOWN;
+#ifdef LONG
+     asked[t] = LEASE;
+#endif
+     send(YIELD, h[t], ch); j = 0
+  :: else -> yields++
+  fi
+}
+
 /* The writer goes on as a reader. */
 inline downgrade() {
   isDown[t] = true; has[t] = 1;
@@ -300,6 +317,7 @@ inline timeOut() {
   if
   :: ck == RELEASE || ck == LEAVE -> i = token_(t); setToken(ct); send(ck, ch, ca); setToken(i); i = 0
   :: ck == QUEUE && h[t] == ch -> finish(LEAVE)
+  :: ck == YIELD -> send(RELEASE, ca, 0); if :: h[t] == ch -> finish(LEAVE) :: else fi
   :: ck == AGAIN && h[t] == ch -> busy[t] = false
   :: ck == RENEW && h[t] == ch -> busy[t] = false
   :: ck == JOIN && h[t] == ch -> joining[t] = false; closed[t] = true; if :: inside[t] == 0 -> finish(RELEASE) :: else fi

@@ -1,7 +1,7 @@
 /* The connections that carry the commands. One is in order: its first `ran` commands were executed, their replies wait to be read. */
 
 typedef Command {
-  byte kind, hold, arg;        /* arg: units that stay */
+  byte kind, hold, arg;        /* arg: units that stay; of a yield, the hold that ends */
   byte age, ttl;               /* since it was sent; the lease that it asks for */
 #ifdef TOKENS
   byte tok;                    /* told with a release; answered with owner and mine */
@@ -38,9 +38,9 @@ inline drop(place) {
 inline send(kind_, hold_, arg_) {
   assert(to[k].n < K);
   to[k].c[to[k].n].kind = kind_; to[k].c[to[k].n].hold = hold_; to[k].c[to[k].n].arg = arg_;
-  to[k].c[to[k].n].ttl = (kind_ == QUEUE -> LEASE_OF(k, isFirst[t]) : (kind_ == AGAIN || kind_ == JOIN || kind_ == RENEW -> LEASE : 0));
+  to[k].c[to[k].n].ttl = (kind_ == QUEUE || kind_ == YIELD -> LEASE_OF(k, isFirst[t]) : (kind_ == AGAIN || kind_ == JOIN || kind_ == RENEW -> LEASE : 0));
 #ifdef TOKENS
-  to[k].c[to[k].n].tok = (kind_ == RELEASE -> token[t] : 0);
+  to[k].c[to[k].n].tok = (kind_ == RELEASE -> token[t] : 0);   /* a yield ends it, so no unit stays that needs one */
 #endif
   to[k].n++
 }

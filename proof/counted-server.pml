@@ -95,6 +95,8 @@ inline remove(place) {
   qn--; q[qn] = 0; qt[qn] = 0; qw[qn] = 0
 }
 
+inline enqueue(last) { assert(qn < QMAX); q[qn] = last; qt[qn] = ENTRY_TTL; qw[qn] = 0; qn++ }
+
 /* Of the hash, to so long at least: a TTL is only ever raised. */
 inline raiseKey(till) {
 #ifdef KEY_ENDS
@@ -276,8 +278,7 @@ inline takeOrQueue(id, ttl) {
      if
      :: REFUSES -> res = ERROR
      :: else ->
-        assert(qn < QMAX);
-        q[qn] = id; qt[qn] = ENTRY_TTL; qw[qn] = 0; qn++; res = HELD
+        enqueue(id); res = HELD
      fi
   fi
 }
@@ -362,7 +363,13 @@ inline run_(kind_, id, arg_, sent, told_, ttl) {
 #endif
      find(id);
      if
-     :: kind_ <= JOIN && LIVES(id) -> mine(id, ttl, kind_ == JOIN)
+     :: (kind_ <= JOIN || kind_ == YIELD) && LIVES(id) -> mine(id, ttl, kind_ == JOIN)
+     /* A copy that comes late finds that the old hold has ended, and queues nothing. */
+#ifdef FLAW_YIELD_QUEUES
+     :: false
+#else
+     :: kind_ == YIELD && !LIVES(id) && f == qn && !LIVES(arg_) -> goes = true; res = DONE
+#endif
      :: kind_ == AGAIN && !LIVES(id) && f == qn -> res = GONE
      /* Also when it is queued: by a late copy of what once made it. */
      :: kind_ == ASKS && !LIVES(id) && (f == qn || !TAKES_PLACE) -> res = GONE
@@ -385,6 +392,14 @@ inline run_(kind_, id, arg_, sent, told_, ttl) {
         goes = true
 #endif
      :: else ->
+        /* It queues before anybody is granted, so nothing but the queue says which hold is next. */
+        if
+        :: kind_ == YIELD && f == qn ->
+           if :: LIVES(arg_) -> used = used - u[arg_]; endHold(arg_) :: else fi;
+           wrote = true;
+           enqueue(id)
+        :: else
+        fi;
         if :: permits == 0 -> permits = NUMBER(CLIENT(id)); isNew = true :: else fi;
         me = id;
 #ifdef FLAW_READERS_OVERTAKE

@@ -22,6 +22,7 @@
  *   URGENT BOUND=n        everybody acts at once: nobody waits for more than BOUND ticks
  *   RENEWS PLAIN          renewals; only client 0 meets faults
  *   KEY_ENDS              the hash has a TTL, which is above all ends (else it is taken as given)
+ *   YIELDS=n              times that a writer ends its hold and queues for its next caller in one command
  *   SITS=k SCAN=n         client k never leaves; ticks after which a re-check scans in any case
  *   FLAW_…                one rule is left out: the checks must find it
  */
@@ -79,6 +80,9 @@
 #ifndef DOWNS
 #define DOWNS 0
 #endif
+#ifndef YIELDS
+#define YIELDS 0
+#endif
 #ifndef FAULTS
 #define FAULTS 0
 #endif
@@ -135,9 +139,11 @@
 #define AGAIN 2
 #define JOIN 3       /* a re-check of the hold that readers share: may more of them come in? */
 #define RENEW 4
-#define RELEASE 5
-#define LEAVE 6
+#define YIELD 5      /* ends the hold `arg`, and queues a new one behind those that wait */
+#define RELEASE 6
+#define LEAVE 7
 #define GIVEN_UP 8
+#define IS_ENDED_BY(command, id) ((command.kind & 7) == YIELD && command.arg == (id))
 /* answers */
 #define OWNER 1
 #define MINE 2
@@ -180,7 +186,7 @@ byte best, bestWriter, downToken;       /* for the checks: the largest tokens th
 #ifdef LONG
 byte asked[SLOTS];                      /* until the furthest end that was ever asked for the hold */
 #endif
-byte faults = FAULTS, aborts = ABORTS, delays = DELAYS, downs = DOWNS;
+byte faults = FAULTS, aborts = ABORTS, delays = DELAYS, downs = DOWNS, yields = YIELDS;
 #ifdef SETS
 bool isSetYet;
 #endif
@@ -230,6 +236,9 @@ end: do
   :: d_step { st[t] == HAVE && inside[t] > 0 && dl[t] > 0 && AWAKE && ROOM && k != SITS -> unlock(); check() }
 #if defined(READ_WRITE) && defined(TOKENS)
   :: d_step { st[t] == HAVE && IS_WRITER(k) && !isDown[t] && inside[t] > 0 && dl[t] > 0 && waiting[k] > 0 && passes[t] < PASSES && AWAKE -> pass(); check() }
+#endif
+#if YIELDS > 0
+  :: d_step { yields > 0 && st[t] == HAVE && IS_WRITER(k) && !isDown[t] && inside[t] == 1 && dl[t] > 0 && waiting[k] > 0 && AWAKE && ROOM -> yields--; yield_(); check() }
 #endif
 #if DOWNS > 0
   :: d_step { downs > 0 && st[t] == HAVE && IS_WRITER(k) && !isDown[t] && inside[t] > 0 && dl[t] > 0 && AWAKE && ROOM -> downs--; downgrade(); check() }

@@ -264,6 +264,7 @@ const shared = `${rw} -DCLIENTS=2 -DC1=2`;
 const permits = "-DPERMITS=2 -DW0=1";
 const pooled = "-DPERMITS=3 -DW0=2 -DU1=2 -DC1=2";
 const ANY_CRASH = can("CRASH", "FREEZE", "MISS");
+const yields = `${rw} -DTOKENS -DC0=2 -DYIELDS=1`;
 const numbers = `${permits} -DN0=1 -DN1=1`;
 const sits = `${permits} -DURGENT -DRENEWS -DBOUND=5 ${can("CRASH")}`;
 const COUNTED_HOLDS = [
@@ -273,6 +274,12 @@ const COUNTED_HOLDS = [
   ["counted: readers share, a crash or a freeze", `${shared} -DDELAYS=1 ${ANY_CRASH}`, null],
   ["counted: readers share, a late copy", `${shared} -DDELAYS=1 ${can("KEEP")}`, `${shared} ${can("KEEP")}`],
   ["counted: read-write, a late copy, a time-out", `${rw} ${can("KEEP", "TIME_OUT")}`, null],
+  ["counted: a writer yields", `${yields} -DABORTS=1`, null],
+  [
+    "counted: a writer yields, a late copy, a time-out",
+    `${yields} -DCLIENTS=2 ${can("KEEP", "TIME_OUT")}`,
+    null,
+  ],
   ["counted: full Redis, a key of another type", `${rw} -DCLIENTS=2 -DRENEWS ${can("FULL", "TYPE")}`, null],
   ["counted: a longer lease", `${shared} -DLONG=6 -DRENEWS`, null],
   ["counted: permits of one process", "-DCLIENTS=2 -DPERMITS=2 -DU1=2 -DC1=2 -DC0=2 -DDELAYS=1", null],
@@ -317,6 +324,7 @@ const QUICK = [
 ];
 /** One rule is left out. Where two are, either is enough. */
 const COUNTED_FINDS = [
+  ["YIELD_QUEUES", `${yields} -DCLIENTS=2 ${can("KEEP")}`],
   ["REAP_TELLS_NOBODY", `${numbers} ${can("CRASH")}`],
   ["RUN_ENDS_AT_ME", `${rw} ${can("CRASH")}`],
   ["ONE_AT_A_TIME", rw],

@@ -8,6 +8,7 @@
 --         { RELEASED, more } or { GONE, last token of the clock, more } for the old one, as release; nothing was queued
 -- INVARIANTS  A copy that comes late finds that the old hold has ended or shrunk, and queues nothing. The new hold is queued
 --         before anybody is granted, so nothing but the queue says which hold is next.
+-- MODEL  `run_` with YIELD in proof/counted-server.pml
 
 -- @include start
 -- @include ../handoff/time
