@@ -17,6 +17,9 @@ const NUMBER = 8;
 const HIGH = 7;
 const LOW = 6;
 
+/** The codes of the digits in base 36. */
+const DIGITS = Array.from({ length: 36 }, (_, digit) => digit.toString(36).charCodeAt(0));
+
 /** Holds whose times are remembered together, the fewest holds that are remembered, and the most (2 MiB). */
 const BLOCK = 256;
 const FEWEST = 4 * BLOCK;
@@ -44,6 +47,11 @@ export class HoldIds {
   /** When the first hold of each block was made. */
   #times = new Float64Array(FEWEST / BLOCK).fill(Number.NEGATIVE_INFINITY);
   #made = 0;
+  /** Of the channel or client of the latest hold, which mostly has the next one too. */
+  #of = "";
+  #before = "";
+  /** The codes of the characters of an id: made at once it is one piece of text, which costs half of what joined pieces do. */
+  readonly #codes = Array.from({ length: NUMBER + HIGH + LOW }, () => 0);
 
   constructor(keep: number) {
     this.#keep = keep;
@@ -56,7 +64,11 @@ export class HoldIds {
     const number = ++this.#made;
     if (number % BLOCK === 0) this.#turnBlock(number);
     if (number % this.#ahead === 0) drawBits(this.#bits, (2 * number) % this.#bits.length, 2 * this.#ahead);
-    return `${of}:${this.#idOf(number)}`;
+    if (of !== this.#of) {
+      this.#of = of;
+      this.#before = `${of}:`;
+    }
+    return this.#before + this.#idOf(number);
   }
 
   /** Was this id made here, and not so long ago that it is forgotten? */
@@ -72,9 +84,16 @@ export class HoldIds {
     const at = (2 * number) % this.#bits.length;
     const first = this.#bits[at] ?? 0;
     const second = this.#bits[at + 1] ?? 0;
-    const high = (first * 2 + (second >>> 31)).toString(36).padStart(HIGH, "0");
-    const low = (second & 0x7fffffff).toString(36).padStart(LOW, "0");
-    return number.toString(36).padStart(NUMBER, "0") + high + low;
+    // From the last digit to the first.
+    let value = second & 0x7fffffff;
+    for (let at = NUMBER + HIGH + LOW - 1; at >= 0; at--) {
+      if (at === NUMBER + HIGH - 1) value = first * 2 + (second >>> 31);
+      else if (at === NUMBER - 1) value = number;
+      const rest = Math.floor(value / 36);
+      this.#codes[at] = DIGITS[value - 36 * rest] ?? 0;
+      value = rest;
+    }
+    return String.fromCharCode(...this.#codes);
   }
 
   #turnBlock(number: number): void {
