@@ -19,7 +19,8 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
   places = this.isSolitary ? new RecheckGroup() : null;
   firstTries = 0;
   subscribing = 0;
-  readonly #acquisitions = new Set<Acquisition>();
+  /** At a fair lock: those of its callers. Else they share one. */
+  readonly #several = this.isSolitary ? new Set<Acquisition>() : null;
   #channel: LockChannel | null = null;
   /** Rings when a caller has waited for its own client for longer than some leases. */
   #selfWaitTimer: CallTimer | null = null;
@@ -29,42 +30,46 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
     if (other.places) this.places = other.places;
     else {
       other.places = this.places;
-      for (const one of other.#acquisitions) if (one.isParkedFor("grant")) this.places?.add(one);
+      for (const one of other.#all) if (one.isParkedFor("grant")) this.places?.add(one);
     }
   }
 
   /** Made when a caller would wait. */
   get channel(): LockChannel {
     this.#channel ??= new LockChannel(this.kind, this.name, this.services.inbox, (word) => {
-      for (const one of [...this.#acquisitions]) one.woken(word);
+      for (const one of [...this.#all]) one.woken(word);
     });
     return this.#channel;
   }
 
   /** Is the lock held, or may Redis have something of its callers that it has not answered about? */
   get isUnderWay(): boolean {
-    for (const { lease, hold } of this.#acquisitions)
+    for (const { lease, hold } of this.#all)
       if (lease || (hold && this.services.commands.mayHaveReached(hold.sent.mono))) return true;
     return false;
   }
 
+  get #all(): Iterable<Acquisition> {
+    return this.#several ?? (this.shared ? [this.shared] : []);
+  }
+
   /** Its callers in this process, the first one first. */
   *[Symbol.iterator](): Iterator<Waiter> {
-    for (const acquisition of this.#acquisitions) yield* acquisition;
+    for (const acquisition of this.#all) yield* acquisition;
   }
 
   // ---- callers come and go
 
   join(waiter: Waiter): void {
-    if (this.isSolitary || this.#acquisitions.size === 0) {
+    if (!this.shared) {
       const one = new Acquisition(this);
-      this.#acquisitions.add(one);
+      if (this.#several) this.#several.add(one);
+      else this.shared = one;
       one.add(waiter, true);
       one.start();
       return;
     }
-    const [one] = this.#acquisitions;
-    if (one) this.#share(one, waiter);
+    this.#share(this.shared, waiter);
   }
 
   /** Other callers of this process have asked for the lock, or hold it. */
@@ -133,7 +138,8 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
 
   /** No caller is left there. */
   left(one: Acquisition): void {
-    if (!this.#acquisitions.delete(one) || this.#acquisitions.size > 0) return;
+    if (this.#several ? !this.#several.delete(one) || this.#several.size > 0 : this.shared !== one) return;
+    this.shared = null;
     this.#channel?.unlisten();
     if (this.#selfWaitTimer) this.services.timers.clear(this.#selfWaitTimer);
     this.services.left(this);
@@ -143,7 +149,7 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
 
   get isCrowded(): boolean {
     // After a failure nothing is taken for granted.
-    if (!this.isSolitary || this.#acquisitions.size < 2 || this.health.failures > 0) return false;
+    if (!this.#several || this.#several.size < 2 || this.health.failures > 0) return false;
     // Where several may hold at once, the others may all have theirs.
     return !this.kind.besides || !this.places?.isEmpty || this.subscribing > 0 || this.firstTries >= MANY;
   }
@@ -156,7 +162,7 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
   /** Messages may have been missed that say that somebody else wants the lock. */
   mayBeWanted(): void {
     const at = performance.now();
-    if (this.kind.hasStays) for (const { hold } of this.#acquisitions) hold?.want(at);
+    if (this.kind.hasStays) for (const { hold } of this.#all) hold?.want(at);
   }
 
   /** Something is heard from now on. The callers begin in the order in which they came. */
@@ -164,12 +170,12 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
     if (!this.channel.isHeard && !this.channel.mayQueue) return;
     // RACE: a caller that came earlier and whose try is under way queues first.
     if (this.isSolitary && this.firstTries > 0) return;
-    for (const one of [...this.#acquisitions]) if (one.isParkedFor("subscription")) one.start();
+    for (const one of [...this.#all]) if (one.isParkedFor("subscription")) one.start();
   }
 
   /** A message may have been missed, or the connection is back. */
   lookAgain(): void {
-    for (const one of [...this.#acquisitions]) one.lookAgain();
+    for (const one of [...this.#all]) one.lookAgain();
   }
 
   // ---- callers that wait for their own process
@@ -188,7 +194,7 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
 
   /** The first such caller may be another one than when the timer was set: then it is set again, for that one. */
   #selfWaits(): void {
-    for (const { lease } of this.#acquisitions) {
+    for (const { lease } of this.#all) {
       const waiter = lease && selfWaiter(this, lease);
       if (!waiter || waiter.isWarned) continue;
       if (performance.now() < selfWaitAt(waiter)) this.#awaitSelfWait(waiter);

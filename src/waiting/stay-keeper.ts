@@ -82,7 +82,7 @@ export abstract class StayKeeper extends StayOwner {
    * Redis or for others.
    */
   takeAgain(comer: Comer, caller: Caller): SharedLease | null {
-    const one = this.staying;
+    const one = this.shared;
     const stay = one?.stay;
     if (!this.isKept || !one || !stay || one.first) return null;
     const { stays, watchdog, events, linger } = this.services;
@@ -141,7 +141,7 @@ export abstract class StayKeeper extends StayOwner {
   override takeLeave(stay: Stay): void {
     this.over(stay, stay);
     this.services.inbox.forget(stay.hold);
-    this.staying?.stop();
+    this.shared?.stop();
   }
 
   override leaveAnswered(stay: Stay, answer: ReleaseAnswer | null, isBroken: boolean): void {
