@@ -19,8 +19,8 @@ export interface Comer {
  * processes from a hold that stays here too long, and callers from one that is not theirs any more.
  */
 export abstract class StayOwner extends LockOwner implements StayHome {
-  /** Where the stay is that goes on. */
-  protected staying: Acquisition | null = null;
+  /** The acquisition that all callers share, and where a stay goes on. Null: none is made; or each caller has its own. */
+  protected shared: Acquisition | null = null;
 
   /** A caller comes to a stay in which nobody is. */
   protected abstract comes(stay: Stay): void;
@@ -42,9 +42,13 @@ export abstract class StayOwner extends LockOwner implements StayHome {
       // Of a caller that has just come it is the first command, and has the time of one.
       const within = next.unanswered ? Math.min(window / 3, Math.max(1, next.at - mono)) : window / 3;
       void this.claim(one, hold, next, this.ttlFor(next.terms), true, within);
-    } else if (this.kind.hasStays && stays.isTired(mono)) stays.rest(stay);
+      return true;
+    }
+    // Others wait: it ends after a few more callers, before what is known of it is too old.
+    const isEndless = this.kind.hasStays && hold.wantedAt === null;
+    if (isEndless && stays.isTired(mono)) stays.rest(stay);
     else {
-      if (this.kind.hasStays) stays.begins(stay);
+      if (isEndless) stays.begins(stay);
       this.#pass(one, stay, next);
     }
     return true;
@@ -66,7 +70,7 @@ export abstract class StayOwner extends LockOwner implements StayHome {
   /** Nobody is inside: the event loop has turned, or something else has changed. */
   rested(stay: Stay): void {
     const { hold } = stay;
-    const one = this.staying;
+    const one = this.shared;
     if (one?.stay !== stay || one.lease || this.claiming?.size) return;
     if (hold.isRevoked) this.#lostAlone(one, stay, "revoked");
     else if (!this.passOn(one, hold)) this.endAlone(one, stay);
@@ -103,7 +107,6 @@ export abstract class StayOwner extends LockOwner implements StayHome {
   }
 
   protected stayOf(one: Acquisition, hold: Hold): Stay {
-    this.staying = one;
     one.stay ??= new Stay(this, one, hold);
     return one.stay;
   }
@@ -119,7 +122,7 @@ export abstract class StayOwner extends LockOwner implements StayHome {
   // ---- what renewals bring
 
   stayRenewed(stay: Stay, sent: Instant, answer: RenewAnswer, told: ToldDigit | null): void {
-    if (this.staying) this.renewed(this.staying, stay.hold, sent, answer, told);
+    if (this.shared) this.renewed(this.shared, stay.hold, sent, answer, told);
   }
 
   /** A renewal of the watchdog, or of all stays, was answered. `told`: what it asked for. */
