@@ -20,11 +20,13 @@ local isLate = source == "s" and (asked < stamp or asked == stamp and permits ~=
 if not isLate and asked ~= stamp then
   source, permits, stamp, isChanged = "s", tonumber(ARGV[1]), asked, true
 end
+-- Before the number is written: a user who may not do this changes nothing. A hash that is new has no TTL.
+if source == "s" and exists then
+  call("PERSIST", hash)
+  wrote = true
+end
 if heads[1] then
   advance(nil)
 end
 commit(not exists)
-if source == "s" then
-  call("PERSIST", hash)
-end
 return { isLate and TAKEN or RELEASED, old, used, more }

@@ -32,6 +32,7 @@ export const rights = {
   handoff,
   redisson,
   redissonFenced: [...redisson, ...item("`redissonFencedLock`")],
+  counted: [...handoff, ...item("`semaphore`")],
   spin: [...nothing, ...introduction, ...item("`spinLock`")],
   quorum: [...nothing, ...introduction, ...item("For a quorum")],
   fencedSet: [...nothing, ...introduction, TESTS, ...item("`fencedSet`")],

@@ -2,11 +2,13 @@ import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { codes, countedLua } from "../../../src/redis/lua.generated.ts";
 import { CountedStage } from "../../support/counted-stage.ts";
+import { rights } from "../../support/documented-rights.ts";
 import { serverIs } from "../../support/server-version.ts";
 
 // What the scripts of counted resources run, and that a user who may not run it learns so before anything is written.
 
 const stage = new CountedStage();
+const documented = rights.counted.map((rule) => rule.replace(/^\+|\|.*$/g, ""));
 
 /** Every command that stands in one of the scripts. */
 const called = new Set(
@@ -43,7 +45,22 @@ const first = (redis: Redis, script: "firstAcquire" | "firstRecheck"): Promise<u
   return redis.eval(countedLua[script].lua, 4, ...stage.names, ...args, "holdfast:client:any");
 };
 
+it("a number of permits is set for good, or not at all", async () => {
+  await stage.permits("a", 5).try();
+  const before = await stage.dump();
+  const redis = await as([...called].flatMap((command) => (command === "persist" ? [] : [`+${command}`])));
+  const set = (): Promise<unknown> => redis.eval(countedLua.setPermits.lua, 4, ...stage.names, 3, 100);
+  await expect(set()).rejects.toThrow();
+  expect(await stage.dump()).toEqual(before);
+});
+
 describe("the first command of a connection", () => {
+  it("is done for a user that has the rights of the documentation", async () => {
+    const redis = await as(rights.counted);
+    expect(await first(redis, "firstAcquire")).toContain(codes.OWNER);
+    expect([...called].filter((command) => !documented.includes(command))).toEqual([]);
+  });
+
   it("is done for a user that may run all of them, and nothing else", async () => {
     const redis = await as([...called].map((command) => `+${command}`));
     expect(await first(redis, "firstAcquire")).toContain(codes.OWNER);
