@@ -123,13 +123,16 @@ export abstract class BaseClient implements CommonClient {
 
   async close(options?: CloseOptions): Promise<void> {
     const { grace } = checkOptions("Cannot close the lock client", CLOSE, options);
-    this.#closing ??= this.#locks.close(grace).finally(this.#parts.closed);
+    this.#closing ??= this.#locks.close(grace, () => this.closeBeside()).finally(this.#parts.closed);
     return this.#closing;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+
+  /** Ends what this client has beside its locks. Resolves when nothing of it is left. @internal */
+  protected async closeBeside(): Promise<void> {}
 
   /** Left out: as the kind passes it on, as the client keeps it. @internal */
   protected lockOf(name: string, kind: LockKind, passes?: number, linger = this.#parts.linger ?? 0): Lock {

@@ -1,6 +1,7 @@
 import { BaseClient } from "./base-client.ts";
 import { LOCAL_PASSES, QUORUM_MIN } from "./defaults.ts";
 import { quote } from "./errors.ts";
+import type { LockEvents } from "./events.ts";
 import { hasOneSlotPerLock, type Keys } from "./keys.ts";
 import { CountedScripts } from "./kinds/counted-scripts.ts";
 import { HandoffLock } from "./kinds/handoff.ts";
@@ -12,6 +13,10 @@ import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import { checkSemaphore, type SemaphoreOptions } from "./locks/permit-arguments.ts";
 import type { Semaphore } from "./locks/semaphore.ts";
+import { Once } from "./once/once.ts";
+import { OnceScripts } from "./once/once-scripts.ts";
+import { checkOnce, isListener, type OnceOptions } from "./once/options.ts";
+import type { OnceResult, Turn } from "./once/turn.ts";
 import {
   CREATE as CANNOT,
   checkClientOptions,
@@ -44,6 +49,8 @@ class ServerClient extends BaseClient implements LockClient {
   readonly #kinds: Readonly<Record<"lock" | "fair" | "redisson" | "redissonFenced" | "spin", LockKind>>;
   readonly #semaphores: SemaphoreKind;
   readonly #lingering: ReturnType<typeof lingering>;
+  readonly #once: Once;
+  readonly #leaseTime: number;
 
   constructor(given: RedisLike | ClusterLike, settings: Settings) {
     const redis = settings.connection === "own" ? duplicate(given) : given;
@@ -82,6 +89,8 @@ class ServerClient extends BaseClient implements LockClient {
     });
     this.#keys = commands.keys;
     this.#lingering = lingering(settings);
+    this.#leaseTime = leaseTime;
+    this.#once = new Once(new OnceScripts(commands, replication), this.locks);
     this.#kinds = {
       lock: new HandoffLock(commands, replication, false, localPasses ?? LOCAL_PASSES, grantWindow),
       fair: new HandoffLock(commands, replication, true, 0, grantWindow),
@@ -138,6 +147,25 @@ class ServerClient extends BaseClient implements LockClient {
 
   multiLock(members: readonly (string | Lock)[]): MultiLock {
     return this.multiLockOf(members, this.#kinds.lock);
+  }
+
+  override once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
+  override once<T>(
+    name: string,
+    options: OnceOptions,
+    body: (turn: Turn) => T | PromiseLike<T>,
+  ): Promise<OnceResult<T>>;
+  override once(name: string, second: unknown, body?: unknown): unknown {
+    if (isListener(name, second)) return super.once(name as keyof LockEvents, second);
+    return this.#runOnce(name, second, body as () => unknown);
+  }
+
+  async #runOnce<T>(name: string, options: unknown, body: (turn: Turn) => T): Promise<OnceResult<T>> {
+    return this.#once.run(name, checkOnce(name, options, body, this.#leaseTime), body);
+  }
+
+  protected override closeBeside(): Promise<void> {
+    return this.#once.close();
   }
 
   stats(): LockStats {

@@ -28,6 +28,8 @@ export type { MultiLease } from "./locks/multi-lease.ts";
 export type { MultiLock, MultiLockBody } from "./locks/multi-lock.ts";
 export type { SemaphoreOptions } from "./locks/permit-arguments.ts";
 export type { PermitBody, PermitLease, Semaphore, SemaphoreInspection } from "./locks/semaphore.ts";
+export type { OnceOptions } from "./once/options.ts";
+export type { OnceResult, Turn } from "./once/turn.ts";
 export type {
   AskOptions,
   BodyOptions,

@@ -4,6 +4,8 @@ import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import type { SemaphoreOptions } from "./locks/permit-arguments.ts";
 import type { Semaphore } from "./locks/semaphore.ts";
+import type { OnceOptions } from "./once/options.ts";
+import type { OnceResult, Turn } from "./once/turn.ts";
 import type {
   CheckOptions,
   CloseOptions,
@@ -184,6 +186,37 @@ export interface LockClient extends CommonClient {
    * });
    */
   multiLock(members: readonly (string | Lock)[]): MultiLock;
+
+  /** Adds a listener for the next event only. */
+  once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
+  /**
+   * Runs a function at most once per interval over the whole fleet, by the clock of the Redis server: for cron jobs that every
+   * process starts. It never waits: where another one runs it now, or it ran in this interval, the answer comes at once. At most
+   * once if all goes well, and at least once after a crash: then the body may run again within the interval (`onCrash`).
+   *
+   * @param name 1 to 512 bytes of UTF-8; any character. It is no lock: `lock(name)` has nothing to do with it.
+   * @param options.every ms in which at most one run begins, from 10. It must be the same in all processes.
+   * @param options.aligned true: by slots of the server's clock (UTC); false: counted from the last beginning. Default: false.
+   * @param options.lease ms that the turn outlives a process that crashes; renewed while the body runs. Default: `leaseTime`.
+   * @param options.onCrash "again": after a crash, or a body that throws, the turn is free when the lease is over; "keep": when
+   *   the interval is. Default: "again".
+   * @param options.signal ends the asking, not the body.
+   * @param body is called with the turn; its `signal` aborts when the turn is lost.
+   * @returns `{ ran: true, value }` with what the body returned; `{ ran: false, running, remaining }` where it did not run:
+   *   `remaining` ms are left until the next one may, or of the lease of the one that runs now.
+   * @throws TypeError or RangeError for bad arguments; what the body throws; LockLostError when the turn was lost before the
+   *   body had ended (`cause`: what it threw); LockUnavailableError when Redis did not say for `replyTimeout` whether the body
+   *   may run; LockFormatError; NotReplicatedError; ClientClosedError; `signal.reason`.
+   * @example
+   * const { ran } = await locks.once("report", { every: 3_600_000, aligned: true }, async (turn) => {
+   *   await sendReport({ signal: turn.signal });
+   * });
+   */
+  once<T>(
+    name: string,
+    options: OnceOptions,
+    body: (turn: Turn) => T | PromiseLike<T>,
+  ): Promise<OnceResult<T>>;
 
   /**
    * What became of the locks that this client has kept (`linger`); all 0 where it keeps none. Asks nobody.

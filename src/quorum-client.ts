@@ -1,8 +1,10 @@
 import { BaseClient } from "./base-client.ts";
 import { GRANT_WINDOW } from "./defaults.ts";
-import { LockError } from "./errors.ts";
+import { LockError, quote } from "./errors.ts";
+import type { LockEvents } from "./events.ts";
 import type { QuorumClient } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
+import { isListener } from "./once/options.ts";
 import { checkNoOptions } from "./options.ts";
 import { channelAt } from "./quorum/node-commands.ts";
 import type { QuorumSettings } from "./quorum/options.ts";
@@ -62,6 +64,16 @@ export class MajorityClient extends BaseClient implements QuorumClient {
     throw new TypeError(
       "Cannot create a semaphore: a majority of several masters does not bound how many hold it: with two permits on each of three " +
         "masters, three callers have a majority each. Use a client of one server, a Sentinel group or a Cluster.",
+    );
+  }
+
+  override once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
+  override once(name: string, second: unknown): unknown {
+    if (isListener(name, second)) return super.once(name as keyof LockEvents, second);
+    return Promise.reject(
+      new TypeError(
+        `Cannot run ${quote(String(name))} once per interval with several masters: an interval counts by the clock of one server, and theirs differ. Use a client of one server, a Sentinel group or a Cluster.`,
+      ),
     );
   }
 }

@@ -75,8 +75,7 @@ export function checkValue<T>(what: What, name: string, value: unknown, rule: Ru
   throw refuse(rule.type === typeof value ? RangeError : TypeError, what, name, rule.wanted, value);
 }
 
-export function checkName(name: unknown): string {
-  const what = "Cannot create a lock";
+export function checkName(name: unknown, what = "Cannot create a lock"): string {
   const text = checkText(what, "name", name);
   const bytes = Buffer.byteLength(text);
   if (bytes <= NAME_BYTES_MAX) return text;

@@ -1,8 +1,13 @@
 import type { Transport } from "../redis/transport.ts";
 import type { Instant } from "../util/clock.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
-import type { Leavable, LockKind } from "./lock-kind.ts";
+import type { Leavable } from "./lock-kind.ts";
 import { backOff } from "./schedule.ts";
+
+/** Takes a hold back, whatever has become of it. */
+interface Withdrawer {
+  withdraw(hold: Leavable): Promise<unknown>;
+}
 
 interface Pending {
   /** Redis may have heard of it since then, on the monotonic clock. */
@@ -32,7 +37,7 @@ export class Cleanup {
   }
 
   /** `lease`: ms that the hold may live after its command is executed, which may be a reply timeout from now. */
-  add(kind: LockKind, hold: Leavable & { readonly sent?: Instant }, lease: number): void {
+  add(kind: Withdrawer, hold: Leavable & { readonly sent?: Instant }, lease: number): void {
     const until = performance.now() + this.#commands.replyTimeout + lease;
     let failures = 0;
     const pending: Pending = { since: hold.sent?.mono ?? Number.NEGATIVE_INFINITY, retry: null };

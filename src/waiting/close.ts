@@ -9,13 +9,13 @@ import type { Services } from "./services.ts";
 /**
  * Ends a client. Protects other clients from leases that it would leave behind, and the caller of `close()` from waiting for a
  * Redis that does not answer. Holders get `grace` ms, then their leases are taken; what Redis has not answered about is waited for,
- * as long as a first command may take. `emptied`: every lock queue has ended, with its holder's unlock or with the answer to
+ * as long as a first command may take. `emptied`: every lock queue, and what has none, has ended, with its holder's unlock or with the answer to
  * the command that is on its way.
  */
 export async function closeManager(
   { commands, watchdog, events, inbox, timers, selfWait }: Services & { readonly selfWait: SelfWait },
   cleanup: Cleanup,
-  emptied: Promise<void>,
+  emptied: Promise<unknown>,
   grace: number,
 ): Promise<void> {
   const patience = Math.min(grace, commands.replyTimeout);

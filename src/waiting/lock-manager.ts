@@ -159,12 +159,12 @@ export class LockManager implements Services {
     return this.selfWait.leaseOf(protocol, name) ? "this process" : "somebody else";
   }
 
-  /** No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them. */
-  async close(grace: number): Promise<void> {
+  /** No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them. `beside`: of what has no queue. */
+  async close(grace: number, beside = async (): Promise<void> => {}): Promise<void> {
     this.isClosed = true;
     this.stays.close();
     this.refuseAll((name) => new ClientClosedError(name));
-    await closeManager(this, this.cleanup, this.#emptied(), grace);
+    await closeManager(this, this.cleanup, Promise.all([this.#emptied(), beside()]), grace);
     clearInterval(this.#keepAlive);
   }
 

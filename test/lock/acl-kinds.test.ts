@@ -42,6 +42,20 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     expect(await locks.check()).toMatchObject({ ok: true, problems: [] });
   });
 
+  it("once", async () => {
+    const { locks } = await (await as(rights.once))();
+    const name = freshName();
+    const body = async ({ signal }: { signal: AbortSignal }) => {
+      let renewals = 0;
+      locks.on("renew", () => renewals++);
+      await until(() => renewals > 0);
+      return signal.aborted;
+    };
+    const options = { every: 60_000, lease: 1_500 };
+    expect(await locks.once(name, options, body)).toEqual({ ran: true, value: false });
+    expect(await locks.once(name, options, body)).toMatchObject({ ran: false });
+  });
+
   it("multiLock", async () => {
     const join = await as(rights.handoff);
     const [a, b] = [await join(), await join()];

@@ -33,6 +33,20 @@ afterAll(async () => {
   await Promise.all([primary, ...replicas].map((server) => server?.stop()));
 });
 
+it("once: the replicas have the turn when the body runs, and with too few it does not", async () => {
+  const { locks } = await join(2);
+  const name = freshName();
+  const [admin] = replicas.map(({ url }) => new Redis(url));
+  onTestFinished(() => admin?.disconnect());
+  const there = await locks.once(name, { every: 60_000 }, () => admin?.exists(`holdfast:once:{${name}}`));
+  expect(there).toEqual({ ran: true, value: 1 });
+  const few = await join(3, 50);
+  const other = freshName();
+  const run = few.locks.once(other, { every: 60_000 }, () => expect.unreachable());
+  await expect(run).rejects.toBeInstanceOf(NotReplicatedError);
+  await until(async () => (await few.redis.exists(`holdfast:once:{${other}}`)) === 0);
+});
+
 const join = (wanted: number, replicaTimeout = 5_000, url = primary.url) =>
   parties.join({ url, client: { replicas: wanted, replicaTimeout } });
 

@@ -11,6 +11,7 @@ import { findRedis } from "../../tools/redis/index.ts";
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   "web-request": [],
   "one-of-n": [],
+  "cron-once": [],
   "beside-a-queue": [],
   "cache-stampede": [],
   "give-way": [],

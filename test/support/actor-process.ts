@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import type { Redis } from "ioredis";
-import { createLockClient, type Lease, type LockClient } from "../../src/index.ts";
+import { createLockClient, type Lease, type LockClient, type OnceOptions } from "../../src/index.ts";
 import { type CrowdOptions, crowd } from "./crowd.ts";
 import { type Target, type WriterName, writers } from "./fenced-writers.ts";
 import { type HammerOptions, hammer } from "./hammer.ts";
 import { type HammerAllOptions, hammerAll } from "./hammer-all.ts";
+import { Runs } from "./runs.ts";
 import { type Address, addressOf, openConnection } from "./servers/connection.ts";
 import { keep } from "./stays.ts";
 import { StopWatch } from "./stop-watch.ts";
@@ -46,6 +47,7 @@ interface Session {
 
 let session: Session | undefined;
 const leases: Lease[] = [];
+const runs = new Runs();
 const watches = new Map<number, StopWatch>();
 
 /** What an actor can be asked to do; a handle stands for a lease, also after its unlock. */
@@ -145,6 +147,16 @@ const methods = {
   },
 
   stopReport: (handle: number) => watches.get(handle)?.report ?? null,
+
+  /** Calls `once` with a body that ends when `endRun` says so; answers as soon as the body runs, or will not. */
+  startRun: (name: string, options: OnceOptions) => runs.start(current().locks, name, options),
+
+  /** How that body was told its turn, and what became of the call. */
+  endRun: (run: number) => runs.end(run),
+
+  /** Three callers that call `once` again and again for so many ms; when its bodies began, by the server's clock. */
+  callOnce: (name: string, options: OnceOptions, pause: number, ms: number) =>
+    runs.callFor(current().locks, name, options, pause, ms),
 
   async close() {
     const { redis, others, locks } = current();

@@ -34,6 +34,7 @@ export const rights = {
   redissonFenced: [...redisson, ...item("`redissonFencedLock`")],
   counted: [...handoff, ...item("`semaphore`")],
   spin: [...nothing, ...introduction, ...item("`spinLock`")],
+  once: [...nothing, ...introduction, ...item("`once`")],
   quorum: [...nothing, ...introduction, ...item("For a quorum")],
   fencedSet: [...nothing, ...introduction, TESTS, ...item("`fencedSet`")],
   optimistic: [...handoff, TESTS, ...item("`optimistic`")],

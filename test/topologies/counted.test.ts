@@ -1,12 +1,13 @@
 import type { Redis } from "ioredis";
 import { expect, it, onTestFinished } from "vitest";
+import { createLockClient } from "../../src/index.ts";
 import { decodeShare } from "../../src/redis/share-message.ts";
 import { CountedCalls } from "../support/counted-calls.ts";
 import { freshName } from "../support/fixture.ts";
 import { RedisCluster } from "../support/servers/cluster.ts";
 import { until } from "../support/until.ts";
 
-it("in a Cluster the keys of a counted resource share a slot, and its grants are sharded messages", async () => {
+it("in a Cluster the keys of a counted resource share a slot, and its grants are sharded messages; and once runs there", async () => {
   const cluster = await RedisCluster.launch();
   onTestFinished(() => cluster.stop());
   const connection = cluster.connect();
@@ -29,5 +30,16 @@ it("in a Cluster the keys of a counted resource share a slot, and its grants are
     await until(() => heard.length > 1);
     ears.disconnect();
     calls.end();
+    const locks = createLockClient(connection);
+    const given = { every: 60_000, lease: 1_500 };
+    const body = async ({ held }: { held: boolean }) => {
+      let renewals = 0;
+      locks.on("renew", () => renewals++);
+      await until(() => renewals > 0);
+      return held;
+    };
+    expect(await locks.once(name, given, body)).toEqual({ ran: true, value: true });
+    expect(await locks.once(name, given, body)).toMatchObject({ ran: false, running: false });
+    await locks.close();
   }
 });

@@ -17,7 +17,7 @@ const LAYERS = [
   ["base-client"],
   ["lock-client"],
   ["check"],
-  ["locks", "kinds", "quorum"],
+  ["locks", "kinds", "quorum", "once"],
   ["waiting"],
   ["lease", "fencing", "transactions"],
   ["redis"],

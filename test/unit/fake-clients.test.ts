@@ -84,8 +84,8 @@ class FakeClient implements QuorumClient {
   on(): this {
     return this;
   }
-  once(): this {
-    return this;
+  once(): never {
+    throw new Error("not in this test");
   }
   off(): this {
     return this;

@@ -1,0 +1,150 @@
+import { FIRST_REPLY } from "../defaults.ts";
+import { ClientClosedError, LockUnavailableError } from "../errors.ts";
+import type { Hold } from "../lease/hold.ts";
+import { refused } from "../lease/release-outcome.ts";
+import type { Told } from "../redis/call.ts";
+import { foreignFormat, isRefusal, unavailable } from "../redis/replies.ts";
+import type { Transport } from "../redis/transport.ts";
+import { type Abortable, pause } from "../util/abort.ts";
+import { now } from "../util/clock.ts";
+import type { Cleanup } from "../waiting/cleanup.ts";
+import { backOff } from "../waiting/schedule.ts";
+import type { BeginAnswer, OnceScripts } from "./once-scripts.ts";
+import type { Interval } from "./options.ts";
+
+/** What Redis has said at last. */
+export type Begun = Exclude<BeginAnswer, { readonly is: "stale" }>;
+
+/** What it needs of its client. */
+interface Client {
+  readonly commands: Transport;
+  readonly cleanup: Cleanup;
+  readonly isClosed: boolean;
+}
+
+/**
+ * How one call comes to its turn. It asks with one hold until Redis has answered, for as long as a command may take. Protects the
+ * caller from an answer that was lost: where the turn was begun, the next question with the same hold is told so, and the body
+ * runs once. What was begun for a caller that has gone is taken back.
+ */
+export class Beginning implements Abortable {
+  readonly #scripts: OnceScripts;
+  readonly #client: Client;
+  readonly #hold: Hold;
+  readonly #interval: Interval;
+  /** Null: its caller was told, and does not wait any more. */
+  #told: Told<Begun> | null;
+  readonly #until: number;
+  /** Redis may have begun the turn, or may yet, and no caller has it. */
+  #isUnsure = false;
+  /** When the question was sent that is unanswered, on the monotonic clock. Null: none is. */
+  #askedAt: number | null = null;
+
+  constructor(scripts: OnceScripts, client: Client, hold: Hold, interval: Interval, told: Told<Begun>) {
+    this.#scripts = scripts;
+    this.#client = client;
+    this.#hold = hold;
+    this.#interval = interval;
+    this.#told = told;
+    this.#until = performance.now() + client.commands.replyTimeout;
+  }
+
+  get name(): string {
+    return this.#hold.name;
+  }
+
+  /** Is a question on its way that Redis may have heard? */
+  get isUnderWay(): boolean {
+    return this.#askedAt !== null && this.#client.commands.mayHaveReached(this.#askedAt);
+  }
+
+  /** Its caller does not wait any more. A question that is on its way is waited for: only behind it the turn can be taken back. */
+  aborted(reason: unknown): void {
+    const told = this.#told;
+    this.#told = null;
+    told?.failed(reason);
+  }
+
+  /** Resolves when nothing of it is on its way any more. */
+  async begin(): Promise<void> {
+    try {
+      const begun = await this.#answer();
+      if (begun?.is === "ours") await this.#confirm();
+      const told = this.#told;
+      if (!begun || !told) return;
+      this.#told = null;
+      this.#isUnsure = false;
+      told.answered(begun);
+    } catch (error) {
+      this.aborted(error);
+    } finally {
+      if (this.#isUnsure) this.#client.cleanup.add(this.#scripts, this.#hold, this.#hold.mayLive);
+    }
+  }
+
+  /** Null: no caller waits for it any more. */
+  async #answer(): Promise<Begun | null> {
+    const { commands } = this.#client;
+    const { name } = this.#hold;
+    let failure: unknown;
+    let isLate = false;
+    for (let failures = 0; this.#told; failures++) {
+      if (this.#client.isClosed) throw new ClientClosedError(name);
+      // While the connection is away, questions would only pile up in it.
+      if (!commands.isAway && !commands.ended) {
+        try {
+          const answer = await this.#ask(FIRST_REPLY * 2 ** failures, isLate);
+          if (answer.is !== "stale") return answer;
+          isLate = true;
+        } catch (error) {
+          if (isFinal(error)) throw unavailable(name, UNKNOWN, error);
+          this.#isUnsure = true;
+          failure = error;
+        }
+      }
+      if (performance.now() >= this.#until || commands.ended)
+        throw unavailable(name, UNKNOWN, failure ?? commands.trouble());
+      await pause(Math.min(backOff(failures), this.#until - performance.now()), undefined);
+    }
+    return null;
+  }
+
+  async #ask(timeout: number, isLate: boolean): Promise<BeginAnswer> {
+    const hold = this.#hold;
+    const { every, lease, onCrash } = this.#interval;
+    const sent = now();
+    hold.asks(onCrash === "keep" ? Math.max(lease, every) : lease, sent.mono);
+    this.#askedAt = sent.mono;
+    try {
+      const within = Math.max(1, Math.min(timeout, this.#until - sent.mono));
+      const answer = await this.#scripts.begin(hold, this.#interval, within, isLate);
+      this.#isUnsure = answer.is === "ours";
+      if (answer.is === "ours") hold.owned({ ...answer, token: answer.begin, waits: false }, sent);
+      return answer;
+    } finally {
+      this.#askedAt = null;
+    }
+  }
+
+  /** Where replicas must have it, they do before the body runs. */
+  async #confirm(): Promise<void> {
+    const hold = this.#hold;
+    const sent = now();
+    const answer = await this.#scripts.confirm(hold, hold.left()).catch((error: unknown) => {
+      throw refused(hold.name, error)?.() ?? new LockUnavailableError(hold.name, UNCONFIRMED, error);
+    });
+    if (answer?.is === "renewed") hold.renewed(sent, answer);
+    const isLost = answer !== null && answer.is !== "renewed";
+    if (isLost || hold.left() <= 0) throw new LockUnavailableError(hold.name, OUTRAN);
+  }
+}
+
+/** Will the same question be answered so whenever it is asked? Nothing was done then. */
+const isFinal = (error: unknown): boolean =>
+  isRefusal(error) ||
+  foreignFormat(error) !== null ||
+  (error instanceof Error && error.message.startsWith("WRONGTYPE"));
+
+const UNKNOWN = "Redis did not say whether this run may begin";
+const UNCONFIRMED = "its replicas did not confirm that this run begins";
+const OUTRAN = "the lease of this run was over before its body could begin: Redis took too long to answer";

@@ -1,0 +1,106 @@
+import { RENEWAL_BATCH } from "../defaults.ts";
+import type { Hold } from "../lease/hold.ts";
+import type { Renewal, Renewer } from "../lease/renewer.ts";
+import { codes, onceLua as lua } from "../redis/lua.generated.ts";
+import type { Replication } from "../redis/replication.ts";
+import {
+  decodeRelease,
+  decodeRenewals,
+  fields,
+  type ReleaseAnswer,
+  type RenewAnswer,
+  ttl,
+  undecoded,
+} from "../redis/replies.ts";
+import type { ScriptRunner } from "../redis/script-runner.ts";
+import type { Interval } from "./options.ts";
+
+/** Of an attempt to begin. `at` and `begin` are the server's time in µs. */
+export type BeginAnswer =
+  | { readonly is: "ours"; readonly at: number; readonly begin: number; readonly ttl: number }
+  | { readonly is: "running" | "done"; readonly remaining: number }
+  | { readonly is: "stale" };
+
+/** No reply has told the server's time: a command may be executed whenever it comes. */
+const NEVER = Number.MAX_SAFE_INTEGER;
+
+/**
+ * The commands of what runs once per interval. Positions of arguments stand here and in the headers under lua/once, nowhere
+ * else.
+ */
+export class OnceScripts implements Renewer {
+  readonly protocol = "once";
+  readonly recount = null;
+  readonly batch: number;
+  readonly #commands: ScriptRunner;
+  readonly #replication: Replication | null;
+
+  constructor(commands: ScriptRunner, replication: Replication | null) {
+    this.#commands = commands;
+    this.#replication = replication;
+    this.batch = commands.isCluster ? 1 : RENEWAL_BATCH;
+  }
+
+  /** `isLate`: the last one came behind the end of its interval, because Redis takes long to answer. */
+  begin(hold: Hold, interval: Interval, timeout: number, isLate: boolean): Promise<BeginAnswer> {
+    const { every, lease, onCrash, aligned } = interval;
+    const key = this.#keyOf(hold.name);
+    // RACE: a copy of the command that the network kept must not begin a turn behind the end of the one that it began: nobody
+    // would run it, and nobody else could. So none counts past the end of its interval, as far as that is known.
+    const now = this.#commands.notAfter(key, 0);
+    const end = isLate ? Number.POSITIVE_INFINITY : aligned ? now - (now % every) + every : now + every;
+    const notAfter = now === 0 ? NEVER : Math.min(this.#commands.notAfter(key, timeout), end) * 1_000;
+    const args = [hold.id, lease, every, aligned ? 1 : 0, onCrash, notAfter];
+    return this.#commands.run(lua.begin, [key], args, (reply) => this.#begun(key, reply), timeout);
+  }
+
+  #begun(key: string, reply: unknown): BeginAnswer {
+    const [code, micros, second, third] = fields(reply);
+    const at = Number(micros);
+    this.#commands.tellTime(key, at);
+    switch (code) {
+      case codes.OWNER:
+      case codes.MINE:
+        return { is: "ours", at, begin: Number(second), ttl: Number(third) };
+      case codes.HELD:
+        return { is: "running", remaining: ttl(second) };
+      case codes.GONE:
+        return { is: "done", remaining: ttl(second) };
+      case codes.STALE:
+        return { is: "stale" };
+    }
+    throw new TypeError(`unexpected answer ${JSON.stringify(reply)}`);
+  }
+
+  renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
+    const keys = holds.map(({ name }) => this.#keyOf(name));
+    const args = holds.flatMap(({ id, ttl }) => [id, ttl]);
+    return this.#commands.run(lua.renew, keys, args, decodeRenewals, timeout);
+  }
+
+  /** Resolves when as many replicas as the client wants have the turn. Null: it wants none. */
+  async confirm({ id, name, ttl }: Hold, timeout: number): Promise<RenewAnswer | null> {
+    if (!this.#replication) return null;
+    // A ms more than it can have: what writes nothing gives WAIT nothing to wait for.
+    return this.#replication.confirm(name, this.#keyOf(name), lua.renew, [id, ttl + 1], timeout);
+  }
+
+  /** `begin`: as its answer told it, in µs. */
+  end({ id, name }: Hold, { every, aligned }: Interval, begin: number): Promise<ReleaseAnswer> {
+    return this.#commands.run(
+      lua.end,
+      [this.#keyOf(name)],
+      [id, every, aligned ? 1 : 0, begin],
+      decodeRelease,
+    );
+  }
+
+  /** Takes a turn back whose body never ran; safe at any time, any number of times. */
+  withdraw({ id, name }: { readonly id: string; readonly name: string }): Promise<unknown> {
+    return this.#commands.run(lua.leave, [this.#keyOf(name)], [id], undecoded);
+  }
+
+  #keyOf(name: string): string {
+    return this.#commands.keys.ofOnce(name);
+  }
+}

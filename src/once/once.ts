@@ -1,0 +1,102 @@
+import { ClientClosedError } from "../errors.ts";
+import type { Caller } from "../events.ts";
+import { HoldIds } from "../hold-ids.ts";
+import { Hold } from "../lease/hold.ts";
+import { listen, unlisten } from "../util/abort.ts";
+import { Beginning, type Begun } from "./beginning.ts";
+import type { OnceScripts } from "./once-scripts.ts";
+import type { Interval } from "./options.ts";
+import { Run, type RunClient } from "./run.ts";
+import type { OnceResult, Turn } from "./turn.ts";
+
+interface Client extends RunClient {
+  readonly clientId: string;
+  readonly isClosed: boolean;
+  newCaller(kind: Caller["kind"]): Caller;
+}
+
+type Body<T> = (turn: Turn) => T | PromiseLike<T>;
+
+/** All that one client runs at most once per interval. */
+export class Once {
+  readonly #scripts: OnceScripts;
+  readonly #client: Client;
+  readonly #beginnings = new Set<Beginning>();
+  readonly #runs = new Set<Run>();
+  /** Made by the first call. Nobody is told of a turn by message, so nobody asks later whether an id was made here. */
+  #ids: HoldIds | null = null;
+  #whenEmpty: (() => void) | null = null;
+
+  constructor(scripts: OnceScripts, client: Client) {
+    this.#scripts = scripts;
+    this.#client = client;
+  }
+
+  run<T>(name: string, interval: Interval, body: Body<T>): Promise<OnceResult<T>> {
+    const { clientId, events } = this.#client;
+    const { signal } = interval;
+    const caller = this.#client.newCaller("once");
+    const since = performance.now();
+    this.#ids ??= new HoldIds(0);
+    const hold = new Hold(this.#ids.next(clientId), name);
+    return new Promise((resolve, reject) => {
+      const beginning = new Beginning(this.#scripts, this.#client, hold, interval, {
+        answered: (begun) => {
+          if (signal) unlisten(signal, beginning);
+          if (begun.is === "ours") resolve(this.#go(caller, hold, interval, body, since));
+          else {
+            events.tellGiveUp(name, caller, since, 0, null);
+            resolve(notRun(begun));
+          }
+        },
+        failed: (error) => {
+          if (signal) unlisten(signal, beginning);
+          events.tellGiveUp(name, caller, since, 0, error);
+          reject(error);
+          this.#look();
+        },
+      });
+      if (signal?.aborted) beginning.aborted(signal.reason);
+      else if (signal) listen(signal, beginning);
+      this.#beginnings.add(beginning);
+      void beginning.begin().finally(() => {
+        this.#beginnings.delete(beginning);
+        this.#look();
+      });
+    });
+  }
+
+  async #go<T>(
+    caller: Caller,
+    hold: Hold,
+    interval: Interval,
+    body: Body<T>,
+    since: number,
+  ): Promise<OnceResult<T>> {
+    const run: Run = new Run(this.#scripts, this.#client, hold, interval, caller, () => {
+      this.#runs.delete(run);
+      this.#look();
+    });
+    this.#runs.add(run);
+    return { ran: true, value: await run.go(body, performance.now() - since) };
+  }
+
+  /** Refuses those that ask. Resolves when no turn is left, and Redis has answered all questions that it may have heard. */
+  close(): Promise<void> {
+    for (const beginning of this.#beginnings) beginning.aborted(new ClientClosedError(beginning.name));
+    return new Promise((resolve) => {
+      this.#whenEmpty = resolve;
+      this.#look();
+    });
+  }
+
+  #look(): void {
+    if (!this.#whenEmpty || this.#runs.size > 0) return;
+    for (const { isUnderWay } of this.#beginnings) if (isUnderWay) return;
+    this.#whenEmpty();
+  }
+}
+
+const notRun = (begun: Exclude<Begun, { readonly is: "ours" }>): OnceResult<never> => {
+  return { ran: false, running: begun.is === "running", remaining: begun.remaining };
+};

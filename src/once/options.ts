@@ -1,0 +1,88 @@
+import { LEASE_MIN } from "../defaults.ts";
+import { quote } from "../errors.ts";
+import type { LockEvents } from "../events.ts";
+import { leaseUpTo } from "../options.ts";
+import {
+  type Checked,
+  checkName,
+  checkOptions,
+  flag,
+  longTime,
+  type Rule,
+  refuse,
+  signal,
+} from "../validate.ts";
+
+/** How often something runs over the whole fleet, and what becomes of a run that fails. Times are whole milliseconds. */
+export interface OnceOptions {
+  /** At most one run begins in this time, from 10; by the clock of the Redis server. */
+  every: number;
+  /**
+   * true: the times are slots of the server's clock, counted from 1970 in UTC: with `every: 3_600_000` one run in each hour, the
+   * right choice for a cron job. false: they count from the beginning of the last run. Default: false.
+   */
+  aligned?: boolean | undefined;
+  /**
+   * How long the turn outlives a process that crashes in the body, from 10. The watchdog renews it every third of this time while
+   * the body runs. Default: the client's `leaseTime` (30 000).
+   */
+  lease?: number | undefined;
+  /**
+   * What becomes of the turn when the process crashes in the body, or the body throws. "again": it is free when the lease is
+   * over, and the next caller runs the body again. "keep": it stays taken until its time is over. Default: "again".
+   */
+  onCrash?: "again" | "keep" | undefined;
+  /** Ends the asking, and only that: the call rejects with `signal.reason`. A body that runs goes on. */
+  signal?: AbortSignal | undefined;
+}
+
+const RULES = {
+  // Checked apart: it is the one option that must be there.
+  every: longTime<number | undefined>(LEASE_MIN, undefined),
+  aligned: flag(false),
+  lease: leaseUpTo(undefined),
+  onCrash: {
+    wanted: '"again" or "keep"',
+    fits: (value) => value === "again" || value === "keep",
+    fallback: "again",
+  } as Rule<"again" | "keep">,
+  signal,
+};
+
+/** A call's options, checked and complete. */
+export interface Interval extends Omit<Checked<typeof RULES>, "every" | "lease"> {
+  readonly every: number;
+  readonly lease: number;
+}
+
+/** `leaseTime`: the lease when the call names none, in ms. @throws TypeError, RangeError */
+export function checkOnce(name: unknown, options: unknown, body: unknown, leaseTime: number): Interval {
+  const what = `Cannot run ${quote(checkName(name, CANNOT))} once per interval`;
+  if (typeof body !== "function") throw refuse(TypeError, what, "the third argument", "a function", body);
+  const given = checkOptions(what, RULES, options);
+  const { every, lease = leaseTime } = given;
+  if (every === undefined) throw refuse(TypeError, what, "every", RULES.every.wanted, every);
+  return { ...given, every, lease };
+}
+
+/** What begins the messages about a call whose name cannot be told. */
+const CANNOT = "Cannot run anything once per interval";
+
+const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
+  acquire: true,
+  wait: true,
+  giveup: true,
+  release: true,
+  recall: true,
+  renew: true,
+  lost: true,
+  exposed: true,
+  error: true,
+};
+
+/**
+ * Is it `once(event, listener)`? What has a body where its options should be, and no event's name, is no listener: it would never
+ * run, and nobody would be told.
+ */
+export const isListener = (name: unknown, second: unknown): second is LockEvents[keyof LockEvents] =>
+  typeof second === "function" && typeof name === "string" && Object.hasOwn(EVENTS, name);

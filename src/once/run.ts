@@ -1,0 +1,153 @@
+import { LockLostError, LockUnavailableError } from "../errors.ts";
+import { type Caller, type Events, ofHolder } from "../events.ts";
+import type { Hold } from "../lease/hold.ts";
+import { releaseOutcome } from "../lease/release-outcome.ts";
+import { type LeaseOwner, SharedLease } from "../lease/shared-lease.ts";
+import type { Watchdog } from "../lease/watchdog.ts";
+import type { RenewAnswer } from "../redis/replies.ts";
+import type { Transport } from "../redis/transport.ts";
+import type { Instant } from "../util/clock.ts";
+import type { Cleanup } from "../waiting/cleanup.ts";
+import type { OnceScripts } from "./once-scripts.ts";
+import type { Interval } from "./options.ts";
+import { type Turn, TurnHandle } from "./turn.ts";
+
+/** What a run needs of its client. */
+export interface RunClient {
+  readonly commands: Transport;
+  readonly watchdog: Watchdog;
+  readonly cleanup: Cleanup;
+  readonly events: Events;
+}
+
+/**
+ * A turn that was begun, and its body. The watchdog renews the turn while the body runs, and ends the lease when the turn is lost.
+ *
+ * | the body | is told to Redis | the turn is free |
+ * |---|---|---|
+ * | returns | end | at the end of the interval, or at once behind that |
+ * | throws | end where the turn is kept, or over sooner than the lease; else nothing | as above, or when the lease is over |
+ * | was lost, its process crashes, its client is closed | nothing | when the lease is over, or where it is kept the interval too |
+ */
+export class Run implements LeaseOwner {
+  readonly kind: OnceScripts;
+  readonly services: RunClient;
+  readonly #interval: Interval;
+  readonly #lease: SharedLease;
+  readonly #over: () => void;
+  #hasThrown = false;
+
+  /** `hold`: has begun its turn, at the server's time that is its token. `over`: called when nothing of the turn is left here. */
+  constructor(
+    kind: OnceScripts,
+    client: RunClient,
+    hold: Hold,
+    interval: Interval,
+    caller: Caller,
+    over: () => void,
+  ) {
+    this.kind = kind;
+    this.services = client;
+    this.#interval = interval;
+    this.#over = over;
+    const terms = { lease: interval.lease, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger: 0 };
+    this.#lease = new SharedLease(hold, terms, this, caller);
+    client.watchdog.watch(this.#lease);
+  }
+
+  /** What the body returns, or throws. @throws LockLostError when the turn was lost before the body had ended. */
+  async go<T>(body: (turn: Turn) => T | PromiseLike<T>, waited: number): Promise<T> {
+    const lease = this.#lease;
+    const { events } = this.services;
+    if (events.hears("acquire")) events.tell("acquire", { ...ofHolder(lease), waited, kept: false });
+    let outcome: { readonly value: T } | { readonly error: unknown };
+    try {
+      outcome = { value: await body(new TurnHandle(lease)) };
+    } catch (error) {
+      outcome = { error };
+      this.#hasThrown = true;
+    }
+    await lease.leave().catch((failure: unknown) => {
+      if (!(failure instanceof LockLostError)) events.report(failure);
+    });
+    const { loss } = lease;
+    if (loss && "error" in outcome) throw outcome.error === loss ? loss : loss.causedBy(outcome.error);
+    if (loss) throw loss;
+    if ("error" in outcome) throw outcome.error;
+    return outcome.value;
+  }
+
+  /** The body has ended in time. */
+  async vacated(lease: SharedLease): Promise<void> {
+    const { watchdog, events } = this.services;
+    watchdog.leases.delete(lease);
+    if (events.hears("release"))
+      events.tell("release", { ...ofHolder(lease), held: performance.now() - lease.since });
+    // A body that throws at once must not run on every process in a row.
+    const isLeft = this.#hasThrown && this.#interval.onCrash === "again" && this.#rest > lease.hold.left();
+    try {
+      if (!isLeft) await this.#end(lease);
+    } finally {
+      this.#over();
+    }
+  }
+
+  async #end(lease: SharedLease): Promise<void> {
+    const { commands, cleanup } = this.services;
+    const { hold } = lease;
+    const { epoch } = commands;
+    const end = () => this.kind.end(hold, this.#interval, hold.token);
+    cleanup.releases++;
+    try {
+      const answer = await end();
+      // A copy of a command that freed the turn finds nothing.
+      const clock = this.#rest <= 0 ? hold.token : 0;
+      const loss = releaseOutcome(hold, { ...answer, clock }, commands.epoch !== epoch);
+      if (!loss) return;
+      lease.lostAtRelease(loss);
+      this.#tellLoss(lease, loss);
+    } catch (error) {
+      // RACE: without its end, the turn would be free when the lease is over, and run a second time.
+      cleanup.add({ withdraw: end }, hold, hold.mayLive);
+      throw new LockUnavailableError(hold.name, UNENDED, error);
+    } finally {
+      cleanup.releases--;
+      lease.settle();
+      if (cleanup.isEnding) cleanup.look();
+    }
+  }
+
+  /** How many ms are left of the interval, at the least; negative behind its end. */
+  get #rest(): number {
+    const { every, aligned } = this.#interval;
+    const { hold } = this.#lease;
+    const begin = hold.token / 1_000;
+    const length = aligned ? every - (begin % every) : every;
+    return hold.sent.mono + length - performance.now();
+  }
+
+  lost(lease: SharedLease, error: LockLostError): void {
+    this.services.watchdog.leases.delete(lease);
+    this.#tellLoss(lease, error);
+    this.#over();
+  }
+
+  #tellLoss(lease: SharedLease, error: LockLostError): void {
+    const { events } = this.services;
+    const held = performance.now() - lease.since;
+    if (events.hears("lost")) events.tell("lost", { ...ofHolder(lease), since: lease.token, held, error });
+  }
+
+  renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void {
+    if (answer.is === "renewed") hold.renewed(sent, answer);
+    else this.#lease.lose(answer.is);
+  }
+
+  /** Nobody waits for a turn. */
+  wanted(): AbortSignal {
+    return new AbortController().signal;
+  }
+}
+
+const UNENDED =
+  "the end of this run was not confirmed, and is tried again; until it is, the next run may begin before its time";
