@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { inspect } from "node:util";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { channelOf } from "../contract/java.ts";
 import { freshName } from "../support/fixture.ts";
 import { clientOf, Forger, grant, guesses } from "../support/forger.ts";
@@ -15,6 +15,7 @@ import { warm } from "../support/warm.ts";
 // A user of the same Redis that may only publish and list channels gets no lock, ends none, delays none, and makes no
 // client send anything.
 
+vi.mock("../../src/defaults.ts", async (all) => (await import("../support/patience.ts")).patient(all));
 const stage = new Stage();
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
@@ -130,7 +131,7 @@ describe("a forged recall", () => {
   /** As a client makes it. */
   const nonceOf = (asker: string): string => `${asker}.0123456789abcdef`;
 
-  it("makes no client send a command, and ends no stay", { retry: 3 }, async () => {
+  it("makes no client send a command, and ends no stay", async () => {
     const { lock, near, proxy } = stage;
     const { keeper, forger, channel, key } = await kept();
     proxy.record();
@@ -147,9 +148,7 @@ describe("a forged recall", () => {
     expect(await lock.holder()).toContain(keeper.locks.id);
   });
 
-  it("of a hold whose id was read in Redis sends nothing but an answer to a client, about the lock that is its own", {
-    retry: 3,
-  }, async () => {
+  it("of a hold whose id was read in Redis sends nothing but an answer to a client, about the lock that is its own", async () => {
     const { lock, near, far, proxy } = stage;
     const { keeper, forger, channel, key, own } = await kept();
     const heard: string[] = [];

@@ -1,0 +1,23 @@
+/**
+ * How long, in ms, a question to a keeper waits for its answer, where tests say so: a busy machine takes the usual 50 for anything,
+ * and a test that needs no answer wants to be over.
+ */
+export const patience = { keeper: 3_000 };
+
+/**
+ * The package's numbers with that patience, which holds from now on, and with others in place of their own.
+ *
+ * @example vi.mock("../../../src/defaults.ts", async (all) => (await import("../../support/patience.ts")).patient(all));
+ */
+export async function patient(
+  all: () => Promise<unknown>,
+  others: Record<string, number> = {},
+): Promise<object> {
+  const numbers = (await all()) as object;
+  const { keeper } = Object.getOwnPropertyDescriptors({
+    get keeper() {
+      return patience.keeper;
+    },
+  });
+  return Object.defineProperty({ ...numbers, ...others }, "KEEPER_REPLY", keeper);
+}
