@@ -7,7 +7,7 @@ import {
   LockLostError,
 } from "../../../src/index.ts";
 import { launchServer } from "../../../tools/redis/index.ts";
-import { failure } from "../../contract/observe.ts";
+import { failure, Gate } from "../../contract/observe.ts";
 import { freshName } from "../../support/fixture.ts";
 import { timed } from "../../support/stage.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
@@ -108,8 +108,14 @@ describe("close()", () => {
     const { locks, errors, lost } = client(redis);
     const [forgotten, body] = [freshName("forgotten"), freshName("body")];
     const lease = await locks.lock(forgotten).lock();
-    const running = failure(locks.spinLock(body).withLock(() => until(() => lost.length === 2)));
-    await until(async () => (await redis.exists(body)) === 1);
+    const inside = new Gate();
+    const running = failure(
+      locks.spinLock(body).withLock(() => {
+        inside.open();
+        return until(() => lost.length === 2);
+      }),
+    );
+    await inside.passed;
     await locks.close({ grace: 60 });
     const [error] = errors as LockError[];
     expect(error).toMatchObject({ code: "LOCK_LEFT_BEHIND", lockName: null });
