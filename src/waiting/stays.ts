@@ -180,7 +180,7 @@ export class Stays {
   #makeRoom(): void {
     const over: Stay[] = [];
     for (const stay of this.#kept) {
-      if (over.length >= kindOf([stay]).batch || this.#kept.size <= this.#client.linger.most) break;
+      if (this.#kept.size <= this.#client.linger.most) break;
       this.#kept.delete(stay);
       if (stay.isOver) continue;
       if (stay.state === "idle" && stay.since <= stay.keptAt) over.push(stay);
