@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
+import { describe, expect, it } from "vitest";
 import { seeded } from "../contract/seed.ts";
 import { Actor } from "../support/actor.ts";
-import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { Beside } from "../support/beside.ts";
+import { freshName } from "../support/fixture.ts";
 import type { HammerAllOptions, HammerAllReport } from "../support/hammer-all.ts";
 import { until } from "../support/until.ts";
 
@@ -10,23 +10,12 @@ import { until } from "../support/until.ts";
 
 const SECONDS = Number(process.env.HOLDFAST_SECONDS ?? 3);
 const { seed, next } = seeded();
-const parties = new Parties();
-let server: LocalServer;
-let here: Party;
-
-beforeAll(async () => {
-  server = await launchServer();
-  here = await parties.join({ url: server.url });
-});
-afterAll(async () => {
-  await parties.close();
-  await server.stop();
-});
+const beside = new Beside();
 
 const start = (client: Record<string, unknown> = {}): Promise<Actor> =>
-  Actor.start({ url: server.url, client });
+  Actor.start({ url: beside.server.url, client });
 const cleared = (names: readonly string[]): Promise<unknown> =>
-  until(async () => (await here.redis.exists(...names.map((name) => `holdfast:{${name}}`))) === 0, {
+  until(async () => (await beside.here.redis.exists(...names.map((name) => `holdfast:{${name}}`))) === 0, {
     what: "all locks to be free",
     timeout: 4_000,
   });
@@ -53,7 +42,7 @@ async function hammerWith(
   );
   for (const name of names) {
     const visits = reports.reduce((sum, report) => sum + (report.visits[name] ?? 0), 0);
-    expect(Number(await here.redis.get(`${prefix}${name}:count`))).toBe(visits);
+    expect(Number(await beside.here.redis.get(`${prefix}${name}:count`))).toBe(visits);
   }
   for (const report of reports) expect(report).toMatchObject({ overlaps: 0, staleTokens: 0 });
   await cleared(names);
@@ -93,8 +82,8 @@ describe(`processes (seed ${seed})`, { timeout: SECONDS * 1_000 + 60_000 }, () =
     const names = [1, 2, 3].map((i) => freshName(`killed-${i}`));
     const actor = await start({ leaseTime: 2_000 });
     const tokens = await actor.call("acquireAll", names, 0);
-    const waiting = here.locks.multiLock([...names].reverse()).lock();
-    await until(async () => (await here.redis.zcard(`holdfast:{${names[0]}}:queue`)) === 1);
+    const waiting = beside.here.locks.multiLock([...names].reverse()).lock();
+    await until(async () => (await beside.here.redis.zcard(`holdfast:{${names[0]}}:queue`)) === 1);
     const begin = performance.now();
     actor.kill("SIGKILL");
     const lease = await waiting;
@@ -107,12 +96,12 @@ describe(`processes (seed ${seed})`, { timeout: SECONDS * 1_000 + 60_000 }, () =
 
   it("one that waits for the third and is killed leaves the first two for no longer than its lease", async () => {
     const names = [1, 2, 3].map((i) => freshName(`killed-${i}`));
-    const held = await here.locks.lock(names[2] ?? "").lock();
+    const held = await beside.here.locks.lock(names[2] ?? "").lock();
     const actor = await start({ leaseTime: 2_000 });
     const dying = actor.call("acquireAll", names, 60_000).catch(() => "dead");
-    await until(async () => (await here.redis.zcard(`holdfast:{${names[2]}}:queue`)) === 1);
-    const waiting = here.locks.multiLock(names.slice(0, 2)).lock();
-    await until(async () => (await here.redis.zcard(`holdfast:{${names[0]}}:queue`)) === 1);
+    await until(async () => (await beside.here.redis.zcard(`holdfast:{${names[2]}}:queue`)) === 1);
+    const waiting = beside.here.locks.multiLock(names.slice(0, 2)).lock();
+    await until(async () => (await beside.here.redis.zcard(`holdfast:{${names[0]}}:queue`)) === 1);
     const begin = performance.now();
     actor.kill("SIGKILL");
     expect(await dying).toBe("dead");

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
+import { describe, expect, it } from "vitest";
 import { Actor } from "../../support/actor.ts";
-import { freshName, Parties, type Party } from "../../support/fixture.ts";
+import { Beside } from "../../support/beside.ts";
+import { freshName } from "../../support/fixture.ts";
 import { Onlooker } from "../../support/onlooker.ts";
 import { timed, timedAwake } from "../../support/stage.ts";
 import { LINGERING, STAY_WINDOW } from "../../support/stays.ts";
@@ -15,22 +15,12 @@ const AT_ONCE = 700;
 /** ms: the time of a kept lock, and what a waiter adds to that; a lease would be ten times as long. */
 const A_WINDOW = STAY_WINDOW + 1_925;
 
-const parties = new Parties();
-let server: LocalServer;
-let here: Party;
-
-beforeAll(async () => {
-  server = await launchServer();
-  here = await parties.join({ url: server.url });
+const beside = new Beside(async (here) => {
   // Another one's first wait is not what is measured.
   const name = freshName();
   const held = await here.locks.lock(name).lock();
   await here.locks.lock(name).tryLock(1);
   await held.unlock();
-});
-afterAll(async () => {
-  await parties.close();
-  await server?.stop();
 });
 
 interface Keeper {
@@ -41,9 +31,9 @@ interface Keeper {
 
 /** Another process that keeps a lock, behind a proxy. */
 async function withKeeper(use: (keeper: Keeper) => Promise<void>): Promise<void> {
-  const proxy = await TcpProxy.start(server);
+  const proxy = await TcpProxy.start(beside.server);
   const actor = await Actor.start({ url: proxy.url, client: { ...LINGERING, replyTimeout: 1_000 } });
-  const lock = new Onlooker(here.redis, freshName());
+  const lock = new Onlooker(beside.here.redis, freshName());
   try {
     await actor.call("keep", lock.name);
     await use({ actor, proxy, lock });
@@ -57,15 +47,15 @@ async function withKeeper(use: (keeper: Keeper) => Promise<void>): Promise<void>
 
 /** Resolves with the token of a turn here, and how long it took to come. */
 async function turn({ lock }: Keeper): Promise<{ token: number; waited: number }> {
-  const [lease, waited] = await timed(here.locks.lock(lock.name).lock());
-  expect(await lock.holder()).toContain(here.locks.id);
+  const [lease, waited] = await timed(beside.here.locks.lock(lock.name).lock());
+  expect(await lock.holder()).toContain(beside.here.locks.id);
   await lease.unlock();
   return { token: lease.token, waited };
 }
 
 /** The same where no time passes while this machine stands still. */
 async function soon({ lock }: Keeper): Promise<number> {
-  const [lease, waited] = await timedAwake(here.locks.lock(lock.name).lock());
+  const [lease, waited] = await timedAwake(beside.here.locks.lock(lock.name).lock());
   await lease.unlock();
   return waited;
 }
@@ -105,7 +95,7 @@ describe("a process that keeps a lock", () => {
     await withKeeper(async (keeper) => {
       const { actor, lock } = keeper;
       actor.kill("SIGSTOP");
-      const [lease, waited] = await timed(here.locks.lock(lock.name).lock());
+      const [lease, waited] = await timed(beside.here.locks.lock(lock.name).lock());
       expect(waited).toBeLessThan(A_WINDOW);
       const asked = actor.call("acquire", "lock", lock.name, 0); // read as soon as it goes on
       actor.kill("SIGCONT");
@@ -127,12 +117,12 @@ describe("a process that keeps a lock", () => {
 
   it("that ends itself right behind an unlock leaves the lock to the one that waits", async () => {
     // As a server that was started a moment ago: a process that ends cannot send a script again that is not known there.
-    await here.redis.script("FLUSH");
-    const actor = await Actor.start({ url: server.url, client: LINGERING });
+    await beside.here.redis.script("FLUSH");
+    const actor = await Actor.start({ url: beside.server.url, client: LINGERING });
     await actor.call("keep", freshName());
-    const lock = new Onlooker(here.redis, freshName());
+    const lock = new Onlooker(beside.here.redis, freshName());
     const mine = await actor.call("acquire", "lock", lock.name);
-    const theirs = here.locks.lock(lock.name).lock();
+    const theirs = beside.here.locks.lock(lock.name).lock();
     await lock.queued(1);
     await actor.call("unlockAndExit", mine?.handle ?? -1).catch(() => {});
     await actor.exit;
@@ -162,7 +152,7 @@ describe("a process that keeps a lock", () => {
       const { actor, lock } = keeper;
       const blocked = actor.call("block", STAY_WINDOW + 500);
       const asked = actor.call("acquire", "lock", lock.name, 0);
-      const lease = await here.locks.lock(lock.name).lock();
+      const lease = await beside.here.locks.lock(lock.name).lock();
       await blocked;
       expect(await asked).toBeNull();
       expect(lease.held).toBe(true);
@@ -224,10 +214,10 @@ describe("the key of a kept lock is lost", () => {
   it.each(["DEL", "FLUSHALL", "expiry"] as const)("%s: the next one has it at once, alone", async (how) => {
     await withKeeper(async (keeper) => {
       const { actor, lock } = keeper;
-      if (how === "DEL") await here.redis.del(lock.keys.lock);
-      else if (how === "FLUSHALL") await here.redis.flushall();
-      else await here.redis.pexpire(lock.keys.lock, 1);
-      const [lease, waited] = await timedAwake(until(() => here.locks.lock(lock.name).tryLock()));
+      if (how === "DEL") await beside.here.redis.del(lock.keys.lock);
+      else if (how === "FLUSHALL") await beside.here.redis.flushall();
+      else await beside.here.redis.pexpire(lock.keys.lock, 1);
+      const [lease, waited] = await timedAwake(until(() => beside.here.locks.lock(lock.name).tryLock()));
       expect(waited).toBeLessThan(AT_ONCE);
       // It is older than 100 ms by now, or was not there in time: it must ask.
       const before = Date.now();
@@ -242,13 +232,13 @@ describe("the key of a kept lock is lost", () => {
   it("eviction: the next one has it at once, alone", async () => {
     await withKeeper(async (keeper) => {
       const { actor, lock } = keeper;
-      await here.redis.config("SET", "maxmemory-policy", "volatile-ttl");
-      await here.redis.config("SET", "maxmemory", "1");
-      await here.redis.set("more", "x".repeat(100)).catch(() => {});
-      await here.redis.config("SET", "maxmemory", "0");
-      await here.redis.config("SET", "maxmemory-policy", "noeviction");
+      await beside.here.redis.config("SET", "maxmemory-policy", "volatile-ttl");
+      await beside.here.redis.config("SET", "maxmemory", "1");
+      await beside.here.redis.set("more", "x".repeat(100)).catch(() => {});
+      await beside.here.redis.config("SET", "maxmemory", "0");
+      await beside.here.redis.config("SET", "maxmemory-policy", "noeviction");
       expect(await lock.holder()).toBe("");
-      const lease = await here.locks.lock(lock.name).lock();
+      const lease = await beside.here.locks.lock(lock.name).lock();
       const before = Date.now();
       await until(() => Date.now() > before + 150);
       expect(await actor.call("acquire", "lock", lock.name, 0)).toBeNull();
@@ -260,9 +250,9 @@ describe("the key of a kept lock is lost", () => {
   it("the server restarts empty: nobody believes that it has the lock", async () => {
     await withKeeper(async (keeper) => {
       const { actor, lock } = keeper;
-      await server.kill();
-      await server.restart();
-      const lease = await here.locks.lock(lock.name).lock();
+      await beside.server.kill();
+      await beside.server.restart();
+      const lease = await beside.here.locks.lock(lock.name).lock();
       expect(await actor.call("acquire", "lock", lock.name, 0).catch(() => null)).toBeNull();
       expect(lease.held).toBe(true);
       await lease.unlock();

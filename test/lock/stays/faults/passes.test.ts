@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type LocalServer, launchServer } from "../../../../tools/redis/index.ts";
+import { describe, expect, it } from "vitest";
 import { Actor } from "../../../support/actor.ts";
+import { Beside } from "../../../support/beside.ts";
 import { type CrowdOptions, type CrowdReport, micros } from "../../../support/crowd.ts";
-import { freshName, Parties, type Party } from "../../../support/fixture.ts";
+import { freshName } from "../../../support/fixture.ts";
 import { Onlooker } from "../../../support/onlooker.ts";
 import { timedAwake } from "../../../support/stage.ts";
 import { STAY_FRESH, STAY_WINDOW } from "../../../support/stays.ts";
@@ -16,18 +16,7 @@ const SOON = 1_000;
 /** ms that a busy machine may hold up a process between a look at its clock and the next one. */
 const HELD_UP = 200;
 
-const parties = new Parties();
-let server: LocalServer;
-let here: Party;
-
-beforeAll(async () => {
-  server = await launchServer();
-  here = await parties.join({ url: server.url });
-});
-afterAll(async () => {
-  await parties.close();
-  await server?.stop();
-});
+const beside = new Beside();
 
 interface Crowd {
   readonly lock: Onlooker;
@@ -41,12 +30,12 @@ async function crowd(
   options: Partial<CrowdOptions> & { ms: number },
   use: (crowd: Crowd) => Promise<void>,
 ): Promise<CrowdReport> {
-  const proxy = await TcpProxy.start(server);
+  const proxy = await TcpProxy.start(beside.server);
   const actor = await Actor.start({ url: proxy.url });
-  const lock = new Onlooker(here.redis, freshName());
+  const lock = new Onlooker(beside.here.redis, freshName());
   try {
     // Its first wait subscribes.
-    const held = await here.locks.lock(lock.name).lock();
+    const held = await beside.here.locks.lock(lock.name).lock();
     const first = actor.call("acquire", "lock", lock.name, 10_000);
     await lock.queued(1);
     await held.unlock();
@@ -65,7 +54,7 @@ async function crowd(
 
 /** Waits for a turn beside the crowd, and gives it back; the ms that it took. */
 async function turn({ lock }: Crowd): Promise<number> {
-  const [lease, waited] = await timedAwake(here.locks.lock(lock.name).lock());
+  const [lease, waited] = await timedAwake(beside.here.locks.lock(lock.name).lock());
   await lease.unlock();
   return waited;
 }
@@ -102,9 +91,9 @@ describe("a process whose callers loop", () => {
     await crowd({ ms: 2_500, body: 1 }, async ({ lock }) => {
       const hold = `holdfast:client:elsewhere:1:abcdef:${"0".repeat(21)}`;
       // No number of receivers proves anything about it.
-      await here.redis.zadd(lock.keys.queue, micros0(), `0 3000 0 ${hold}`);
+      await beside.here.redis.zadd(lock.keys.queue, micros0(), `0 3000 0 ${hold}`);
       [, waited] = await timedAwake(until(async () => (await lock.holder()) === hold));
-      await here.locks.lock(lock.name).forceUnlock();
+      await beside.here.locks.lock(lock.name).forceUnlock();
     });
     expect(waited).toBeLessThan(SOON);
   });
@@ -113,7 +102,7 @@ describe("a process whose callers loop", () => {
     let waited = Number.POSITIVE_INFINITY;
     await crowd({ ms: 4_000, body: 150, callers: 4 }, async (crowd) => {
       const { lock, proxy } = crowd;
-      const first = await Actor.start({ url: server.url });
+      const first = await Actor.start({ url: beside.server.url });
       proxy.freeze("subscribers");
       const dying = first.call("acquire", "lock", lock.name, 60_000).catch(() => null);
       const second = turn(crowd);
@@ -131,10 +120,10 @@ describe("a lock whose key is lost while its process passes it on", () => {
     let token = 0;
     let until_ = 0;
     const { turns, errors } = await crowd({ ms: 2_500, body: 3, callers: 16 }, async ({ lock }) => {
-      if (how === "DEL") await here.redis.del(lock.keys.lock);
-      else await here.redis.flushall();
+      if (how === "DEL") await beside.here.redis.del(lock.keys.lock);
+      else await beside.here.redis.flushall();
       deleted = micros();
-      const lease = await here.locks.lock(lock.name).lock();
+      const lease = await beside.here.locks.lock(lock.name).lock();
       token = lease.token;
       await until(() => micros() > deleted + 900_000);
       until_ = micros();
@@ -164,14 +153,14 @@ describe("tokens", () => {
   it.each([2_000, 3_600_000])(
     "grow where the last one is %i ms ahead of the server's time",
     async (ahead) => {
-      await here.redis.set("holdfast:clock", `${(Date.now() + ahead) * 1_000}`);
+      await beside.here.redis.set("holdfast:clock", `${(Date.now() + ahead) * 1_000}`);
       try {
         const report = await crowd({ ms: 1_500, body: 0, callers: 16 }, async () => {});
         expectGrowth(report);
         const gaps = report.turns.map(({ at }, i) => at - (report.turns[i - 1]?.at ?? at));
         expect(gaps.reduce((most, gap) => Math.max(most, gap), 0)).toBeLessThan(SOON * 1_000);
       } finally {
-        await here.redis.del("holdfast:clock");
+        await beside.here.redis.del("holdfast:clock");
       }
     },
   );
