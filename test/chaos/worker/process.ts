@@ -70,8 +70,13 @@ async function end({ desk, connections, recorder }: Worker): Promise<void> {
   process.exit();
 }
 
+/** Orders that end it. */
+const LAST: readonly Order["do"][] = ["drain", "close", "exit"];
+
 function obey(order: Order): void {
   if (order.do === "start") void start(order.options);
+  // It cannot reach Redis yet, or was slow to start. It has done nothing so far, and nobody will tell it again.
+  else if (!worker && LAST.includes(order.do)) process.exit();
   if (!worker) return;
   const { desk, connections, recorder } = worker;
   if (order.do === "drain") desk.isOpen = false;
