@@ -13,7 +13,7 @@ export interface Passage {
 /** Until everything that happens once has happened. */
 const WARM_UP = 100;
 /** Timers of the measured code may fire meanwhile, or have to be armed again: the smallest of some measurements is the work alone. */
-const MEASUREMENTS = 15;
+const MEASUREMENTS = 60;
 /** Made by V8 and by compilers: the initializers of a class's fields, esbuild's helpers. */
 const GENERATED = /^(<|__)/;
 

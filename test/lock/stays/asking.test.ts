@@ -102,8 +102,9 @@ describe("ask()", () => {
     const keeper = await kept("silent");
     const other = `${stage.lock.name}:other`;
     await keeper.keep(other);
-    const asking = [mine().ask({ wait: 200 }), mine("fairLock").ask({ wait: 200 }), mine().ask()];
-    const beside = stage.near.locks.lock(other).ask({ wait: 200 });
+    await stage.warm(stage.near);
+    const asking = [mine().ask({ wait: 600 }), mine("fairLock").ask({ wait: 600 }), mine().ask()];
+    const beside = stage.near.locks.lock(other).ask({ wait: 600 });
     expect(await Promise.all([...asking, beside])).toEqual(["silent", "silent", "silent", "silent"]);
     expect(keeper.recalls).toHaveLength(2);
     keeper.manners = "busy";
