@@ -36,3 +36,6 @@ export function unconfirmed(hold: Hold, cause: unknown): LockUnavailableError {
     cause,
   );
 }
+
+/** Of an unlock behind which Redis is not asked: one promise for all of them. */
+export const DONE: Promise<void> = Promise.resolve();

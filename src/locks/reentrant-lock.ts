@@ -18,7 +18,7 @@ import type { CallRules } from "./arguments.ts";
 import { waitBeside } from "./beside.ts";
 import { type Lease, LeaseHandle, newLease } from "./lease.ts";
 import type { Lock, LockBody } from "./lock.ts";
-import type { Holding, Scope, Scopes } from "./scope.ts";
+import { Holding, type Scope, type Scopes } from "./scope.ts";
 import { assertKept, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 
 /**
@@ -71,11 +71,17 @@ export class ReentrantLock implements Lock {
 
   async withLock<T>(...args: unknown[]): Promise<T> {
     const { body, request, confirm } = this.#rules.withLock<LockBody<T>>([this.name], args);
+    if (!this.#scopes.current()) {
+      const shared = await this.#manager.enter(this.#kind, this.name, request, itself);
+      if (!shared) this.#timedOut(request.wait);
+      // Awaited here: what an async function returns unawaited costs two more turns of the microtask queue.
+      return await this.#run(shared, body, null, confirm);
+    }
     const until = performance.now() + request.wait;
     const holding = this.#scopes.find(this.#key);
     const entered = holding ? share(holding) : await this.#enter(request);
     if (!entered) this.#timedOut(request.wait);
-    if (!("gate" in entered)) return this.#run(entered, body, null, confirm);
+    if (!(entered instanceof Holding)) return await this.#run(entered, body, null, confirm);
     const { shared, gate } = entered;
     try {
       const left = Math.max(0, until - performance.now());
@@ -147,9 +153,8 @@ export class ReentrantLock implements Lock {
     return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, take, reenter);
   }
 
-  /** For a body: a shared of its own, or a share in what the scope gets meanwhile. */
+  /** For a body in a scope: a shared of its own, or a share in what the scope gets meanwhile. */
   #enter(request: Request): Promise<SharedLease | Holding | null> {
-    if (!this.#scopes.current()) return this.#manager.enter(this.#kind, this.name, request, itself);
     const borrow = async (holding: Holding): Promise<SharedLease | Holding> => share(holding);
     return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, itself, borrow);
   }

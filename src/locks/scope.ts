@@ -4,13 +4,25 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
 import type { Lease } from "./lease.ts";
 
-/** A lock that a scope holds, and the gate through which nested bodies borrow it, one at a time. */
-export interface Holding {
+/** A lock that a scope holds. */
+export class Holding {
   readonly key: string;
   readonly shared: SharedLease;
-  readonly gate: LocalSemaphore;
   /** Taken, or borrowed, in the order of keys: what comes behind it may be waited for, and nothing before it. */
   readonly isOrdered: boolean;
+  #gate: LocalSemaphore | null = null;
+
+  constructor(key: string, shared: SharedLease, isOrdered: boolean) {
+    this.key = key;
+    this.shared = shared;
+    this.isOrdered = isOrdered;
+  }
+
+  /** Through which nested bodies borrow it, one at a time. */
+  get gate(): LocalSemaphore {
+    this.#gate ??= new LocalSemaphore();
+    return this.#gate;
+  }
 }
 
 /** Told that a scope has got a lock. */
@@ -23,9 +35,11 @@ type Told = (holding: Holding) => void;
  */
 export class Scope {
   readonly parent: Scope | null;
-  readonly #held = new Map<string, Holding>();
+  /** The first of what it holds: most hold nothing else, and need no map. */
+  #first: Holding | null = null;
+  #others: Map<string, Holding> | null = null;
   #crowded = 8;
-  readonly #leases = new Set<Lease>();
+  #leases: Set<Lease> | null = null;
   /** How many more leases may come before those that are over are looked for. */
   #untilLook = 8;
   /** Calls inside this scope that want a lock which it does not hold, by key. Made by the first of them. */
@@ -38,13 +52,17 @@ export class Scope {
   }
 
   hold(key: string, shared: SharedLease, isOrdered: boolean): void {
-    // A scope may live as long as its process: what is over goes whenever there is twice as much as after the last look.
-    if (this.#held.size >= this.#crowded) {
-      for (const [key, { shared }] of this.#held) if (shared.ended) this.#held.delete(key);
-      this.#crowded = 2 * this.#held.size + 8;
+    const holding = new Holding(key, shared, isOrdered);
+    if (!this.#first || this.#first.shared.ended || this.#first.key === key) this.#first = holding;
+    else {
+      this.#others ??= new Map();
+      // A scope may live as long as its process: what is over goes whenever there is twice as much as after the last look.
+      if (this.#others.size >= this.#crowded) {
+        for (const [key, { shared }] of this.#others) if (shared.ended) this.#others.delete(key);
+        this.#crowded = 2 * this.#others.size + 8;
+      }
+      this.#others.set(key, holding);
     }
-    const holding = { key, shared, gate: new LocalSemaphore(), isOrdered };
-    this.#held.set(key, holding);
     const wanted = this.#wanted?.get(key);
     if (wanted) for (const told of [...wanted]) told(holding);
   }
@@ -69,18 +87,20 @@ export class Scope {
 
   /** Held by this scope itself, and not let go yet. A lost lock still counts: nested acquisitions must hear of it. */
   find(key: string): Holding | null {
-    const holding = this.#held.get(key);
+    const holding = this.#first?.key === key ? this.#first : this.#others?.get(key);
     return holding && !holding.shared.ended ? holding : null;
   }
 
   /** The last of what it holds in order; null: nothing. */
   get last(): Holding | null {
-    const ordered = [...this.#held.values()].filter(({ shared, isOrdered }) => isOrdered && shared.held);
+    const all = [...(this.#first ? [this.#first] : []), ...(this.#others?.values() ?? [])];
+    const ordered = all.filter(({ shared, isOrdered }) => isOrdered && shared.held);
     return ordered.reduce<Holding | null>((last, one) => (last && last.key > one.key ? last : one), null);
   }
 
   /** A lease that must be unlocked before the scope ends. */
   keep(lease: Lease): void {
+    this.#leases ??= new Set();
     // A lease that was lost, and that nobody unlocks, must not stay for the life of a long scope; its loss was told. Looking
     // once for as many new leases as there are costs each of them the same, however many there are.
     if (--this.#untilLook < 0) {
@@ -92,13 +112,14 @@ export class Scope {
 
   /** It is unlocked. */
   drop(lease: Lease): void {
-    this.#leases.delete(lease);
+    this.#leases?.delete(lease);
   }
 
-  /** Unlocks what was left behind, and reports it. */
-  async end(report: (error: unknown) => void): Promise<void> {
+  /** Unlocks what was left behind, and reports it. Null: there is nothing to wait for. */
+  end(report: (error: unknown) => void): Promise<unknown> | null {
     this.hasEnded = true;
-    await Promise.all(
+    if (!this.#leases?.size) return null;
+    return Promise.all(
       [...this.#leases].map((lease) => {
         // A lost lease was told as lost; it cannot be left behind any more.
         if (lease.held) report(new LockError("LOCK_LEFT_BEHIND", lease.name, leftBehind(lease.name)));

@@ -57,19 +57,21 @@ export async function runBody<L extends { unlock(): Promise<void> }, T>(
   } catch (error) {
     outcome = { error };
   }
-  const report = (error: unknown): void => events.report(error);
   // RACE, a slow release: at once, and not behind the release of what the body left behind. Else a lease that was held to the end of the
   // body would run out meanwhile, and count as lost. What Redis did not confirm is tried again until the lease ends; the
   // body ran under the lock, and that is the answer, where the caller does not want to know.
   const unlocking = confirm ? unlockAndSay(held, lease) : lease.unlock();
-  const unlocked = unlocking.catch((failure: unknown) => {
+  const ending = scope.end((error) => events.report(error));
+  try {
+    await unlocking;
+  } catch (failure) {
     for (const error of failure instanceof AggregateError ? failure.errors : [failure]) {
       if (error instanceof LockLostError) continue;
       if (confirm && "value" in outcome) outcome = { error };
-      else report(error);
+      else events.report(error);
     }
-  });
-  await Promise.all([unlocked, scope.end(report)]);
+  }
+  if (ending) await ending;
   for (const [, { loss }] of held) {
     if (loss && "error" in outcome) throw outcome.error === loss ? loss : loss.causedBy(outcome.error);
     if (loss) throw loss;

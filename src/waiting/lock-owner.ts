@@ -1,7 +1,7 @@
 import type { LockLostError } from "../errors.ts";
 import { ofHolder } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
-import { refused, releaseOutcome, unconfirmed } from "../lease/release-outcome.ts";
+import { DONE, refused, releaseOutcome, unconfirmed } from "../lease/release-outcome.ts";
 import { SharedLease, type Turn } from "../lease/shared-lease.ts";
 import type { Terms } from "../options.ts";
 import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
@@ -175,7 +175,7 @@ export abstract class LockOwner {
       if (!this.passOn(one, lease.hold)) return this.end(one, lease, held);
     } else if (lease.terms.linger === 0 || !this.keep(one, lease)) return this.#release(one, lease, held);
     lease.settle();
-    return Promise.resolve();
+    return DONE;
   }
 
   /** In favour of other processes. `held`: for how many ms. */
@@ -257,7 +257,6 @@ class Release implements Told<ReleaseAnswer> {
   readonly #epoch: number;
   readonly #resolve: (failed: undefined | Promise<never>) => void;
 
-  /** `held`: for how many ms. */
   constructor(
     owner: LockOwner,
     one: Acquisition,
