@@ -217,7 +217,7 @@ export function events(subject: Subject): void {
     });
 
     it("warns of a caller that waits for its own client longer than a lease", async () => {
-      const { locks } = await subject.join({ leaseTime: KEPT });
+      const { locks } = await subject.join({ leaseTime: KEPT / 2 });
       const seen = warnings();
       const told = record(locks);
       const lock = locks[subject.kind](subject.name());
