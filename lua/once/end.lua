@@ -10,7 +10,7 @@
 if not value then
   return GONE
 elseif not isMine then
-  return not isRunning and begin == ARGV[4] and RELEASED or TAKEN
+  return not isRunning and tonumber(begin) == tonumber(ARGV[4]) and RELEASED or TAKEN
 end
 local left = untilEnd(tonumber(begin), now, tonumber(ARGV[2]), ARGV[3] == "1")
 if left <= 0 then

@@ -154,6 +154,7 @@ it("a server that thinks that it is 1970 begins turns and ends them", async () =
   expect(code).toBe(OWNER);
   expect(await ask("renew", hold(1), 9_000)).toEqual([RENEWED, 9_000]);
   expect(await ask("end", hold(1), 60_000, 0, String(begun))).toBe(RELEASED);
+  expect(await ask("end", hold(1), 60_000, 0, Number(begun))).toBe(RELEASED);
   const [next] = (await ask("begin", hold(2), 5_000, 60_000, 0, "again", NEVER)) as unknown[];
   expect(next).toBe(GONE);
 });
