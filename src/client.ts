@@ -1,9 +1,14 @@
 import { BaseClient } from "./base-client.ts";
 import { LOCAL_PASSES, QUORUM_MIN } from "./defaults.ts";
+import type { Election } from "./election/election.ts";
+import { Elections } from "./election/elections.ts";
+import { NamedElection } from "./election/named-election.ts";
+import { checkElection, type ElectionOptions, CREATE as NO_ELECTION } from "./election/options.ts";
 import { quote } from "./errors.ts";
 import type { LockEvents } from "./events.ts";
 import { hasOneSlotPerLock, type Keys } from "./keys.ts";
 import { CountedScripts } from "./kinds/counted-scripts.ts";
+import { ElectionKind } from "./kinds/election.ts";
 import { HandoffLock } from "./kinds/handoff.ts";
 import { RedissonLock } from "./kinds/redisson.ts";
 import { SemaphoreKind } from "./kinds/semaphore.ts";
@@ -51,6 +56,8 @@ class ServerClient extends BaseClient implements LockClient {
   readonly #lingering: ReturnType<typeof lingering>;
   readonly #once: Once;
   readonly #leaseTime: number;
+  readonly #newElections: () => Elections;
+  #elections: Elections | null = null;
 
   constructor(given: RedisLike | ClusterLike, settings: Settings) {
     const redis = settings.connection === "own" ? duplicate(given) : given;
@@ -102,6 +109,10 @@ class ServerClient extends BaseClient implements LockClient {
       spin: new SpinLock(commands, replication, localPasses ?? LOCAL_PASSES),
     };
     this.#semaphores = new SemaphoreKind(new CountedScripts(commands, replication, "semaphore", grantWindow));
+    this.#newElections = () => {
+      const kind = new ElectionKind(commands, replication, grantWindow, this.id);
+      return new Elections(kind, this.locks, leaseTime);
+    };
   }
 
   lock(name: string, options?: LingerOptions): Lock {
@@ -165,7 +176,14 @@ class ServerClient extends BaseClient implements LockClient {
   }
 
   protected override closeBeside(): Promise<void> {
+    this.#elections?.close();
     return this.#once.close();
+  }
+
+  election(name: string, options?: ElectionOptions): Election {
+    const { lease } = checkElection(options);
+    this.#elections ??= this.#newElections();
+    return new NamedElection(checkName(name, NO_ELECTION), this.#elections, lease);
   }
 
   stats(): LockStats {

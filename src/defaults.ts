@@ -5,6 +5,8 @@
 export const LEASE_MIN = 10;
 export const NAME_BYTES_MAX = 512;
 export const LABEL_BYTES_MAX = 64;
+/** What a leader says of itself: room for addresses, not for documents. Every observer reads it, at each of its looks. */
+export const VALUE_BYTES_MAX = 4_096;
 /** A lease below this, in ms, was mostly meant to be one in seconds. */
 export const SHORT_LEASE = 100;
 /** Permits of a semaphore: as many as a writer takes of a read-write lock. */
@@ -200,6 +202,22 @@ export const SPIN_SPREAD = 0.5;
 export const SPIN_REST = 0.25;
 /** A spin lock is tried once more when so much is left of the wait: enough for the answer. */
 export const SPIN_LAST_TRY = 5;
+
+// ---- Elections
+
+/** An observer looks again when this part of the leader's time is over, at random between both: before its answer is. */
+export const OBSERVE_EARLY = { from: 0.5, to: 0.75 } as const;
+/** With less than this left, in ms, it looks behind the end: a leader that lives has renewed before, also one with the shortest lease. */
+export const OBSERVE_LEAST = 50;
+/** It looks again after so long in any case, by RECHECK_SPREAD more or less: a message that tells of a change may be lost. */
+export const OBSERVE_PERIOD = 10_000;
+/** The same where no messages are heard, and where the leader has not said its value yet. */
+export const OBSERVE_UNHEARD = 1_000;
+/** Behind a message that proved to tell nothing new it does not look before this is over: anybody may send them. */
+export const NEWS_REST = 50;
+/** Before a leader that has lost its term campaigns again; doubled each time that its body has thrown, up to the second one. */
+export const CAMPAIGN_AGAIN = 150;
+export const CAMPAIGN_AGAIN_MAX = 5_000;
 
 // ---- Fencing and transactions
 

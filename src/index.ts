@@ -1,5 +1,8 @@
 export type { Check, CheckedServer } from "./check/answer.ts";
 export { createLockClient } from "./client.ts";
+export type { Election, LeaderBody } from "./election/election.ts";
+export type { CampaignOptions, ElectionOptions, LeadOptions, ObserveOptions } from "./election/options.ts";
+export type { Term } from "./election/term.ts";
 export {
   ClientClosedError,
   ConflictError,
@@ -44,6 +47,7 @@ export type {
 } from "./options.ts";
 export { PermitsError } from "./permits-error.ts";
 export type { QuorumClientOptions } from "./quorum/options.ts";
+export type { Leader } from "./redis/election-replies.ts";
 export type { Inspected, Inspection } from "./redis/replies.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis/types.ts";
 export type { Transaction } from "./transactions/attempt.ts";

@@ -83,11 +83,11 @@ export class Keys {
     return { hash, queue: `${hash}:queue`, clients: `${hash}:clients`, clock: this.clock(hash) };
   }
 
-  /** The keys of an election: those of a lock that is handed off, and that of the leader. */
-  ofElection(name: string): LockKeys & { readonly leader: string } {
+  /** The keys of an election: those of a lock that is handed off, and that of the leader. And its news channel, in their slot. */
+  ofElection(name: string): LockKeys & { readonly leader: string; readonly news: string } {
     const lock = `holdfast:election:{${encode(name)}}`;
-    const clock = this.clock(lock);
-    return { lock, queue: `${lock}:queue`, clients: `${lock}:clients`, clock, leader: `${lock}:leader` };
+    const [queue, clients, leader] = [`${lock}:queue`, `${lock}:clients`, `${lock}:leader`];
+    return { lock, queue, clients, clock: this.clock(lock), leader, news: `${this.prefix}${lock}:news` };
   }
 
   /** The turn of what runs once per interval. */

@@ -1,4 +1,6 @@
 import type { Check } from "./check/answer.ts";
+import type { Election } from "./election/election.ts";
+import type { ElectionOptions } from "./election/options.ts";
 import type { LockEvents } from "./events.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
@@ -217,6 +219,20 @@ export interface LockClient extends CommonClient {
     options: OnceOptions,
     body: (turn: Turn) => T | PromiseLike<T>,
   ): Promise<OnceResult<T>>;
+
+  /**
+   * One leader among the processes that want to be it, and who it is, for everybody: the next candidate leads one message behind a
+   * resignation, and at most the lease and 1.9 s behind a crash. Candidates lead in the order in which they came. It shares
+   * nothing with a lock of the same name, and is never kept (`linger`).
+   *
+   * @param name 1 to 512 bytes of UTF-8; any character.
+   * @param options.lease ms that a term lasts unless it is renewed, from 100; default: the client's `leaseTime`.
+   * @throws TypeError or RangeError for a bad name or bad options.
+   * @example
+   * const election = locks.election("scheduler", { lease: 10_000 });
+   * await election.runAsLeader((term) => schedule(term.signal), { value: "10.0.0.7:8080", signal: stopping });
+   */
+  election(name: string, options?: ElectionOptions): Election;
 
   /**
    * What became of the locks that this client has kept (`linger`); all 0 where it keeps none. Asks nobody.

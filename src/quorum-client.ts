@@ -76,6 +76,14 @@ export class MajorityClient extends BaseClient implements QuorumClient {
       ),
     );
   }
+
+  /** For callers without types. */
+  election(): never {
+    throw new TypeError(
+      "Cannot create an election: the leader's term and what it says of itself must stand in one place, and of several masters each could " +
+        "name another leader. Use a client of one server, a Sentinel group or a Cluster.",
+    );
+  }
 }
 
 const oneServer = (node: number, other: number): LockError =>

@@ -1,4 +1,5 @@
 import { GRANT_WINDOW } from "../defaults.ts";
+import type { LockKeys } from "../keys.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
 import { type Call, plain } from "../redis/call.ts";
@@ -49,8 +50,7 @@ class HandoffKeys {
   readonly lock: string;
   readonly script: ScriptKeys;
 
-  constructor(name: string, commands: ScriptRunner) {
-    const { lock, queue, clients, clock } = commands.keys.of(name);
+  constructor(name: string, { lock, queue, clients, clock }: LockKeys, commands: ScriptRunner) {
     this.name = name;
     this.lock = lock;
     this.script = commands.keysOf([lock, queue, clients, clock]);
@@ -63,9 +63,9 @@ class HandoffKeys {
  * here and in the headers under lua/handoff, nowhere else.
  */
 export class HandoffLock extends HoldScripts implements LockKind {
-  readonly label: "lock" | "fairLock";
-  readonly eventKind: "lock" | "fair";
-  readonly protocol = "handoff";
+  readonly label: LockKind["label"];
+  readonly eventKind: LockKind["eventKind"];
+  readonly protocol: LockKind["protocol"] = "handoff";
   readonly wake: LockKind["wake"];
   readonly localPasses: number;
   override readonly hasStays: boolean;
@@ -159,10 +159,15 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return placed;
   };
 
+  /** Where its family of locks has them. */
+  protected keysAt(name: string): LockKeys {
+    return this.commands.keys.of(name);
+  }
+
   #keysOf(hold: { readonly name: string; record?: object | null }): HandoffKeys {
     if (hold.record instanceof HandoffKeys) return hold.record;
     const { name } = hold;
-    if (this.#latest?.name !== name) this.#latest = new HandoffKeys(name, this.commands);
+    if (this.#latest?.name !== name) this.#latest = new HandoffKeys(name, this.keysAt(name), this.commands);
     hold.record = this.#latest;
     return this.#latest;
   }

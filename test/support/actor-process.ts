@@ -1,6 +1,13 @@
 import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { createLockClient, type Lease, type LockClient, type OnceOptions } from "../../src/index.ts";
+import {
+  createLockClient,
+  type Lease,
+  type LockClient,
+  type OnceOptions,
+  type Term,
+} from "../../src/index.ts";
 import { type CrowdOptions, crowd } from "./crowd.ts";
 import { type Target, type WriterName, writers } from "./fenced-writers.ts";
 import { type HammerOptions, hammer } from "./hammer.ts";
@@ -48,6 +55,7 @@ interface Session {
 let session: Session | undefined;
 const leases: Lease[] = [];
 const runs = new Runs();
+let term: Term | undefined;
 const watches = new Map<number, StopWatch>();
 
 /** What an actor can be asked to do; a handle stands for a lease, also after its unlock. */
@@ -72,6 +80,31 @@ const methods = {
     const acquired = await current().locks[kind](name).tryLock(wait, lease);
     return acquired && { handle: leases.push(acquired) - 1, token: acquired.token };
   },
+
+  /** A candidate that writes its token to the end of a list as long as it leads; it is not waited for. */
+  async runAsLeader(name: string, lease: number, list: string) {
+    const { redis, locks } = current();
+    const work = async (leading: Term): Promise<void> => {
+      term = leading;
+      while (leading.held) {
+        await redis.rpush(list, leading.token);
+        await sleep(5);
+      }
+    };
+    locks
+      .election(name, { lease })
+      .runAsLeader(work, { value: `${process.pid}` })
+      .catch(() => {});
+  },
+
+  /** Leads surely, is stopped, and says what it knows as soon as it goes on: nothing else has run by then. */
+  stopAsLeader() {
+    term?.assertHeld();
+    process.kill(process.pid, "SIGSTOP");
+    return { held: term?.held, lost: term?.lost?.reason, aborted: term?.signal.aborted };
+  },
+
+  resign: () => term?.resign(),
 
   /** A plain command, past the locks. */
   command: (name: string, ...args: string[]) => current().redis.call(name, ...args),

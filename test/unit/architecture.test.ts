@@ -17,6 +17,7 @@ const LAYERS = [
   ["base-client"],
   ["lock-client"],
   ["check"],
+  ["election"],
   ["locks", "kinds", "quorum", "once"],
   ["waiting"],
   ["lease", "fencing", "transactions"],

@@ -111,6 +111,9 @@ const fakeClient = (client: FakeClient): LockClient =>
     multiLock: () => {
       throw new Error("not in this test");
     },
+    election: () => {
+      throw new Error("not in this test");
+    },
   });
 
 /** An application. */

@@ -1,10 +1,7 @@
-import { readFile } from "node:fs/promises";
 import { connect } from "node:net";
-import { join } from "node:path";
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SentinelGroup } from "../servers/sentinel.ts";
-import { until } from "../until.ts";
 
 let group: SentinelGroup;
 let redis: Redis;
@@ -47,19 +44,6 @@ describe("SentinelGroup", () => {
     expect([from.state, to === from]).toEqual(["running", false]);
     expect([await redis.get("key"), portOf(redis)]).toEqual(["2", to.port]);
     await expect(group.admin(from).set("key", "3")).rejects.toThrow("READONLY");
-  });
-
-  it("orders a failover again that the sentinels have given up", async () => {
-    const primary = await group.primary();
-    const replicas = group.servers.filter((server) => server !== primary);
-    for (const replica of replicas) replica.suspend();
-    const replaced = group.failover();
-    const logs = group.sentinels.map(({ dir }) => join(dir, "server.log"));
-    const told = () => Promise.all(logs.map((log) => readFile(log, "utf8")));
-    await until(async () => (await told()).some((text) => text.includes("-failover-abort-")));
-    expect(await group.primary()).toBe(primary);
-    for (const replica of replicas) replica.resume();
-    expect((await replaced).from).toBe(primary);
   });
 
   it("stops everything", async () => {

@@ -13,8 +13,6 @@ import type { Topology } from "./topology.ts";
 const SETTLED = 600;
 /** A failover takes a second or two, and more on a busy machine. */
 const PATIENCE = 60_000;
-/** ms after which a failover is done or given up: twice the sentinels' time for it. */
-const ORDERED_AGAIN = 4_000;
 
 export interface SentinelOptions {
   /** 1 when left out. */
@@ -119,23 +117,9 @@ export class SentinelGroup implements Topology {
     return this.#replacePrimary((primary) => primary.kill());
   }
 
-  /**
-   * Has a replica put in the place of a primary that is well (SENTINEL FAILOVER). Sentinels give that up for good when no replica
-   * seems to be good enough, as on a machine that stands still for a moment; then it is ordered again.
-   */
+  /** Has a replica put in the place of a primary that is well (SENTINEL FAILOVER). */
   failover(): Promise<Failover> {
-    return this.#replacePrimary(async (from) => {
-      let ordered = Number.NEGATIVE_INFINITY;
-      const isReplaced = async (): Promise<boolean> => {
-        if ((await this.primary()) !== from) return true;
-        if (performance.now() - ordered < ORDERED_AGAIN) return false;
-        ordered = performance.now();
-        // They may be at one by themselves, or see no replica at the moment.
-        await this.#watch.failover().catch(() => {});
-        return false;
-      };
-      await until(isReplaced, { what: "the failover that was ordered", timeout: PATIENCE });
-    });
+    return this.#replacePrimary(() => this.#watch.failover());
   }
 
   /** Starts all ended servers again as empty replicas, and ended sentinels with what they knew. */

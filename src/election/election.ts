@@ -1,0 +1,76 @@
+import type { Leader } from "../redis/election-replies.ts";
+import type { CampaignOptions, LeadOptions, ObserveOptions } from "./options.ts";
+import type { Term } from "./term.ts";
+
+/** What a leader does in its term. */
+export type LeaderBody<T> = (term: Term) => T | PromiseLike<T>;
+
+/**
+ * An election by name: of all candidates, in whatever process, one leads at a time, and everybody can see which. Cheap and
+ * stateless; what leads is a term.
+ */
+export interface Election {
+  readonly name: string;
+
+  /**
+   * Waits until this client leads: behind all that were candidates before it. What it has to say of itself is told before it resolves.
+   *
+   * @param options.value told to those who observe: at most 4 096 bytes of UTF-8. Default: "".
+   * @param options.wait ms to wait; Infinity (the default) is allowed, and 0 asks once.
+   * @param options.signal ends the waiting, and only that: the call rejects with `signal.reason`.
+   * @throws TypeError or RangeError for bad options, before anything is sent; LockTimeoutError when others led for `options.wait`
+   *   ms; LockUnavailableError when Redis does not answer; ClientClosedError after `close()`.
+   * @example
+   * const term = await election.campaign({ value: "10.0.0.7:8080" });
+   * try { await work({ signal: term.signal, fence: term.token }); } finally { await term.resign(); }
+   */
+  campaign(options?: CampaignOptions): Promise<Term>;
+
+  /**
+   * The form to prefer: campaigns, runs the body, and resigns when it has ended. When the term is lost it waits for the body to
+   * end, and campaigns again after a pause, so a process never runs two bodies of one call.
+   *
+   * | the body | while it leads | behind a loss |
+   * |---|---|---|
+   * | returns | resolves with that | campaigns again |
+   * | throws | resigns, and rejects with that error | tells the error as an `error` event, unless it is the loss itself, and campaigns again after a longer pause: 0.15 to 5 s |
+   *
+   * @param body gets the term, whose signal aborts when the term is lost, and also when `options.signal` does.
+   * @param options.value told to those who observe: at most 4 096 bytes of UTF-8. Default: "".
+   * @param options.signal ends the candidacy: while it waits the call rejects with `signal.reason`; while it leads the body is told
+   *   by `term.signal`, and what it returns or throws counts.
+   * @returns what the body has returned, when it led to the end.
+   * @throws what the body has thrown while it led; TypeError or RangeError for bad arguments; ClientClosedError after `close()`;
+   *   LockUnavailableError when Redis does not answer before it has led once: later that is an `error` event, and tried again.
+   * @example
+   * await election.runAsLeader(async (term) => {
+   *   while (!term.signal.aborted) await schedule({ fence: term.token });
+   * }, { value: "10.0.0.7:8080", signal: stopping });
+   */
+  runAsLeader<T>(body: LeaderBody<T>, options?: LeadOptions): Promise<T>;
+
+  /**
+   * Yields the leader whenever it is another one, or has another value, and null while nobody leads or nobody knows. Only what
+   * Redis has answered is shown, and only until the term ends by that answer, so a leader that has crashed, or a Redis that does
+   * not answer, is null. A slow consumer gets the newest state and no backlog. All observers of one client share one subscription and
+   * one question; `break`, `return()`, the signal and `close()` end it. The process lives as long as it observes.
+   *
+   * @param options.signal ends the observation without an error.
+   * @throws TypeError or RangeError for bad options; from `next()` ClientClosedError when the client is closed before it begins,
+   *   and LockUnavailableError when the connection is closed for good. Other failures of Redis are `error` events, and tried again.
+   * @example
+   * for await (const leader of election.observe({ signal: stopping })) {
+   *   if (leader) connect(leader.value); else disconnect();
+   * }
+   */
+  observe(options?: ObserveOptions): AsyncIterableIterator<Leader | null, undefined>;
+
+  /**
+   * Asks once. Null: nobody leads, or the one that was elected a moment ago has not said its value yet.
+   *
+   * @throws LockUnavailableError; ClientClosedError after `close()`.
+   * @example
+   * const leader = await election.leader(); // { leader: "host:17:9f…", value: "10.0.0.7:8080", token: 1795… } or null
+   */
+  leader(): Promise<Leader | null>;
+}

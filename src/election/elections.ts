@@ -1,0 +1,50 @@
+import type { ElectionKind } from "../kinds/election.ts";
+import type { LockManager } from "../waiting/lock-manager.ts";
+import { Observation } from "./observation.ts";
+
+/** The elections of one client: what its observers share, and when they must look again. */
+export class Elections {
+  readonly kind: ElectionKind;
+  readonly manager: LockManager;
+  /** The lease of a term when its election names none, in ms. */
+  readonly leaseTime: number;
+  readonly #observations = new Map<string, Observation>();
+
+  constructor(kind: ElectionKind, manager: LockManager, leaseTime: number) {
+    this.kind = kind;
+    this.manager = manager;
+    this.leaseTime = leaseTime;
+    const { commands, inbox } = manager;
+    const { subscriptions } = inbox;
+    const { onReconnect, onEnd } = commands;
+    const { onGap } = subscriptions;
+    const all = (): Observation[] => [...this.#observations.values()];
+    commands.onReconnect = () => {
+      onReconnect();
+      for (const one of all()) one.reconnected();
+    };
+    commands.onEnd = () => {
+      onEnd();
+      for (const one of all()) one.disconnected();
+    };
+    subscriptions.onGap = () => {
+      onGap();
+      for (const one of all()) one.missed();
+    };
+  }
+
+  /** What this client sees of an election, for one more that observes. Null: it is closed. */
+  observation(name: string): Observation | null {
+    if (this.manager.isClosed) return null;
+    const known = this.#observations.get(name);
+    if (known) return known;
+    const made = new Observation(name, this.kind, this.manager, () => this.#observations.delete(name));
+    this.#observations.set(name, made);
+    return made;
+  }
+
+  /** The client is closed. */
+  close(): void {
+    for (const one of [...this.#observations.values()]) one.end(null);
+  }
+}

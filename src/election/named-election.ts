@@ -1,0 +1,141 @@
+import { CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD } from "../defaults.ts";
+import { ClientClosedError, isLockLost, LockUnavailableError } from "../errors.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+import { LockTimeoutError } from "../lock-timeout-error.ts";
+import type { Terms } from "../options.ts";
+import type { Leader } from "../redis/election-replies.ts";
+import { unavailable } from "../redis/replies.ts";
+import { orAbort, pause } from "../util/abort.ts";
+import { printAs } from "../util/print.ts";
+import { doubling } from "../util/random.ts";
+import type { Election, LeaderBody } from "./election.ts";
+import type { Elections } from "./elections.ts";
+import { Observer } from "./observer.ts";
+import {
+  type CampaignOptions,
+  checkCampaign,
+  checkLead,
+  checkObserve,
+  type LeadOptions,
+  type ObserveOptions,
+} from "./options.ts";
+import { LeaderTerm, type Term } from "./term.ts";
+
+/** What a candidate wants. */
+interface Candidacy {
+  readonly value: string;
+  readonly wait: number;
+  readonly signal: AbortSignal | undefined;
+  /** Ends the work of the leader too. */
+  readonly ending?: AbortSignal | undefined;
+}
+
+/** An election as the caller sees it: arguments and terms around the lock manager. */
+export class NamedElection implements Election {
+  readonly name: string;
+  readonly #elections: Elections;
+  readonly #terms: Terms;
+
+  /** `lease`: of a term, in ms; left out: the client's. */
+  constructor(name: string, elections: Elections, lease = elections.leaseTime) {
+    this.name = name;
+    this.#elections = elections;
+    this.#terms = { lease, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger: 0 };
+  }
+
+  async campaign(options?: CampaignOptions): Promise<Term> {
+    return this.#campaign(checkCampaign(this.name, options));
+  }
+
+  async runAsLeader<T>(body: LeaderBody<T>, options?: LeadOptions): Promise<T> {
+    if (typeof body !== "function") throw new TypeError("Cannot run as a leader: it takes a function");
+    const { value, signal } = checkLead(this.name, options);
+    const { events } = this.#elections.manager;
+    const candidacy = { value, wait: Number.POSITIVE_INFINITY, signal, ending: signal };
+    let [hasLed, failures] = [false, 0];
+    for (;;) {
+      const term = await this.#campaign(candidacy).catch((error: unknown) => {
+        // RACE: a Redis that is away for longer than a lease ends the term and refuses the candidate: it must come back by itself.
+        if (!hasLed || !(error instanceof LockUnavailableError)) throw error;
+        events.report(error);
+        return null;
+      });
+      if (term) {
+        hasLed = true;
+        const ended = await lead(term, body, (error) => events.report(error));
+        if ("value" in ended) return ended.value;
+        if (ended.is === "failed") throw ended.error;
+        failures = ended.is === "lost" ? 0 : failures + 1;
+        if (ended.is === "broken") events.report(ended.error);
+      } else failures++;
+      // A loss that was everybody's, such as that of the key: not all of them at once, nor a body that fails on and on.
+      await pause(doubling(failures, CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD), signal);
+    }
+  }
+
+  observe(options?: ObserveOptions): AsyncIterableIterator<Leader | null, undefined> {
+    const { signal } = checkObserve(this.name, options);
+    return new Observer(() => this.#elections.observation(this.name), signal);
+  }
+
+  async leader(): Promise<Leader | null> {
+    const { kind, manager } = this.#elections;
+    if (manager.isClosed) throw new ClientClosedError(this.name);
+    const { leader } = await kind.observe(this.name).catch((error: unknown) => {
+      throw unavailable(this.name, "its leader could not be asked for", error);
+    });
+    return leader;
+  }
+
+  toJSON(): object {
+    return { name: this.name, lease: this.#terms.lease };
+  }
+
+  async #campaign({ value, wait, signal, ending }: Candidacy): Promise<Term> {
+    const { kind, manager } = this.#elections;
+    const until = performance.now() + wait;
+    for (;;) {
+      const left = Math.max(0, until - performance.now());
+      const entrance = { terms: this.#terms, wait: left, signal };
+      const shared = await manager.enter(kind, this.name, entrance, itself);
+      if (!shared) throw new LockTimeoutError(this.name, wait);
+      const term = new LeaderTerm(shared, kind, ending);
+      try {
+        await orAbort(signal, term.proclaim(value));
+        return term;
+      } catch (error) {
+        // Nobody was told that it leads, so it does not. What is not confirmed is tried again in the background.
+        term.resign().catch(() => {});
+        // RACE: a process that stood still behind the message that made it the leader has lost the term by now. It campaigns on.
+        if (!isLockLost(error)) throw error;
+      }
+    }
+  }
+}
+
+const itself = (shared: SharedLease): SharedLease => shared;
+
+/** How a body has ended: while it led; behind a loss, with or without an error of its own. */
+type Ended<T> =
+  | { readonly value: T }
+  | { readonly is: "failed" | "broken"; readonly error: unknown }
+  | { readonly is: "lost" };
+
+/** Runs a body, and ends its term. `report`: is told what no caller sees. */
+async function lead<T>(term: Term, body: LeaderBody<T>, report: (error: unknown) => void): Promise<Ended<T>> {
+  let outcome: { readonly value: T } | { readonly error: unknown };
+  try {
+    outcome = { value: await body(term) };
+  } catch (error) {
+    outcome = { error };
+  }
+  // The body led to its end when Redis says so, or does not say: then it is told, and tried again until the term is over.
+  await term.resign().catch((error: unknown) => {
+    if (!isLockLost(error)) report(error);
+  });
+  if ("value" in outcome) return term.lost ? { is: "lost" } : outcome;
+  if (!term.lost) return { is: "failed", ...outcome };
+  return isLockLost(outcome.error) ? { is: "lost" } : { is: "broken", ...outcome };
+}
+
+printAs(NamedElection, "Election");

@@ -1,0 +1,77 @@
+import { CHANGED } from "../kinds/election.ts";
+import { isRefusal, unavailable } from "../redis/replies.ts";
+import type { LockManager } from "../waiting/lock-manager.ts";
+
+/**
+ * The news channel of an election, on the client's one subscriber connection. What is heard there says only that something may have
+ * changed. Protects the locks of the client too: a channel that is refused is not asked for with theirs again.
+ */
+export class News {
+  readonly #channel: string;
+  readonly #name: string;
+  readonly #manager: LockManager;
+  readonly #told: () => void;
+  #unlisten: (() => void) | null = null;
+  #isAsking = false;
+  #isRefused = false;
+  #isClosed = false;
+
+  /** `told`: something may have changed. */
+  constructor(channel: string, name: string, manager: LockManager, told: () => void) {
+    this.#channel = channel;
+    this.#name = name;
+    this.#manager = manager;
+    this.#told = told;
+  }
+
+  /** Is every message heard from now on? */
+  get isHeard(): boolean {
+    return this.#unlisten !== null && this.#manager.inbox.subscriptions.isReady(this.#channel);
+  }
+
+  /** Subscribes, unless that is done or under way. Tells when it has come to be heard: a message may have been missed before. */
+  listen(): void {
+    if (this.isHeard || this.#isAsking || this.#isRefused || this.#isClosed) return;
+    const { subscriptions } = this.#manager.inbox;
+    this.#unlisten ??= subscriptions.listen(this.#channel, (text) => {
+      if (text.startsWith(CHANGED)) this.#told();
+    });
+    this.#isAsking = true;
+    subscriptions.ready(this.#channel).then(
+      () => this.#heard(),
+      (error: unknown) => this.#failed(error),
+    );
+  }
+
+  /** The connection is another one: what was refused may be allowed there. */
+  again(): void {
+    this.#isRefused = false;
+  }
+
+  /** A message was missed, it seems. */
+  test(): void {
+    if (this.isHeard) void this.#manager.inbox.subscriptions.selfTest(this.#channel);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#unlisten?.();
+    this.#unlisten = null;
+  }
+
+  #heard(): void {
+    this.#isAsking = false;
+    if (!this.#isClosed) this.#told();
+  }
+
+  /** Until it is heard those who observe ask more often, and try it each time. */
+  #failed(error: unknown): void {
+    this.#isAsking = false;
+    if (this.#isClosed || !isRefusal(error)) return;
+    this.#isRefused = true;
+    this.#unlisten?.();
+    this.#unlisten = null;
+    const what = "its news cannot be heard, so it is asked once a second";
+    this.#manager.events.report(unavailable(this.#name, what, error));
+  }
+}

@@ -1,0 +1,234 @@
+import {
+  CLOCK_DRIFT,
+  CLOCK_GRAIN,
+  EXPIRY_JITTER,
+  NEWS_REST,
+  OBSERVE_EARLY,
+  OBSERVE_LEAST,
+  OBSERVE_PERIOD,
+  OBSERVE_UNHEARD,
+  RECHECK_SPREAD,
+  RETRY_MAX,
+  RETRY_MIN,
+} from "../defaults.ts";
+import { LockUnavailableError } from "../errors.ts";
+import type { ElectionKind } from "../kinds/election.ts";
+import type { Leader, Observed } from "../redis/election-replies.ts";
+import { unavailable } from "../redis/replies.ts";
+import { type Instant, now } from "../util/clock.ts";
+import { between, doubling } from "../util/random.ts";
+import { CallTimer } from "../util/timers.ts";
+import type { LockManager } from "../waiting/lock-manager.ts";
+import { News } from "./news.ts";
+
+/** One that observes. */
+export interface Watcher {
+  /** What is shown may be another leader. */
+  told(): void;
+  /** There is nothing to be seen any more. */
+  ended(error: Error | null): void;
+}
+
+/** A leader that Redis has told, until when that counts on both clocks. */
+interface Seen {
+  readonly leader: Leader;
+  readonly until: Instant;
+}
+
+/**
+ * What one client sees of an election: all its observers share it. Protects them from leaders that are none: only Redis is
+ * believed, and only for as long as the term lasts by its answer, counted from the sending of the question. Messages, which
+ * anybody may write and the network may lose, only say that it is time to ask.
+ *
+ * | state | true | leaves it by |
+ * |---|---|---|
+ * | unopened | nobody observes | the first `join` → asking |
+ * | asking | one question is under way; `isDue`: something may have changed since it was sent | answer, failure → resting, or asking again |
+ * | resting | the timer is set: to the end of what is shown, or to the next question | timer, message, gap → asking |
+ * | over | the last one has left | – |
+ */
+export class Observation {
+  readonly #name: string;
+  readonly #kind: ElectionKind;
+  readonly #manager: LockManager;
+  readonly #news: News;
+  readonly #emptied: () => void;
+  readonly #watchers = new Set<Watcher>();
+  /** Undefined: not known yet. Null: nobody leads, or nobody knows. */
+  #seen: Seen | null | undefined;
+  #state: "unopened" | "asking" | "resting" | "over" = "unopened";
+  #isDue = false;
+  /** Since the last question a message has come. */
+  #isTold = false;
+  /** When to ask next, and before when no message makes us ask; on the monotonic clock. */
+  #askAt = Number.POSITIVE_INFINITY;
+  #restUntil = Number.NEGATIVE_INFINITY;
+  #failures = 0;
+  readonly #timer = new CallTimer(() => this.#rang());
+
+  /** `emptied`: called when the last one has left. */
+  constructor(name: string, kind: ElectionKind, manager: LockManager, emptied: () => void) {
+    this.#name = name;
+    this.#kind = kind;
+    this.#manager = manager;
+    this.#emptied = emptied;
+    this.#news = new News(kind.newsOf(name), name, manager, () => this.#hint());
+  }
+
+  /** Computed, not remembered: a process that stood still sees no leader whose time is over. */
+  get shown(): Leader | null | undefined {
+    const seen = this.#seen;
+    if (!seen) return seen;
+    return performance.now() < seen.until.mono && Date.now() < seen.until.wall ? seen.leader : null;
+  }
+
+  join(watcher: Watcher): void {
+    this.#watchers.add(watcher);
+    if (this.#state !== "unopened") return;
+    // As a caller that waits: the subscriber connection comes back for it, and the process does not end.
+    this.#manager.waiting++;
+    if (!this.#manager.isSweeping) this.#manager.sweepSoon();
+    this.#ask();
+  }
+
+  leave(watcher: Watcher): void {
+    if (!this.#watchers.delete(watcher) || this.#watchers.size > 0 || this.#state === "over") return;
+    this.#state = "over";
+    this.#manager.timers.clear(this.#timer);
+    this.#news.close();
+    if (--this.#manager.waiting === 0 && !this.#manager.isSweeping) this.#manager.sweepSoon();
+    this.#emptied();
+  }
+
+  /** For all of them. */
+  end(error: Error | null): void {
+    for (const watcher of [...this.#watchers]) watcher.ended(error);
+  }
+
+  /**
+   * The connection is back. RACE: it may lead to another server, which has another leader, or none; what the former one has said
+   * counts no more.
+   */
+  reconnected(): void {
+    if (this.#seen) this.#seen = null;
+    this.#tell();
+    this.missed();
+  }
+
+  /** The connection is closed for good. */
+  disconnected(): void {
+    const why = "its Redis connection was closed for good (status 'end')";
+    this.end(new LockUnavailableError(this.#name, why, this.#manager.commands.trouble()));
+  }
+
+  /** Messages may have been missed, and are heard again. */
+  missed(): void {
+    this.#news.again();
+    this.#isTold = true;
+    this.#restUntil = Number.NEGATIVE_INFINITY;
+    this.#look();
+  }
+
+  #hint(): void {
+    this.#isTold = true;
+    this.#look();
+  }
+
+  /**
+   * Asks, or once more behind the answer that is under way. RACE: that question may have been executed before what the message tells.
+   */
+  #look(): void {
+    if (this.#state === "asking") this.#isDue = true;
+    else if (this.#state === "resting") this.#restFor(Math.min(this.#askAt, this.#restUntil));
+  }
+
+  #ask(): void {
+    const { commands } = this.#manager;
+    this.#state = "asking";
+    this.#isDue = false;
+    this.#askAt = Number.POSITIVE_INFINITY;
+    // Register, then ask: what changes behind the answer is heard, or asked for once it can be heard.
+    this.#news.listen();
+    const wasTold = this.#isTold;
+    this.#isTold = false;
+    // Questions would only pile up. When it is back we are told.
+    if (commands.isAway && !commands.ended) {
+      this.#failed(null);
+      return;
+    }
+    const sent = now();
+    this.#kind.observe(this.#name).then(
+      (answer) => this.#answered(answer, sent, wasTold),
+      (error: unknown) => this.#failed(error),
+    );
+    this.#arm();
+  }
+
+  #answered({ leader, isLed, ttl }: Observed, sent: Instant, wasTold: boolean): void {
+    if (this.#state !== "asking") return;
+    const before = this.#seen;
+    const span = ttl * (1 - CLOCK_DRIFT) - CLOCK_GRAIN;
+    this.#seen = leader && { leader, until: { mono: sent.mono + span, wall: sent.wall + span } };
+    this.#failures = 0;
+    const { token, value } = before?.leader ?? {};
+    const isNew = token !== leader?.token || value !== leader?.value;
+    this.#restUntil = isNew ? Number.NEGATIVE_INFINITY : sent.mono + NEWS_REST;
+    // A leader has said so, and we have not heard it: does anybody hear?
+    if (isNew && leader && before !== undefined && !wasTold && !this.#isDue) this.#news.test();
+    this.#tell();
+    const next = this.#nextAt(sent.mono, leader !== null, isLed, ttl, span);
+    this.#restFor(this.#isDue ? Math.max(this.#restUntil, sent.mono) : next);
+  }
+
+  /** When to look again. A leader renews its term in time, so a question before the end of it shows no gap. */
+  #nextAt(sent: number, isKnown: boolean, isLed: boolean, ttl: number, span: number): number {
+    const often = !this.#news.isHeard || (isLed && !isKnown);
+    const period = often ? OBSERVE_UNHEARD : OBSERVE_PERIOD;
+    const at = sent + period * between(1 - RECHECK_SPREAD, 1 + RECHECK_SPREAD);
+    if (!isLed) return at;
+    // Behind the end of a leader that has crashed, at random: all observers have the same end.
+    if (span < OBSERVE_LEAST) return Math.min(at, sent + ttl + between(0, EXPIRY_JITTER));
+    return Math.min(at, sent + span * between(OBSERVE_EARLY.from, OBSERVE_EARLY.to));
+  }
+
+  /** `error`: null: there is no connection. Nobody knows who leads. */
+  #failed(error: unknown): void {
+    if (this.#state !== "asking") return;
+    const { commands, events } = this.#manager;
+    this.#seen = null;
+    if (commands.ended) {
+      this.disconnected();
+      return;
+    }
+    if (error && this.#failures === 0)
+      events.report(unavailable(this.#name, "it could not be observed, and is asked again", error));
+    const pause = doubling(this.#failures++, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD);
+    this.#tell();
+    this.#restFor(performance.now() + pause);
+  }
+
+  #restFor(at: number): void {
+    if (this.#state === "over" || this.#state === "unopened") return;
+    this.#state = "resting";
+    this.#askAt = at;
+    if (at <= performance.now()) this.#ask();
+    else this.#arm();
+  }
+
+  /** At the end of what is shown, or for the next question. */
+  #arm(): void {
+    if (this.#state === "over") return;
+    const end = this.shown ? (this.#seen?.until.mono ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
+    this.#manager.timers.set(this.#timer, Math.min(end, this.#askAt));
+  }
+
+  #rang(): void {
+    this.#tell();
+    if (this.#state === "resting" && this.#askAt <= performance.now()) this.#ask();
+    else this.#arm();
+  }
+
+  #tell(): void {
+    for (const watcher of [...this.#watchers]) watcher.told();
+  }
+}

@@ -1,0 +1,251 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, it, onTestFinished } from "vitest";
+import type { Leader } from "../../src/index.ts";
+import { Keys } from "../../src/keys.ts";
+import { codes, electionLua } from "../../src/redis/lua.generated.ts";
+import { freshName } from "../support/fixture.ts";
+import { OwnServer } from "../support/own-server.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
+import { until } from "../support/until.ts";
+
+// What observers see, and what they ask for it.
+
+const own = new OwnServer();
+const keysOf = (name: string) => new Keys("", false).ofElection(name);
+const join = (client = {}) => own.parties.join({ url: own.url, client });
+
+/** A client behind a proxy that notes its commands. */
+async function behind(client = {}) {
+  const proxy = await TcpProxy.start(own.server);
+  onTestFinished(() => proxy.stop());
+  const party = await own.parties.join({ url: proxy.url, client });
+  proxy.record();
+  const asked = () =>
+    proxy.commands.filter(({ command }) => command.includes(electionLua.observe.sha)).length;
+  const sent = (name: string) =>
+    proxy.commands.filter(({ command: [first] }) => first?.toLowerCase() === name);
+  return { ...party, proxy, asked, sent };
+}
+
+type Seen = AsyncIterableIterator<Leader | null, undefined>;
+
+/** What it yields next. */
+const next = async (seen: Seen): Promise<Leader | null | undefined> => (await seen.next()).value;
+const values = async (seen: Seen, count: number): Promise<(string | null)[]> => {
+  const all: (string | null)[] = [];
+  while (all.length < count) all.push((await next(seen))?.value ?? null);
+  return all;
+};
+
+it("every leader, every value and every end is seen by one message, long before the next look", async () => {
+  const [a, b] = [await join(), await join()];
+  const observer = await behind();
+  const name = freshName("election");
+  const seen = observer.locks.election(name).observe();
+  expect(await next(seen)).toBeNull();
+  await until(() => observer.sent("subscribe").length > 0);
+  const from = performance.now();
+  const term = await a.locks.election(name).campaign({ value: "a" });
+  expect(await next(seen)).toEqual({ leader: a.locks.id, value: "a", token: term.token });
+  await term.proclaim("a2");
+  expect(await next(seen)).toEqual({ leader: a.locks.id, value: "a2", token: term.token });
+  const second = b.locks.election(name).campaign({ value: "b" });
+  await until(() => own.admin.zcard(keysOf(name).queue));
+  await term.resign();
+  // Between both nobody has said that it leads; whether that is seen is a matter of time.
+  let leader = await next(seen);
+  leader ??= await next(seen);
+  expect(leader).toMatchObject({ leader: b.locks.id, value: "b" });
+  await (await second).resign();
+  expect(await next(seen)).toBeNull();
+  expect(performance.now() - from).toBeLessThan(5_000);
+  expect(await seen.return?.()).toEqual({ done: true, value: undefined });
+});
+
+it("all observers of a client share one subscription and one question, and the last one ends both", async () => {
+  const { locks, asked, sent, redis } = await behind();
+  const name = freshName("election");
+  const all = Array.from({ length: 20 }, () => locks.election(name).observe());
+  expect(await Promise.all(all.map(next))).toEqual(all.map(() => null));
+  await until(async () => Number((await own.admin.pubsub("NUMSUB", keysOf(name).news))[1]) === 1);
+  // The first question, and one more when messages are heard.
+  await until(() => asked() === 2);
+  expect(sent("subscribe")).toHaveLength(1);
+  const pending = all.map((seen) => seen.next());
+  for (const seen of all.slice(1)) await seen.return?.();
+  expect(await Promise.all(pending.slice(1))).toEqual(
+    all.slice(1).map(() => ({ done: true, value: undefined })),
+  );
+  expect(Number((await own.admin.pubsub("NUMSUB", keysOf(name).news))[1])).toBe(1);
+  await all[0]?.return?.();
+  await until(async () => Number((await own.admin.pubsub("NUMSUB", keysOf(name).news))[1]) === 0);
+  expect(redis.status).toBe("ready");
+});
+
+it("break, and the signal, end an observation; a signal that has aborted lets none begin", async () => {
+  const { locks, sent } = await behind();
+  const name = freshName("election");
+  const listening = async (): Promise<number> =>
+    Number((await own.admin.pubsub("NUMSUB", keysOf(name).news))[1]);
+  for await (const leader of locks.election(name).observe()) {
+    expect(leader).toBeNull();
+    await until(async () => (await listening()) === 1);
+    break;
+  }
+  await until(async () => (await listening()) === 0);
+  const stop = new AbortController();
+  const seen: unknown[] = [];
+  for await (const leader of locks.election(name).observe({ signal: stop.signal })) {
+    seen.push(leader);
+    setImmediate(() => stop.abort());
+  }
+  expect(seen).toEqual([null]);
+  await until(async () => (await listening()) === 0);
+  const before = sent("evalsha").length;
+  for await (const _ of locks.election(name).observe({ signal: stop.signal })) expect.unreachable();
+  expect(sent("evalsha")).toHaveLength(before);
+});
+
+it("a consumer that takes its time gets the newest state, and none that it has seen", async () => {
+  const [a, b] = [await join(), await join()];
+  const name = freshName("election");
+  const term = await a.locks.election(name).campaign({ value: "0" });
+  const [slow, quick] = [b.locks.election(name).observe(), b.locks.election(name).observe()];
+  expect(await values(slow, 1)).toEqual(["0"]);
+  for (let i = 1; i <= 30; i++) await term.proclaim(`${i}`);
+  for (let value: string | undefined; value !== "30"; ) value = (await next(quick))?.value;
+  expect(await values(slow, 1)).toEqual(["30"]);
+  await term.proclaim("other");
+  expect(await values(quick, 1)).toEqual(["other"]);
+  await term.proclaim("30");
+  expect(await values(quick, 1)).toEqual(["30"]);
+  const pending = [slow.next(), slow.next()];
+  await term.proclaim("31");
+  expect(await pending[0]).toMatchObject({ value: { value: "31" } });
+  await term.proclaim("32");
+  expect(await pending[1]).toMatchObject({ value: { value: "32" } });
+  await Promise.all([slow.return?.(), quick.return?.(), term.resign()]);
+});
+
+it("messages are believed in nothing, and a flood of them is one question at a time, with rests", async () => {
+  const a = await join();
+  const { locks, asked } = await behind();
+  const name = freshName("election");
+  const term = await a.locks.election(name).campaign({ value: "true" });
+  const seen = locks.election(name).observe();
+  expect(await values(seen, 1)).toEqual(["true"]);
+  await until(async () => Number((await own.admin.pubsub("NUMSUB", keysOf(name).news))[1]) === 1);
+  await until(() => asked() === 2);
+  const { news, lock } = keysOf(name);
+  const from = performance.now();
+  for (let i = 0; i < 200; i++)
+    await own.admin.publish(news, i % 2 ? `changed ${lock}` : `leader ${2 ** 52} x evil:80`);
+  await sleep(100);
+  const spent = performance.now() - from;
+  expect(asked() - 2).toBeLessThanOrEqual(Math.ceil(spent / 50) + 2);
+  expect(asked()).toBeGreaterThan(2);
+  await term.proclaim("still true");
+  expect(await values(seen, 1)).toEqual(["still true"]);
+  await term.resign();
+  expect(await values(seen, 1)).toEqual([null]);
+  await seen.return?.();
+});
+
+it("a leader that has crashed is shown no longer than its term, and the next one as soon as it is there", async () => {
+  const { locks } = await join();
+  const name = freshName("election");
+  const { lock, leader } = keysOf(name);
+  const token = "1700000000000000";
+  const hold = "holdfast:client:a:00000001abcdefghijklm";
+  await own.admin.set(lock, `10 ${token} ${token} ${hold}`, "PX", 700);
+  const from = performance.now();
+  await own.admin.set(leader, `1 ${token} 00000001 host:1:0 dead`, "PX", 1_400);
+  const seen = locks.election(name).observe();
+  expect(await next(seen)).toEqual({ leader: "host:1:0", value: "dead", token: Number(token) });
+  expect(await next(seen)).toBeNull();
+  const shown = performance.now() - from;
+  expect(shown).toBeGreaterThan(500);
+  expect(await own.admin.exists(leader)).toBe(1);
+  const term = await locks.election(name).campaign({ value: "new" });
+  expect(await values(seen, 1)).toEqual(["new"]);
+  await Promise.all([seen.return?.(), term.resign()]);
+});
+
+it("a leader that lives is shown without a gap: it is asked for before its time is over", async () => {
+  const { locks, asked } = await behind();
+  const name = freshName("election");
+  const { lock, leader } = keysOf(name);
+  const token = "1700000000000000";
+  await own.admin.set(leader, `1 ${token} 00000001 host:1:0 here`, "PX", 60_000);
+  await own.admin.set(lock, `10 ${token} ${token} holdfast:client:a:00000001abcdefghijklm`, "PX", 2_000);
+  const stalls = monitorEventLoopDelay({ resolution: 10 });
+  stalls.enable();
+  const seen = locks.election(name).observe();
+  expect(await values(seen, 1)).toEqual(["here"]);
+  await until(() => asked() === 2);
+  // As a leader renews it, which nobody is told.
+  await own.admin.pexpire(lock, 60_000);
+  const change = seen.next();
+  await until(() => asked() === 3);
+  const what = await Promise.race([change, sleep(20)]);
+  // Where this process has stood still, its leader's time may have been over.
+  if (stalls.max < 100e6) expect(what).toBeUndefined();
+  await seen.return?.();
+});
+
+it("where messages cannot be heard it is asked each second, and that is told once", async () => {
+  await own.admin.call(
+    "ACL",
+    "SETUSER",
+    "deaf",
+    "reset",
+    "on",
+    ">x",
+    "~*",
+    "+@all",
+    "resetchannels",
+    "&holdfast:client:*",
+  );
+  const { locks } = await own.parties.join({ url: own.url, redis: { username: "deaf", password: "x" } });
+  const errors: Error[] = [];
+  locks.on("error", (error) => errors.push(error));
+  const name = freshName("election");
+  const a = await join();
+  const seen = locks.election(name).observe();
+  expect(await next(seen)).toBeNull();
+  const term = await a.locks.election(name).campaign({ value: "here" });
+  expect(await values(seen, 1)).toEqual(["here"]);
+  expect(errors.map(String)).toEqual([
+    expect.stringMatching(/its news cannot be heard.*asked once a second/),
+  ]);
+  // Its locks are heard all the same.
+  await using lease = await a.locks.lock(name).lock();
+  const waiting = locks.lock(name).lock();
+  await until(() => own.admin.zcard(new Keys("", false).of(name).queue));
+  await lease.unlock();
+  await (await waiting).unlock();
+  await Promise.all([seen.return?.(), term.resign()]);
+});
+
+it("late and reordered copies of proclamations change nothing", async () => {
+  const a = await behind();
+  const { locks } = await join();
+  const name = freshName("election");
+  const term = await a.locks.election(name).campaign({ value: "1" });
+  const kept =
+    a.proxy.commands.find(({ command }) => command.includes(electionLua.proclaim.sha))?.command ?? [];
+  await term.proclaim("2");
+  const seen = locks.election(name).observe();
+  expect(await values(seen, 1)).toEqual(["2"]);
+  const [command = "", ...args] = kept;
+  expect(await own.admin.call(command, ...args)).toBe(codes.MINE);
+  expect((await locks.election(name).leader())?.value).toBe("2");
+  await term.resign();
+  expect(await values(seen, 1)).toEqual([null]);
+  expect(await own.admin.call(command, ...args)).toBe(codes.GONE);
+  const heir = await locks.election(name).campaign({ value: "heir" });
+  expect(await own.admin.call(command, ...args)).toBe(codes.TAKEN);
+  expect(await values(seen, 1)).toEqual(["heir"]);
+  await Promise.all([seen.return?.(), heir.resign()]);
+});

@@ -1,0 +1,130 @@
+import { once } from "node:events";
+import { expect, it } from "vitest";
+import type { Term } from "../../src/index.ts";
+import { Keys } from "../../src/keys.ts";
+import { failure } from "../contract/observe.ts";
+import { freshName } from "../support/fixture.ts";
+import { OwnServer } from "../support/own-server.ts";
+import { until } from "../support/until.ts";
+
+const own = new OwnServer();
+const join = (client = {}) => own.parties.join({ url: own.url, client });
+const keysOf = (name: string) => new Keys("", false).ofElection(name);
+const isFree = async (name: string): Promise<boolean> => (await own.admin.exists(keysOf(name).lock)) === 0;
+/** The term is over, as by a server that has lost it. */
+const depose = (name: string) => own.admin.del(keysOf(name).lock);
+const aborted = async ({ signal }: Term): Promise<void> => {
+  if (!signal.aborted) await once(signal, "abort");
+};
+
+it("what the body returns while it leads is the result, and what it throws the error; the term is over before", async () => {
+  const { locks } = await join();
+  const name = freshName("election");
+  const election = locks.election(name);
+  const body = async ({ token, value }: Term) => ({ token, value, seen: await election.leader() });
+  const { token, value, seen } = await election.runAsLeader(body, { value: "me" });
+  expect([value, seen]).toEqual(["me", { leader: locks.id, value: "me", token }]);
+  expect(await isFree(name)).toBe(true);
+  const error = new Error("no");
+  expect(await failure(election.runAsLeader(() => Promise.reject(error)))).toBe(error);
+  expect(await isFree(name)).toBe(true);
+  expect(await election.runAsLeader(() => 7)).toBe(7);
+});
+
+it("a term that is lost ends its body before the next one begins, and a return behind the loss is no result", async () => {
+  const { locks } = await join();
+  const name = freshName("election");
+  const tokens: number[] = [];
+  let inside = 0;
+  const result = locks.election(name, { lease: 400 }).runAsLeader(async (term) => {
+    expect(++inside).toBe(1);
+    tokens.push(term.token);
+    if (tokens.length < 3) {
+      await depose(name);
+      await aborted(term);
+      // The body takes its time, and the lock is free.
+      await until(() => isFree(name));
+    }
+    inside--;
+    return tokens.length;
+  });
+  expect(await result).toBe(3);
+  expect(tokens).toEqual([...new Set(tokens)].sort());
+});
+
+it("an error behind a loss is an event, the loss itself is none, and each makes the next pause longer", async () => {
+  const { locks } = await join();
+  const name = freshName("election");
+  const errors: unknown[] = [];
+  locks.on("error", (error) => errors.push(error));
+  const thrown = [new Error("first"), new Error("second")];
+  const begins: number[] = [];
+  const ends: number[] = [];
+  await locks.election(name, { lease: 400 }).runAsLeader(async (term) => {
+    begins.push(performance.now());
+    if (begins.length === 4) return;
+    await depose(name);
+    await aborted(term);
+    ends.push(performance.now());
+    throw thrown[begins.length - 1] ?? term.lost;
+  });
+  expect(errors).toEqual(thrown);
+  const pauses = ends.map((end, i) => (begins[i + 1] ?? 0) - end);
+  // 300, 600, and 150 behind a loss alone, by a quarter less at the least.
+  expect(pauses[0]).toBeGreaterThan(220);
+  expect(pauses[1]).toBeGreaterThan(440);
+  expect(pauses[2]).toBeGreaterThan(110);
+});
+
+it("its signal ends a candidate at once, a leader by way of its body, and a pause", async () => {
+  const [a, b] = [await join(), await join()];
+  const name = freshName("election");
+  const stop = new AbortController();
+  const leading = a.locks.election(name).runAsLeader(
+    async (term) => {
+      await aborted(term);
+      expect([term.held, term.lost, term.signal.reason]).toEqual([true, null, stop.signal.reason]);
+      return "done";
+    },
+    { signal: stop.signal },
+  );
+  await until(async () => (await b.locks.election(name).leader()) !== null);
+  const waiting = b.locks.election(name).runAsLeader(() => expect.unreachable(), { signal: stop.signal });
+  await until(() => own.admin.zcard(keysOf(name).queue));
+  const reason = new Error("the process stops");
+  stop.abort(reason);
+  expect(await failure(waiting)).toBe(reason);
+  expect(await leading).toBe("done");
+  expect(await isFree(name)).toBe(true);
+
+  const later = new AbortController();
+  const paused = a.locks.election(name, { lease: 400 }).runAsLeader(
+    async (term) => {
+      await depose(name);
+      await aborted(term);
+      setImmediate(() => later.abort(reason));
+    },
+    { signal: later.signal },
+  );
+  expect(await failure(paused)).toBe(reason);
+});
+
+it("a leader comes back by itself behind an outage that is longer than its lease", async () => {
+  const { locks, redis } = await join({ replyTimeout: 200 });
+  const name = freshName("election");
+  const errors: string[] = [];
+  locks.on("error", (error) => errors.push(String(error)));
+  const tokens: number[] = [];
+  const result = locks.election(name, { lease: 300 }).runAsLeader(async (term) => {
+    tokens.push(term.token);
+    if (tokens.length > 1) return "back";
+    // The server stands still, and takes nothing back of what was sent to it.
+    await own.admin.call("CLIENT", "PAUSE", 1_500, "ALL");
+    await aborted(term);
+    return "lost";
+  });
+  expect(await result).toBe("back");
+  expect(tokens[1]).toBeGreaterThan(tokens[0] ?? 0);
+  expect(errors.some((error) => error.includes("LockUnavailableError"))).toBe(true);
+  expect(redis.status).toBe("ready");
+});

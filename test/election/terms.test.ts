@@ -1,0 +1,217 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, it } from "vitest";
+import type { LockEvent } from "../../src/index.ts";
+import { Keys } from "../../src/keys.ts";
+import { decodeMessage } from "../../src/redis/messages.ts";
+import { failure } from "../contract/observe.ts";
+import { freshName } from "../support/fixture.ts";
+import { OwnServer } from "../support/own-server.ts";
+import { until } from "../support/until.ts";
+
+// Candidates and leaders on one server.
+
+const own = new OwnServer();
+const join = (client = {}) => own.parties.join({ url: own.url, client });
+const keysOf = (name: string) => new Keys("", false).ofElection(name);
+
+it("one candidate leads at a time, in the order in which they came, and the leader is seen by everybody", async () => {
+  const [a, b, c] = [await join(), await join(), await join()];
+  const name = freshName("election");
+  const term = await a.locks.election(name).campaign({ value: "10.0.0.7:80 é" });
+  expect(await c.locks.election(name).leader()).toEqual({
+    leader: a.locks.id,
+    value: "10.0.0.7:80 é",
+    token: term.token,
+  });
+  const second = b.locks.election(name).campaign({ value: "b" });
+  await until(() => own.admin.zcard(keysOf(name).queue));
+  const third = a.locks.election(name).campaign({ value: "again" });
+  await until(async () => (await own.admin.zcard(keysOf(name).queue)) === 2);
+  expect([term.held, term.lost, term.value, term.signal.aborted]).toEqual([
+    true,
+    null,
+    "10.0.0.7:80 é",
+    false,
+  ]);
+  await term.resign();
+  expect([term.held, term.lost, term.signal.aborted]).toEqual([false, null, false]);
+  await term.resign();
+  const next = await second;
+  expect(next.token).toBeGreaterThan(term.token);
+  expect(await a.locks.election(name).leader()).toEqual({
+    leader: b.locks.id,
+    value: "b",
+    token: next.token,
+  });
+  await next[Symbol.asyncDispose]();
+  await (await third).resign();
+  expect(await a.locks.election(name).leader()).toBeNull();
+  expect(await own.admin.exists(keysOf(name).lock, keysOf(name).queue)).toBe(0);
+});
+
+it("a client that keeps its locks keeps no election, and a lock of the same name is another one", async () => {
+  const { locks } = await join({ linger: 1_000 });
+  const name = freshName("election");
+  await using lease = await locks.lock(name).lock();
+  for (let i = 0; i < 3; i++) {
+    await (await locks.election(name).campaign()).resign();
+    expect(await own.admin.exists(keysOf(name).lock)).toBe(0);
+  }
+  expect([lease.held, locks.stats().kept]).toEqual([true, 0]);
+  const events: unknown[] = [];
+  for (const event of ["acquire", "release", "giveup"] as const)
+    locks.on(event, (told: LockEvent) => events.push([event, told.kind, told.name]));
+  const term = await locks.election(name).campaign();
+  await expect(locks.election(name).campaign({ wait: 0 })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
+  await term.resign();
+  const told = (event: string): unknown[] => [event, "election", name];
+  expect(events).toEqual([told("acquire"), told("giveup"), told("release")]);
+});
+
+it("bad arguments are refused before anything is sent", async () => {
+  const { locks } = await join();
+  const name = freshName("election");
+  const election = locks.election(name);
+  expect(() => locks.election("")).toThrow(RangeError);
+  expect(() => locks.election(name, { lease: 99 })).toThrow(/Cannot create an election: lease must be/);
+  const bad = [{ value: "x".repeat(4_097) }, { value: "é".repeat(2_049) }, { value: "\ud800" }, { wait: -1 }];
+  for (const options of bad) expect(await failure(election.campaign(options))).toBeInstanceOf(RangeError);
+  for (const options of [{ value: 7 }, { lease: 1 }, null])
+    expect(await failure(election.campaign(options as never))).toBeInstanceOf(TypeError);
+  expect(await failure(election.runAsLeader(7 as never))).toBeInstanceOf(TypeError);
+  expect(() => election.observe({ value: "" } as never)).toThrow(TypeError);
+  expect(await own.admin.exists(keysOf(name).lock)).toBe(0);
+  const term = await election.campaign({ value: "é".repeat(2_048) });
+  for (const value of ["x".repeat(4_097), undefined])
+    expect(String(await failure(term.proclaim(value as never)))).toMatch(
+      /value must be a well-formed string/,
+    );
+  expect((await election.leader())?.value).toBe("é".repeat(2_048));
+  await term.resign();
+});
+
+it("what is proclaimed is what is seen, byte by byte, and only while the term lasts", async () => {
+  const { locks } = await join();
+  const election = locks.election(freshName("election"));
+  const term = await election.campaign();
+  expect((await election.leader())?.value).toBe("");
+  for (const value of ["a\0b c\r\n", "", " {x} 1 0000 ", "☃".repeat(1_365)]) {
+    await term.proclaim(value);
+    expect((await election.leader())?.value).toBe(value);
+    expect(term.value).toBe(value);
+  }
+  await Promise.all(["one", "two", "three"].map((value) => term.proclaim(value)));
+  expect((await election.leader())?.value).toBe("three");
+  await term.resign();
+  expect(await failure(term.proclaim("late"))).toMatchObject({ code: "LOCK_RELEASED" });
+  expect(() => term.assertHeld()).toThrow(/unlocked/);
+});
+
+it("a proclamation that was deleted stands again with the next renewal", async () => {
+  const { locks } = await join();
+  const name = freshName("election");
+  const term = await locks.election(name, { lease: 600 }).campaign({ value: "here" });
+  await own.admin.del(keysOf(name).leader);
+  expect(await locks.election(name).leader()).toBeNull();
+  await until(async () => (await locks.election(name).leader())?.value === "here");
+  expect(await own.admin.pttl(keysOf(name).leader)).toBeGreaterThan(600);
+  await term.resign();
+});
+
+it("a term that is lost says so: by its signal, by `lost`, and by what is asked of it", async () => {
+  const { locks } = await join();
+  const name = freshName("election");
+  const term = await locks.election(name, { lease: 300 }).campaign();
+  await own.admin.del(keysOf(name).lock);
+  await until(() => term.signal.aborted);
+  expect(term.signal.reason).toBe(term.lost);
+  expect(term.lost).toMatchObject({ code: "LOCK_LOST", reason: "gone", lockName: name });
+  expect(() => term.assertHeld()).toThrow(term.lost ?? "");
+  await expect(term.proclaim("x")).rejects.toBe(term.lost);
+  await expect(term.resign()).rejects.toBe(term.lost);
+});
+
+it("a proclamation finds out that the term is lost", async () => {
+  const { locks } = await join();
+  const name = freshName("election");
+  const term = await locks.election(name).campaign();
+  await own.admin.del(keysOf(name).lock);
+  expect(await failure(term.proclaim("x"))).toMatchObject({ code: "LOCK_LOST", reason: "gone" });
+  expect([term.held, term.signal.aborted, term.lost?.reason]).toEqual([false, true, "gone"]);
+});
+
+it("a candidate that is aborted leaves nothing behind: while it waits, and while it proclaims itself", async () => {
+  const [a, b] = [await join(), await join()];
+  const name = freshName("election");
+  const election = b.locks.election(name);
+  const term = await a.locks.election(name).campaign();
+  const stop = new AbortController();
+  const waiting = election.campaign({ signal: stop.signal });
+  await until(() => own.admin.zcard(keysOf(name).queue));
+  stop.abort(new Error("enough"));
+  await expect(waiting).rejects.toThrow("enough");
+  await until(async () => (await own.admin.zcard(keysOf(name).queue)) === 0);
+  await expect(election.campaign({ wait: 50 })).rejects.toMatchObject({ code: "LOCK_TIMEOUT", wait: 50 });
+  await expect(election.campaign({ signal: stop.signal })).rejects.toThrow("enough");
+
+  const late = new AbortController();
+  b.locks.once("acquire", () => late.abort(new Error("too late")));
+  const candidate = election.campaign({ signal: late.signal });
+  await until(() => own.admin.zcard(keysOf(name).queue));
+  await term.resign();
+  await expect(candidate).rejects.toThrow("too late");
+  await until(async () => (await own.admin.exists(keysOf(name).lock)) === 0);
+  expect(await election.leader()).toBeNull();
+});
+
+it("a grant of an election that no caller waits for is given back to it", async () => {
+  const { locks, redis } = await join();
+  const name = freshName("election");
+  const stop = new AbortController();
+  const term = await locks.election(name).campaign();
+  const waiting = locks.election(name).campaign({ signal: stop.signal });
+  await until(() => own.admin.zcard(keysOf(name).queue));
+  const [entry = ""] = await own.admin.zrange(keysOf(name).queue, "0", "0");
+  const hold = entry.split(" ")[3] ?? "";
+  stop.abort();
+  await waiting.catch(() => {});
+  await term.resign();
+  // As a late copy of its command would have it.
+  const token = `${term.token + 1}`;
+  await own.admin.set(keysOf(name).lock, `10 ${token} ${token} ${hold}`, "PX", 60_000);
+  const grant = `grant ${token} ${term.token} 60000 0 ${hold} ${keysOf(name).lock}`;
+  expect(decodeMessage(grant)).not.toBeNull();
+  await redis.publish(hold.slice(0, -22), grant);
+  await until(async () => (await own.admin.exists(keysOf(name).lock)) === 0);
+});
+
+it("close() ends terms, candidates and observers", async () => {
+  const [a, b] = [await join(), await join()];
+  const name = freshName("election");
+  const term = await a.locks.election(name).campaign();
+  const waiting = b.locks.election(name).campaign();
+  const seen = b.locks.election(name).observe();
+  expect((await seen.next()).value).toMatchObject({ token: term.token });
+  const next = seen.next();
+  await until(() => own.admin.zcard(keysOf(name).queue));
+  await Promise.all([failure(waiting), b.locks.close()]).then(([error]) =>
+    expect(error).toMatchObject({ code: "CLIENT_CLOSED" }),
+  );
+  expect(await next).toEqual({ done: true, value: undefined });
+  expect(await failure(b.locks.election(name).leader())).toMatchObject({ code: "CLIENT_CLOSED" });
+  expect(await failure(b.locks.election(name).observe().next())).toMatchObject({ code: "CLIENT_CLOSED" });
+  await a.locks.close({ grace: 0 });
+  expect(term.lost).toMatchObject({ reason: "closed" });
+  expect(await own.admin.exists(keysOf(name).lock)).toBe(0);
+});
+
+it("a Redis that does not answer refuses a candidate as it refuses a caller of lock()", async () => {
+  const { locks, redis } = await join({ replyTimeout: 200 });
+  redis.disconnect();
+  await until(() => redis.status === "end");
+  const election = locks.election(freshName("election"));
+  expect(await failure(election.campaign())).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+  expect(await failure(election.leader())).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+  expect(await failure(election.runAsLeader(() => sleep(1)))).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+  expect(await failure(election.observe().next())).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+});
