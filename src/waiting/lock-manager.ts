@@ -126,7 +126,14 @@ export class LockManager implements Services {
         if (this.commands.ended) throw ended(name, this.commands);
         if (signal?.aborted) throw signal.reason;
       } catch (error) {
-        if (!by) this.events.tellGiveUp(name, caller, performance.now(), wait, error);
+        if (!by)
+          this.events.tellGiveUp(
+            name,
+            { ...caller, units: terms.permits?.units },
+            performance.now(),
+            wait,
+            error,
+          );
         throw error;
       }
       const settle = resolve as (value: unknown) => void;

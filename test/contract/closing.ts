@@ -14,7 +14,7 @@ export function closing(subject: Subject): void {
     it("rejects waiters and new calls, and keeps nothing in Redis", async () => {
       const { locks } = await subject.join();
       const { name, mine } = subject.pair();
-      const lock = locks[subject.kind](name);
+      const lock = subject.on(locks, name);
       const lease = await mine.lock();
       const waiters = [lock.lock(), lock.tryLock(60_000), lock.withLock(() => {})].map(failure);
       await until(async () => (await subject.waiting(name)) > 0);
@@ -33,7 +33,7 @@ export function closing(subject: Subject): void {
     it("rejects those who wait behind a holder of the same client, and lets the holder finish", async () => {
       const { locks } = await subject.join({ leaseTime: KEPT });
       const { name, theirs } = subject.pair();
-      const lock = locks[subject.kind](name);
+      const lock = subject.on(locks, name);
       const lease = await lock.lock();
       const waiter = failure(lock.lock());
       const closed = locks.close({ grace: 60_000 });
@@ -50,7 +50,7 @@ export function closing(subject: Subject): void {
     it("takes the lock away when the grace is over", async () => {
       const { locks } = await subject.join();
       const { name, theirs } = subject.pair();
-      const lease = await locks[subject.kind](name).lock();
+      const lease = await subject.on(locks, name).lock();
       const { signal } = lease;
       const seen = warnings();
       const start = performance.now();
@@ -66,7 +66,7 @@ export function closing(subject: Subject): void {
     it("with no grace releases at once", async () => {
       const { locks } = await subject.join();
       const { name, theirs } = subject.pair();
-      const lease = await locks[subject.kind](name).lock();
+      const lease = await subject.on(locks, name).lock();
       await locks.close({ grace: 0 });
       expect(lease.held).toBe(false);
       await (await theirs.lock({ wait: 10_000 })).unlock();
@@ -82,7 +82,7 @@ export function closing(subject: Subject): void {
       {
         await using locks = subject.create(redis);
         subject.listen(locks);
-        const waiter = locks[subject.kind](name).lock();
+        const waiter = subject.on(locks, name).lock();
         await subject.untilWaiting(name, 1);
         await first.unlock();
         await (await waiter).unlock();

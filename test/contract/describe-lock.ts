@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
 import { standalone } from "../support/servers/kinds.ts";
 import type { TopologyKind } from "../support/servers/topology.ts";
 import { aborting } from "./aborting.ts";
@@ -11,7 +11,7 @@ import { events } from "./events.ts";
 import { exclusion } from "./exclusion.ts";
 import { extension } from "./extension.ts";
 import { inspection } from "./inspection.ts";
-import { KINDS, type Kind } from "./kinds.ts";
+import { KINDS, type Kind, otherwise } from "./kinds.ts";
 import { leases } from "./leases.ts";
 import { loss } from "./loss.ts";
 import { names } from "./names.ts";
@@ -57,6 +57,10 @@ export function describeLock(
   describe(`${kind} on ${name}`, () => {
     const subject = new Subject(kind, launch);
     beforeAll(subject.open);
+    beforeEach(({ task, skip }) => {
+      const why = otherwise(kind, task.suite?.name ?? "", task.name);
+      if (why !== undefined) skip(why);
+    });
     afterEach(subject.leavesNothing);
     afterAll(subject.close);
 

@@ -27,20 +27,20 @@ export function events(subject: Subject): void {
       const { name, mine } = subject.pair();
       const told = record(locks);
       const first = await mine.lock();
-      const waiter = locks[subject.kind](name).lock();
+      const waiter = subject.on(locks, name).lock();
       await subject.untilWaiting(name, 1);
       await first.unlock();
       const lease = await waiter;
       const { token } = lease;
       await until(() => told.renew.length > 1);
       await lease.unlock();
-      const lost = await locks[subject.kind](name).lock();
+      const lost = await subject.on(locks, name).lock();
       const { signal } = lost;
       await subject.erase(name);
       await lossOf(signal);
       const number = expect.any(Number);
       const call = told.wait[0]?.call;
-      const heard = { name, kind: subject.eventKind, call };
+      const heard = { name, kind: subject.eventKind, call, ...subject.units };
       const second = { ...heard, call: told.acquire[1]?.call };
       expect(second.call).not.toBe(call);
       expect(told.wait).toEqual([{ ...heard, holder: "unknown", waited: number }]);
@@ -64,7 +64,7 @@ export function events(subject: Subject): void {
       const { locks } = await subject.join();
       const told = record(locks);
       const { name, mine } = subject.pair();
-      const lock = locks[subject.kind](name);
+      const lock = subject.on(locks, name);
       const lease = await mine.lock();
       expect(await lock.tryLock()).toBe(null);
       expect(await lock.tryLock(60)).toBe(null);
@@ -98,6 +98,7 @@ export function events(subject: Subject): void {
           call: expect.any(Number),
           waited: expect.any(Number),
           why: one.why,
+          ...subject.units,
         });
       // Each call once, in the order in which they came; the first waited for nothing.
       const calls = told.giveup.map(({ call }) => call);
@@ -111,7 +112,7 @@ export function events(subject: Subject): void {
       const { locks } = await subject.join({ leaseTime: 20_000 });
       const gauges = new Gauges(locks);
       const { name, mine } = subject.pair();
-      const lock = locks[subject.kind](name);
+      const lock = subject.on(locks, name);
       const lease = await mine.lock();
       const leaving = new AbortController();
       const hasty = failure(lock.lock({ signal: leaving.signal }));
@@ -147,7 +148,7 @@ export function events(subject: Subject): void {
 
     it("once hears once, off hears nothing", async () => {
       const { locks } = await subject.join();
-      const lock = locks[subject.kind](subject.name());
+      const lock = subject.on(locks, subject.name());
       let once = 0;
       let off = 0;
       const unwanted = () => off++;
@@ -169,7 +170,7 @@ export function events(subject: Subject): void {
           throw new Error(`the ${event} listener failed`);
         });
       locks.on("error", (error) => void told.errors.push(error.message));
-      const lock = locks[subject.kind](name);
+      const lock = subject.on(locks, name);
       const first = await mine.lock();
       const waiters = [lock.lock(), lock.lock()];
       await until(async () => (await subject.waiting(name)) > 0);
@@ -191,7 +192,7 @@ export function events(subject: Subject): void {
     it("an error that nobody hears becomes one process warning for its code", async () => {
       const { locks } = await subject.join();
       const seen = warnings();
-      const lock = locks[subject.kind](subject.name());
+      const lock = subject.on(locks, subject.name());
       for (let i = 0; i < 3; i++) await locks.scope(() => lock.lock().then(() => {}));
       {
         using lease = await lock.lock(subject.proving);
@@ -209,7 +210,7 @@ export function events(subject: Subject): void {
       locks.on("error", () => {
         throw new Error("the error listener failed");
       });
-      const lock = locks[subject.kind](subject.name());
+      const lock = subject.on(locks, subject.name());
       await locks.scope(() => lock.lock().then(() => {}));
       await until(() => seen.length > 0);
       expect(seen.map(({ message }) => message)).toEqual(["the error listener failed"]);
@@ -220,7 +221,7 @@ export function events(subject: Subject): void {
       const { locks } = await subject.join({ leaseTime: KEPT / 2 });
       const seen = warnings();
       const told = record(locks);
-      const lock = locks[subject.kind](subject.name());
+      const lock = subject.on(locks, subject.name());
       const lease = await lock.lock();
       const waiter = lock.lock();
       await until(() => seen.length > 0);

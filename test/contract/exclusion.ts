@@ -24,7 +24,7 @@ export function exclusion(subject: Subject): void {
       const twin = subject.create(subject.first.redis);
       onTestFinished(() => twin.close({ grace: 0 }));
       const lease = await mine.lock();
-      expect([await twin[subject.kind](name).tryLock(), await mine.tryLock()]).toEqual([null, null]);
+      expect([await subject.on(twin, name).tryLock(), await mine.tryLock()]).toEqual([null, null]);
       await lease.unlock();
     });
 

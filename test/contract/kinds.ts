@@ -1,11 +1,12 @@
 import type { EventKind } from "../../src/index.ts";
 import type { LockClientOptions } from "../../src/options.ts";
+import type { Maker } from "../support/permit.ts";
 import { LINGERING } from "../support/stays.ts";
 
 /** Where lock kinds differ by design. */
 export interface Traits {
   /** The client's method that makes one; the kind's name when left out. */
-  readonly method?: Method;
+  readonly method?: Maker;
   /** How events call it. */
   readonly eventKind: EventKind;
   /** Leases carry fencing tokens. */
@@ -22,8 +23,7 @@ export interface Traits {
   readonly client?: LockClientOptions;
 }
 
-export type Method = "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock";
-export type Kind = Method | "quorumLock" | "lingeringLock";
+export type Kind = Maker | "quorumLock" | "lingeringLock";
 
 /** Every lock kind that keeps the contract. */
 export const KINDS: Readonly<Record<Kind, Traits>> = {
@@ -34,6 +34,8 @@ export const KINDS: Readonly<Record<Kind, Traits>> = {
   spinLock: { eventKind: "spin", tokens: false, queues: false, messages: false },
   /** `lock` of a client that keeps it when nobody is inside. */
   lingeringLock: { method: "lock", eventKind: "lock", tokens: true, queues: true, client: LINGERING },
+  /** One permit of a semaphore that has one. */
+  permit: { eventKind: "semaphore", tokens: true, queues: true },
   quorumLock: { method: "lock", eventKind: "quorum", tokens: true, queues: false, isQuorum: true },
 };
 
@@ -44,6 +46,11 @@ export const EXCUSES: readonly { readonly kind: RegExp; readonly topology: RegEx
       kind: /^redissonFencedLock$/,
       topology: /key prefix$/,
       why: "refused there: Java would not find the token counter",
+    },
+    {
+      kind: /^permit$/,
+      topology: /^(?!standalone$|Cluster$|\d masters)/,
+      why: "its scripts are sent as those of lock, which runs there",
     },
     { kind: /^quorumLock$/, topology: /^(?!\d masters)/, why: "a quorum is made of independent servers" },
     {
@@ -60,3 +67,29 @@ export const EXCUSES: readonly { readonly kind: RegExp; readonly topology: RegEx
 
 export const excuseOf = (kind: string, topology: string): string | undefined =>
   EXCUSES.find((excuse) => excuse.kind.test(kind) && excuse.topology.test(topology))?.why;
+
+const NOT_REENTERED = "permits are not re-entered, nor lent to nested bodies";
+
+/** Which tests a kind does not keep by design, and why. They are regular expressions for names of themes and of tests. */
+const OTHERWISE: readonly {
+  readonly kind: Kind;
+  readonly theme: RegExp;
+  readonly test: RegExp;
+  readonly why: string;
+}[] = [
+  {
+    kind: "permit",
+    theme: /^(borrowing|scopes|side by side in one scope|drain loops|a client without scopes|after a scope)$/,
+    test: /^(?!leaves a lease to its caller)/,
+    why: NOT_REENTERED,
+  },
+  {
+    kind: "permit",
+    theme: /./,
+    test: /two scopes that share|all who share a lease|borrower|nested acquisition|what the body returned$|makes gauges/,
+    why: NOT_REENTERED,
+  },
+];
+
+export const otherwise = (kind: Kind, theme: string, test: string): string | undefined =>
+  OTHERWISE.find((one) => one.kind === kind && one.theme.test(theme) && one.test.test(test))?.why;

@@ -41,7 +41,9 @@ export function loss(subject: Subject): void {
         expect(error).toMatchObject({ lockName: name, cause: bodyError, reason: reasons[0] });
         // A client that may keep it hears of force at once, where it hears messages already.
         const forced = subject.lingers ? ["gone", "revoked"] : ["gone"];
-        expect(how === "taken" ? ["taken"] : how === "forced" ? forced : ["gone"]).toContain(reasons[0]);
+        expect(how === "taken" ? [subject.taken] : how === "forced" ? forced : ["gone"]).toContain(
+          reasons[0],
+        );
       },
     );
 
@@ -66,7 +68,7 @@ export function loss(subject: Subject): void {
       await deleteKey(name);
       const next = await theirs.lock();
       expect(lease.held).toBe(true); // nothing has told it yet
-      expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", reason: "taken" });
+      expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", reason: subject.taken });
       expect(await subject.first.redis.exists(subject.key(name))).toBe(1);
       await next.unlock(); // rejects if it had been released
     });
@@ -130,7 +132,7 @@ export function loss(subject: Subject): void {
       const { name, mine, theirs } = await holder();
       const lease = await mine.lock();
       const next = mine.lock({ wait: 10_000 });
-      if (subject.kind === "fairLock") await subject.untilWaiting(name, 1); // the others wait in memory
+      if (subject.isFair) await subject.untilWaiting(name, 1); // the others wait in memory
       await deleteKey(name);
       // A queued waiter may look before the holder renews.
       expect(["gone", "taken"]).toContain(await lossOf(lease.signal));

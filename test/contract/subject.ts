@@ -5,9 +5,10 @@ import { Keys } from "../../src/keys.ts";
 import type { LockClientOptions, LockOptions } from "../../src/options.ts";
 import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { lockOf, type Maker } from "../support/permit.ts";
 import type { Topology } from "../support/servers/topology.ts";
 import { until } from "../support/until.ts";
-import { KINDS, type Kind, type Method, type Traits } from "./kinds.ts";
+import { KINDS, type Kind, type Traits } from "./kinds.ts";
 
 const KEYS = new Keys("", false);
 /** A place that nobody gave back goes by itself after 4.5 s: that must not pass for giving it back. */
@@ -16,7 +17,7 @@ const LEAVING = 4_000;
 /** The lock kind under test on one topology, with two clients that stand for two processes. */
 export class Subject implements Traits {
   /** The client's method that makes the lock. */
-  readonly kind: Method;
+  readonly kind: Maker;
   /** How events call it. */
   readonly eventKind: EventKind;
   readonly tokens: boolean;
@@ -41,7 +42,7 @@ export class Subject implements Traits {
   constructor(kind: Kind, launch: () => Promise<Topology>) {
     const traits = KINDS[kind];
     this.#launch = launch;
-    this.kind = traits.method ?? (kind as Method);
+    this.kind = traits.method ?? (kind as Maker);
     this.eventKind = traits.eventKind;
     this.tokens = traits.tokens;
     this.queues = traits.queues;
@@ -140,7 +141,17 @@ export class Subject implements Traits {
 
   /** Every caller that waits has a place of its own in the queue. */
   get isFair(): boolean {
-    return this.kind === "fairLock";
+    return this.kind === "fairLock" || this.kind === "permit";
+  }
+
+  /** What its events have besides. */
+  get units(): object {
+    return this.kind === "permit" ? { units: 1 } : {};
+  }
+
+  /** What a holder is told whose lock another one has: of permits nobody takes those of another one. */
+  get taken(): "taken" | "gone" {
+    return this.kind === "permit" ? "gone" : "taken";
   }
 
   get isCluster(): boolean {
@@ -159,7 +170,11 @@ export class Subject implements Traits {
   }
 
   of(party: Party, name: string): Lock {
-    return party.locks[this.kind](name);
+    return this.on(party.locks, name);
+  }
+
+  on(locks: LockClient, name: string): Lock {
+    return lockOf(locks, this.kind, name);
   }
 
   /** One lock as two processes see it. */
@@ -170,14 +185,20 @@ export class Subject implements Traits {
   /** The key that is there while the lock is held. */
   key(name: string): string {
     if (this.isQuorum) return KEYS.ofQuorum(name).lock;
-    return this.queues ? KEYS.of(name).lock : name;
+    return this.queues ? this.keysOf(name)[0] : name;
+  }
+
+  /** Of a kind with a queue: the lock, and that. */
+  keysOf(name: string): readonly [string, string] {
+    const { hash, queue } = KEYS.ofCounted("semaphore", name);
+    return this.kind === "permit" ? [hash, queue] : [KEYS.of(name).lock, KEYS.of(name).queue];
   }
 
   /** How many clients wait, as Redis sees them; where it cannot, how many have said so. */
   async waiting(name: string): Promise<number> {
     if (!this.messages) return this.#said.get(name)?.size ?? 0;
     const { redis } = this.first;
-    if (this.queues) return redis.zcard(KEYS.of(name).queue);
+    if (this.queues) return redis.zcard(this.keysOf(name)[1]);
     const keys = new Keys(redis.options.keyPrefix ?? "", this.isCluster);
     const channel = this.isQuorum ? keys.ofQuorum(name).free : keys.redissonChannel(name);
     const node = await this.topology.adminOf(channel);
@@ -210,8 +231,7 @@ export class Subject implements Traits {
       this.#said.delete(name);
       // What is kept is given up at once when somebody wants it.
       if (this.#third) await (await this.of(this.#third, name).lock({ wait: LEAVING })).unlock();
-      const { lock, queue } = KEYS.of(name);
-      const keys = this.queues ? [lock, queue] : [this.key(name)];
+      const keys = this.queues ? this.keysOf(name) : [this.key(name)];
       const isClean = async () => {
         const left = await Promise.all(this.group(this.first.redis).map((redis) => redis.exists(...keys)));
         return left.every((count) => count === 0) && (await this.waiting(name)) === 0;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { Parties, type Party } from "../support/fixture.ts";
+import { lockOf } from "../support/permit.ts";
 import { STAY_FRESH } from "../support/stays.ts";
 import { until } from "../support/until.ts";
 import { failure, lossOf } from "./observe.ts";
@@ -76,7 +77,7 @@ export function tokens(subject: Subject): void {
         await using entered = await lock.lock();
         expect(entered.token).toBe(token);
         for (const kind of subject.counter ? [subject.kind] : (["lock", "fairLock"] as const))
-          expect(await first.locks[kind]("orders").withLock((lease) => lease.token)).toBe(token);
+          expect(await lockOf(first.locks, kind, "orders").withLock((lease) => lease.token)).toBe(token);
       });
     });
 
@@ -119,7 +120,7 @@ export function tokens(subject: Subject): void {
           const held = await subject.of(second, "orders").lock();
           tokens.push(held.token);
           const calls = Array.from({ length: 12 }, () => visit(first)); // more than it may pass
-          await until(async () => (await first.redis.zcard("holdfast:{orders}:queue")) > 0);
+          await until(async () => (await first.redis.zcard(subject.keysOf("orders")[1])) > 0);
           await held.unlock();
           await Promise.all([...calls, visit(second)]);
         }

@@ -12,12 +12,13 @@ import { type CrowdOptions, crowd } from "./crowd.ts";
 import { type Target, type WriterName, writers } from "./fenced-writers.ts";
 import { type HammerOptions, hammer } from "./hammer.ts";
 import { type HammerAllOptions, hammerAll } from "./hammer-all.ts";
+import { lockOf, type Maker } from "./permit.ts";
 import { Runs } from "./runs.ts";
 import { type Address, addressOf, openConnection } from "./servers/connection.ts";
 import { keep } from "./stays.ts";
 import { StopWatch } from "./stop-watch.ts";
 
-export type LockKind = "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock";
+export type LockKind = Exclude<Maker, "permit">;
 
 export type ActorOptions = ({ url: string } & Settings) | ({ address: Address } & Settings);
 
@@ -76,8 +77,8 @@ const methods = {
     await once(redis, "ready"); // rejects on the first error
   },
 
-  async acquire(kind: LockKind, name: string, wait?: number, lease?: number) {
-    const acquired = await current().locks[kind](name).tryLock(wait, lease);
+  async acquire(kind: Maker, name: string, wait?: number, lease?: number) {
+    const acquired = await lockOf(current().locks, kind, name).tryLock(wait, lease);
     return acquired && { handle: leases.push(acquired) - 1, token: acquired.token };
   },
 
@@ -110,8 +111,8 @@ const methods = {
   command: (name: string, ...args: string[]) => current().redis.call(name, ...args),
 
   /** Takes the lock, asks for a longer lease, does not wait for the answer, and unlocks for another caller of this process. */
-  async passBehindExtension(kind: LockKind, name: string, ms: number) {
-    const lock = current().locks[kind](name);
+  async passBehindExtension(kind: Maker, name: string, ms: number) {
+    const lock = lockOf(current().locks, kind, name);
     const first = await lock.lock();
     const second = lock.lock();
     first.extend(ms).catch(() => {});
@@ -147,8 +148,8 @@ const methods = {
     while (performance.now() < end);
   },
 
-  hammer: (kind: LockKind, name: string, options: HammerOptions) =>
-    hammer(current().redis, current().locks[kind](name), options),
+  hammer: (kind: Maker, name: string, options: HammerOptions) =>
+    hammer(current().redis, lockOf(current().locks, kind, name), options),
 
   /** Takes several and keeps them; their tokens. */
   async acquireAll(names: string[], wait?: number, lease?: number) {

@@ -1,11 +1,11 @@
 import { expect } from "vitest";
-import type { LockKind } from "./actor-process.ts";
 import { freshName, type Party } from "./fixture.ts";
+import { lockOf, type Maker } from "./permit.ts";
 
 /** Has two clients do all that a lock of this kind can: take, hand over, renew, inspect, take away, leave. */
-export async function useAll(kind: LockKind, a: Party, b: Party): Promise<void> {
+export async function useAll(kind: Maker, a: Party, b: Party): Promise<void> {
   const name = freshName();
-  const [mine, theirs] = [a.locks[kind](name), b.locks[kind](name)];
+  const [mine, theirs] = [lockOf(a.locks, kind, name), lockOf(b.locks, kind, name)];
   const held = await mine.lock();
   const waiter = theirs.lock();
   expect(await theirs.tryLock(50)).toBeNull();

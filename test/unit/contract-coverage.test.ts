@@ -21,6 +21,7 @@ const kinds = [
     Object.getPrototypeOf(createLockClient(new Redis({ lazyConnect: true }))),
   ).filter((method) => /lock$/i.test(method)),
   "quorumLock",
+  "permit",
   "lingeringLock",
 ];
 const places = [...topologies, ...quorums].map(({ name }) => name);

@@ -1,0 +1,63 @@
+import type { Inspection, Lease, Lock, LockClient, Semaphore } from "../../src/index.ts";
+
+/** What a client makes locks by; `permit`: one permit of a semaphore that has one. */
+export type Maker = "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock" | "permit";
+
+/** The lock with this name, of whatever kind. */
+export const lockOf = (locks: LockClient, kind: Maker, name: string): Lock =>
+  kind === "permit" ? new Permit(locks.semaphore(name, { permits: 1 })) : locks[kind](name);
+
+type Loose = (...args: unknown[]) => Promise<never>;
+
+/** A semaphore with one permit, with the methods of a lock: what it is for whoever has only one to give. */
+class Permit implements Lock {
+  readonly name: string;
+  readonly #slots: Semaphore;
+
+  constructor(slots: Semaphore) {
+    this.name = slots.name;
+    this.#slots = slots;
+  }
+
+  tryLock(...args: unknown[]): Promise<Lease | null> {
+    return (this.#slots.tryAcquire as Loose).call(this.#slots, 1, ...args);
+  }
+
+  lock(...args: unknown[]): Promise<Lease> {
+    return (this.#slots.acquire as Loose).call(this.#slots, 1, ...args);
+  }
+
+  withLock<T>(...args: unknown[]): Promise<T> {
+    return (this.#slots.withPermits as Loose).call(this.#slots, 1, ...args);
+  }
+
+  isHeldHere(): boolean {
+    throw new TypeError("a scope does not know permits");
+  }
+
+  async isLocked(): Promise<boolean> {
+    return (await this.#slots.inspect()).used > 0;
+  }
+
+  async ask(): Promise<never> {
+    throw new TypeError("nobody keeps permits");
+  }
+
+  async inspect(): Promise<Inspection> {
+    const { holders, waiters, here } = await this.#slots.inspect();
+    const { holder = null, owner = null, token = 0, remaining = null } = holders[0] ?? {};
+    return { holder, owner, token, remaining, kept: false, waiters: waiters.map((one) => one.holder), here };
+  }
+
+  async forceUnlock(options?: { label?: string }): Promise<boolean> {
+    return (await this.#slots.forceUnlock(options)) > 0;
+  }
+
+  unlock(): never {
+    return (this.#slots as unknown as { release(): never }).release();
+  }
+
+  toJSON(): object {
+    return (this.#slots as unknown as { toJSON(): object }).toJSON();
+  }
+}
