@@ -8,6 +8,7 @@ import { unavailable } from "../redis/replies.ts";
 import { printAs } from "../util/print.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
+import { waitingHere } from "../waiting/waiter.ts";
 import type { CallRules } from "./arguments.ts";
 import { LeaseHandle } from "./lease.ts";
 import { checkPermits, PermitRules } from "./permit-arguments.ts";
@@ -88,7 +89,7 @@ export class CountingSemaphore implements Semaphore {
           return { holder, owner: partsOf(holder), units, token, remaining };
         }),
         waiters: waiters.map(({ holder, units }) => ({ holder, owner: partsOf(holder), units })),
-        here: this.#manager.waitingHere(this.#kind, this.name),
+        here: waitingHere(this.#manager.waitersOf(this.#kind, this.name)),
       };
     }, "it could not be inspected");
   }

@@ -14,6 +14,7 @@ import { printAs } from "../util/print.ts";
 import type { Asked, Keepers } from "../waiting/keepers.ts";
 import type { LockKind, Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
+import { waitingHere } from "../waiting/waiter.ts";
 import type { CallRules } from "./arguments.ts";
 import { waitBeside } from "./beside.ts";
 import { type Lease, LeaseHandle, newLease } from "./lease.ts";
@@ -111,7 +112,7 @@ export class ReentrantLock implements Lock {
     return this.#ask(async () => {
       const inspected = await this.#kind.inspect(this.name);
       const owner = inspected.holder === null ? null : partsOf(inspected.holder);
-      return { ...inspected, owner, here: this.#manager.waitingHere(this.#kind, this.name) };
+      return { ...inspected, owner, here: waitingHere(this.#manager.waitersOf(this.#kind, this.name)) };
     }, INSPECTED);
   }
 

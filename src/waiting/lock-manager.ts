@@ -6,7 +6,6 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import { Watchdog } from "../lease/watchdog.ts";
 import type { LockTimeoutError } from "../lock-timeout-error.ts";
 import { OVERTAKEN } from "../overtaken.ts";
-import type { Inspection } from "../redis/replies.ts";
 import type { Audience, Subscriptions, Transport } from "../redis/transport.ts";
 import { listen } from "../util/abort.ts";
 import { outside } from "../util/outside.ts";
@@ -126,14 +125,8 @@ export class LockManager implements Services {
         if (this.commands.ended) throw ended(name, this.commands);
         if (signal?.aborted) throw signal.reason;
       } catch (error) {
-        if (!by)
-          this.events.tellGiveUp(
-            name,
-            { ...caller, units: terms.permits?.units },
-            performance.now(),
-            wait,
-            error,
-          );
+        const whole = { ...caller, units: terms.permits?.units };
+        if (!by) this.events.tellGiveUp(name, whole, performance.now(), wait, error);
         throw error;
       }
       const settle = resolve as (value: unknown) => void;
@@ -153,12 +146,6 @@ export class LockManager implements Services {
   /** The callers of this client that wait for a lock. */
   *waitersOf({ protocol }: { readonly protocol: string }, name: string): Iterable<Waiter> {
     for (const [kind, queues] of this.#queues) if (kind.protocol === protocol) yield* queues.get(name) ?? [];
-  }
-
-  /** How many of them wait, and for how many ms the first of them has; null: none waits. */
-  waitingHere(kind: LockKind, name: string): Inspection["here"] {
-    const waited = Array.from(this.waitersOf(kind, name), ({ since }) => performance.now() - since);
-    return { waiting: waited.length, longest: waited.length === 0 ? null : Math.max(...waited) };
   }
 
   /** Where the holder of a lock is, as far as this client knows without asking Redis. */

@@ -126,3 +126,9 @@ export class Waiter extends Timer implements Caller, Abortable {
     this.group?.late(this);
   }
 }
+
+/** How many callers of this client wait, and for how many ms the first of them has; null: none waits. */
+export function waitingHere(waiters: Iterable<Waiter>): { waiting: number; longest: number | null } {
+  const waited = Array.from(waiters, ({ since }) => performance.now() - since);
+  return { waiting: waited.length, longest: waited.length === 0 ? null : Math.max(...waited) };
+}

@@ -1,10 +1,10 @@
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient, fencedEval, fencedSet, optimistic } from "../../src/index.ts";
-import type { LockKind } from "../support/actor-process.ts";
 import { rights } from "../support/documented-rights.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
+import type { Maker } from "../support/permit.ts";
 import { QuorumStage } from "../support/quorum-stage.ts";
 import { until } from "../support/until.ts";
 import { useAll } from "../support/use-all.ts";
@@ -26,12 +26,13 @@ async function as(rules: readonly string[]) {
 }
 
 describe("a user with the documented rights, and no other, is enough for", () => {
-  it.each<[LockKind, readonly string[]]>([
+  it.each<[Maker, readonly string[]]>([
     ["lock", rights.handoff],
     ["fairLock", rights.handoff],
     ["redissonLock", rights.redisson],
     ["redissonFencedLock", rights.redissonFenced],
     ["spinLock", rights.spin],
+    ["permit", rights.counted],
   ])("%s", async (kind, rules) => {
     const join = await as(rules);
     await useAll(kind, await join(), await join());
