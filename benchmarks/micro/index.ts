@@ -21,6 +21,7 @@ const NEEDS: Readonly<Record<keyof Needs, string>> = {
   parkedWithSignal: "heap bytes of a caller that waits: lock, with wait and signal",
   parkedFair: "heap bytes of a caller that waits: fairLock",
   parkedFairWithSignal: "heap bytes of a caller that waits: fairLock, wait and signal",
+  kept: "heap bytes of a lock that is kept with nobody inside",
 };
 
 function print(label: string, ...figures: string[]): void {

@@ -17,6 +17,10 @@ const PARKED = 5_000;
 const LOOK_EVERY = 500;
 const SAME = 0.001;
 const LONG = 600_000;
+/** Locks that are kept, so many asked for at a time, and ms until a client has dropped what it needs only for those that are used. */
+const KEPT = 1_000;
+const AT_ONCE = 100;
+const COLD = 600;
 
 const [url = "", library = null] = process.argv.slice(2);
 const { createLockClient } = await loadLibrary(library);
@@ -71,6 +75,30 @@ async function parked(lock: Lock, name: string, signals: readonly AbortSignal[] 
   return each;
 }
 
+/** Heap bytes of each lock that stays with its process, unlocked. A commit that keeps none: NaN. */
+async function kept(): Promise<number> {
+  try {
+    const keeper = createLockClient(new Redis(url), { linger: 1_500 });
+    const take = async (name: string): Promise<void> => {
+      const lease = await keeper.lock(name).tryLock();
+      await lease?.unlock();
+    };
+    const takeAll = async (prefix: string): Promise<void> => {
+      for (let i = 0; i < KEPT; i += AT_ONCE)
+        await Promise.all(Array.from({ length: AT_ONCE }, (_, j) => take(`${prefix}:${i + j}`)));
+    };
+    while (keeper.stats().kept === 0) await take("kept");
+    await takeAll("warm");
+    while (keeper.stats().kept > 0) await delay(LOOK_EVERY);
+    const before = heap();
+    await takeAll("kept");
+    await delay(COLD);
+    return (heap() - before) / keeper.stats().kept;
+  } catch {
+    return Number.NaN;
+  }
+}
+
 /** The heap when nothing changes it any more: all have parked. */
 async function settledHeap(): Promise<number> {
   let last = heap();
@@ -101,5 +129,6 @@ const needs: Needs = {
   parkedWithSignal: await parked(locks.lock("p2"), "p2", signals()),
   parkedFair: await parked(locks.fairLock("p3"), "p3", null),
   parkedFairWithSignal: await parked(locks.fairLock("p4"), "p4", signals()),
+  kept: await kept(),
 };
 process.stdout.write(JSON.stringify(needs), () => process.exit());

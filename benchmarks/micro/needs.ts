@@ -15,6 +15,8 @@ export interface Needs {
   readonly parkedWithSignal: number;
   readonly parkedFair: number;
   readonly parkedFairWithSignal: number;
+  /** Heap bytes of a lock that stays with its process, unlocked. */
+  readonly kept: number;
 }
 
 const PROGRAM = fileURLToPath(new URL("./needs-process.js", import.meta.url));
