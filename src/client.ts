@@ -10,6 +10,7 @@ import { hasOneSlotPerLock, type Keys } from "./keys.ts";
 import { CountedScripts } from "./kinds/counted-scripts.ts";
 import { ElectionKind } from "./kinds/election.ts";
 import { HandoffLock } from "./kinds/handoff.ts";
+import { type ReadWriteKinds, readWriteKinds } from "./kinds/read-write.ts";
 import { RedissonLock } from "./kinds/redisson.ts";
 import { SemaphoreKind } from "./kinds/semaphore.ts";
 import { SpinLock } from "./kinds/spin.ts";
@@ -17,6 +18,7 @@ import type { LockClient, LockStats, QuorumClient } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import { checkSemaphore, type SemaphoreOptions } from "./locks/permit-arguments.ts";
+import { LockPair, type ReadWriteLock } from "./locks/read-write-lock.ts";
 import type { Semaphore } from "./locks/semaphore.ts";
 import { Once } from "./once/once.ts";
 import { OnceScripts } from "./once/once-scripts.ts";
@@ -30,7 +32,9 @@ import {
   type LockClientOptions,
   lingering,
   type PassingOptions,
+  READ_WRITE,
   REDISSON,
+  type ReadWriteOptions,
   type Settings,
   SPIN,
   type SpinLockOptions,
@@ -58,6 +62,13 @@ class ServerClient extends BaseClient implements LockClient {
   readonly #leaseTime: number;
   readonly #newElections: () => Elections;
   #elections: Elections | null = null;
+  readonly #parts: {
+    readonly commands: ScriptRunner;
+    readonly replication: Replication | null;
+    readonly settings: Settings;
+  };
+  /** Made for the first caller. */
+  #readWrite: { readonly scripts: CountedScripts; readonly kinds: ReadWriteKinds } | null = null;
 
   constructor(given: RedisLike | ClusterLike, settings: Settings) {
     const redis = settings.connection === "own" ? duplicate(given) : given;
@@ -95,6 +106,7 @@ class ServerClient extends BaseClient implements LockClient {
       },
     });
     this.#keys = commands.keys;
+    this.#parts = { commands, replication, settings };
     this.#lingering = lingering(settings);
     this.#leaseTime = leaseTime;
     this.#once = new Once(new OnceScripts(commands, replication), this.locks);
@@ -154,6 +166,24 @@ class ServerClient extends BaseClient implements LockClient {
 
   semaphore(name: string, options?: SemaphoreOptions): Semaphore {
     return this.semaphoreOf(name, this.#semaphores, checkSemaphore(options));
+  }
+
+  readWriteLock(name: string, options?: ReadWriteOptions): ReadWriteLock {
+    const { fair, localPasses } = checkOptions("Cannot create a read-write lock", READ_WRITE, options);
+    this.#readWrite ??= this.#newReadWrite();
+    const { scripts, kinds } = this.#readWrite;
+    const [read, write] = fair ? [kinds.fairRead, kinds.fairWrite] : [kinds.read, kinds.write];
+    return new LockPair(
+      this.lockOf(name, read, undefined, 0),
+      this.lockOf(name, write, fair ? undefined : localPasses, 0),
+      () => scripts.inspect(name),
+    );
+  }
+
+  #newReadWrite() {
+    const { commands, replication, settings } = this.#parts;
+    const scripts = new CountedScripts(commands, replication, "rw", settings.grantWindow);
+    return { scripts, kinds: readWriteKinds(scripts, settings.localPasses ?? LOCAL_PASSES) };
   }
 
   multiLock(members: readonly (string | Lock)[]): MultiLock {

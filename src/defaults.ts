@@ -85,6 +85,11 @@ export const CLAIM_AFTER = 100;
 export const LOCAL_PASSES = 16;
 /** Passes happen only this long after a grant: with longer holds a hand-off costs little, and is fair. */
 export const PASS_TIME = 25;
+/**
+ * Readers come into a hold that their process has without asking Redis, for so many ms from when the question was sent to which
+ * Redis said that nobody waits. A writer waits that much longer at the most, and all readers of a process ask once in that time.
+ */
+export const SHARE_TIME = 25;
 /** Of an explicit lease this part must be left when it is handed out, else it is raised first. */
 export const ENOUGH_EXPLICIT = 0.9;
 /** Of a watchdog lease, cut to the grant window, this part must be left: the claim follows soon. */

@@ -30,6 +30,7 @@ export type { Lock, LockBody } from "./locks/lock.ts";
 export type { MultiLease } from "./locks/multi-lease.ts";
 export type { MultiLock, MultiLockBody } from "./locks/multi-lock.ts";
 export type { SemaphoreOptions } from "./locks/permit-arguments.ts";
+export type { ReadWriteInspection, ReadWriteLock } from "./locks/read-write-lock.ts";
 export type { PermitBody, PermitLease, Semaphore, SemaphoreInspection } from "./locks/semaphore.ts";
 export type { OnceOptions } from "./once/options.ts";
 export type { OnceResult, Turn } from "./once/turn.ts";
@@ -43,6 +44,7 @@ export type {
   LockClientOptions,
   LockOptions,
   PassingOptions,
+  ReadWriteOptions,
   SpinLockOptions,
 } from "./options.ts";
 export { PermitsError } from "./permits-error.ts";

@@ -5,6 +5,7 @@ import type { LockEvents } from "./events.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import type { SemaphoreOptions } from "./locks/permit-arguments.ts";
+import type { ReadWriteLock } from "./locks/read-write-lock.ts";
 import type { Semaphore } from "./locks/semaphore.ts";
 import type { OnceOptions } from "./once/options.ts";
 import type { OnceResult, Turn } from "./once/turn.ts";
@@ -13,6 +14,7 @@ import type {
   CloseOptions,
   LingerOptions,
   PassingOptions,
+  ReadWriteOptions,
   SpinLockOptions,
 } from "./options.ts";
 
@@ -174,6 +176,20 @@ export interface LockClient extends CommonClient {
    * await slots.withPermits((lease) => send(mail, { signal: lease.signal }));
    */
   semaphore(name: string, options?: SemaphoreOptions): Semaphore;
+
+  /**
+   * A lock that many readers hold at a time, or one writer. Another lock than `lock(name)`: the two know nothing of each other.
+   *
+   * @param name 1 to 512 bytes of UTF-8; any character.
+   * @param options.fair true: callers are served one by one in the order in which they came, over all processes.
+   * @param options.localPasses how often a writer's lock is passed on inside this process before it goes to the next one.
+   * @throws TypeError or RangeError for a bad name or bad options.
+   * @example
+   * const config = locks.readWriteLock("config");
+   * const value = await config.read.withLock(() => load());
+   * await config.write.withLock((lease) => store(value, { fence: lease.token }));
+   */
+  readWriteLock(name: string, options?: ReadWriteOptions): ReadWriteLock;
 
   /**
    * Several locks as one: all or none, always taken in the same order, so that overlapping ones never deadlock.

@@ -69,7 +69,7 @@ export interface LockClientOptions {
   grantWindow?: number | undefined;
   /**
    * How often a lock is passed on inside this process before it goes to the next one; 0: never. Given here it counts for
-   * `lock`, `redissonLock` and `spinLock`. Default: 16; 0 for `redissonLock`, because Java would wait longer.
+   * `lock`, `readWriteLock`, `redissonLock` and `spinLock`. Default: 16; 0 for `redissonLock`, because Java would wait longer.
    */
   localPasses?: number | undefined;
   /**
@@ -124,6 +124,16 @@ export interface LingerOptions extends PassingOptions {
 export interface SpinLockOptions extends PassingOptions {
   /** Stands before the name in the key, and in `lock.name`. Default: "". */
   prefix?: string | undefined;
+}
+
+/** How a read-write lock is handed on. */
+export interface ReadWriteOptions extends PassingOptions {
+  /**
+   * true: callers are served one by one in the order in which they came, over all processes. Then readers of a process share
+   * nothing, and each costs two commands. Default: false: the order is that of processes, each of which has one place for its
+   * readers and one for its writers.
+   */
+  fair?: boolean | undefined;
 }
 
 /** How `close` treats what is still going on. */
@@ -249,6 +259,7 @@ export const SPIN = {
   ...PASSING,
   linger: neverKept("a spinLock is not kept, because nobody could ask for it"),
 };
+export const READ_WRITE = { ...PASSING, fair: flag(false) };
 export const CLOSE = { grace: time(0, GRACE) };
 export const CHECK = { timeout: time(LEASE_MIN, CHECK_TIMEOUT), replicas: CLIENT.replicas };
 

@@ -84,6 +84,14 @@ export class MajorityClient extends BaseClient implements QuorumClient {
         "name another leader. Use a client of one server, a Sentinel group or a Cluster.",
     );
   }
+
+  /** For callers without types. */
+  readWriteLock(): never {
+    throw new TypeError(
+      "Cannot create a read-write lock: readers and writers are served in one order, and several masters that know nothing of each " +
+        "other agree on none. Use a client of one server, a Sentinel group or a Cluster.",
+    );
+  }
 }
 
 const oneServer = (node: number, other: number): LockError =>

@@ -24,7 +24,10 @@ export interface LeaseOwner {
     readonly protocol: string;
     /** Tell Redis how often the lock was entered. Null: Redis does not care. */
     readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
+    readonly mode?: "read" | "write";
   };
+  /** Of readers inside a writer's time: its lease, while that lasts. Left out: there is none. */
+  readonly writer?: SharedLease | null;
   readonly services: { readonly events: Events };
 }
 

@@ -80,7 +80,14 @@ export class Watchdog {
 
   #renew(list: readonly SharedLease[], at: number): void {
     const groups = new Map<Renewer, SharedLease[]>();
+    const holds = new Set<Hold>();
     for (const lease of list) {
+      // Of users that share a hold one renews it for all, and puts off when the others would.
+      if (holds.has(lease.hold)) {
+        lease.due = at + Math.min(period(lease), lease.left() / RENEWALS_PER_LEASE);
+        continue;
+      }
+      holds.add(lease.hold);
       // Once for each, however long it waits for its turn to be sent.
       lease.due = Number.POSITIVE_INFINITY;
       const { kind } = lease.owner;

@@ -11,6 +11,7 @@ import type { LockManager } from "../waiting/lock-manager.ts";
 import type { CallRules } from "./arguments.ts";
 import { acquireAllBeside } from "./beside.ts";
 import { LeaseHandle } from "./lease.ts";
+import { holdingFor } from "./modes.ts";
 import { type MultiLease, MultiLeaseHandle } from "./multi-lease.ts";
 import type { MultiLock, MultiLockBody } from "./multi-lock.ts";
 import type { Holding, Scope, Scopes } from "./scope.ts";
@@ -164,11 +165,12 @@ export class OrderedMultiLock implements MultiLock {
     return busy ?? seats;
   }
 
-  /** @throws LockLostError, LockError LOCK_ORDER. */
+  /** @throws LockLostError, LockError LOCK_ORDER, LOCK_UPGRADE. */
   #seats({ wait }: Request): readonly Seat[] {
     const seats = this.#members.map((member) => {
       const key = keyOf(member.kind.protocol, member.name);
-      const holding = this.#scopes.find(key);
+      // A reader of a scope that writes is one more user of the writer's lease.
+      const holding = holdingFor(this.#scopes, member.kind, member.name);
       return { ...member, key, holding, lease: holding?.shared ?? null };
     });
     for (const { shared } of holdings(seats)) assertKept(shared);

@@ -19,6 +19,7 @@ import type { CallRules } from "./arguments.ts";
 import { waitBeside } from "./beside.ts";
 import { type Lease, LeaseHandle, newLease } from "./lease.ts";
 import type { Lock, LockBody } from "./lock.ts";
+import { besideKey, holdingFor, isGated, isInside, readInside, toWrite } from "./modes.ts";
 import { Holding, type Scope, type Scopes } from "./scope.ts";
 import { assertKept, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 
@@ -79,11 +80,12 @@ export class ReentrantLock implements Lock {
       return await this.#run(shared, body, null, confirm);
     }
     const until = performance.now() + request.wait;
-    const holding = this.#scopes.find(this.#key);
-    const entered = holding ? share(holding) : await this.#enter(request);
+    const holding = holdingFor(this.#scopes, this.#kind, this.name);
+    const entered = holding ? this.#share(holding, request) : await this.#enter(request);
     if (!entered) this.#timedOut(request.wait);
     if (!(entered instanceof Holding)) return await this.#run(entered, body, null, confirm);
     const { shared, gate } = entered;
+    if (!isGated(shared)) return await this.#run(shared, body, () => lengthen(shared, request), confirm);
     try {
       const left = Math.max(0, until - performance.now());
       if (!(await gate.enter(left, request.signal))) this.#timedOut(request.wait, "this scope");
@@ -101,7 +103,12 @@ export class ReentrantLock implements Lock {
 
   isHeldHere(): boolean {
     this.#scopes.assertOn(`Cannot tell whether this scope holds ${quote(this.name)}`);
-    return this.#scopes.find(this.#key)?.shared.held ?? false;
+    try {
+      return holdingFor(this.#scopes, this.#kind, this.name)?.shared.held ?? false;
+    } catch {
+      // It reads, and does not write.
+      return false;
+    }
   }
 
   isLocked(): Promise<boolean> {
@@ -142,8 +149,8 @@ export class ReentrantLock implements Lock {
   #acquire(request: Request): Promise<Lease | null> {
     const scope = this.#scopes.isUsed ? this.#scopes.current() : null;
     if (!scope) return this.#manager.enter(this.#kind, this.name, request, newLease);
-    const reenter = ({ shared }: Holding): Promise<Lease> => this.#reenter(shared, scope, request);
-    const holding = this.#scopes.find(this.#key);
+    const reenter = (holding: Holding): Promise<Lease> => this.#reenter(holding, scope, request);
+    const holding = holdingFor(this.#scopes, this.#kind, this.name);
     if (holding) return reenter(holding);
     const take = (shared: SharedLease): Lease => {
       // The scope may have ended while this waited: then the lease belongs to the caller alone.
@@ -156,19 +163,39 @@ export class ReentrantLock implements Lock {
 
   /** For a body in a scope: a shared of its own, or a share in what the scope gets meanwhile. */
   #enter(request: Request): Promise<SharedLease | Holding | null> {
-    const borrow = async (holding: Holding): Promise<SharedLease | Holding> => share(holding);
+    const borrow = async (holding: Holding): Promise<SharedLease | Holding> =>
+      this.#share(this.#entered(holding), request);
     return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, itself, borrow);
   }
 
-  async #reenter(shared: SharedLease, scope: Scope, request: Request): Promise<Lease> {
-    assertKept(shared);
-    await shared.enter();
-    const lease = new LeaseHandle(shared, scope.hasEnded ? null : scope, true);
+  async #reenter(holding: Holding, scope: Scope, request: Request): Promise<Lease> {
+    const { shared: held } = this.#entered(holding);
+    assertKept(held);
+    const keeper = scope.hasEnded ? null : scope;
+    const isBeside = isInside(this.#kind, held);
+    const shared = isBeside ? readInside(this.#manager, held, this.#kind, request.terms) : held;
+    if (isBeside) keeper?.hold(besideKey(this.#kind.protocol, this.name), shared, false);
+    else await shared.enter();
+    const lease = new LeaseHandle(shared, keeper, true);
     await lengthen(shared, request).catch(async (error: unknown) => {
       await lease.unlock().catch(() => {});
       throw error;
     });
     return lease;
+  }
+
+  /** The lock stays until every borrower has ended, also those that still wait for their turn. */
+  #share(holding: Holding, { terms }: Request): Holding {
+    const { shared } = holding;
+    assertKept(shared);
+    if (isInside(this.#kind, shared)) return holding.of(readInside(this.#manager, shared, this.#kind, terms));
+    shared.share();
+    return holding;
+  }
+
+  /** What another call of the scope has got meanwhile. @throws LockError LOCK_UPGRADE */
+  #entered(holding: Holding): Holding {
+    return this.#kind.mode === "write" ? toWrite(holding) : holding;
   }
 
   #run<T>(
@@ -205,12 +232,5 @@ export class ReentrantLock implements Lock {
 const INSPECTED = "it could not be inspected";
 
 const itself = (shared: SharedLease): SharedLease => shared;
-
-/** The lock stays until every borrower has ended, also those that still wait for their turn. */
-function share(holding: Holding): Holding {
-  assertKept(holding.shared);
-  holding.shared.share();
-  return holding;
-}
 
 printAs(ReentrantLock, "Lock");

@@ -23,6 +23,13 @@ export class Holding {
     this.#gate ??= new LocalSemaphore();
     return this.#gate;
   }
+
+  /** For another lease of the same scope at this lock: bodies borrow both through one gate. */
+  of(shared: SharedLease): Holding {
+    const holding = new Holding(this.key, shared, this.isOrdered);
+    holding.#gate = this.gate;
+    return holding;
+  }
 }
 
 /** Told that a scope has got a lock. */

@@ -128,10 +128,27 @@ export interface LockKind extends Renewer {
    * vain as long as they stay. Left out: there is one unit, which one holds at a time.
    */
   readonly besides?: (name: string, holds: readonly Hold[]) => Promise<number>;
+  /** Which of the two locks it is where readers share one, and what they are to each other. Left out: its holder is alone. */
+  readonly mode?: "read" | "write";
+  readonly sharing?: Sharing;
   /** `nonce`: its holder is asked whether somebody is inside, if there may be nobody; left out: nobody is asked. */
   inspect(name: string, nonce?: string): Promise<Inspected>;
   /** `label`: for the holder, where the protocol has a message for it. */
   forceRelease(name: string, label: string | null): Promise<boolean>;
+}
+
+/** What readers and writers of one lock are to each other. */
+export interface Sharing {
+  /** The kind whose callers share a hold, and those whose callers wait for all readers. */
+  readonly readers: LockKind;
+  readonly writers: readonly LockKind[];
+  /**
+   * Asks whether more readers may come into this hold, and raises its end to `lease` ms from now, both only where nobody waits.
+   * "gone": nobody has it. It never makes a hold, nor takes a place.
+   */
+  join(hold: Hold, lease: number, told: Told<AttemptAnswer>): void;
+  /** Makes a writer's hold a reader's. */
+  shrink(hold: Hold, told: Told<ReleaseAnswer>): void;
 }
 
 /** What is known of a hold that must go: its entry in the queue too, if it may have one. */

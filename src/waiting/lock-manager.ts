@@ -20,6 +20,7 @@ import { LockQueue } from "./lock-queue.ts";
 import { LONGEST_ENTRY_TTL } from "./schedule.ts";
 import { SelfWait } from "./self-wait.ts";
 import type { Services } from "./services.ts";
+import { newQueueOf } from "./shrinking-queue.ts";
 import { Stays } from "./stays.ts";
 import { type Entrance, Waiter } from "./waiter.ts";
 import { WantedLeases } from "./wanted.ts";
@@ -172,6 +173,10 @@ export class LockManager implements Services {
     for (const queues of this.#queues.values()) yield* queues.values();
   }
 
+  queueOf(kind: LockKind, name: string, isWanted = false): LockQueue | undefined {
+    return this.#queues.get(kind)?.get(name) ?? (isWanted ? this.#newQueue(kind, name) : undefined);
+  }
+
   #newQueue(kind: LockKind, name: string): LockQueue {
     let queues = this.#queues.get(kind);
     if (!queues) {
@@ -179,7 +184,7 @@ export class LockManager implements Services {
       this.#queues.set(kind, queues);
       if (kind.wake.by === "grant") this.#granting.set(kind.protocol, kind);
     }
-    const queue = new LockQueue(kind, name, this);
+    const queue = kind.sharing ? newQueueOf(kind, name, this) : new LockQueue(kind, name, this);
     queues.set(name, queue);
     if (this.#queues.size > 1 && kind.wake.by === "grant") this.#share(queue);
     return queue;
@@ -284,9 +289,6 @@ export class LockManager implements Services {
 /** How often callers without an answer are looked at, in ms. An alarm that is set and cleared for each would cost as much as a command. */
 const SWEEP = 50;
 
+const CLOSED = "its Redis connection was closed for good (status 'end')";
 const ended = (name: string | null, commands: Transport): LockUnavailableError =>
-  new LockUnavailableError(
-    name,
-    "its Redis connection was closed for good (status 'end')",
-    commands.trouble(),
-  );
+  new LockUnavailableError(name, CLOSED, commands.trouble());

@@ -248,18 +248,18 @@ export abstract class LockOwner {
   }
 }
 
-/** A release on its way. */
-class Release implements Told<ReleaseAnswer> {
-  readonly #owner: LockOwner;
-  readonly #one: Acquisition;
+/** A release on its way. `woken`: no message will come. */
+export class Release implements Told<ReleaseAnswer> {
+  readonly #owner: Pick<LockOwner, "kind" | "services" | "lossOf">;
+  readonly #one: { woken(): void };
   readonly #turn: Turn;
   readonly #held: number;
   readonly #epoch: number;
   readonly #resolve: (failed: undefined | Promise<never>) => void;
 
   constructor(
-    owner: LockOwner,
-    one: Acquisition,
+    owner: Pick<LockOwner, "kind" | "services" | "lossOf">,
+    one: { woken(): void },
     turn: Turn,
     held: number,
     resolve: (failed: undefined | Promise<never>) => void,

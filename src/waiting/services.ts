@@ -46,6 +46,8 @@ export interface Services {
   leave(kind: LockKind, hold: Hold): void;
   /** One more channel is heard, or must be done without: all lock queues begin in the order in which they came. */
   subscribed(): void;
+  /** The callers of this client at a lock, by this kind. `isWanted`: it is made where there is none. */
+  queueOf(kind: LockKind, name: string, isWanted?: boolean): Iterable<Waiter> | undefined;
   /** No caller is left in this lock queue. */
   left(queue: { readonly kind: LockKind; readonly name: string }): void;
   /** A caller has to wait. */

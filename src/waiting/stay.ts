@@ -176,7 +176,7 @@ function isWithinLimit({ hold, stay, passes, hasStays }: Door, mono: number): bo
  * Of what was asked for it, and not of what was answered: an extension may be on its way, or its answer may be lost. If this
  * process crashed, the others would wait for all of it. A new hold has a TTL of its own.
  */
-function isTooLong(hold: Hold, terms: Terms, window: number, mono: number): boolean {
+export function isTooLong(hold: Hold, terms: Terms, window: number, mono: number): boolean {
   const left = Math.max(hold.mayLiveUntil, hold.endMono) - mono;
   return suits(hold, left, terms, window, false) === "too much";
 }

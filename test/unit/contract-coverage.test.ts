@@ -19,7 +19,8 @@ const FOLDER = new URL("../", import.meta.url);
 const kinds = [
   ...Object.getOwnPropertyNames(
     Object.getPrototypeOf(createLockClient(new Redis({ lazyConnect: true }))),
-  ).filter((method) => /lock$/i.test(method)),
+    // Two locks, with tests of their own.
+  ).filter((method) => /lock$/i.test(method) && method !== "readWriteLock"),
   "quorumLock",
   "permit",
   "lingeringLock",

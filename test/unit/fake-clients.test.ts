@@ -105,6 +105,9 @@ const fakeClient = (client: FakeClient): LockClient =>
     redissonFencedLock: (name: string) => client.lock(name),
     spinLock: (name: string) => client.lock(name),
     stats: () => ({ kept: 0, takenAgain: 0, recalled: 0, recalledUnused: 0, lapsed: 0 }),
+    readWriteLock: () => {
+      throw new Error("not in this test");
+    },
     semaphore: () => {
       throw new Error("not in this test");
     },

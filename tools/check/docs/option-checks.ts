@@ -26,6 +26,7 @@ const OPTIONS = [
       "LockClientOptions",
       "LingerOptions",
       "SpinLockOptions",
+      "ReadWriteOptions",
       "CloseOptions",
     ],
     page: "docs/options.md",

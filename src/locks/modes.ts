@@ -1,0 +1,66 @@
+// What a scope that reads or writes may do besides. Protects a scope from waiting for itself: a writer waits for all readers, and
+// so for its own scope where that reads.
+import { LockError, quote } from "../errors.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+import type { Terms } from "../options.ts";
+import type { LockKind } from "../waiting/lock-kind.ts";
+import type { LockManager } from "../waiting/lock-manager.ts";
+import { ShrinkingQueue } from "../waiting/shrinking-queue.ts";
+import type { Holding, Scopes } from "./scope.ts";
+import { keyOf } from "./with-lock.ts";
+
+/** A reader of a scope that writes stands beside its writer, which may leave before it. */
+export const besideKey = (protocol: LockKind["protocol"], name: string): string =>
+  `${keyOf(protocol, name)}\0read`;
+
+/**
+ * What the caller's scopes hold of a lock, by whichever of its kinds. Where they read, and a writer of theirs is inside too, a
+ * caller that wants to write gets that one.
+ *
+ * @throws LockError LOCK_UPGRADE
+ */
+export function holdingFor(scopes: Scopes, { protocol, mode }: LockKind, name: string): Holding | null {
+  const own = scopes.find(keyOf(protocol, name));
+  if (mode === undefined) return own;
+  const holding = own ?? scopes.find(besideKey(protocol, name));
+  return mode === "write" && holding ? toWrite(holding) : holding;
+}
+
+/** @throws LockError LOCK_UPGRADE when its scope only reads. */
+export function toWrite(holding: Holding): Holding {
+  const { name, owner } = holding.shared;
+  if (owner.kind.mode !== "read") return holding;
+  const writer = owner.writer ?? null;
+  if (!writer || writer.ended) throw upgrade(name);
+  return holding.of(writer);
+}
+
+/** Do bodies in it run one after the other? Readers alone run side by side. */
+export const isGated = ({ owner }: SharedLease): boolean =>
+  owner.kind.mode !== "read" || (owner.writer !== null && owner.writer !== undefined && !owner.writer.ended);
+
+/** Is it a reader's, in a scope that writes? Then it is a lease of its own. */
+export const isInside = ({ mode }: LockKind, { owner }: SharedLease): boolean =>
+  mode === "read" && owner.kind.mode === "write";
+
+/** A lease for a reader in a scope that writes, which may outlive the writer's. */
+export function readInside(
+  manager: LockManager,
+  lease: SharedLease,
+  { sharing }: LockKind,
+  terms: Terms,
+): SharedLease {
+  for (const kind of sharing?.writers ?? []) {
+    const queue = kind === lease.owner.kind && manager.queueOf(kind, lease.name);
+    if (queue instanceof ShrinkingQueue) return queue.read(lease, terms);
+  }
+  throw new TypeError("a writer's lease without writers");
+}
+
+const upgrade = (name: string): LockError =>
+  new LockError(
+    "LOCK_UPGRADE",
+    name,
+    `Lock ${quote(name)} cannot be written in a scope that reads it: it would wait for itself, and two such scopes for each other. ` +
+      "Unlock the read lock first and look again at what was read, or take the write lock from the start.",
+  );

@@ -1,0 +1,97 @@
+import { type HoldId, partsOf } from "../hold-ids.ts";
+import type { CountedInspection } from "../redis/counted-replies.ts";
+import { unavailable } from "../redis/replies.ts";
+import { printAs } from "../util/print.ts";
+import type { Lock } from "./lock.ts";
+
+/**
+ * Two locks of one name: many readers hold `read` at a time, or one writer holds `write`. Both are full locks, with everything
+ * that `lock` has: options, leases, events, errors, as members of a multi-lock.
+ *
+ * They are served in the order in which they came: a writer waits for the readers before it, and readers that come later wait
+ * for it, so neither starve. A scope that writes may read as well; when its write lease is unlocked first, the scope goes on as
+ * a reader, with no other writer in between. A scope that only reads may not write: LockError `LOCK_UPGRADE`, at once.
+ *
+ * @example
+ * const config = locks.readWriteLock("config");
+ * const value = await config.read.withLock(() => load());
+ * await config.write.withLock((lease) => store(value, { fence: lease.token }), { wait: 1_000 });
+ */
+export interface ReadWriteLock {
+  /** The name of both. */
+  readonly name: string;
+  /**
+   * For readers. Those of one process share a hold in Redis, and mostly need no command; each has a lease of its own. `token`:
+   * readers that no writer divides have the same one, above that of every writer before them and below that of every writer
+   * behind them.
+   */
+  readonly read: Lock;
+  /** For one writer at a time. */
+  readonly write: Lock;
+  /**
+   * The holders, and the waiters in the order of their places; of readers that share, one for all of a process. At most 1 000 of
+   * each. One command.
+   *
+   * @throws LockUnavailableError
+   */
+  inspect(): Promise<ReadWriteInspection>;
+}
+
+/** What `readWriteLock().inspect()` shows. */
+export interface ReadWriteInspection {
+  /** How it is held; null: it is free. */
+  readonly mode: "read" | "write" | null;
+  readonly holders: readonly {
+    /** `<client id>:<number of the hold>`, and its parts. */
+    readonly holder: string;
+    readonly owner: HoldId | null;
+    readonly token: number;
+    /** ms until it ends, unless it is renewed. */
+    readonly remaining: number;
+  }[];
+  readonly waiters: readonly {
+    readonly holder: string;
+    readonly owner: HoldId | null;
+    readonly mode: "read" | "write";
+  }[];
+}
+
+/** The two locks, and how to look at them. */
+export class LockPair implements ReadWriteLock {
+  readonly name: string;
+  readonly read: Lock;
+  readonly write: Lock;
+  readonly #look: () => Promise<CountedInspection>;
+
+  constructor(read: Lock, write: Lock, look: () => Promise<CountedInspection>) {
+    this.name = read.name;
+    this.read = read;
+    this.write = write;
+    this.#look = look;
+  }
+
+  async inspect(): Promise<ReadWriteInspection> {
+    const seen = await this.#look().catch((error: unknown) => {
+      throw unavailable(this.name, "it could not be inspected", error);
+    });
+    const [first] = seen.holders;
+    return {
+      mode: first ? modeOf(first) : null,
+      holders: seen.holders.map(({ holder, token, remaining }) => {
+        return { holder, owner: partsOf(holder), token, remaining };
+      }),
+      waiters: seen.waiters.map((waiter) => {
+        return { holder: waiter.holder, owner: partsOf(waiter.holder), mode: modeOf(waiter) };
+      }),
+    };
+  }
+
+  toJSON(): object {
+    return { name: this.name };
+  }
+}
+
+const modeOf = ({ mode }: { readonly mode: string }): "read" | "write" =>
+  mode === "write" ? "write" : "read";
+
+printAs(LockPair, "ReadWriteLock");

@@ -1,0 +1,222 @@
+import { SHARE_TIME, TURNS_TIME } from "../defaults.ts";
+import { type Caller, ofHolder } from "../events.ts";
+import type { Hold } from "../lease/hold.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+import { type Instant, now } from "../util/clock.ts";
+import { Acquisition } from "./acquisition.ts";
+import { LockQueue } from "./lock-queue.ts";
+import { RecheckGroup } from "./recheck-group.ts";
+import { SharedHold } from "./shared-hold.ts";
+import type { Comer } from "./stay-owner.ts";
+import type { Waiter } from "./waiter.ts";
+
+/**
+ * The readers of this process at one lock. They share holds: what is found serves all that wait, and others come in while it is
+ * known that nobody waits, or when Redis says so again. Protects writers, of this process and of others, from readers that would
+ * keep them waiting for ever.
+ */
+export class SharingQueue extends LockQueue {
+  /** With the writers' queue, whose entries of this client stand in the same queue of Redis. */
+  override places: RecheckGroup | null = new RecheckGroup();
+  readonly #holds = new Set<SharedHold>();
+  /** Since when readers have come in without a turn of the event loop. 0: it has turned. */
+  #turn = 0;
+
+  override get isUnderWay(): boolean {
+    return this.#holds.size > 0 || super.isUnderWay;
+  }
+
+  // ---- callers come
+
+  /** A caller comes into a hold that is open, without a command. Null: it has to ask, or to wait. */
+  override takeAgain({ terms }: Comer, caller: Caller): SharedLease | null {
+    const { services } = this;
+    const { mono, wall } = now();
+    if (services.stays.isClosed || services.commands.ended || this.isTired(mono)) return null;
+    for (const shared of this.#holds) {
+      if (!shared.admission.isOpen(mono, wall) || shared.suits(terms, mono, wall) !== "enough") continue;
+      const lease = shared.enter(terms, caller);
+      this.#toldAcquired(lease, 0);
+      return lease;
+    }
+    return null;
+  }
+
+  override join(waiter: Waiter): void {
+    // From now on callers stand in line.
+    this.isKept = false;
+    if (this.shared) {
+      super.join(waiter);
+      return;
+    }
+    const one = new SharingAcquisition(this);
+    this.shared = one;
+    one.add(waiter, true);
+    one.start();
+  }
+
+  /** A hold into which this caller may come once Redis was asked. Null: it needs one of its own. */
+  joinable({ terms }: Waiter): SharedHold | null {
+    // RACE: a writer of this process may be about to queue. Redis would say that nobody waits.
+    if (this.#holds.size === 0 || this.#firstWriter() < Number.POSITIVE_INFINITY) return null;
+    const { mono, wall } = now();
+    for (const shared of this.#holds)
+      if (shared.admission.isJoinable && shared.suits(terms, mono, wall) !== "no") return shared;
+    return null;
+  }
+
+  /** Readers have come in for so long that others of this process must have their turn of the event loop. */
+  isTired(mono: number): boolean {
+    if (this.#turn === 0) {
+      this.#turn = mono;
+      setImmediate(() => {
+        this.#turn = 0;
+      });
+    }
+    return mono - this.#turn > TURNS_TIME;
+  }
+
+  // ---- a hold
+
+  override found(one: Acquisition, hold: Hold, isDirect: boolean): void {
+    // Now: a claim says nothing of waiters, and would make it look younger.
+    hold.record ??= new SharedHold(this, hold, hold.wantedAt === null ? hold.seen : null);
+    super.found(one, hold, isDirect);
+  }
+
+  /** To this caller, and to all behind it that the hold serves. The others go on with a hold of their own. */
+  protected override give(one: Acquisition, hold: Hold, waiter: Waiter): void {
+    const shared = hold.record;
+    if (!(shared instanceof SharedHold)) throw new TypeError("a hold that nobody shares");
+    one.outrun = null;
+    this.#holds.add(shared);
+    this.services.inbox.expected.set(hold.id, shared);
+    this.#admit(one, shared, waiter);
+    this.serve(one, shared, Number.POSITIVE_INFINITY);
+    one.start();
+  }
+
+  /**
+   * Lets those in that the hold suits, up to the first writer of this process, and up to the first that has come later than `by`.
+   */
+  serve(one: Acquisition, shared: SharedHold, by: number): void {
+    const { mono, wall } = now();
+    const until = Math.min(by, this.#firstWriter());
+    // A listener may call or abort while it is told.
+    for (const waiter of [...one]) {
+      if (waiter.since > until) break;
+      if (waiter.listed && waiter.group === one && shared.suits(waiter.terms, mono, wall) === "enough")
+        this.#admit(one, shared, waiter);
+    }
+  }
+
+  #admit(one: Acquisition, shared: SharedHold, waiter: Waiter): void {
+    const lease = shared.enter(waiter.terms, waiter);
+    one.remove(waiter);
+    waiter.give(lease);
+    this.#toldAcquired(lease, performance.now() - waiter.since);
+  }
+
+  #toldAcquired(lease: SharedLease, waited: number): void {
+    const { events } = this.services;
+    if (events.isUsed && events.hears("acquire"))
+      events.tell("acquire", { ...ofHolder(lease), waited, kept: false });
+  }
+
+  /** Readers in a writer's time. */
+  inside(lease: SharedLease): SharedHold {
+    const { hold } = lease;
+    const { record } = hold;
+    if (record instanceof SharedHold && record.writer === lease) return record;
+    const shared = new SharedHold(this, hold, null, lease);
+    hold.record = shared;
+    return shared;
+  }
+
+  /** Their writer has left. */
+  outlives(shared: SharedHold): void {
+    this.#holds.add(shared);
+    shared.outlives(this);
+    this.#look();
+  }
+
+  /** Since when the first writer of this process waits. */
+  #firstWriter(): number {
+    let first = Number.POSITIVE_INFINITY;
+    for (const kind of this.kind.sharing?.writers ?? [])
+      for (const { wait, since } of this.services.queueOf(kind, this.name) ?? [])
+        if (wait > 0 && since < first) first = since;
+    return first;
+  }
+
+  /** A writer of this process waits, or messages may have been missed. */
+  asksAgain(): void {
+    for (const shared of this.#holds) shared.admission.asksAgain();
+  }
+
+  override mayBeWanted(): void {
+    this.asksAgain();
+  }
+
+  // ---- and goes
+
+  ends(shared: SharedHold): void {
+    if (!this.#holds.delete(shared)) return;
+    this.#look();
+    if (this.#holds.size === 0 && !this.shared) this.services.left(this);
+  }
+
+  override left(one: Acquisition): void {
+    if (this.#holds.size === 0) super.left(one);
+    else if (this.shared === one) {
+      this.shared = null;
+      this.#look();
+    }
+  }
+
+  /** May a caller come in without standing in line? */
+  #look(): void {
+    this.isKept = this.#holds.size > 0 && !this.shared;
+  }
+}
+
+/** Asks for the readers of one process: whether they may come into a hold that the process has, or for a new one. */
+class SharingAcquisition extends Acquisition {
+  readonly #readers: SharingQueue;
+
+  constructor(readers: SharingQueue) {
+    super(readers);
+    this.#readers = readers;
+  }
+
+  override start(): void {
+    const { first } = this;
+    const shared = first && this.#readers.joinable(first);
+    if (!shared) {
+      super.start();
+      return;
+    }
+    const { mono, wall } = now();
+    const isOpen = shared.admission.isOpen(mono, wall) && shared.suits(first.terms, mono, wall) === "enough";
+    this.to("asking");
+    if (isOpen) shared.rest((sent) => this.#asked(shared, first, sent));
+    else {
+      this.queue.health.askedAt ||= mono;
+      shared.join(first.terms.lease, (sent, error) => {
+        if (error === undefined) this.queue.health.answered();
+        else this.queue.health.failed(error);
+        this.#asked(shared, first, sent);
+      });
+    }
+  }
+
+  /** Redis was asked for this caller, and for all that have come until then, or soon after. */
+  #asked(shared: SharedHold, head: Waiter, sent: Instant): void {
+    if (shared.admission.isJoinable) this.#readers.serve(this, shared, sent.mono + SHARE_TIME);
+    const { first } = this;
+    if (!first) this.stop();
+    // What this answer has not brought, another one would not bring either.
+    else if (first === head || first.since <= sent.mono) super.start();
+    else this.start();
+  }
+}

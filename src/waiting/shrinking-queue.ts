@@ -1,0 +1,112 @@
+import type { LockLostError } from "../errors.ts";
+import { ofHolder } from "../events.ts";
+import { unconfirmed } from "../lease/release-outcome.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+import type { Terms } from "../options.ts";
+import type { ReleaseAnswer } from "../redis/replies.ts";
+import { failing } from "../util/stacks.ts";
+import type { Acquisition } from "./acquisition.ts";
+import type { LockKind } from "./lock-kind.ts";
+import { LockQueue } from "./lock-queue.ts";
+import { RecheckGroup } from "./recheck-group.ts";
+import type { Services } from "./services.ts";
+import { SharedHold } from "./shared-hold.ts";
+import { SharingQueue } from "./sharing-queue.ts";
+import type { Waiter } from "./waiter.ts";
+
+/**
+ * The writers of this process at one lock that readers share. A scope that writes may read beside that; when its writer leaves
+ * first, the hold becomes a reader's. Protects what such a scope has read: no other writer comes in between.
+ */
+export class ShrinkingQueue extends LockQueue {
+  override places: RecheckGroup | null = new RecheckGroup();
+
+  override join(waiter: Waiter): void {
+    // RACE: it is not in the queue of Redis yet. Readers that came in without asking would not see it.
+    if (waiter.wait > 0 && this.services.queueOf(this.#readKind, this.name)) this.#readers().asksAgain();
+    super.join(waiter);
+  }
+
+  /** A reader in the time of a writer, whose lease this is. */
+  read(lease: SharedLease, terms: Terms): SharedLease {
+    return this.#readers().inside(lease).enter(terms, lease);
+  }
+
+  override vacated(one: Acquisition, lease: SharedLease): Promise<void> {
+    const shared = inside(lease);
+    return shared && shared.users.size > 0 ? this.#shrink(one, lease, shared) : super.vacated(one, lease);
+  }
+
+  override lost(one: Acquisition, lease: SharedLease, error: LockLostError): void {
+    const shared = inside(lease);
+    super.lost(one, lease, error);
+    shared?.lose(error.reason, error.by);
+  }
+
+  /** Not before the last writer of the scope has left: those that borrow its lock write too. */
+  #shrink(one: Acquisition, lease: SharedLease, shared: SharedHold): Promise<void> {
+    const { hold } = lease;
+    const { services, kind } = this;
+    const { watchdog, events, cleanup } = services;
+    watchdog.leases.delete(lease);
+    one.lease = null;
+    const held = performance.now() - lease.since;
+    if (events.isUsed && events.hears("release")) events.tell("release", { ...ofHolder(lease), held });
+    this.#readers().outlives(shared);
+    cleanup.releases++;
+    const done = (): void => {
+      cleanup.releases--;
+      lease.settle();
+      if (cleanup.isEnding) cleanup.look();
+    };
+    const shrunk = new Promise<void>((resolve) => {
+      kind.sharing?.shrink(hold, {
+        answered: (answer) => {
+          const outcome = shared.shrunk(lease, held, answer);
+          done();
+          resolve(outcome);
+        },
+        failed: (error) => {
+          // Until then all others wait: for as long as the hold lives, and no longer.
+          cleanup.add({ withdraw: () => this.#shrinkAgain(lease) }, hold, hold.mayLive);
+          done();
+          resolve(failing(unconfirmed(hold, error)));
+        },
+      });
+    });
+    // Writers of this process queue behind it.
+    one.start();
+    return shrunk;
+  }
+
+  /** RACE: readers may have left meanwhile, or join: a hold only shrinks, so this may come in any order. */
+  #shrinkAgain({ hold }: SharedLease): Promise<ReleaseAnswer> {
+    return new Promise((answered, failed) => {
+      this.kind.sharing?.shrink(hold, { answered, failed });
+    });
+  }
+
+  get #readKind(): LockKind {
+    return this.kind.sharing?.readers ?? this.kind;
+  }
+
+  #readers(): SharingQueue {
+    const queue = this.services.queueOf(this.#readKind, this.name, true);
+    if (!(queue instanceof SharingQueue)) throw new TypeError("readers that do not share");
+    return queue;
+  }
+}
+
+/** What reads in the time of this writer. */
+function inside(lease: SharedLease): SharedHold | null {
+  const { record } = lease.hold;
+  return record instanceof SharedHold && record.writer === lease ? record : null;
+}
+
+/** The callers at a lock that readers share. Readers who want their places in order have one each, and share nothing. */
+export function newQueueOf(kind: LockKind, name: string, services: Services): LockQueue {
+  if (kind.mode === "write") return new ShrinkingQueue(kind, name, services);
+  return kind === kind.sharing?.readers
+    ? new SharingQueue(kind, name, services)
+    : new LockQueue(kind, name, services);
+}
