@@ -110,18 +110,19 @@ export const STAY_WINDOW = 3_000;
 /** More locks than this one client does not keep. Each takes 0.2 KB in Redis. */
 export const KEPT_MOST = 10_000;
 /**
- * A name is worth keeping if it is taken again so often before somebody else wants it, on average over so many of the last
- * times: a recall costs between one and two pairs of commands.
+ * A name is worth keeping if that saves so many pairs of commands before somebody else wants it, on average over so many of
+ * the last times. A recall costs nearly as much: its two messages are written and read alone, where commands of several
+ * callers share a write, and writes cost more than all else.
  */
-export const LINGER_WORTH = 1;
+export const LINGER_WORTH = 2;
 export const LINGER_TIMES = 8;
-/** More uses of one time count as so many: a name that was used a million times must be forgotten soon where it moves. */
-export const LINGER_USES_MAX = 16;
+/** More of one time counts as so much: a name that was used a million times must be forgotten soon where it moves. */
+export const LINGER_SAVED_MAX = 16;
 /** What a new client expects of a name. Eleven recalls in vain, and it expects less than `LINGER_WORTH` … */
-export const LINGER_AVERAGE = 2;
+export const LINGER_AVERAGE = 4;
 /**
  * … and keeps only every 32nd name that it asks about, to see. Where trying brings little on average it is less, down to every
- * 1 024th: the loss was 1 % where names were taken at random.
+ * 1 024th.
  */
 export const LINGER_TRIES = 32;
 export const LINGER_TRIES_MAX = 1_024;

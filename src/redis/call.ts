@@ -2,7 +2,7 @@ import { tracingChannel } from "node:diagnostics_channel";
 import type { Writable } from "node:stream";
 import type { Script, ScriptKeys } from "./script.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "./types.ts";
-import { cork, type Writes } from "./writes.ts";
+import { cork, isPatient, type Writes } from "./writes.ts";
 
 /** Is told once how a command ended. */
 export interface Told<Answer> {
@@ -125,7 +125,7 @@ function makeClass(methods: object): CallClass {
 
     toWritable(stream: Writable): string {
       // What has waited in the offline queue leaves together too.
-      if (this.#writes.expected > 1 || !this.isWritten) cork(stream);
+      if (isPatient || this.#writes.expected > 1 || !this.isWritten) cork(stream);
       const { script, keys, argv } = this;
       const head = this.name === "evalsha" ? `$7\r\nevalsha\r\n$40\r\n${script.sha}\r\n` : evalText(script);
       let text = `*${3 + keys.full.length + argv.length}\r\n${head}${keys.text}`;

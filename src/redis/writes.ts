@@ -5,6 +5,10 @@ import { HELD_BACK } from "../defaults.ts";
 export const corked: Writable[] = [];
 let since = 0;
 let until = Number.NEGATIVE_INFINITY;
+/** May what is sent now wait for the end of this turn of the event loop? */
+export let isPatient = false;
+/** Will they be written at the end of this drain of microtasks? */
+let isDue = false;
 let hearsExit = false;
 
 /**
@@ -13,19 +17,39 @@ let hearsExit = false;
  * order.
  */
 export function cork(stream: Writable): void {
-  if (stream.writableCorked > 0) return;
-  stream.cork();
-  if (corked.push(stream) > 1) return;
-  since = performance.now();
-  process.nextTick(writeNow);
+  if (stream.writableCorked === 0) {
+    stream.cork();
+    if (corked.push(stream) === 1) {
+      since = performance.now();
+      if (isPatient) setImmediate(writeNow);
+    }
+  }
+  if (!isPatient && !isDue) {
+    isDue = true;
+    process.nextTick(writeNow);
+  }
   if (hearsExit) return;
   hearsExit = true;
   // The program may end itself right behind an unlock that it does not wait for.
   process.on("exit", writeNow);
 }
 
+/**
+ * What `send` sends is written at the end of this turn of the event loop, or with any other command before: what messages and
+ * replies of one turn lead to is one write. For what no caller of this process waits for.
+ */
+export function together(send: () => void): void {
+  isPatient = true;
+  try {
+    send();
+  } finally {
+    isPatient = false;
+  }
+}
+
 /** Writes what was handed over so far. */
 export function writeNow(): void {
+  isDue = false;
   if (corked.length === 0) return;
   for (const stream of corked.splice(0)) stream.uncork();
   // RACE: a caller has blocked the event loop behind its call, and the next caller's command takes the first one's along.
@@ -58,6 +82,7 @@ export class Writes {
 
   /** A command was handed over, and some are held back or expected. */
   sent(): void {
+    if (isPatient) return;
     if (this.expected > 0) this.expected--;
     if (this.expected === 0) writeNow();
   }

@@ -3,10 +3,10 @@ import {
   LINGER_AVERAGE,
   LINGER_REST_MAX,
   LINGER_REST_MIN,
+  LINGER_SAVED_MAX,
   LINGER_TIMES,
   LINGER_TRIES,
   LINGER_TRIES_MAX,
-  LINGER_USES_MAX,
   LINGER_WORTH,
 } from "../defaults.ts";
 import { between } from "../util/random.ts";
@@ -19,10 +19,14 @@ import { between } from "../util/random.ts";
  */
 export type KeptEnd = "recalled" | "wanted" | "lapsed" | "given up" | "not kept";
 
+/** What a caller saves that takes a kept lock again: a pair of commands, and half of it where it has to ask Redis first. */
+export const TAKEN = 1;
+export const ASKED = 0.5;
+
 /** What is known of a name. */
 class Memory {
-  /** How often it was taken again, on average over the last times that it was kept; and how many these are. */
-  uses = 0;
+  /** What it has saved, in pairs of commands, on average over the last times that it was kept; and how many these are. */
+  saved = 0;
   times = 0;
   isWorthIt = false;
   /** It may be kept once, to see whether that is worth it. */
@@ -50,8 +54,8 @@ export class LingerPolicy {
   /** Goes round the names, in search of one to forget. */
   #hand = this.#names.entries();
   /**
-   * What keeping a name brings of which nothing good is known: uses each time, smoothed over all of them. A client begins
-   * with the best opinion: its first names are kept at once.
+   * What keeping a name saves of which nothing good is known, each time, smoothed over all of them. A client begins
+   * with a good opinion: its first names are kept at once.
    */
   #average = LINGER_AVERAGE;
   /** The same of callers that come right back. */
@@ -67,46 +71,53 @@ export class LingerPolicy {
   }
 
   /**
-   * Would it keep this name now? To be asked when it is acquired, once; and at unlock, where it can be kept at all. `uses`:
-   * how often it was taken again since it was acquired.
+   * Would it keep this name now? To be asked when it is acquired, once; and at unlock, where it can be kept at all. `saved`:
+   * what its time with this process has saved since it was acquired, in pairs of commands. `isGranted`: it has come by a
+   * message, from somebody who may want it back.
    */
-  keeps(name: string, at: number, uses = 0): boolean {
-    // What pays goes on, whatever is remembered of it. Learned at once: how its time ends may be known in hours only.
-    if (uses > LINGER_WORTH) return true;
-    const known = this.#names.get(name);
-    if (uses === LINGER_WORTH) {
-      // As many are likely to follow.
-      if (!known?.isWorthIt) this.#learn(known ?? this.#memoryOf(name), 2 * uses, at);
+  keeps(name: string, at: number, saved = 0, isGranted = false): boolean {
+    if (saved > 0) {
+      // What is used goes on. Learned at once, and not each time: how its time ends may be known in hours only.
+      if (saved >= LINGER_WORTH && saved <= LINGER_WORTH + ASKED) {
+        const known = this.#names.get(name);
+        // As much is likely to follow.
+        if (!known?.isWorthIt) this.#learn(known ?? this.#memoryOf(name), 2 * saved, at);
+      }
       return true;
     }
+    const known = this.#names.get(name);
     if (known !== undefined) {
       known.isInUse = true;
-      if (known.isWorthIt || known.isTried) return true;
+      if (known.isWorthIt) return true;
+      // Another process had it, and this one would try a name of that one's.
+      if (isGranted) known.isTried = false;
+      else if (known.isTried) return true;
       if (at < known.restsUntil) return false;
     }
+    if (isGranted) return false;
     if (this.#average >= LINGER_WORTH) return true;
     if (--this.#untilTry > 0) return false;
     // At random, so that it does not follow the order in which the names come: once in this many calls on average, and the
     // less it brings the more seldom.
-    const calls = Math.min(LINGER_TRIES / this.#average ** 2, LINGER_TRIES_MAX);
+    const calls = Math.min(LINGER_TRIES * (LINGER_WORTH / this.#average) ** 2, LINGER_TRIES_MAX);
     this.#untilTry = Math.round(this.#between(1, 2 * calls - 1));
     this.#memoryOf(name).isTried = true;
     return true;
   }
 
-  /** Its time with this process is over. `uses`: how often it was taken again. */
-  ended(name: string, how: KeptEnd, uses: number, at: number): void {
+  /** Its time with this process is over. `saved`: see `keeps`. */
+  ended(name: string, how: KeptEnd, saved: number, at: number): void {
     const { stats } = this;
     if (how === "recalled") stats.recalled++;
-    if (how === "recalled" && uses === 0) stats.recalledUnused++;
+    if (how === "recalled" && saved === 0) stats.recalledUnused++;
     if (how === "lapsed") stats.lapsed++;
     // One that nobody wanted has cost nobody anything: it counts only for the good.
-    const isGood = uses >= LINGER_WORTH;
+    const isGood = saved >= LINGER_WORTH;
     const isLesson = how === "recalled" || how === "wanted" || how === "not kept" || isGood;
     const known = isLesson ? this.#memoryOf(name) : this.#names.get(name);
     if (!known) return;
     known.isTried = false;
-    if (isLesson) this.#learn(known, uses, at);
+    if (isLesson) this.#learn(known, saved, at);
   }
 
   /**
@@ -131,16 +142,16 @@ export class LingerPolicy {
     this.#back += (now - this.#back) / 16;
   }
 
-  #learn(known: Memory, uses: number, at: number): void {
-    const counted = Math.min(uses, LINGER_USES_MAX);
+  #learn(known: Memory, saved: number, at: number): void {
+    const counted = Math.min(saved, LINGER_SAVED_MAX);
     if (!known.isWorthIt) {
       // The average tells what trying a name brings, so those that are known to be worth it do not count.
       this.#average += (counted - this.#average) / 16;
       known.times = 0;
     }
     known.times = Math.min(known.times + 1, LINGER_TIMES);
-    known.uses += (counted - known.uses) / known.times;
-    known.isWorthIt = known.uses >= LINGER_WORTH;
+    known.saved += (counted - known.saved) / known.times;
+    known.isWorthIt = known.saved >= LINGER_WORTH;
     // Good news: perhaps the others are worth it now, too.
     if (known.isWorthIt && known.times === 1) this.#untilTry = Math.min(this.#untilTry, LINGER_TRIES);
     known.rest = known.isWorthIt ? 0 : Math.min(Math.max(2 * known.rest, LINGER_REST_MIN), LINGER_REST_MAX);

@@ -2,7 +2,9 @@ import { type Caller, ofHolder } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import { SharedLease, type Turn } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
+import { together, writeNow } from "../redis/writes.ts";
 import type { Acquisition } from "./acquisition.ts";
+import { ASKED, TAKEN } from "./linger-policy.ts";
 import { mayBegin, type Stay } from "./stay.ts";
 import { type Comer, StayOwner } from "./stay-owner.ts";
 import type { Waiter } from "./waiter.ts";
@@ -37,19 +39,21 @@ export abstract class StayKeeper extends StayOwner {
     const isTooLong = hold.mayLiveUntil > mono + stays.window;
     if (isTooLong || commands.isAway || !inbox.hears(this.name)) {
       if (hold.lingers)
-        linger.ended(this.name, isTooLong ? "not kept" : "given up", one.stay?.uses ?? 0, mono);
+        linger.ended(this.name, isTooLong ? "not kept" : "given up", one.stay?.saved ?? 0, mono);
       return false;
     }
     const stay = this.stayOf(one, hold);
     stay.call = call;
     stay.terms = terms;
-    if (hold.wantedAt === null && linger.keeps(this.name, mono, stay.uses)) {
+    // Whose answer takes a lock says that its process is told of recalls.
+    const isGranted = hold.told < 2;
+    if (hold.wantedAt === null && linger.keeps(this.name, mono, stay.saved, isGranted)) {
       stay.state = "idle";
       stay.since = mono;
       stay.until = mono + terms.linger;
       linger.stats.kept++;
       // It is told first, where it was granted: nobody could ask for it.
-      stays.keep(stay, hold.told < 2);
+      stays.keep(stay, isGranted);
     } else {
       if (!this.#mayLeaveLater(one, hold, mono)) return false;
       stay.state = "leaving";
@@ -67,11 +71,12 @@ export abstract class StayKeeper extends StayOwner {
   }
 
   /** A caller comes to a stay in which nobody is. */
-  protected override comes(stay: Stay): void {
+  protected override comes(stay: Stay, asks: boolean): void {
     const { linger } = this.services;
     if (stay.state === "idle") {
       linger.stats.kept--;
       stay.uses++;
+      stay.saved += asks ? ASKED : TAKEN;
     } else if (stay.state === "leaving") linger.passedBack(this.name, true);
     stay.state = "inside";
     this.isKept = false;
@@ -91,7 +96,7 @@ export abstract class StayKeeper extends StayOwner {
     if (stays.isTired(mono) || mayBegin(this.doorOf(one, hold, comer), mono, Date.now()) !== "begin")
       return null;
     if (stay.state === "idle") linger.stats.takenAgain++;
-    this.comes(stay);
+    this.comes(stay, false);
     stays.begins(stay);
     this.enters(stay, caller.call, comer.terms);
     const lease = new SharedLease(hold, comer.terms, one, caller);
@@ -121,7 +126,7 @@ export abstract class StayKeeper extends StayOwner {
     if (state === "parked") one.lookAgain();
     if (!isIdle) return;
     this.services.stays.recalled(this.name);
-    this.endAlone(one, stay);
+    together(() => this.endAlone(one, stay));
     // Last: a listener may call, and would find a lock that is kept, and wanted.
     this.#toldRecall(stay);
   }
@@ -129,6 +134,8 @@ export abstract class StayKeeper extends StayOwner {
   #toldRecall({ since, uses }: Stay): void {
     const { events } = this.services;
     if (!events.isUsed || !events.hears("recall")) return;
+    // RACE: a listener that blocks the event loop would hold back the release, which others wait for.
+    writeNow();
     events.tell("recall", {
       name: this.name,
       kind: this.kind.eventKind,
@@ -152,7 +159,7 @@ export abstract class StayKeeper extends StayOwner {
   protected override over(stay: Stay, turn: Turn): void {
     const { linger } = this.services;
     turn.firstToken = stay.firstToken;
-    const { state, hold, uses, isKept } = stay;
+    const { state, hold, saved, isKept } = stay;
     this.isKept = false;
     stay.state = "ended";
     if (state === "idle") linger.stats.kept--;
@@ -162,6 +169,11 @@ export abstract class StayKeeper extends StayOwner {
     const isLapsed = state === "idle" && mono >= stay.until;
     // Where messages may have been missed nobody has said that it wants the lock.
     const wanted = stay.since > 0 ? "recalled" : "wanted";
-    linger.ended(this.name, hold.recalledAt !== null ? wanted : isLapsed ? "lapsed" : "given up", uses, mono);
+    linger.ended(
+      this.name,
+      hold.recalledAt !== null ? wanted : isLapsed ? "lapsed" : "given up",
+      saved,
+      mono,
+    );
   }
 }

@@ -22,8 +22,8 @@ export abstract class StayOwner extends LockOwner implements StayHome {
   /** The acquisition that all callers share, and where a stay goes on. Null: none is made; or each caller has its own. */
   protected shared: Acquisition | null = null;
 
-  /** A caller comes to a stay in which nobody is. */
-  protected abstract comes(stay: Stay): void;
+  /** A caller comes to a stay in which nobody is. `asks`: behind a renewal. */
+  protected abstract comes(stay: Stay, asks: boolean): void;
 
   // ---- to the next caller here
 
@@ -36,7 +36,7 @@ export abstract class StayOwner extends LockOwner implements StayHome {
     const how = mayBegin(this.doorOf(one, hold, next), mono, Date.now());
     if (how === "end") return false;
     const stay = this.stayOf(one, hold);
-    this.comes(stay);
+    this.comes(stay, how === "ask");
     if (how === "ask") {
       stay.asks(mono);
       // Of a caller that has just come it is the first command, and has the time of one.

@@ -58,6 +58,8 @@ export class Stay implements Turn {
   /** Has it ever been without a caller? And how often was it taken again? */
   isKept = false;
   uses = 0;
+  /** What that has saved, in pairs of commands. */
+  saved = 0;
   /** The first token for which Redis has not said yet that the lock was ours; and the last one when it was asked for that. */
   firstToken: number;
   sentToken: number;

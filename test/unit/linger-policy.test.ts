@@ -45,7 +45,7 @@ describe("a new client", () => {
     let calls = 0;
     for (let inARow = 0; inARow < 5 && calls < 10_000; calls++) {
       const isKept = one.keeps(`later ${calls}`, 0);
-      if (isKept) one.keeps(`later ${calls}`, 0, 1); // it was taken again
+      if (isKept) one.keeps(`later ${calls}`, 0, 2); // it was taken again, twice
       inARow = isKept ? inARow + 1 : 0;
     }
     expect(calls).toBeLessThan(2_000);
@@ -87,10 +87,37 @@ describe("a name", () => {
 
   it("goes on being kept while it is used, and is known from its first use on, however long its time goes on", () => {
     const one = disappointed();
-    expect(one.keeps("busy", 0, 2)).toBe(true);
-    expect(one.keeps("busy", 0, 0)).toBe(false);
     expect(one.keeps("busy", 0, 1)).toBe(true);
+    expect(one.keeps("busy", 0, 0)).toBe(false);
+    expect(one.keeps("busy", 0, 2)).toBe(true);
     expect(one.keeps("busy", 0, 0)).toBe(true);
+  });
+
+  it("is learned of also where its uses do not add up to whole pairs of commands", () => {
+    const one = disappointed();
+    for (const saved of [0.5, 1.5, 2.5]) expect(one.keeps("asked for", 0, saved)).toBe(true);
+    expect(one.keeps("asked for", 0)).toBe(true);
+  });
+
+  it("that saves less each time than a recall costs is not kept any more, though it is taken again", () => {
+    const one = policy();
+    let times = 0;
+    for (; times < 100 && one.keeps("half", 0); times++)
+      one.ended("half", "recalled", times % 2 === 0 ? 1 : 2, 0);
+    expect(times).toBe(1);
+    expect(one.keeps("half", 999)).toBe(false);
+  });
+
+  it("that another process has just had is kept only where it was worth it, and is not tried the next time", () => {
+    const one = policy();
+    expect(one.keeps("theirs", 0, 0, true)).toBe(false);
+    expect(one.keeps("theirs", 0)).toBe(true);
+    one.ended("ours", "recalled", 5, 0);
+    expect(one.keeps("ours", 0, 0, true)).toBe(true);
+    for (let i = 0; i < 40; i++) one.ended(`of others ${i}`, "recalled", 0, 0);
+    const tried = Array.from({ length: 1_000 }, (_, i) => `new ${i}`).find((name) => one.keeps(name, 0));
+    expect(one.keeps(tried as string, 0, 0, true)).toBe(false);
+    expect(one.keeps(tried as string, 0)).toBe(false);
   });
 
   it("that was used a million times is given up after some recalls in vain", () => {

@@ -77,6 +77,18 @@ describe("a kept lock", () => {
     await lease.unlock();
   });
 
+  it("has saved half a pair of commands with a caller that had to ask", async () => {
+    const keeps = vi.spyOn(LingerPolicy.prototype, "keeps");
+    onTestFinished(() => keeps.mockRestore());
+    const { name } = await kept();
+    const saved = (): number => keeps.mock.calls.findLast(([of]) => of === name)?.[2] ?? Number.NaN;
+    const before = saved();
+    const at = performance.now();
+    await until(() => performance.now() > at + 2 * STAY_FRESH);
+    await (await keeper.locks.lock(name).lock()).unlock();
+    expect(saved() - before).toBe(0.5);
+  });
+
   it("is asked for by a caller whose own object does without lingering, and is given back by that", async () => {
     const lock = await kept();
     await other.redis.del(lock.keys.lock);

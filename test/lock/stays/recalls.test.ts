@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { describe, expect, it, vi } from "vitest";
 import { LingerPolicy } from "../../../src/waiting/linger-policy.ts";
 import { Gate, holdAnswer } from "../../contract/observe.ts";
@@ -77,7 +78,37 @@ describe("a recall", () => {
       await lease.unlock();
     }
   });
+
+  it("is answered together with others that were read with it: by one write", async () => {
+    const { near, far, lock } = stage;
+    await stage.warm(near);
+    const names = Array.from({ length: 8 }, (_, i) => `${lock.name} ${i}`);
+    for (const name of names) await (await near.locks.lock(name).lock()).unlock();
+    expect(near.locks.stats().kept).toBeGreaterThanOrEqual(8);
+    const write = vi.spyOn(streamOf(near), "_write");
+    const writev = vi.spyOn(streamOf(near), "_writev");
+    // They are asked for in one packet, so that the recalls come in one.
+    streamOf(far).cork();
+    const waiting = names.map((name) => far.locks.lock(name).lock());
+    streamOf(far).uncork();
+    const leases = await Promise.all(waiting);
+    expect(write.mock.calls.length + writev.mock.calls.length).toBeLessThanOrEqual(4);
+    for (const lease of leases) await lease.unlock();
+  });
 });
+
+it("the lock is given up before the listeners of the event hear of it, which may block the event loop", async () => {
+  const { near, far, lock } = stage;
+  await stage.warm(near);
+  await (await near.locks.lock(lock.name).lock()).unlock();
+  const corked: number[] = [];
+  near.locks.on("recall", () => void corked.push(streamOf(near).writableCorked));
+  await (await far.locks.lock(lock.name).lock()).unlock();
+  expect(corked).toEqual([0]);
+});
+
+const streamOf = ({ redis }: Party): Required<Socket> =>
+  (redis as unknown as { stream: Required<Socket> }).stream;
 
 const channels = async (id: string): Promise<number> => {
   const channel = `holdfast:client:${id}`;

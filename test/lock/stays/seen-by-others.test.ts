@@ -4,7 +4,7 @@ import { freshName, Parties, type Party } from "../../support/fixture.ts";
 import { Onlooker } from "../../support/onlooker.ts";
 import { OwnServer } from "../../support/own-server.ts";
 import { RedisCluster } from "../../support/servers/cluster.ts";
-import { keep } from "../../support/stays.ts";
+import { keep, PAYS } from "../../support/stays.ts";
 import { until } from "../../support/until.ts";
 
 // A lock that a client keeps with nobody inside, as another client sees it that does not wait for it.
@@ -30,7 +30,7 @@ async function scene(parties: Parties, connect?: () => Party["redis"]): Promise<
   const keeper = await parties.join({ ...where, client: { linger: 1_500 } });
   const other = await parties.join(where);
   const name = freshName();
-  await keep(keeper, name);
+  await keep(keeper, name, PAYS);
   return { keeper, other, name, kept: keeper.locks.lock(name), seen: other.locks.lock(name) };
 }
 
