@@ -13,6 +13,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   "one-of-n": [],
   "cron-once": [],
   "beside-a-queue": [],
+  "limit-per-tenant": [],
   "cache-stampede": [],
   "give-way": [],
   shutdown: [],

@@ -9,7 +9,7 @@ export const lockOf = (locks: LockClient, kind: Maker, name: string): Lock =>
 
 type Loose = (...args: unknown[]) => Promise<never>;
 
-/** A semaphore with one permit, with the methods of a lock: what it is for whoever has only one to give. */
+/** A semaphore with one permit, with the methods of a lock: for what takes one lock at a time. */
 class Permit implements Lock {
   readonly name: string;
   readonly #slots: Semaphore;

@@ -1,0 +1,66 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { Dice } from "../chaos/dice.ts";
+import { Actor } from "../support/actor.ts";
+import { freshName, testUrl } from "../support/fixture.ts";
+import { OwnServer } from "../support/own-server.ts";
+import { until } from "../support/until.ts";
+
+// Many callers of many clients, and a process that dies.
+
+const own = new OwnServer();
+const SEED = Number(process.env.TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
+
+describe("over all processes", () => {
+  it(`never are more permits in use than there are, while their number changes (TEST_SEED=${SEED})`, async () => {
+    const dice = new Dice(SEED);
+    const name = freshName();
+    const parties = await Promise.all([1, 2, 3].map(() => own.parties.join({ url: own.url })));
+    const MOST = 6;
+    let used = 0;
+    let most = 0;
+    let served = 0;
+    await parties[0]?.locks.semaphore(name).setPermits(4);
+    const caller = async (slots: ReturnType<(typeof parties)[0]["locks"]["semaphore"]>): Promise<void> => {
+      for (let i = 0; i < 12; i++) {
+        const units = dice.int(1, 3);
+        const impatient = new AbortController();
+        if (dice.chance(0.1)) setTimeout(() => impatient.abort("enough"), dice.int(0, 5));
+        const options = { wait: dice.chance(0.2) ? 0 : 30_000, signal: impatient.signal };
+        const lease = await slots.tryAcquire(units, options).catch(() => null);
+        if (!lease) continue;
+        used += units;
+        served++;
+        most = Math.max(most, used);
+        await new Promise((done) => setTimeout(done, dice.int(0, 2)));
+        expect(lease.held).toBe(true);
+        used -= units;
+        await lease.unlock();
+      }
+    };
+    const callers = parties.flatMap(({ locks }) =>
+      Array.from({ length: 6 }, () => caller(locks.semaphore(name, { permits: 4 }))),
+    );
+    // Fewer than are in use take none away, so the largest number bounds what is in use.
+    for (const permits of [MOST, 3, 5]) await parties[1]?.locks.semaphore(name).setPermits(permits);
+    await Promise.all(callers);
+    expect(most).toBeLessThanOrEqual(MOST);
+    expect(served).toBeGreaterThan(100);
+    expect(await parties[2]?.locks.semaphore(name).inspect()).toMatchObject({ used: 0, waiters: [] });
+  });
+
+  it("the permits of a process that dies come back by themselves, also to those that wait already", async () => {
+    const name = freshName();
+    const actor = await Actor.start({ url: testUrl() });
+    onTestFinished(() => actor.end());
+    await actor.call("acquire", "permit", name, 0, 1_000);
+    const { locks } = await own.parties.join({ url: testUrl() });
+    const slots = locks.semaphore(name, { permits: 1 });
+    const waiting = slots.acquire(1, { wait: 10_000 });
+    await until(async () => (await slots.inspect()).waiters.length === 1);
+    const killed = performance.now();
+    await actor.kill();
+    const lease = await waiting;
+    expect(performance.now() - killed).toBeLessThan(4_000); // the lease, and a look
+    await lease.unlock();
+  });
+});
