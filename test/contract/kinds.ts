@@ -36,6 +36,7 @@ export const KINDS: Readonly<Record<Kind, Traits>> = {
   lingeringLock: { method: "lock", eventKind: "lock", tokens: true, queues: true, client: LINGERING },
   /** One permit of a semaphore that has one. */
   permit: { eventKind: "semaphore", tokens: true, queues: true },
+  writeLock: { eventKind: "write", tokens: true, queues: true },
   quorumLock: { method: "lock", eventKind: "quorum", tokens: true, queues: false, isQuorum: true },
 };
 
@@ -48,7 +49,7 @@ export const EXCUSES: readonly { readonly kind: RegExp; readonly topology: RegEx
       why: "refused there: Java would not find the token counter",
     },
     {
-      kind: /^permit$/,
+      kind: /^(permit|writeLock)$/,
       topology: /^(?!standalone$|Cluster$|\d masters)/,
       why: "its scripts are sent as those of lock, which runs there",
     },

@@ -151,7 +151,7 @@ export class Subject implements Traits {
 
   /** What a holder is told whose lock another one has: of permits nobody takes those of another one. */
   get taken(): "taken" | "gone" {
-    return this.kind === "permit" ? "gone" : "taken";
+    return this.kind === "permit" || this.kind === "writeLock" ? "gone" : "taken";
   }
 
   get isCluster(): boolean {
@@ -190,8 +190,9 @@ export class Subject implements Traits {
 
   /** Of a kind with a queue: the lock, and that. */
   keysOf(name: string): readonly [string, string] {
-    const { hash, queue } = KEYS.ofCounted("semaphore", name);
-    return this.kind === "permit" ? [hash, queue] : [KEYS.of(name).lock, KEYS.of(name).queue];
+    const { hash, queue } = KEYS.ofCounted(this.kind === "permit" ? "semaphore" : "rw", name);
+    const isCounted = this.kind === "permit" || this.kind === "writeLock";
+    return isCounted ? [hash, queue] : [KEYS.of(name).lock, KEYS.of(name).queue];
   }
 
   /** How many clients wait, as Redis sees them; where it cannot, how many have said so. */

@@ -1,11 +1,23 @@
 import type { Inspection, Lease, Lock, LockClient, Semaphore } from "../../src/index.ts";
 
-/** What a client makes locks by; `permit`: one permit of a semaphore that has one. */
-export type Maker = "lock" | "fairLock" | "redissonLock" | "redissonFencedLock" | "spinLock" | "permit";
+/**
+ * What a client makes locks by; `permit`: one permit of a semaphore that has one; `writeLock`: the write lock of a read-write
+ * lock.
+ */
+export type Maker =
+  | "lock"
+  | "fairLock"
+  | "redissonLock"
+  | "redissonFencedLock"
+  | "spinLock"
+  | "permit"
+  | "writeLock";
 
 /** The lock with this name, of whatever kind. */
-export const lockOf = (locks: LockClient, kind: Maker, name: string): Lock =>
-  kind === "permit" ? new Permit(locks.semaphore(name, { permits: 1 })) : locks[kind](name);
+export function lockOf(locks: LockClient, kind: Maker, name: string): Lock {
+  if (kind === "writeLock") return locks.readWriteLock(name).write;
+  return kind === "permit" ? new Permit(locks.semaphore(name, { permits: 1 })) : locks[kind](name);
+}
 
 type Loose = (...args: unknown[]) => Promise<never>;
 
