@@ -5,7 +5,8 @@
 export const patience = { keeper: 3_000 };
 
 /**
- * The package's numbers with that patience, which holds from now on, and with others in place of their own.
+ * The package's numbers with that patience, which holds from now on, and with others in place of their own. The answer comes by a
+ * subscription, which a first question has to wait for.
  *
  * @example vi.mock("../../../src/defaults.ts", async (all) => (await import("../../support/patience.ts")).patient(all));
  */
@@ -19,5 +20,5 @@ export async function patient(
       return patience.keeper;
     },
   });
-  return Object.defineProperty({ ...numbers, ...others }, "KEEPER_REPLY", keeper);
+  return Object.defineProperty({ ...numbers, FIRST_REPLY: 3_000, ...others }, "KEEPER_REPLY", keeper);
 }

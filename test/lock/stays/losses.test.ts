@@ -23,9 +23,12 @@ async function passedOn(reason: "gone" | "taken") {
   await far.redis.del(new Keys("", false).of(name).lock);
   const other = reason === "taken" ? await far.locks.lock(name).lock() : null;
   const unlocked = await first.unlock().catch(() => null);
-  if (unlocked !== null && lost.length === 0) return { first, second: await second, third, other, lost };
+  // A pass comes before any answer of Redis, and takes the next token.
+  const next = await Promise.race([second, far.redis.ping().then(() => null)]);
+  if (unlocked !== null && lost.length === 0 && next?.token === first.token + 1)
+    return { first, second: next, third, other, lost };
   await other?.unlock();
-  for (const waiting of [second, third]) await (await waiting).unlock();
+  for (const waiting of [second, third]) await (await waiting).unlock().catch(() => {});
   return null;
 }
 

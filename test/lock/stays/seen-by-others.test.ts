@@ -3,6 +3,7 @@ import type { Lock } from "../../../src/index.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
 import { Onlooker } from "../../support/onlooker.ts";
 import { OwnServer } from "../../support/own-server.ts";
+import { serverIs } from "../../support/server-version.ts";
 import { RedisCluster } from "../../support/servers/cluster.ts";
 import { keep, PAYS } from "../../support/stays.ts";
 import { until } from "../../support/until.ts";
@@ -61,11 +62,16 @@ describe("a kept lock", () => {
   });
 
   it("whose caller is inside is busy, and stays with its client when that one has left", async () => {
-    const { kept, seen } = here;
-    const lease = await kept.lock();
-    for (let i = 0; i < 3; i++) expect([await seen.tryLock(), await seen.ask()]).toEqual([null, "busy"]);
-    await lease.unlock();
-    expect(await seen.inspect()).toMatchObject({ kept: true, waiters: [] });
+    const { keeper, name, kept, seen } = here;
+    // A renewal that comes while a question stands in the queue takes it for a caller that waits: then it does not stay.
+    await until(async () => {
+      await keep(keeper, name);
+      const lease = await kept.lock();
+      for (let i = 0; i < 3; i++) expect([await seen.tryLock(), await seen.ask()]).toEqual([null, "busy"]);
+      await lease.unlock();
+      return (await seen.inspect()).kept;
+    });
+    expect((await seen.inspect()).waiters).toEqual([]);
     expect(await seen.isLocked()).toBe(false);
   });
 
@@ -81,11 +87,11 @@ describe("a kept lock", () => {
   });
 
   it("is given up for forceUnlock(), and nobody has lost it", async () => {
-    const { keeper, name, seen } = here;
+    const { keeper, other, name, seen } = here;
     const lost: unknown[] = [];
     keeper.locks.on("lost", (event) => lost.push(event));
     expect(await seen.forceUnlock()).toBe(true);
-    expect((await seen.inspect()).holder).toBe(null);
+    await new Onlooker(other.redis, name).gone();
     await keep(keeper, name);
     expect(lost).toEqual([]);
   });
@@ -101,7 +107,7 @@ describe("a kept lock", () => {
   });
 });
 
-it("in Cluster a kept lock is asked for on the channel of its slot", async () => {
+it.runIf(serverIs("7.0"))("in Cluster a kept lock is asked for on the channel of its slot", async () => {
   const cluster = await RedisCluster.launch();
   const parties = new Parties();
   try {
