@@ -31,7 +31,11 @@ async function behind(client = {}) {
 type Seen = AsyncIterableIterator<Leader | null, undefined>;
 
 /** What it yields next. */
-const next = async (seen: Seen): Promise<Leader | null | undefined> => (await seen.next()).value;
+const next = async (seen: Seen): Promise<Leader | null> => {
+  const { value, done } = await seen.next();
+  if (done) throw new Error("the observation is over");
+  return value;
+};
 const values = async (seen: Seen, count: number): Promise<(string | null)[]> => {
   const all: (string | null)[] = [];
   while (all.length < count) all.push((await next(seen))?.value ?? null);

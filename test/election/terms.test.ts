@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { Redis } from "ioredis";
 import { expect, it } from "vitest";
-import type { LockEvent } from "../../src/index.ts";
+import { createLockClient, type LockClient, type LockEvent, type QuorumClient } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
 import { decodeMessage } from "../../src/redis/messages.ts";
 import { failure } from "../contract/observe.ts";
@@ -88,6 +89,13 @@ it("bad arguments are refused before anything is sent", async () => {
     );
   expect((await election.leader())?.value).toBe("é".repeat(2_048));
   await term.resign();
+});
+
+it("a client of several masters says why it has no elections", () => {
+  const masters = [1, 2, 3].map(() => new Redis({ lazyConnect: true }));
+  const locks = createLockClient(masters) as QuorumClient & Pick<LockClient, "election">;
+  expect(() => locks.election("x")).toThrow(/^Cannot create an election: .*each could name another leader/);
+  for (const master of masters) master.disconnect();
 });
 
 it("what is proclaimed is what is seen, byte by byte, and only while the term lasts", async () => {

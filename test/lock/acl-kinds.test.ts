@@ -43,6 +43,27 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     expect(await locks.check()).toMatchObject({ ok: true, problems: [] });
   });
 
+  it("election", async () => {
+    const join = await as(rights.election);
+    const [a, b] = [(await join()).locks, (await join()).locks];
+    const errors: Error[] = [];
+    for (const locks of [a, b]) locks.on("error", (error) => errors.push(error));
+    const name = freshName();
+    const seen = b.election(name).observe();
+    expect((await seen.next()).value).toBeNull();
+    const term = await a.election(name, { lease: 600 }).campaign({ value: "a" });
+    expect((await seen.next()).value).toMatchObject({ value: "a" });
+    let renewals = 0;
+    a.on("renew", () => renewals++);
+    await until(() => renewals > 0);
+    const next = b.election(name).campaign({ value: "b" });
+    await until(() => own.admin.exists(`holdfast:election:{${name}}:queue`));
+    await term.resign();
+    await (await next).resign();
+    await seen.return?.();
+    expect(errors).toEqual([]);
+  });
+
   it("once", async () => {
     const { locks } = await (await as(rights.once))();
     const name = freshName();

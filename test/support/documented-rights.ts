@@ -34,6 +34,7 @@ export const rights = {
   redissonFenced: [...redisson, ...item("`redissonFencedLock`")],
   counted: [...handoff, ...item("`semaphore`")],
   spin: [...nothing, ...introduction, ...item("`spinLock`")],
+  election: [...handoff, ...item("`election`")],
   once: [...nothing, ...introduction, ...item("`once`")],
   quorum: [...nothing, ...introduction, ...item("For a quorum")],
   fencedSet: [...nothing, ...introduction, TESTS, ...item("`fencedSet`")],

@@ -13,9 +13,10 @@ import { until } from "../../support/until.ts";
 const stage = new Stage({ near: { client: { replyTimeout: 500 } } });
 const keysOf = () => new Keys("", false).ofElection(stage.lock.name);
 type Seen = AsyncIterableIterator<Leader | null, undefined>;
-const next = async (seen: Seen): Promise<string | null | undefined> => {
+const next = async (seen: Seen): Promise<string | null> => {
   const { value, done } = await seen.next();
-  return done ? undefined : (value?.value ?? null);
+  if (done) throw new Error("the observation is over");
+  return value?.value ?? null;
 };
 /** Whatever comes before it. */
 const nextOf = async (seen: Seen, value: string | null): Promise<void> => {

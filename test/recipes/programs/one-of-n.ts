@@ -1,9 +1,10 @@
 import { once } from "node:events";
 import { createLockClient } from "holdfast";
-import { connect, figure, ms, prove, seconds, sleep, startProcess, word } from "./support.ts";
+import { connect, figure, ms, prove, seconds, sleep, startProcess, until, word } from "./support.ts";
 
 const redis = connect();
-const leaseTime = Number(process.argv[3]);
+const lease = Number(process.argv[3]);
+const url = `10.0.0.7:${process.pid}`;
 
 /** What only one process may do. Tells this program's parent that it runs. */
 async function work(signal: AbortSignal): Promise<void> {
@@ -12,18 +13,24 @@ async function work(signal: AbortSignal): Promise<void> {
 }
 
 // #region lead
-/** Every process calls this when it starts: one of them works at any time, until it stops, dies or loses the lock. */
+/** Every process calls this when it starts: one of them works at any time, until it stops, dies or loses its term. */
 async function lead(stopping: AbortSignal): Promise<void> {
-  const locks = createLockClient(redis, { leaseTime }); // the knob: the others wait for this long when a leader dies
-  const lock = locks.lock("leader:reports");
-  while (!stopping.aborted) {
-    try {
-      await lock.withLock((lease) => work(AbortSignal.any([lease.signal, stopping])), { signal: stopping });
-    } catch (error) {
-      if (stopping.aborted) break; // it waited, and is to stop
-      console.error("not leading", error); // lost the lock, or Redis was away
-      await sleep(1_000, undefined, { signal: stopping }).catch(() => {});
-    }
+  const locks = createLockClient(redis);
+  const election = locks.election("reports", { lease }); // the knob: the others wait for this long when a leader dies
+  try {
+    await election.runAsLeader((term) => work(term.signal), { value: url, signal: stopping });
+  } catch (error) {
+    if (!stopping.aborted) throw error; // the work has failed; or it was a candidate, and is to stop
+  } finally {
+    await locks.close();
+  }
+}
+
+/** The address of the leader, for those that have something for it: told at each change. */
+async function follow(stopping: AbortSignal, sendTo: (url: string | null) => void): Promise<void> {
+  const locks = createLockClient(redis);
+  for await (const leader of locks.election("reports").observe({ signal: stopping })) {
+    sendTo(leader?.value ?? null); // null: nobody leads, or Redis does not say
   }
   await locks.close();
 }
@@ -38,9 +45,15 @@ if (role === "candidate") {
   process.disconnect?.();
 } else {
   const times: number[] = [];
+  const followed = new AbortController();
+  let seen: string | null = null;
+  const following = follow(followed.signal, (now) => {
+    seen = now;
+  });
   for (const lease of [1_000, 5_000]) {
     const leader = startProcess(import.meta.url, "candidate", String(lease));
     prove((await word(leader)) === "leads", "the first candidate leads");
+    await until("its address to be seen", () => seen === `10.0.0.7:${leader.pid}`);
     const heir = startProcess(import.meta.url, "candidate", String(lease));
     let isLeading = false;
     heir.once("message", () => {
@@ -54,7 +67,8 @@ if (role === "candidate") {
     await word(heir);
     const time = performance.now() - killed;
     prove(time < lease + 2_500, "a dead leader costs at most its lease and a look");
-    figure(`take-over after SIGKILL, leaseTime ${seconds(lease)}`, seconds(time));
+    figure(`take-over after SIGKILL, lease ${seconds(lease)}`, seconds(time));
+    await until("its heir's address to be seen", () => seen === `10.0.0.7:${heir.pid}`);
     times.push(time);
 
     const next = startProcess(import.meta.url, "candidate", String(lease));
@@ -68,5 +82,7 @@ if (role === "candidate") {
     await Promise.all([next, heir].map((child) => child.exitCode ?? once(child, "exit")));
   }
   prove((times[1] ?? 0) > (times[0] ?? 0), "a longer lease is a longer take-over");
+  followed.abort();
+  await following;
   await redis.quit();
 }

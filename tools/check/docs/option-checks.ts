@@ -31,6 +31,11 @@ const OPTIONS = [
     ],
     page: "docs/options.md",
   },
+  {
+    file: "src/election/options.ts",
+    types: ["ElectionOptions", "LeadOptions", "CampaignOptions", "ObserveOptions"],
+    page: "docs/options.md",
+  },
   { file: "src/once/options.ts", types: ["OnceOptions"], page: "docs/options.md" },
   { file: "src/locks/permit-arguments.ts", types: ["SemaphoreOptions"], page: "docs/options.md" },
   { file: "src/election/options.ts", types: ["ElectionOptions", "LeadOptions"], page: "docs/options.md" },
