@@ -93,12 +93,9 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
 
   /** Ends a hold in favour of other processes, and queues a new one. Resolves with what became of the old one; null: it ended. */
   yield(old: Hold, head: Waiter): Promise<ReleaseAnswer | null> {
+    const hold = this.services.newHold(this.kind, this.queue.name, this);
     return new Promise((tell, fail) => {
-      this.ask(this.queue.services.newHold(this.kind, this.queue.name, this), "yield", head, {
-        hold: old,
-        tell,
-        fail,
-      });
+      this.ask(hold, "yield", head, { hold: old, tell, fail });
     });
   }
 
@@ -213,8 +210,10 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
       : this.state === "asking";
   }
 
+  /** RACE: what readers share is theirs until they have left, and expected for as long, whatever this acquisition asks for by then. */
   #leaveIfOver(hold: Hold): void {
-    if (this.hold !== hold) this.queue.services.leave(this.kind, hold);
+    const { services } = this.queue;
+    if (this.hold !== hold && !services.inbox.expected.has(hold.id)) services.leave(this.kind, hold);
   }
 
   // ---- owning

@@ -128,6 +128,27 @@ it("where a join's outcome is unknown its users go on, and nobody else comes in"
   await (await theirs.write.lock({ wait: 2_000 })).unlock();
 });
 
+it("an answer that is read behind the grant takes nothing away from the readers that it let in", async () => {
+  const { mine, theirs } = pair();
+  await stage.warm(stage.near);
+  await learn({ mine, theirs });
+  const writer = await theirs.write.lock();
+  // The grant comes by message, before the answer to the command that has queued.
+  stage.proxy.delay(2_000, { direction: "to client", which: "commands" });
+  const reads = mine.read.lock();
+  await waiting(theirs, 1);
+  await writer.unlock();
+  const reader = await reads;
+  // That answer never comes: the command is sent again, and the hold is "mine" by now.
+  stage.proxy.delay(0);
+  stage.proxy.cut("commands");
+  await mine.inspect();
+  await mine.inspect();
+  expect(await theirs.write.tryLock()).toBeNull();
+  await reader.unlock();
+  await (await theirs.write.lock({ wait: 2_000 })).unlock();
+});
+
 it("a writer of the same process is not overtaken by readers that its process could let in", async () => {
   const { mine, theirs } = pair();
   await stage.warm(stage.near);
