@@ -9,7 +9,7 @@ import type { LockEvents } from "./events.ts";
 import { hasOneSlotPerLock, type Keys } from "./keys.ts";
 import { CountedScripts } from "./kinds/counted-scripts.ts";
 import { ElectionKind } from "./kinds/election.ts";
-import { HandoffLock } from "./kinds/handoff.ts";
+import { handoffLock } from "./kinds/min-hold.ts";
 import { type ReadWriteKinds, readWriteKinds } from "./kinds/read-write.ts";
 import { RedissonLock } from "./kinds/redisson.ts";
 import { SemaphoreKind } from "./kinds/semaphore.ts";
@@ -111,8 +111,8 @@ class ServerClient extends BaseClient implements LockClient {
     this.#leaseTime = leaseTime;
     this.#once = new Once(new OnceScripts(commands, replication), this.locks);
     this.#kinds = {
-      lock: new HandoffLock(commands, replication, false, localPasses ?? LOCAL_PASSES, grantWindow),
-      fair: new HandoffLock(commands, replication, true, 0, grantWindow),
+      lock: handoffLock(commands, replication, false, localPasses ?? LOCAL_PASSES, grantWindow),
+      fair: handoffLock(commands, replication, true, 0, grantWindow),
       // Its users share the lock with Java, whose turn every pass puts off: of one busy lock Java had 1.9 % of the holds with
       // passes, and 46 % without.
       redisson: new RedissonLock(commands, replication, false, localPasses ?? 0),

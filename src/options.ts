@@ -1,9 +1,7 @@
 import {
-  ASK_WAIT,
   CHECK_TIMEOUT,
   GRACE,
   GRANT_WINDOW,
-  LABEL_BYTES_MAX,
   LEASE_MIN,
   LEASE_TIME,
   PASSES_MAX,
@@ -11,12 +9,10 @@ import {
   REPLY_TIMEOUT,
   STAY_WINDOW,
 } from "./defaults.ts";
-import { quote } from "./errors.ts";
 import {
   anything,
   type Checked,
   checkOptions,
-  checkText,
   checkValue,
   count,
   flag,
@@ -39,6 +35,11 @@ export interface LockOptions {
   watchdog?: boolean | undefined;
   /** The lease is lost after this time even with the watchdog. Default: no limit. */
   maxHold?: number | undefined;
+  /**
+   * Nobody else gets the lock before this time is over, from when the caller got it, however soon it unlocks, and also when its
+   * process ends. At most a `lease` by number. Of `lock` and `fairLock` alone. Default: 0.
+   */
+  minHold?: number | undefined;
   /** Ends the waiting, and only that: the call rejects with `signal.reason`. */
   signal?: AbortSignal | undefined;
 }
@@ -172,6 +173,8 @@ export interface Terms {
   readonly maxHold: number;
   /** For so many ms it may stay with its process when its last user has left. 0: it goes at once. */
   readonly linger: number;
+  /** Nobody else gets the lock before so many ms are over. Left out: an unlock gives it away at once. */
+  readonly minHold?: number;
   /** Of a semaphore. Left out: it is a lock. */
   readonly permits?: WantedPermits;
 }
@@ -279,22 +282,4 @@ export function checkExtension(names: string, ms: unknown, longest?: number): vo
   const what = `Cannot extend the lease of ${names}`;
   if (ms === undefined) throw refuse(TypeError, what, "ms", "a whole number of milliseconds", ms);
   checkValue(what, "ms", ms, leaseUpTo(longest));
-}
-
-/** ms. */
-export const checkAsk = (name: string, options: unknown): number =>
-  checkOptions(`Cannot ask the holder of ${quote(name)}`, { wait: time(1, ASK_WAIT) }, options).wait;
-
-const LABEL: Rule<string | undefined> = {
-  wanted: `a string of 1 to ${LABEL_BYTES_MAX} bytes of UTF-8`,
-  fits: (value) => typeof value === "string" && value !== "" && Buffer.byteLength(value) <= LABEL_BYTES_MAX,
-  type: "string",
-  fallback: undefined,
-};
-
-/** The label; null: none. */
-export function checkForceUnlock(name: string, options: unknown): string | null {
-  const what = `Cannot unlock ${quote(name)} by force`;
-  const { label } = checkOptions(what, { label: LABEL }, options);
-  return label === undefined ? null : checkText(what, "label", label);
 }

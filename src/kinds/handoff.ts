@@ -71,6 +71,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
   override readonly hasStays: boolean;
   readonly recount = null;
   readonly #window: number;
+  readonly #minHold: LockKind | null;
   /** A lock that is used is used again. */
   #latest: HandoffKeys | null = null;
 
@@ -80,8 +81,10 @@ export class HandoffLock extends HoldScripts implements LockKind {
     isFair: boolean,
     localPasses: number,
     window: number,
+    minHold: LockKind | null = null,
   ) {
     super(commands, replication, lua);
+    this.#minHold = minHold;
     this.label = isFair ? "fairLock" : "lock";
     this.eventKind = isFair ? "fair" : "lock";
     this.wake = { by: "grant", solitary: isFair };
@@ -90,11 +93,15 @@ export class HandoffLock extends HoldScripts implements LockKind {
     this.#window = window;
   }
 
+  get minHold(): LockKind | null {
+    return this.#minHold;
+  }
+
   // ---- the common way: no promise, and nothing that is made twice
 
   attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
     const { commands } = this;
-    const { script } = this.#keysOf(hold);
+    const { script } = this.keysOf(hold);
     const { lease, passes, mode, told: digit, after, nonce } = ask;
     const isKnown = this.knownIn === commands.epoch;
     let lines = isKnown ? lua.acquire : lua.firstAcquire;
@@ -116,7 +123,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
     } else {
       const notAfter = commands.notAfter(script) * 1_000 || NEVER;
       args = [hold.id, lease, notAfter, passes, mode === "queue" ? this.#entryOf(hold, ask) : "", digit];
-      if (after) keys = commands.keysOf([...script.names, this.#keysOf(after).lock]);
+      if (after) keys = commands.keysOf([...script.names, this.keysOf(after).lock]);
       if (after || nonce !== null || !isKnown) args.push(after?.id ?? "", nonce ?? "");
     }
     // Behind a look at the rights, for a connection whose rights are not known.
@@ -140,11 +147,11 @@ export class HandoffLock extends HoldScripts implements LockKind {
     this.learned(reply, call, call.argv[6]);
 
   release(hold: Hold, told: Told<ReleaseAnswer>): void {
-    this.commands.send(lua.release, this.#keysOf(hold).script, [hold.id, hold.token], released, told);
+    this.commands.send(lua.release, this.keysOf(hold).script, [hold.id, hold.token], released, told);
   }
 
   yield(old: Hold, hold: Hold, ask: Ask, told: Told<YieldAnswer>): void {
-    const { script } = this.#keysOf(hold);
+    const { script } = this.keysOf(hold);
     const args = [old.id, old.token, hold.id, ask.lease, ask.passes, this.#entryOf(hold, ask), ask.told];
     this.commands.send(lua.yield, script, args, this.#yielded, told);
   }
@@ -164,7 +171,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return this.commands.keys.of(name);
   }
 
-  #keysOf(hold: { readonly name: string; record?: object | null }): HandoffKeys {
+  protected keysOf(hold: { readonly name: string; record?: object | null }): HandoffKeys {
     if (hold.record instanceof HandoffKeys) return hold.record;
     const { name } = hold;
     if (this.#latest?.name !== name) this.#latest = new HandoffKeys(name, this.keysAt(name), this.commands);
@@ -186,15 +193,15 @@ export class HandoffLock extends HoldScripts implements LockKind {
 
   /** Takes a hold out of the queue, and out of the lock when it owns it. */
   withdraw({ id, name, entry = "" }: Leavable): Promise<unknown> {
-    return this.commands.run(lua.leave, this.#keysOf({ name }).script, [id, entry && entry + id], undecoded);
+    return this.commands.run(lua.leave, this.keysOf({ name }).script, [id, entry && entry + id], undecoded);
   }
 
   protected override keyOf(name: string): string {
-    return this.#keysOf({ name }).lock;
+    return this.keysOf({ name }).lock;
   }
 
   override async renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
-    const made = holds.map((hold) => this.#keysOf(hold).script.names);
+    const made = holds.map((hold) => this.keysOf(hold).script.names);
     const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap(([lock = "", queue = ""]) => [lock, queue])];
     const args = holds.flatMap(({ id, ttl, told }) => [id, ttl, told ?? "-"]);
     try {
@@ -207,7 +214,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
   }
 
   override readonly releaseAll = (holds: readonly Hold[]): Promise<ReleaseAnswer[]> => {
-    const made = holds.map((hold) => this.#keysOf(hold).script.names);
+    const made = holds.map((hold) => this.keysOf(hold).script.names);
     const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap((names) => names.slice(0, CLOCK))];
     const args = holds.flatMap(({ id, token }) => [id, token]);
     return this.commands.run(releaseStays, keys, args, decodeReleases);
@@ -230,11 +237,11 @@ export class HandoffLock extends HoldScripts implements LockKind {
 
   inspect(name: string, nonce?: string): Promise<Inspected> {
     const question = nonce === undefined ? [] : [`?${nonce}`];
-    return this.commands.run(lua.inspect, this.#keysOf({ name }).script, question, decodeToldInspection);
+    return this.commands.run(lua.inspect, this.keysOf({ name }).script, question, decodeToldInspection);
   }
 
   forceRelease(name: string, label: string | null): Promise<boolean> {
-    const { script } = this.#keysOf({ name });
+    const { script } = this.keysOf({ name });
     return this.commands.run(lua.forceRelease, script, [encodeLabel(label)], decodeForced);
   }
 }

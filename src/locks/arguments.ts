@@ -17,6 +17,7 @@ const RULES = {
   lease: leaseUpTo(undefined),
   watchdog: flag(undefined),
   maxHold: orInfinity(time(LEASE_MIN, undefined)),
+  minHold: time(0, 0),
   signal,
 };
 
@@ -82,18 +83,24 @@ export class CallRules {
       refuse(what, "withLock takes a function, and options before or after it");
     if (options === undefined) return { body: body as Body, request: this.forever, confirm: false };
     const given = checkOptions(what, this.#bodyOptions, options);
-    return { body: body as Body, request: this.#complete(given, this.forever), confirm: given.confirm };
+    return { body: body as Body, request: this.#complete(what, given, this.forever), confirm: given.confirm };
   }
 
   /** `without`: what no options mean. */
   #check(what: What, options: unknown, without: Request): Request {
     if (options === undefined) return without;
-    return this.#complete(checkOptions(what, this.#options, options), without);
+    return this.#complete(what, checkOptions(what, this.#options, options), without);
   }
 
-  #complete(given: Checked<typeof RULES>, without: Request): Request {
-    const { wait = without.wait, lease, watchdog, maxHold, signal } = given;
-    return this.#request(wait, lease, watchdog, maxHold, signal);
+  #complete(what: What, given: Checked<typeof RULES>, without: Request): Request {
+    const { wait = without.wait, lease, watchdog, maxHold, minHold, signal } = given;
+    const request = this.#request(wait, lease, watchdog, maxHold, signal);
+    if (minHold === 0) return request;
+    if (lease !== undefined) checkValue(what, "minHold", minHold, time(0, 0, lease, `${lease} (lease)`));
+    const { terms } = request;
+    // So the lock stays taken also when its process crashes.
+    const long = { ...terms, lease: Math.max(terms.lease, minHold), linger: 0, minHold };
+    return { ...request, terms: long, passes: 0 };
   }
 
   #request(

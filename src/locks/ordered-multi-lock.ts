@@ -139,6 +139,10 @@ export class OrderedMultiLock implements MultiLock {
     enter: Enter,
     took?: (key: string, lease: SharedLease) => void,
   ): Promise<readonly Seat[] | Busy> {
+    if (request.terms.minHold !== undefined)
+      throw new TypeError(
+        `Cannot lock ${quoteAll(this.names)}: minHold is an option of one lock or fairLock alone`,
+      );
     const until = performance.now() + request.wait;
     const seats = this.#seats(request);
     const missing = seats.filter(({ holding }) => !holding);

@@ -2,13 +2,7 @@ import { quote } from "../errors.ts";
 import { partsOf } from "../hold-ids.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
-import {
-  type AskOptions,
-  checkAsk,
-  checkForceUnlock,
-  type ForceUnlockOptions,
-  type Request,
-} from "../options.ts";
+import type { AskOptions, ForceUnlockOptions, Request } from "../options.ts";
 import { type Inspection, unavailable } from "../redis/replies.ts";
 import { printAs } from "../util/print.ts";
 import type { Asked, Keepers } from "../waiting/keepers.ts";
@@ -16,6 +10,7 @@ import type { LockKind, Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { waitingHere } from "../waiting/waiter.ts";
 import type { CallRules } from "./arguments.ts";
+import { checkAsk, checkForceUnlock } from "./asking.ts";
 import { waitBeside } from "./beside.ts";
 import { type Lease, LeaseHandle, newLease } from "./lease.ts";
 import type { Lock, LockBody } from "./lock.ts";
@@ -52,7 +47,9 @@ export class ReentrantLock implements Lock {
   // microtask queue between the grant and the caller.
   tryLock(...args: unknown[]): Promise<Lease | null> {
     try {
-      return this.#acquire(args.length === 0 ? this.#rules.once : this.#rules.tryLock([this.name], args));
+      if (args.length === 0) return this.#acquire(this.#rules.once);
+      const request = this.#rules.tryLock([this.name], args);
+      return this.#lockFor(request).#acquire(request);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -61,7 +58,7 @@ export class ReentrantLock implements Lock {
   lock(...args: unknown[]): Promise<Lease> {
     try {
       const request = args.length === 0 ? this.#rules.forever : this.#rules.lock([this.name], args);
-      const acquired = this.#acquire(request);
+      const acquired = this.#lockFor(request).#acquire(request);
       const { wait } = request;
       // A caller that waits for ever is never told that it was in vain.
       if (wait === Number.POSITIVE_INFINITY) return acquired as Promise<Lease>;
@@ -73,6 +70,10 @@ export class ReentrantLock implements Lock {
 
   async withLock<T>(...args: unknown[]): Promise<T> {
     const { body, request, confirm } = this.#rules.withLock<LockBody<T>>([this.name], args);
+    if (request.terms.minHold !== undefined) {
+      const lock = this.#lockFor(request);
+      if (lock.#kind !== this.#kind) return lock.withLock(...args);
+    }
     if (!this.#scopes.current()) {
       const shared = await this.#manager.enter(this.#kind, this.name, request, itself);
       if (!shared) this.#timedOut(request.wait);
@@ -144,6 +145,17 @@ export class ReentrantLock implements Lock {
   }
 
   // ---- acquiring
+
+  /** This lock, or the same one by the kind for calls with `minHold`. */
+  #lockFor({ terms }: Request): ReentrantLock {
+    if (terms.minHold === undefined) return this;
+    const { minHold } = this.#kind;
+    if (!minHold)
+      throw new TypeError(
+        `Cannot lock ${quote(this.name)}: minHold is an option of lock and fairLock of one server alone`,
+      );
+    return new ReentrantLock(minHold, this.name, this.#manager, this.#scopes, this.#rules);
+  }
 
   /** A lease on a lock that this scope holds already, or on a new shared. */
   #acquire(request: Request): Promise<Lease | null> {

@@ -1,13 +1,8 @@
 import type { Transport } from "../redis/transport.ts";
 import type { Instant } from "../util/clock.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
-import type { Leavable } from "./lock-kind.ts";
+import type { Leavable, Withdrawer } from "./lock-kind.ts";
 import { backOff } from "./schedule.ts";
-
-/** Takes a hold back, whatever has become of it. */
-interface Withdrawer {
-  withdraw(hold: Leavable): Promise<unknown>;
-}
 
 interface Pending {
   /** Redis may have heard of it since then, on the monotonic clock. */

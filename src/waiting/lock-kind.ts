@@ -39,6 +39,8 @@ export interface Ask {
    * and behind no other. Null: it asks nobody.
    */
   readonly nonce: string | null;
+  /** ms that the hold keeps the lock at least. */
+  readonly minHold?: number | undefined;
   /** Where grants are heard, or will be by a client that queues unheard; null while nothing is subscribed. */
   readonly channel: Channel | null;
 }
@@ -114,6 +116,10 @@ export interface LockKind extends Renewer {
   readonly releaseAll: ((holds: readonly Hold[]) => Promise<ReleaseAnswer[]>) | null;
   /** Answers a recall that names this nonce, to the client that has asked. Null: the kind has no recalls. */
   readonly answer: ((name: string, nonce: string, is: "busy" | "idle") => void) | null;
+  /** The kind for calls with `minHold`. Left out: it has none. */
+  readonly minHold?: LockKind | null;
+  /** Takes back a hold that a caller has had. Left out: as any other. */
+  readonly former?: Withdrawer;
   /** True: no caller gets the lock before it is confirmed, because that is what replicas acknowledge. */
   readonly isConfirmed: boolean;
   /** Tell Redis how often the lock was entered. Null: Redis does not care. */
@@ -149,6 +155,11 @@ export interface Sharing {
   join(hold: Hold, lease: number, told: Told<AttemptAnswer>): void;
   /** Makes a writer's hold a reader's. */
   shrink(hold: Hold, told: Told<ReleaseAnswer>): void;
+}
+
+/** Takes a hold back, whatever has become of it; safe at any time, any number of times. */
+export interface Withdrawer {
+  withdraw(hold: Leavable): Promise<unknown>;
 }
 
 /** What is known of a hold that must go: its entry in the queue too, if it may have one. */

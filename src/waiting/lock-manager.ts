@@ -15,7 +15,7 @@ import { closeManager } from "./close.ts";
 import { type Expecting, GrantInbox } from "./grant-inbox.ts";
 import { Keepers } from "./keepers.ts";
 import { LingerPolicy } from "./linger-policy.ts";
-import type { LockKind } from "./lock-kind.ts";
+import type { LockKind, Withdrawer } from "./lock-kind.ts";
 import { LockQueue } from "./lock-queue.ts";
 import { LONGEST_ENTRY_TTL } from "./schedule.ts";
 import { SelfWait } from "./self-wait.ts";
@@ -227,7 +227,7 @@ export class LockManager implements Services {
     return hold;
   }
 
-  leave(kind: LockKind, hold: Hold): void {
+  leave(kind: Withdrawer, hold: Hold): void {
     this.inbox.forget(hold);
     this.wanted.ended(hold);
     this.cleanup.add(kind, hold, hold.mayLive);

@@ -6,7 +6,7 @@ import type { Timers } from "../util/timers.ts";
 import type { Cleanup } from "./cleanup.ts";
 import type { Expecting, GrantInbox } from "./grant-inbox.ts";
 import type { LingerPolicy } from "./linger-policy.ts";
-import type { LockKind } from "./lock-kind.ts";
+import type { LockKind, Withdrawer } from "./lock-kind.ts";
 import type { SelfWait } from "./self-wait.ts";
 import type { Stays } from "./stays.ts";
 import type { Waiter } from "./waiter.ts";
@@ -43,7 +43,7 @@ export interface Services {
   /** A hold that no command has named before (R1), and whose messages are expected from now on. */
   newHold(kind: LockKind, name: string, expecting: Expecting): Hold;
   /** The hold is over, and whatever it is in Redis must go. */
-  leave(kind: LockKind, hold: Hold): void;
+  leave(kind: Withdrawer, hold: Hold): void;
   /** One more channel is heard, or must be done without: all lock queues begin in the order in which they came. */
   subscribed(): void;
   /** The callers of this client at a lock, by this kind. `isWanted`: it is made where there is none. */

@@ -107,6 +107,11 @@ const methods = {
 
   resign: () => term?.resign(),
 
+  /** Takes a lock that stays taken for so many ms. */
+  async acquireFor(name: string, minHold: number) {
+    return leases.push(await current().locks.lock(name).lock({ minHold })) - 1;
+  },
+
   /** A plain command, past the locks. */
   command: (name: string, ...args: string[]) => current().redis.call(name, ...args),
 

@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { handoffLua } from "../../../src/redis/lua.generated.ts";
+import { failure } from "../../contract/observe.ts";
+import { freshName } from "../../support/fixture.ts";
+import { OwnServer } from "../../support/own-server.ts";
+import { type Match, TcpProxy } from "../../support/tcp-proxy.ts";
+import { until } from "../../support/until.ts";
+
+// A lock with `minHold` whose unlock is not answered.
+
+const own = new OwnServer();
+let proxy: TcpProxy;
+beforeAll(async () => {
+  proxy = await TcpProxy.start(own.server);
+});
+afterAll(() => proxy.stop());
+
+const MIN = 60_000;
+const unlocks: Match = ([, text]) => text === handoffLua.releaseAt.sha || text === handoffLua.releaseAt.lua;
+
+async function held(redis: object) {
+  const { locks } = await own.parties.join({ url: proxy.url, redis });
+  const name = freshName();
+  const lease = await locks.lock(name).lock({ minHold: MIN });
+  const key = `holdfast:{${name}}`;
+  const value = await own.admin.get(key);
+  const isNobodys = async () => ![null, value].includes(await own.admin.get(key));
+  return { lease, key, isNobodys };
+}
+
+it("a reply that is lost, sent again: no loss, and the lock stays taken", async () => {
+  const { lease, key, isNobodys } = await held({});
+  const lost = proxy.dropReply(unlocks);
+  await lease.unlock();
+  await lost;
+  expect(await isNobodys()).toBe(true);
+  expect(await own.admin.pttl(key)).toBeGreaterThan(MIN - 20_000);
+});
+
+it("a command that is lost: told to the caller, and the lock is not free before its time", async () => {
+  const { lease, key, isNobodys } = await held({ autoResendUnfulfilledCommands: false });
+  const lost = proxy.dropCommand(unlocks);
+  expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+  await lost;
+  await until(isNobodys);
+  expect(await own.admin.pttl(key)).toBeGreaterThan(MIN - 20_000);
+});
