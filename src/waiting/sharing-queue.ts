@@ -160,8 +160,9 @@ export class SharingQueue extends LockQueue {
 
   // ---- and goes
 
+  /** Also one that was never more than a part of a writer's time. */
   ends(shared: SharedHold): void {
-    if (!this.#holds.delete(shared)) return;
+    this.#holds.delete(shared);
     this.#look();
     if (this.#holds.size === 0 && !this.shared) this.services.left(this);
   }

@@ -34,7 +34,10 @@ export class ShrinkingQueue extends LockQueue {
 
   override vacated(one: Acquisition, lease: SharedLease): Promise<void> {
     const shared = inside(lease);
-    return shared && shared.users.size > 0 ? this.#shrink(one, lease, shared) : super.vacated(one, lease);
+    if (shared && shared.users.size > 0) return this.#shrink(one, lease, shared);
+    // Nothing of it is left for the readers' queue, which may have been made for it.
+    if (shared) this.#readers().ends(shared);
+    return super.vacated(one, lease);
   }
 
   override lost(one: Acquisition, lease: SharedLease, error: LockLostError): void {
