@@ -145,7 +145,8 @@ export abstract class BaseClient implements CommonClient {
 
   /** @internal */
   protected semaphoreOf(name: string, kind: PermitKind, permits: number | null): Semaphore {
-    return new CountingSemaphore(kind, checkName(name), permits, this.#locks, this.#scopes, this.#unkept);
+    const checked = checkName(name, "Cannot create a semaphore");
+    return new CountingSemaphore(kind, checked, permits, this.#locks, this.#scopes, this.#unkept);
   }
 
   /** @internal */

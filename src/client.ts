@@ -28,11 +28,11 @@ import {
   CREATE as CANNOT,
   checkClientOptions,
   checkNoOptions,
+  checkReadWrite,
   type LingerOptions,
   type LockClientOptions,
   lingering,
   type PassingOptions,
-  READ_WRITE,
   REDISSON,
   type ReadWriteOptions,
   type Settings,
@@ -169,14 +169,12 @@ class ServerClient extends BaseClient implements LockClient {
   }
 
   readWriteLock(name: string, options?: ReadWriteOptions): ReadWriteLock {
-    const { fair, localPasses } = checkOptions("Cannot create a read-write lock", READ_WRITE, options);
+    const { fair, localPasses } = checkReadWrite(options);
     this.#readWrite ??= this.#newReadWrite();
     const { scripts, kinds } = this.#readWrite;
     const [read, write] = fair ? [kinds.fairRead, kinds.fairWrite] : [kinds.read, kinds.write];
-    return new LockPair(
-      this.lockOf(name, read, undefined, 0),
-      this.lockOf(name, write, fair ? undefined : localPasses, 0),
-      () => scripts.inspect(name),
+    return new LockPair(this.lockOf(name, read, undefined, 0), this.lockOf(name, write, localPasses, 0), () =>
+      scripts.inspect(name),
     );
   }
 

@@ -37,7 +37,8 @@ export interface LockOptions {
   maxHold?: number | undefined;
   /**
    * Nobody else gets the lock before this time is over, from when the caller got it, however soon it unlocks, and also when its
-   * process ends. At most a `lease` by number. Of `lock` and `fairLock` alone. Default: 0.
+   * process ends. At most a `lease` by number. Of `lock` and `fairLock` alone, and of no account in a scope that has the lock already.
+   * Default: 0.
    */
   minHold?: number | undefined;
   /** Ends the waiting, and only that: the call rejects with `signal.reason`. */
@@ -262,7 +263,20 @@ export const SPIN = {
   ...PASSING,
   linger: neverKept("a spinLock is not kept, because nobody could ask for it"),
 };
-export const READ_WRITE = { ...PASSING, fair: flag(false) };
+const READ_WRITE = { ...PASSING, fair: flag(false) };
+const FAIR_READ_WRITE = {
+  ...READ_WRITE,
+  localPasses: neverKept(
+    "with fair: true no lock is passed on inside a process, or the order would not hold",
+  ),
+};
+
+/** @throws TypeError, RangeError */
+export const checkReadWrite = (options: unknown) => {
+  const isFair = (options as ReadWriteOptions | null | undefined)?.fair === true;
+  return checkOptions("Cannot create a read-write lock", isFair ? FAIR_READ_WRITE : READ_WRITE, options);
+};
+
 export const CLOSE = { grace: time(0, GRACE) };
 export const CHECK = { timeout: time(LEASE_MIN, CHECK_TIMEOUT), replicas: CLIENT.replicas };
 

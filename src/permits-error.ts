@@ -20,7 +20,7 @@ export class PermitsError extends LockError {
     const why =
       stored === null
         ? "no number of permits yet: give locks.semaphore() its { permits }, or call setPermits() once."
-        : `${stored} permits: this caller wants ${units}${mine}. ` +
+        : `${stored} permit${stored === 1 ? "" : "s"}: this caller wants ${units}${mine}. ` +
           "Let all callers say the same number and ask for no more, or call setPermits(), whose number counts for all.";
     super(
       stored === null ? "PERMITS_UNKNOWN" : "PERMITS_DIFFER",

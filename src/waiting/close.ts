@@ -45,6 +45,6 @@ function leftBehind(leases: readonly SharedLease[]): LockError {
     .join(", ");
   const more = leases.length > 10 ? ` and ${leases.length - 10} more` : "";
   const name = leases.length === 1 && first ? first.name : null;
-  const text = `The lock client was closed while these locks were still held, and released them: ${held}${more}. Unlock them before close(), or give their holders a longer grace.`;
+  const text = `The lock client was closed while these locks were still held, and took them away from their holders: ${held}${more}. Unlock them before close(), or give their holders a longer grace.`;
   return new LockError("LOCK_LEFT_BEHIND", name, text);
 }

@@ -24,6 +24,15 @@ const waiting = (rw: ReadWriteLock, count: number): Promise<unknown> =>
     timeout: 10_000,
   });
 
+it("passes inside the process are refused where the order is that of callers", async () => {
+  const client = await join();
+  expect(() => client.readWriteLock("name", { fair: true, localPasses: 3 })).toThrow(
+    /localPasses must be 0: with fair/,
+  );
+  client.readWriteLock("name", { fair: true, localPasses: 0 });
+  client.readWriteLock("name", { fair: false, localPasses: 3 });
+});
+
 it("readers of several processes are inside together, a writer is alone, and what is seen says so", async () => {
   const [a, b] = (await locks(2)) as [ReadWriteLock, ReadWriteLock];
   expect(await a.inspect()).toEqual({ mode: null, holders: [], waiters: [] });
