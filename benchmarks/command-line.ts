@@ -1,5 +1,7 @@
 import { parseArgs } from "node:util";
-import { HOLDFAST, idAt } from "./contenders/ids.ts";
+import { idAt, OURS } from "./contenders/ids.ts";
+import { fleetsOf } from "./fleets/all.ts";
+import type { Fleet } from "./fleets/fleet.ts";
 import { scenarios } from "./scenarios/all.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
 import { tableScenarios } from "./table/make-table.ts";
@@ -7,6 +9,8 @@ import { tableScenarios } from "./table/make-table.ts";
 /** What this run is to do. */
 export interface Wishes {
   readonly scenarios: readonly Scenario[];
+  /** What is measured by processes of its own, with its size. */
+  readonly fleets: readonly Fleet[];
   readonly rounds: number;
   readonly seed: number;
   readonly save: boolean;
@@ -27,6 +31,8 @@ const HELP = `npm run bench -- [options]
   --contender <id>     only this one, besides the floors; may be given again
   --against <commit>   Holdfast as that commit has it takes part too, in the same rounds; nothing is saved
   --rounds <n>         rounds of each contender (3)
+  --seconds <n>        how long \`once\` runs (60)
+  --kills <n>          how many leaders of \`election\` are killed (20)
   --seed <n>           of all that is random
   --quick              one short round of everything, to see that it works; nothing is saved
   --table              measures the figures of the README's comparison with other libraries: about ten minutes
@@ -36,6 +42,7 @@ const HELP = `npm run bench -- [options]
   --list               the names of scenarios and contenders`;
 
 const QUICK = 500;
+const QUICK_FLEETS = { seconds: 3, kills: 1 };
 /** They always take part: without them the figures of the others say little. */
 const FLOORS = /^floor-|^principle$/;
 
@@ -48,6 +55,8 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
       contender: { type: "string", multiple: true, default: ["*"] },
       against: { type: "string" },
       rounds: { type: "string", default: "3" },
+      seconds: { type: "string", default: "60" },
+      kills: { type: "string", default: "20" },
       seed: { type: "string", default: `${Date.now() % 1_000_000}` },
       quick: { type: "boolean", default: false },
       table: { type: "boolean", default: false },
@@ -67,13 +76,21 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
     .map((scenario) => narrow(scenario, values.contender))
     .map((scenario) => (values.against ? join(scenario, values.against) : scenario))
     .filter(({ contenders }) => contenders.length > 0);
-  if (chosen.length === 0)
+  const sizes = values.quick
+    ? QUICK_FLEETS
+    : { seconds: atLeast(1, values.seconds), kills: atLeast(1, values.kills) };
+  const isAlone = values.table || values.charts || values.against !== undefined;
+  const fleets = (isAlone ? [] : fleetsOf(sizes)).filter(
+    ({ name }) => matches(name, values.scenario) && matches(name, values.contender),
+  );
+  if (chosen.length === 0 && fleets.length === 0)
     throw new Error(`Nothing to do: no such scenario or contender. There are:\n${list()}`);
   return {
     scenarios: values.charts ? [] : values.quick ? chosen.map(hurry) : chosen,
-    rounds: values.quick ? 1 : Math.max(1, Number(values.rounds)),
+    fleets,
+    rounds: values.quick ? 1 : atLeast(1, values.rounds),
     seed: Number(values.seed),
-    save: !values.quick && !values["no-save"] && values.against === undefined,
+    save: chosen.length > 0 && !values.quick && !values["no-save"] && values.against === undefined,
     warmUp: values.quick ? 0.05 : 1,
     java: !values.quick,
     table: values.table,
@@ -82,6 +99,8 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
   };
 }
 
+const atLeast = (least: number, value: string): number => Math.max(least, Number(value));
+
 function narrow(scenario: Scenario, wanted: readonly string[]): Scenario {
   const isWanted = (id: string): boolean => FLOORS.test(id) || matches(id, wanted);
   return { ...scenario, contenders: scenario.contenders.filter(isWanted) };
@@ -89,7 +108,7 @@ function narrow(scenario: Scenario, wanted: readonly string[]): Scenario {
 
 /** That commit's Holdfast beside each of the present ones. */
 function join(scenario: Scenario, commit: string): Scenario {
-  const both = (id: string): string[] => (HOLDFAST.includes(id) ? [id, idAt(id, commit)] : [id]);
+  const both = (id: string): string[] => (OURS.includes(id) ? [id, idAt(id, commit)] : [id]);
   return { ...scenario, contenders: scenario.contenders.flatMap(both) };
 }
 
@@ -110,7 +129,7 @@ function list(): string {
   const names = [...new Set(scenarios.flatMap(({ contenders }) => contenders))];
   return [
     "scenarios:",
-    ...scenarios.map(({ name, about }) => `  ${name.padEnd(18)} ${about}`),
+    ...[...scenarios, ...fleetsOf(QUICK_FLEETS)].map(({ name, about }) => `  ${name.padEnd(18)} ${about}`),
     "contenders:",
     ...names.map((name) => `  ${name}`),
   ].join("\n");

@@ -58,6 +58,7 @@ export async function runRound(scenario: Scenario, player: Player, stage: Stage)
   const after = await serverState(redis);
   return loadFigures(reports, load, {
     warmedUp,
+    room: player.room,
     from: began,
     until: load.times === null ? began + duration * 1_000 : Number.POSITIVE_INFINITY,
     redisCpu: after.cpu - before.cpu,

@@ -1,4 +1,5 @@
 import type { Contender } from "./contender.ts";
+import { PERMITS } from "./ids.ts";
 
 /** All that are compared, in the order of tables and charts. Each loads its library when it is opened: workers start fast. */
 export const contenders: Readonly<Record<string, Contender>> = {
@@ -21,6 +22,18 @@ export const contenders: Readonly<Record<string, Contender>> = {
     title: "Holdfast redissonLock",
     waits: "broadcast",
     open: async (url, place) => (await import("./holdfast.ts")).openRedissonLock(url, place),
+  },
+  "read-write-lock": {
+    title: "Holdfast readWriteLock",
+    waits: "hand-off",
+    room: Number.POSITIVE_INFINITY,
+    open: async (url, place) => (await import("./holdfast.ts")).openReadWriteLock(url, place),
+  },
+  semaphore: {
+    title: "Holdfast semaphore",
+    waits: "hand-off",
+    room: PERMITS,
+    open: async (url, place) => (await import("./holdfast.ts")).openSemaphore(url, place),
   },
   "spin-1-128": {
     title: "spin 1–128 ms",
@@ -46,6 +59,12 @@ export const contenders: Readonly<Record<string, Contender>> = {
     title: "redis-semaphore",
     waits: "polling",
     open: async (url, place) => (await import("./redis-semaphore.ts")).openRedisSemaphore(url, place),
+  },
+  "redis-semaphore-permits": {
+    title: "redis-semaphore Semaphore",
+    waits: "polling",
+    room: PERMITS,
+    open: async (url, place) => (await import("./redis-semaphore.ts")).openRedisSemaphorePermits(url, place),
   },
   "simple-redis-mutex": {
     title: "simple-redis-mutex",

@@ -4,6 +4,8 @@ export interface Contender {
   readonly title: string;
   /** How its waiters learn that the lock is free. */
   readonly waits: Waits;
+  /** How many callers it lets in at a time, besides a writer, that is alone; Infinity: as many as come. Left out: 1, as locks do. */
+  readonly room?: number;
   /** Opens what one process opens once: connections, a client. All options are the library's defaults unless the file says why not. */
   open(url: string, place: Place): Promise<Session>;
 }
@@ -28,11 +30,13 @@ export interface Session {
   readonly commands?: () => number;
 }
 
-interface Ask {
+export interface Ask {
   /** ms that the caller is willing to wait. */
   readonly wait: number;
   /** ms to hold at most; null: the library's own way to hold for as long as the work takes (watchdog, refresh), else its longest default. */
   readonly lease: number | null;
+  /** Does the caller want to be alone? Asked only of a contender that lets readers in together. */
+  readonly isWriter: boolean;
 }
 
 export type Release = () => Promise<unknown>;

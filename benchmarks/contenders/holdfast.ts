@@ -1,6 +1,7 @@
-import type { Lease, LockClientOptions } from "../../src/index.ts";
+import type { Lease, LockClient, LockClientOptions } from "../../src/index.ts";
 import { connect } from "./connect.ts";
-import type { Contender, Release } from "./contender.ts";
+import type { Ask, Contender, Release } from "./contender.ts";
+import { PERMITS } from "./ids.ts";
 import { loadLibrary } from "./library.ts";
 
 export const openLock = openKind("lock");
@@ -9,19 +10,30 @@ export const openLingeringLock = openKind("lock", { linger: 1_000 });
 export const openFairLock = openKind("fairLock");
 /** Without passes, which need no Redis: it shows what a broadcast costs, beside the same waiting with a hand-off. */
 export const openRedissonLock = openKind("redissonLock", { localPasses: 0 });
+export const openReadWriteLock = open((locks, name, { wait, lease, isWriter }) => {
+  const { read, write } = locks.readWriteLock(name);
+  return (isWriter ? write : read).tryLock(wait, lease ?? undefined);
+});
+export const openSemaphore = open((locks, name, { wait, lease }) =>
+  locks.semaphore(name, { permits: PERMITS }).tryAcquire(1, wait, lease ?? undefined),
+);
 
 function openKind(
   kind: "lock" | "fairLock" | "redissonLock",
+  options?: LockClientOptions,
+): Contender["open"] {
+  return open((locks, name, { wait, lease }) => locks[kind](name).tryLock(wait, lease ?? undefined), options);
+}
+
+function open(
+  acquire: (locks: LockClient, name: string, ask: Ask) => Promise<Lease | null>,
   options?: LockClientOptions,
 ): Contender["open"] {
   return async (url, { library }) => {
     const [redis, { createLockClient }] = await Promise.all([connect(url), loadLibrary(library)]);
     const locks = createLockClient(redis, options);
     return {
-      acquire: (name, { wait, lease }) =>
-        locks[kind](name)
-          .tryLock(wait, lease ?? undefined)
-          .then(toRelease),
+      acquire: (name, ask) => acquire(locks, name, ask).then(toRelease),
       async close() {
         await locks.close();
         redis.disconnect();

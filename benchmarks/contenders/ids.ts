@@ -1,5 +1,11 @@
-/** Holdfast's own contenders. */
+/** Holdfast's own locks. */
 export const HOLDFAST: readonly string[] = ["lock", "lingering-lock", "fair-lock", "redisson-lock"];
+
+/** All that is Holdfast's. */
+export const OURS: readonly string[] = [...HOLDFAST, "read-write-lock", "semaphore"];
+
+/** Permits of every semaphore. */
+export const PERMITS = 10;
 
 /** The id of one of them with the library of another commit. */
 export const idAt = (id: string, commit: string): string => `${id}@${commit}`;

@@ -18,7 +18,7 @@ const QUICK_COMPILER = "-XX:TieredStopAtLevel=1";
 export function javaPlayers(): Player[] {
   const program = javaProgram("holdfast.bench.Worker");
   const player = (id: string, title: string, waits: Player["waits"]): Player => {
-    const shared = { library: null, warmUp: WARM_UP, program, isJava: true, countAtServer };
+    const shared = { room: 1, library: null, warmUp: WARM_UP, program, isJava: true, countAtServer };
     return { id, title, waits, contender: id, ...shared };
   };
   return [

@@ -6,6 +6,8 @@ export interface Player {
   readonly id: string;
   readonly title: string;
   readonly waits: Waits;
+  /** How many callers it lets in at a time, besides a writer, that is alone. */
+  readonly room: number;
   /** The contender's id in the registry, and the library that it measures: null is the present one. */
   readonly contender: string;
   readonly library: string | null;

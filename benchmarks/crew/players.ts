@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { contenders } from "../contenders/all.ts";
 import type { Contender } from "../contenders/contender.ts";
-import { HOLDFAST, idAt } from "../contenders/ids.ts";
+import { idAt, OURS } from "../contenders/ids.ts";
 import { javaPlayers } from "./java.ts";
 import type { Player, WarmUp } from "./player.ts";
 
@@ -37,12 +37,12 @@ export function findPlayers(how: {
   const watch = profile === null ? [] : ["--cpu-prof", `--cpu-prof-dir=${profile}`];
   const early = isCold ? [] : [COMPILE_EARLY];
   const program = { command: process.execPath, args: ["--expose-gc", ...early, ...watch, WORKER] };
-  const node = ([id, { title, waits }]: [string, Contender]): Player => {
+  const node = ([id, { title, waits, room = 1 }]: [string, Contender]): Player => {
     const shared = { warmUp: WARM_UP, program, isJava: false, countAtServer: null };
-    return { id, title, waits, contender: id, library: null, ...shared };
+    return { id, title, waits, room, contender: id, library: null, ...shared };
   };
   const present = Object.entries(contenders).map(node);
-  const others = other ? present.filter(({ id }) => HOLDFAST.includes(id)).map((one) => at(other, one)) : [];
+  const others = other ? present.filter(({ id }) => OURS.includes(id)).map((one) => at(other, one)) : [];
   return new Map([...present, ...others, ...javaPlayers()].map((player) => [player.id, player]));
 }
 

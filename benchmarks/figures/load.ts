@@ -1,17 +1,18 @@
 import { percentile } from "../../tools/numbers.ts";
-import type { Done, Load } from "../workers/protocol.ts";
-import { type Acquisition, handoffs, merge, recorded, sharesBySecond } from "./acquisitions.ts";
+import { callersEach, type Done, type Load } from "../workers/protocol.ts";
+import { type Acquisition, handoffs, merge, recorded, referee, sharesBySecond } from "./acquisitions.ts";
 import type { LoadFigures } from "./result.ts";
 import { jain, mean, median, pick, sum } from "./statistics.ts";
 
 const WAITS_KEPT = 100;
 
-/** The figures of one round. `from`, `until`: the time that counts, in µs; `redisCpu`, in µs, and `redisWrites`: from its start on. */
+/** The figures of one round. `room`: how many may be inside at a time; `from`, `until`: the time that counts, in µs; `redisCpu`, in µs, and `redisWrites`: from its start on. */
 export function loadFigures(
   reports: readonly Done[],
   load: Load,
   round: {
     warmedUp: readonly Done[];
+    room: number;
     from: number;
     until: number;
     redisCpu: number;
@@ -19,21 +20,25 @@ export function loadFigures(
     commands: number | null;
   },
 ): LoadFigures {
-  const all = merge(reports, load.tasks);
+  const each = callersEach(load);
+  const all = merge(reports, each);
   const weights = reports.map((report) => recorded(report).weight);
-  const workerOf = ({ caller }: Acquisition): number => Math.floor(caller / load.tasks);
+  const workerOf = ({ caller }: Acquisition): number => Math.floor(caller / each);
+  const isWriter = ({ caller }: Acquisition): boolean => caller % each >= load.tasks;
   const isMeasured = (one: Acquisition): boolean =>
-    !load.turns?.isLastMeasured || workerOf(one) === reports.length - 1;
+    (!load.turns?.isLastMeasured || workerOf(one) === reports.length - 1) &&
+    (load.writer === null || isWriter(one));
   const counted = all.filter(
     (one) => one.acquired >= round.from && one.acquired < round.until && isMeasured(one),
   );
   const waits = Float64Array.from(counted, ({ acquired, asked }) => (acquired - asked) / 1_000).sort();
-  const { latencies, overlaps } = handoffs(all);
-  // Of an acquisition that was dropped nobody knows whether it was the one before.
-  const handoff = Float64Array.from(weights.some((weight) => weight > 1) ? [] : latencies).sort();
+  const { inside, overlaps } = referee(all, round.room, isWriter);
+  // Of an acquisition that was dropped nobody knows whether it was the one before; of many inside, which one has made room.
+  const isPassedOn = round.room === 1 && weights.every((weight) => weight <= 1);
+  const handoff = Float64Array.from(isPassedOn ? handoffs(all) : []).sort();
   const callers = load.tasks * reports.length;
   // Shares of one name, while everybody wants it all the time.
-  const isFairnessAsked = load.times === null && load.names.length === 1;
+  const isFairnessAsked = load.times === null && load.names.length === 1 && load.writer === null;
   const seconds = isFairnessAsked ? sharesBySecond(counted, round.from, round.until, callers) : [];
   const sent = round.commands ?? sum(reports.map(({ commands }) => commands));
   // Figures of a lock that nobody got would look better than any.
@@ -61,6 +66,7 @@ export function loadFigures(
     redisCpu: round.redisCpu / total,
     clientCpu: (sum(reports.map(({ cpu }) => cpu)) ?? 0) / total,
     jain: seconds.length === 0 ? null : median(seconds.map(jain)),
+    inside,
     overlaps,
     timeouts: sum(reports.map(({ timeouts }) => timeouts)) ?? 0,
     errors: sum(reports.map(({ errors }) => errors)) ?? 0,

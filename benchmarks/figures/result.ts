@@ -25,7 +25,7 @@ export interface Entry {
   readonly id: string;
   readonly title: string;
   readonly waits: Waits;
-  /** Medians over the rounds, sums of overlaps, timeouts, errors and losses; without `waits`. Null when every round failed. */
+  /** Medians over the rounds, the greatest `inside`, sums of overlaps, timeouts, errors and losses; without `waits`. Null when every round failed. */
   readonly figures: Figures | null;
   /** The rounds themselves, in the order in which they ran. */
   readonly rounds: readonly Figures[];
@@ -59,6 +59,9 @@ export interface LoadFigures {
   readonly clientCpu: number;
   /** Jain's index over the callers, median over the seconds: 1 = all got the same, 1/n = one got everything. */
   readonly jain: number | null;
+  /** The most callers that had one name at a time. */
+  readonly inside: number;
+  /** How often one got in that must not have, because others were inside. */
   readonly overlaps: number;
   readonly timeouts: number;
   readonly errors: number;

@@ -36,6 +36,7 @@ export const LOAD_COLUMNS: readonly Column[] = [
   load("CPU, µs", "Redis", COST, (figures) => figures.redisCpu),
   load("per acq", "client", COST, (figures) => figures.clientCpu),
   load("", "Jain", FAIRNESS, (figures) => figures.jain),
+  load("most", "inside", { ...CIRCUMSTANCE, width: 8, text: String }, (figures) => figures.inside),
   load("", "overlaps", ALARM, (figures) => figures.overlaps),
   load("", "failed", { ...ALARM, width: 8 }, (figures) => figures.errors + figures.timeouts),
 ];

@@ -1,4 +1,4 @@
-import { HOLDFAST } from "../contenders/ids.ts";
+import { HOLDFAST, PERMITS } from "../contenders/ids.ts";
 import { cold, LOAD, type Scenario } from "./scenario.ts";
 
 const SPINNING = ["spin-1-128", "spin-80", "spin-10"];
@@ -104,6 +104,47 @@ const lingering: readonly Scenario[] = [
   },
 ];
 
+/** As many readers as come: what they share, against a lock that each has for itself. */
+function reads(hold: number): Scenario {
+  return {
+    name: `reads-hold-${hold}`,
+    about: `4 processes with 16 readers each, no writer, ${hold === 0 ? "held for no time" : `each holds for ${hold} ms`}`,
+    processes: 4,
+    load: { ...LOAD, tasks: 16, hold },
+    duration: 3_000,
+    slices: 1,
+    isCold: false,
+    contenders: ["lock", "read-write-lock"],
+  };
+}
+
+/** Where several callers are inside at a time. */
+const sharing: readonly Scenario[] = [
+  {
+    name: "semaphore-10",
+    about: `One semaphore of ${PERMITS} permits, 4 processes with 4 callers each, each holds one for 1 ms`,
+    processes: 4,
+    load: { ...LOAD, tasks: 4, hold: 1 },
+    duration: 3_000,
+    slices: 1,
+    isCold: false,
+    contenders: ["semaphore", "redis-semaphore-permits"],
+  },
+  reads(1),
+  reads(0),
+  {
+    name: "one-writer",
+    about:
+      "8 processes with 8 readers each, and one writer with pauses of up to 20 ms; each holds for 1 ms. Rate and waits are the writer's",
+    processes: 8,
+    load: { ...LOAD, tasks: 8, hold: 1, writer: 20 },
+    duration: 30_000,
+    slices: 1,
+    isCold: false,
+    contenders: ["read-write-lock"],
+  },
+];
+
 const warm: readonly Scenario[] = [
   {
     name: "uncontended",
@@ -203,6 +244,7 @@ const first1000: Scenario = {
 export const scenarios: readonly Scenario[] = [
   ...warm,
   ...lingering,
+  ...sharing,
   ...warm.filter(({ name }) => COLD.includes(name)).map(cold),
   first1000,
 ];

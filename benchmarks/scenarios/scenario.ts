@@ -34,5 +34,6 @@ export const LOAD: Load = {
   think: 0,
   leases: [null],
   wait: 60_000,
+  writer: null,
   times: null,
 };

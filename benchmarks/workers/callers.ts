@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { seeded } from "../../tools/numbers.ts";
 import type { Release, Session } from "../contenders/contender.ts";
 import { micros } from "./clock.ts";
-import type { Job, Load, Turns } from "./protocol.ts";
+import { callersEach, type Job, type Load, type Turns } from "./protocol.ts";
 import { Samples } from "./samples.ts";
 import { Troubles } from "./troubles.ts";
 
@@ -28,13 +28,17 @@ export class Callers {
 
   /** Resolves when the last of them has stopped. None begins an acquisition after `until`. */
   async run(until: number): Promise<void> {
-    await Promise.all(Array.from({ length: this.#load.tasks }, (_, caller) => this.#loop(caller, until)));
+    const { tasks } = this.#load;
+    const callers = this.#job.worker === 0 ? callersEach(this.#load) : tasks;
+    await Promise.all(Array.from({ length: callers }, (_, caller) => this.#loop(caller, until)));
   }
 
   async #loop(caller: number, until: number): Promise<void> {
-    const { names, own, turns, leases, hold, think, wait } = this.#load;
+    const { names, own, turns, leases, hold, wait } = this.#load;
     const { worker, workers } = this.#job;
     const share = Math.floor(names.length / workers);
+    const isWriter = caller >= this.#load.tasks;
+    const pause = (isWriter ? this.#load.writer : null) ?? this.#load.think;
     const times = this.#load.times ?? Number.POSITIVE_INFINITY;
     const random = seeded(this.#seed + caller);
     for (let i = 0; i < times && micros() < until; i++) {
@@ -51,7 +55,7 @@ export class Callers {
       const asked = micros();
       let release: Release | null;
       try {
-        release = await this.#session.acquire(names[which] ?? "", { wait, lease });
+        release = await this.#session.acquire(names[which] ?? "", { wait, lease, isWriter });
       } catch (error) {
         this.troubles.add(error);
         await delay(AFTER_ERROR);
@@ -69,7 +73,7 @@ export class Callers {
       } catch (error) {
         this.troubles.add(error);
       }
-      if (think > 0) await delay(random() * think);
+      if (pause > 0) await delay(random() * pause);
     }
   }
 

@@ -36,9 +36,17 @@ export interface Load {
   readonly leases: readonly (number | null)[];
   /** ms that a caller is willing to wait. */
   readonly wait: number;
+  /**
+   * One more caller, in the first process, that wants to be alone, and pauses for up to so many ms, at random, before it asks
+   * again. Its acquisitions alone are measured. null: there is none.
+   */
+  readonly writer: number | null;
   /** Acquisitions of each caller; null: until the time is up. */
   readonly times: number | null;
 }
+
+/** Callers in each process for which numbers are reserved; the writer's is the last one of the first process. */
+export const callersEach = ({ tasks, writer }: Load): number => tasks + (writer === null ? 0 : 1);
 
 /** Processes that come one after the other, by the clock that they share. All take the same name, and in each round the next one. */
 export interface Turns {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Release, Session } from "../contenders/contender.ts";
+import type { Ask, Release, Session } from "../contenders/contender.ts";
 import { heap } from "./heap.ts";
 import type { Still, Stood } from "./protocol.ts";
 import { Troubles } from "./troubles.ts";
@@ -8,7 +8,7 @@ import { Troubles } from "./troubles.ts";
 const AT_A_TIME = 200;
 /** ms until what parking itself allocated is garbage and first re-checks are over. */
 const SETTLE = 2_000;
-const LONG = 600_000;
+const FOR_LONG: Ask = { wait: 600_000, lease: null, isWriter: false };
 
 /** What a process needs to measure one that stands still. */
 interface Bench {
@@ -44,7 +44,7 @@ async function held(still: Still, bench: Bench, session: Session, troubles: Trou
   const releases: Release[] = [];
   for (let next = 0; next < still.callers; next += AT_A_TIME) {
     const many = Array.from({ length: Math.min(AT_A_TIME, still.callers - next) }, async (_, i) => {
-      const release = await session.acquire(`held:${next + i}`, { wait: LONG, lease: null });
+      const release = await session.acquire(`held:${next + i}`, FOR_LONG);
       if (release) releases.push(release);
     });
     for (const outcome of await Promise.allSettled(many))
@@ -68,14 +68,14 @@ async function held(still: Still, bench: Bench, session: Session, troubles: Trou
 
 async function parked(still: Still, bench: Bench, session: Session, troubles: Troubles) {
   const holder = await bench.open();
-  await holder.acquire("parked", { wait: LONG, lease: null });
+  await holder.acquire("parked", FOR_LONG);
   // The subscriber, the compiled code and one caller's worth of everything else are not the waiters' cost.
-  void session.acquire("parked", { wait: LONG, lease: null }).catch((error) => troubles.add(error));
+  void session.acquire("parked", FOR_LONG).catch((error) => troubles.add(error));
   await delay(SETTLE);
   const before = heap();
   let ended = 0;
   for (let i = 1; i < still.callers; i++) {
-    session.acquire("parked", { wait: LONG, lease: null }).then(
+    session.acquire("parked", FOR_LONG).then(
       () => ended++,
       (error) => {
         ended++;

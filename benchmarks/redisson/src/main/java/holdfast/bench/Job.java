@@ -6,8 +6,8 @@ import com.fasterxml.jackson.annotation.JsonProperty;
 /** The coordinator's first line. The fields are explained in workers/protocol.ts. */
 @JsonIgnoreProperties("library")
 record Job(String contender, String url, int worker, int workers, long seed) {
-  /** Own names and turns are of scenarios in which only Node's processes take part. */
-  @JsonIgnoreProperties({"own", "turns"})
+  /** Own names, turns and writers are of scenarios in which only Node's processes take part. */
+  @JsonIgnoreProperties({"own", "turns", "writer"})
   record Load(
       String is,
       int tasks,
