@@ -80,8 +80,10 @@ describe("multi-locks side by side in one scope", () => {
     const foreign = await b.locks.lock(one).lock();
     await a.locks.scope(async () => {
       const first = a.locks.multiLock([one, two]).lock();
-      const second = a.locks.multiLock([one, three]).lock();
+      // The other one is behind it: if it came first, the scope would hold `three` and could not wait for `two`.
       await until(async () => (await b.locks.lock(one).inspect()).waiters.length > 0);
+      const second = a.locks.multiLock([one, three]).lock();
+      await a.redis.ping();
       await foreign.unlock();
       const leases = await Promise.all([first, second]);
       expect(leases[1].token(one)).toBe(leases[0].token(one));
