@@ -195,7 +195,7 @@ class ServerClient extends BaseClient implements LockClient {
     body: (turn: Turn) => T | PromiseLike<T>,
   ): Promise<OnceResult<T>>;
   override once(name: string, second: unknown, body?: unknown): unknown {
-    if (isListener(name, second)) return super.once(name as keyof LockEvents, second);
+    if (body === undefined && isListener(name, second)) return super.once(name as keyof LockEvents, second);
     return this.#runOnce(name, second, body as () => unknown);
   }
 

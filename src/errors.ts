@@ -40,25 +40,29 @@ export class LockError extends Error {
 /** The lock is no longer surely held: stop the protected work. `cause` = the body's error, if it had one. */
 export class LockLostError extends LockError {
   override readonly name = "LockLostError";
-  readonly #how: string;
+  readonly #how: string | undefined;
+  readonly #noun: string;
 
-  /** `how`: what is known of it, where that is more than the reason. */
+  /** `how`: what is known of it, where that is more than the reason. `noun`: what messages call the thing that was lost. */
   constructor(
     lockName: string,
     readonly reason: LossReason,
     cause?: unknown,
-    how = LOSSES[reason],
+    how?: string,
     /** Reason "revoked": the `label` of the caller of `forceUnlock`; null when it gave none. Null for every other reason. */
     readonly by: string | null = null,
+    noun = "Lock",
   ) {
     const culprit = by === null ? "" : ` By ${quote(by)}.`;
-    super("LOCK_LOST", lockName, `Lock ${quote(lockName)} was lost: ${how}${culprit}`, cause);
+    const why = how ?? (noun === "Election" || noun === "The turn of" ? UNFORCED : LOSSES)[reason];
+    super("LOCK_LOST", lockName, `${noun} ${quote(lockName)} was lost: ${why}${culprit}`, cause);
     this.#how = how;
+    this.#noun = noun;
   }
 
   /** The same loss, with the error of the work that it has stopped. @internal */
   causedBy(error: unknown): LockLostError {
-    return new LockLostError(this.lockName ?? "", this.reason, error, this.#how, this.by);
+    return new LockLostError(this.lockName ?? "", this.reason, error, this.#how, this.by, this.#noun);
   }
 }
 
@@ -66,9 +70,10 @@ export class LockLostError extends LockError {
 export class LockUnavailableError extends LockError {
   override readonly name = "LockUnavailableError";
 
-  constructor(lockName: string | null, what: string, cause?: unknown) {
+  constructor(lockName: string | null, what: string, cause?: unknown, noun = "Lock") {
     const why = cause instanceof Error ? `: ${cause.message}` : "";
-    const unavailable = lockName === null ? "The locks are" : `Lock ${quote(lockName)} is`;
+    const unavailable =
+      lockName === null ? `${PLURALS[noun] ?? "The locks"} are` : `${noun} ${quote(lockName)} is`;
     super("LOCK_UNAVAILABLE", lockName, `${unavailable} unavailable: ${what}${why}`, cause);
   }
 }
@@ -83,8 +88,8 @@ export class LockFormatError extends LockError {
   readonly found: number;
   readonly known = LOCK_FORMAT;
 
-  constructor(lockName: string | null, found: number, cause?: unknown) {
-    const which = lockName === null ? "A lock" : `Lock ${quote(lockName)}`;
+  constructor(lockName: string | null, found: number, cause?: unknown, noun = "Lock") {
+    const which = lockName === null ? "A lock" : `${noun} ${quote(lockName)}`;
     super(
       "LOCK_FORMAT",
       lockName,
@@ -112,11 +117,12 @@ export class NotReplicatedError extends LockError {
     readonly wanted: number,
     /** How many had it in time. */
     readonly acknowledged: number,
+    noun = "Lock",
   ) {
     super(
       "LOCK_NOT_REPLICATED",
       lockName,
-      `Lock ${quote(lockName)} was given back: ${acknowledged} of the ${wanted} replicas that must have it acknowledged it in time.`,
+      `${noun} ${quote(lockName)} was given back: ${acknowledged} of the ${wanted} replicas that must have it acknowledged it in time.`,
     );
   }
 }
@@ -209,6 +215,40 @@ export class TransactionError extends LockError {
   }
 }
 
+/** What its holder is told that has given it back. */
+export function released(name: string, noun: string): LockError {
+  return new LockError(
+    "LOCK_RELEASED",
+    name,
+    `${noun} ${quote(name)} ${ENDS[noun] ?? "was unlocked: this lease is over."}`,
+  );
+}
+
+/** What messages call a thing, by its kind. Only an error asks. */
+export function nounOf({ protocol, mode }: Kind): string {
+  if (mode) return mode === "read" ? "Read lock" : "Write lock";
+  return NOUNS[protocol] ?? "Lock";
+}
+
+interface Kind {
+  readonly protocol: string;
+  readonly mode?: "read" | "write" | undefined;
+}
+
+const NOUNS: Readonly<Record<string, string>> = {
+  semaphore: "Semaphore",
+  election: "Election",
+  once: "The turn of",
+};
+
+const PLURALS: Readonly<Record<string, string>> = { Semaphore: "The semaphores", "The turn of": "The turns" };
+
+const ENDS: Readonly<Record<string, string>> = {
+  Semaphore: "has its permits back: this lease is over.",
+  Election: "was resigned: this term is over.",
+  "The turn of": "is over: its body has ended.",
+};
+
 const LOSSES: Record<LossReason, string> = {
   expired: "its lease ran out on this process's clock before it was renewed or released.",
   taken: "somebody else holds it, so its lease had run out in Redis, or it was taken away by forceUnlock().",
@@ -217,6 +257,13 @@ const LOSSES: Record<LossReason, string> = {
   closed: "this client was closed while it was held.",
   unknown:
     "the connection broke while it was released, and Redis cannot tell whether it was held until then.",
+};
+
+/** The same of what has no forceUnlock(). */
+const UNFORCED: Record<LossReason, string> = {
+  ...LOSSES,
+  taken: "somebody else has it, so its lease had run out in Redis.",
+  gone: "its key is not in Redis any more: it ran out, was evicted, deleted, or lost with a server.",
 };
 
 /**

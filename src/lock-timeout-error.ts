@@ -2,8 +2,8 @@ import { LockError, quote } from "./errors.ts";
 
 /**
  * `lock()` or `withLock()` waited for `wait` ms and somebody else held the lock all the time; of a multi-lock, held the
- * member that is named when the time was over; of a semaphore, held so many permits that too few were left. Nothing is left in
- * Redis.
+ * member that is named when the time was over; of a semaphore, held so many permits that too few were left; of an election, others
+ * led. Nothing is left in Redis.
  */
 export class LockTimeoutError extends LockError {
   override readonly name = "LockTimeoutError";
@@ -20,6 +20,7 @@ export class LockTimeoutError extends LockError {
      */
     readonly heldBy: "this scope" | "this process" | "somebody else" = "somebody else",
     units = 0,
+    noun = "Lock",
   ) {
     const held =
       members > 1
@@ -27,11 +28,11 @@ export class LockTimeoutError extends LockError {
         : heldBy === "somebody else"
           ? `for all of the ${wait} ms that this call waited`
           : `when the ${wait} ms were over that this call waited`;
-    const { holder, cure } = HOLDERS[heldBy];
+    const { holder, cure } = (heldBy === "somebody else" && OTHERS[noun]) || HOLDERS[heldBy];
     const message =
       units > 0
         ? `Semaphore ${quote(lockName)} had too few permits for this call, which wanted ${units}, ${held}. ${SOONER} tryAcquire() and treat null as busy.`
-        : `Lock ${quote(lockName)} was held by ${holder} ${held}. ${cure}`;
+        : `${noun} ${quote(lockName)} was ${noun === "Election" ? "led" : "held"} by ${holder} ${held}. ${cure}`;
     super("LOCK_TIMEOUT", lockName, message);
   }
 }
@@ -51,4 +52,10 @@ const HOLDERS = {
     holder: "this scope itself, and lent to another body in it,",
     cure: "Bodies that run side by side in one scope have it one after the other.",
   },
+};
+
+/** What "somebody else" is, where it is not the holder of a lock. */
+const OTHERS: Readonly<Record<string, { readonly holder: string; readonly cure: string }>> = {
+  "Read lock": { holder: "a writer, or waited for by one,", cure: HOLDERS["somebody else"].cure },
+  Election: { holder: "another candidate", cure: "Wait longer; leader() tells which one it is." },
 };

@@ -37,8 +37,8 @@ export interface LockOptions {
   maxHold?: number | undefined;
   /**
    * Nobody else gets the lock before this time is over, from when the caller got it, however soon it unlocks, and also when its
-   * process ends. At most a `lease` by number. Of `lock` and `fairLock` alone, and of no account in a scope that has the lock already.
-   * Default: 0.
+   * process ends. At most a `lease` by number. Of `lock` and `fairLock` alone. In a scope that has the lock already, no more than the
+   * scope has taken it with: TypeError; it counts from there. Default: 0.
    */
   minHold?: number | undefined;
   /** Ends the waiting, and only that: the call rejects with `signal.reason`. */

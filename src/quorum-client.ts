@@ -68,8 +68,8 @@ export class MajorityClient extends BaseClient implements QuorumClient {
   }
 
   override once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
-  override once(name: string, second: unknown): unknown {
-    if (isListener(name, second)) return super.once(name as keyof LockEvents, second);
+  override once(name: string, second: unknown, third?: unknown): unknown {
+    if (third === undefined && isListener(name, second)) return super.once(name as keyof LockEvents, second);
     return Promise.reject(
       new TypeError(
         `Cannot run ${quote(String(name))} once per interval with several masters: an interval counts by the clock of one server, and theirs differ. Use a client of one server, a Sentinel group or a Cluster.`,

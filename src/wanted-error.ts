@@ -11,8 +11,8 @@ export class LockWantedError extends LockError {
   readonly #since: number;
 
   /** `since`: when it was known first that somebody waits, on the monotonic clock. */
-  constructor(lockName: string, since: number) {
-    super("LOCK_WANTED", lockName, `Lock ${quote(lockName)} is wanted: another caller waits for it.`);
+  constructor(lockName: string, since: number, noun = "Lock") {
+    super("LOCK_WANTED", lockName, `${noun} ${quote(lockName)} is wanted: another caller waits for it.`);
     this.#since = since;
   }
 

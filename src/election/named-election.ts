@@ -1,5 +1,5 @@
 import { CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD } from "../defaults.ts";
-import { ClientClosedError, isLockLost, LockUnavailableError } from "../errors.ts";
+import { ClientClosedError, isLockLost, LockUnavailableError, nounOf } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
 import type { Terms } from "../options.ts";
@@ -82,7 +82,7 @@ export class NamedElection implements Election {
     const { kind, manager } = this.#elections;
     if (manager.isClosed) throw new ClientClosedError(this.name);
     const { leader } = await kind.observe(this.name).catch((error: unknown) => {
-      throw unavailable(this.name, "its leader could not be asked for", error);
+      throw unavailable(this.name, "its leader could not be asked for", error, nounOf(kind));
     });
     return leader;
   }
@@ -98,7 +98,7 @@ export class NamedElection implements Election {
       const left = Math.max(0, until - performance.now());
       const entrance = { terms: this.#terms, wait: left, signal };
       const shared = await manager.enter(kind, this.name, entrance, itself);
-      if (!shared) throw new LockTimeoutError(this.name, wait);
+      if (!shared) throw new LockTimeoutError(this.name, wait, 1, "somebody else", 0, nounOf(kind));
       const term = new LeaderTerm(shared, kind, ending);
       try {
         await orAbort(signal, term.proclaim(value));

@@ -72,6 +72,6 @@ export class News {
     this.#unlisten?.();
     this.#unlisten = null;
     const what = "its news cannot be heard, so it is asked once a second";
-    this.#manager.events.report(unavailable(this.#name, what, error));
+    this.#manager.events.report(unavailable(this.#name, what, error, "Election"));
   }
 }

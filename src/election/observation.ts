@@ -118,7 +118,7 @@ export class Observation {
   /** The connection is closed for good. */
   disconnected(): void {
     const why = "its Redis connection was closed for good (status 'end')";
-    this.end(new LockUnavailableError(this.#name, why, this.#manager.commands.trouble()));
+    this.end(new LockUnavailableError(this.#name, why, this.#manager.commands.trouble(), "Election"));
   }
 
   /** Messages may have been missed, and are heard again. */
@@ -201,7 +201,9 @@ export class Observation {
       return;
     }
     if (error && this.#failures === 0)
-      events.report(unavailable(this.#name, "it could not be observed, and is asked again", error));
+      events.report(
+        unavailable(this.#name, "it could not be observed, and is asked again", error, "Election"),
+      );
     const pause = doubling(this.#failures++, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD);
     this.#tell();
     this.#restFor(performance.now() + pause);

@@ -1,6 +1,6 @@
-import { type LockLostError, quote } from "../errors.ts";
+import { type LockLostError, nounOf, quote, released } from "../errors.ts";
 import type { ElectionKind } from "../kinds/election.ts";
-import { released, type SharedLease } from "../lease/shared-lease.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
 import { type Lease, newLease } from "../locks/lease.ts";
 import { unavailable } from "../redis/replies.ts";
 import { printAs } from "../util/print.ts";
@@ -107,12 +107,12 @@ export class LeaderTerm implements Term {
     this.#value = value;
     const { hold, terms } = this.#shared;
     const is = await this.#kind.proclaim(hold, value, terms.lease).catch((error: unknown) => {
-      throw unavailable(this.name, "what its leader proclaims was not confirmed", error);
+      throw unavailable(this.name, "what its leader proclaims was not confirmed", error, nounOf(this.#kind));
     });
     if (is === "stands") return;
     this.#shared.lose(is);
     // It has resigned meanwhile: nothing was lost.
-    throw thrownAt(this.#shared.loss ?? released(this.name), this.proclaim);
+    throw thrownAt(this.#shared.loss ?? released(this.name, nounOf(this.#kind)), this.proclaim);
   }
 
   resign(): Promise<void> {

@@ -26,12 +26,15 @@ export function unwatchHandle(handle: object): void {
   registry.unregister(handle);
 }
 
-function leftBehind({ name, token, since }: SharedLease): string {
+function leftBehind({ name, token, since, noun }: SharedLease): string {
   const held = Math.round(performance.now() - since);
   const lease = token === 0 ? "its lease" : `its lease (token ${token})`;
   return (
-    `Lock ${quote(name)} has been held for ${held} ms and cannot be released any more: ${lease} was garbage collected ` +
-    "without unlock(), and is renewed until this process ends. Use withLock() or `await using`, or keep the lease in a " +
-    "variable for as long as the lock is wanted."
+    `${noun} ${quote(name)} has been held for ${held} ms and cannot be released any more: ${lease} was garbage collected ` +
+    "without unlock(), and is renewed until this process ends. " +
+    `Use ${FORMS[noun] ?? "withLock()"} or \`await using\`, or keep the lease in a variable for as long as the lock is wanted.`
   );
 }
+
+/** The form that gives it back by itself, where that is not withLock(). */
+const FORMS: Readonly<Record<string, string>> = { Semaphore: "withPermits()", Election: "runAsLeader()" };

@@ -1,6 +1,9 @@
-import { LockLostError, LockUnavailableError, NotReplicatedError } from "../errors.ts";
+import { LockLostError, LockUnavailableError, NotReplicatedError, nounOf } from "../errors.ts";
 import { isRefusal, type ReleaseAnswer } from "../redis/replies.ts";
 import type { Hold } from "./hold.ts";
+
+/** Whose hold it is, for messages. */
+type Kind = Parameters<typeof nounOf>[0];
 
 /**
  * How a hold ended, by what Redis answered to its release or yield. Null: as it should.
@@ -14,26 +17,40 @@ import type { Hold } from "./hold.ts";
  * have the lock by then: nothing was lost. An answer in time is proof: the key should have been there. What this hides is a
  * key that was deleted, or taken by force, before a release that was slow too.
  */
-export function releaseOutcome(hold: Hold, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null {
+export function releaseOutcome(
+  hold: Hold,
+  answer: ReleaseAnswer,
+  isBroken: boolean,
+  kind: Kind,
+): LockLostError | null {
   if (answer.is === "released" || hold.left() <= 0) return null;
   const isOwnCopy = answer.is === "gone" && isBroken && hold.token > 0 && answer.clock >= hold.token;
-  return isOwnCopy ? null : new LockLostError(hold.name, isBroken ? "unknown" : answer.is);
+  if (isOwnCopy) return null;
+  return new LockLostError(
+    hold.name,
+    isBroken ? "unknown" : answer.is,
+    undefined,
+    undefined,
+    null,
+    nounOf(kind),
+  );
 }
 
 /** Why no more tries can make replicas confirm a hold, an error for each caller. Null: what was in the way passes. */
-export function refused(name: string, error: unknown): (() => Error) | null {
+export function refused(name: string, error: unknown, kind: Kind): (() => Error) | null {
   if (error instanceof NotReplicatedError)
-    return () => new NotReplicatedError(name, error.wanted, error.acknowledged);
+    return () => new NotReplicatedError(name, error.wanted, error.acknowledged, nounOf(kind));
   if (!isRefusal(error)) return null;
-  return () => new LockUnavailableError(name, "its replicas cannot be waited for", error);
+  return () => new LockUnavailableError(name, "its replicas cannot be waited for", error, nounOf(kind));
 }
 
 /** Redis did not confirm; the hold is withdrawn in the background. */
-export function unconfirmed(hold: Hold, cause: unknown): LockUnavailableError {
+export function unconfirmed(hold: Hold, cause: unknown, kind: Kind): LockUnavailableError {
   return new LockUnavailableError(
     hold.name,
     "its release was not confirmed, and is tried again until the lease ends",
     cause,
+    nounOf(kind),
   );
 }
 

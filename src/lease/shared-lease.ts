@@ -1,5 +1,5 @@
 import { FIRST_REPLY, LEASE_MIN, SHORT_LEASE } from "../defaults.ts";
-import { LockError, LockLostError, LockUnavailableError, type LossReason, quote } from "../errors.ts";
+import { LockLostError, LockUnavailableError, type LossReason, nounOf, released } from "../errors.ts";
 import type { Caller, EventKind, Events, LockEvent } from "../events.ts";
 import type { Terms } from "../options.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
@@ -127,6 +127,11 @@ export class SharedLease implements Caller, Turn {
     return this.terms.permits?.units;
   }
 
+  /** What messages call it. */
+  get noun(): string {
+    return nounOf(this.owner.kind);
+  }
+
   get signal(): AbortSignal {
     if (!this.#controller) {
       this.#controller = new AbortController();
@@ -156,7 +161,7 @@ export class SharedLease implements Caller, Turn {
     this.#state = "lost";
     this.handle = null;
     const how = reason === "expired" ? this.#expiry() : undefined;
-    this.loss = new LockLostError(this.name, reason, undefined, how, by);
+    this.loss = new LockLostError(this.name, reason, undefined, how, by, this.noun);
     // The lock's waiters come first: a listener of the signal may run for long.
     this.owner.lost(this, this.loss);
     this.#abort();
@@ -247,7 +252,7 @@ export class SharedLease implements Caller, Turn {
     const answers = await this.owner.kind
       .renew([{ name: this.name, id: this.hold.id, ttl, record: this.hold.record, told: null }], timeout)
       .catch((error: unknown) => {
-        throw new LockUnavailableError(this.name, "its lease was not extended", error);
+        throw new LockUnavailableError(this.name, "its lease was not extended", error, this.noun);
       });
     const [answer = GONE] = answers;
     // A lease whose deadline has passed is not revived, as in Watchdog.
@@ -255,7 +260,7 @@ export class SharedLease implements Caller, Turn {
     this.owner.renewed(this.hold, sent, answer);
     if (this.loss) throw thrownAt(this.loss, this.extend);
     // Unlocked meanwhile, and it is over in Redis too: this caller has lost nothing.
-    if (answer.is !== "renewed") throw released(this.name);
+    if (answer.is !== "renewed") throw released(this.name, this.noun);
     this.#longest = Math.max(this.#longest, ttl);
     if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);
   }
@@ -278,22 +283,15 @@ export class SharedLease implements Caller, Turn {
     const answer = await recount(this.hold, this.#entries).catch((error: unknown) => {
       // The next caller would hold it with a count of others, so it gets a hold of its own.
       this.hold.mayPass = 0;
-      throw new LockUnavailableError(this.name, "its hold count was not changed", error);
+      throw new LockUnavailableError(this.name, "its hold count was not changed", error, this.noun);
     });
-    this.#heed(answer);
+    if (answer !== "renewed") this.lose(answer);
+    if (this.loss) throw thrownAt(this.loss, this.#recount);
   }
 
   #abort(): void {
     if (this.#controller) outside(() => this.#controller?.abort(this.loss));
   }
-
-  #heed(answer: RenewAnswer["is"]): void {
-    if (answer !== "renewed") this.lose(answer);
-    if (this.loss) throw thrownAt(this.loss, this.#heed);
-  }
 }
 
 const GONE: RenewAnswer = { is: "gone", ttl: 0, waits: null, at: 0, isTold: false };
-
-export const released = (name: string): LockError =>
-  new LockError("LOCK_RELEASED", name, `Lock ${quote(name)} was unlocked: this lease is over.`);

@@ -138,8 +138,9 @@ export class Watchdog {
     try {
       answers = await renewer.renew(holds, Math.max(shortest(batch) / RENEWALS_PER_LEASE, CLAIM_AFTER));
     } catch (error) {
-      const name = batch.length === 1 ? (batch[0]?.name ?? null) : null;
-      this.#events.report(new LockUnavailableError(name, RENEWAL, error));
+      const [first] = batch;
+      const name = batch.length === 1 ? (first?.name ?? null) : null;
+      this.#events.report(new LockUnavailableError(name, RENEWAL, error, first?.noun));
       // Unknown: again after a tenth of what is left, so that several tries fit in before the deadline.
       for (const lease of batch)
         this.#dueIn(lease, performance.now(), Math.min(Math.max(lease.left() / 10, 10), period(lease)));

@@ -1,4 +1,4 @@
-import { quote } from "../errors.ts";
+import { nounOf, quote } from "../errors.ts";
 import { partsOf } from "../hold-ids.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
@@ -127,7 +127,7 @@ export class CountingSemaphore implements Semaphore {
     try {
       return await command();
     } catch (error) {
-      throw unavailable(this.name, failure, error);
+      throw unavailable(this.name, failure, error, nounOf(this.#kind));
     }
   }
 }

@@ -1,6 +1,6 @@
-import { quote } from "../errors.ts";
+import { quote, released } from "../errors.ts";
 import { unwatchHandle } from "../lease/forgotten.ts";
-import { released, type SharedLease } from "../lease/shared-lease.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
 import { checkExtension } from "../options.ts";
 import { printAs } from "../util/print.ts";
 import { thrownAt } from "../util/stacks.ts";
@@ -74,8 +74,8 @@ export interface Lease {
 
 /** What unlocks leases that are left behind. A scope is one. */
 interface Keeper {
-  keep(lease: Lease): void;
-  drop(lease: Lease): void;
+  keep(lease: LeaseHandle): void;
+  drop(lease: LeaseHandle): void;
 }
 
 /** One user's handle on a lease: a re-entered lock has several with the same token and signal. */
@@ -112,7 +112,7 @@ export class LeaseHandle implements Lease {
 
   assertHeld(): void {
     if (!this.#isUnlocked && this.#shared.expire()) return;
-    throw thrownAt(this.#shared.loss ?? released(this.name), this.assertHeld);
+    throw thrownAt(this.#shared.loss ?? released(this.name, this.#shared.noun), this.assertHeld);
   }
 
   remaining(): number {
@@ -135,6 +135,11 @@ export class LeaseHandle implements Lease {
     else unwatchHandle(this);
     this.#keeper?.drop(this);
     return shared.leave(this.#hasEntered);
+  }
+
+  /** What messages call it. */
+  get noun(): string {
+    return this.#shared.noun;
   }
 
   /** What is printed. It asks for no signal, so none is made. */

@@ -1,4 +1,4 @@
-import { LockError, LockUnavailableError, quote, quoteAll } from "../errors.ts";
+import { LockError, LockUnavailableError, nounOf, quote, quoteAll } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
 import type { Request } from "../options.ts";
@@ -99,7 +99,7 @@ export class OrderedMultiLock implements MultiLock {
   async isLocked(): Promise<boolean> {
     const inspections = this.#members.map(({ kind, name }) =>
       kind.inspect(name).catch((error: unknown) => {
-        throw new LockUnavailableError(name, "it could not be inspected", error);
+        throw new LockUnavailableError(name, "it could not be inspected", error, nounOf(kind));
       }),
     );
     return (await Promise.all(inspections)).some(({ holder }) => holder !== null);
@@ -194,13 +194,14 @@ export class OrderedMultiLock implements MultiLock {
     const last = wait > 0 ? this.#scopes.behind(key) : null;
     if (last) throw outOfOrder(shared.name, last.shared.name);
     if (await gate.enter(rest(until), signal)) return;
-    throw new LockTimeoutError(shared.name, wait, this.names.length, "this scope");
+    throw new LockTimeoutError(shared.name, wait, this.names.length, "this scope", 0, shared.noun);
   }
 
   // ---- small parts
 
   #timedOut({ kind, name }: Member, { wait }: Request): never {
-    throw new LockTimeoutError(name, wait, this.names.length, this.#manager.holderOf(kind, name));
+    const heldBy = this.#manager.holderOf(kind, name);
+    throw new LockTimeoutError(name, wait, this.names.length, heldBy, 0, nounOf(kind));
   }
 }
 

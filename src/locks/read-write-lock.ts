@@ -72,7 +72,7 @@ export class LockPair implements ReadWriteLock {
 
   async inspect(): Promise<ReadWriteInspection> {
     const seen = await this.#look().catch((error: unknown) => {
-      throw unavailable(this.name, "it could not be inspected", error);
+      throw unavailable(this.name, "it could not be inspected", error, "Read-write lock");
     });
     const [first] = seen.holders;
     return {

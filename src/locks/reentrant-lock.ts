@@ -1,4 +1,4 @@
-import { quote } from "../errors.ts";
+import { nounOf, quote } from "../errors.ts";
 import { partsOf } from "../hold-ids.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
@@ -150,10 +150,12 @@ export class ReentrantLock implements Lock {
   #lockFor({ terms }: Request): ReentrantLock {
     if (terms.minHold === undefined) return this;
     const { minHold } = this.#kind;
-    if (!minHold)
+    if (!minHold) {
+      const where = this.#kind.protocol === "quorum" ? " of one server" : "";
       throw new TypeError(
-        `Cannot lock ${quote(this.name)}: minHold is an option of lock and fairLock of one server alone`,
+        `Cannot lock ${quote(this.name)}: minHold is an option of lock and fairLock${where} alone`,
       );
+    }
     return new ReentrantLock(minHold, this.name, this.#manager, this.#scopes, this.#rules);
   }
 
@@ -183,6 +185,7 @@ export class ReentrantLock implements Lock {
   async #reenter(holding: Holding, scope: Scope, request: Request): Promise<Lease> {
     const { shared: held } = this.#entered(holding);
     assertKept(held);
+    assertStays(held, request);
     const keeper = scope.hasEnded ? null : scope;
     const isBeside = isInside(this.#kind, held);
     const shared = isBeside ? readInside(this.#manager, held, this.#kind, request.terms) : held;
@@ -197,9 +200,11 @@ export class ReentrantLock implements Lock {
   }
 
   /** The lock stays until every borrower has ended, also those that still wait for their turn. */
-  #share(holding: Holding, { terms }: Request): Holding {
+  #share(holding: Holding, request: Request): Holding {
     const { shared } = holding;
+    const { terms } = request;
     assertKept(shared);
+    assertStays(shared, request);
     if (isInside(this.#kind, shared)) return holding.of(readInside(this.#manager, shared, this.#kind, terms));
     shared.share();
     return holding;
@@ -229,16 +234,26 @@ export class ReentrantLock implements Lock {
   }
 
   #timedOut(wait: number, heldBy = this.#manager.holderOf(this.#kind, this.name)): never {
-    throw new LockTimeoutError(this.name, wait, 1, heldBy);
+    throw new LockTimeoutError(this.name, wait, 1, heldBy, 0, nounOf(this.#kind));
   }
 
   async #ask<T>(command: (keepers: Keepers) => Promise<T>, failure: string): Promise<T> {
     try {
       return await command(this.#manager.keepers);
     } catch (error) {
-      throw unavailable(this.name, failure, error);
+      throw unavailable(this.name, failure, error, nounOf(this.#kind));
     }
   }
+}
+
+/** @throws TypeError when the scope's hold, whose unlock gives the lock away, stays for less time than a call inside it wants. */
+function assertStays({ name, terms: { minHold: outer = 0 } }: SharedLease, { terms }: Request): void {
+  const { minHold = 0 } = terms;
+  if (minHold <= outer) return;
+  throw new TypeError(
+    `Cannot lock ${quote(name)}: minHold must be given where its scope takes the lock first, ` +
+      `which has ${outer === 0 ? "none" : outer}, received ${minHold}`,
+  );
 }
 
 const INSPECTED = "it could not be inspected";

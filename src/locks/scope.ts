@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { LockError, LockLostError, quote } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
-import type { Lease } from "./lease.ts";
+import type { LeaseHandle } from "./lease.ts";
 
 /** A lock that a scope holds. */
 export class Holding {
@@ -46,7 +46,7 @@ export class Scope {
   #first: Holding | null = null;
   #others: Map<string, Holding> | null = null;
   #crowded = 8;
-  #leases: Set<Lease> | null = null;
+  #leases: Set<LeaseHandle> | null = null;
   /** How many more leases may come before those that are over are looked for. */
   #untilLook = 8;
   /** Calls inside this scope that want a lock which it does not hold, by key. Made by the first of them. */
@@ -106,7 +106,7 @@ export class Scope {
   }
 
   /** A lease that must be unlocked before the scope ends. */
-  keep(lease: Lease): void {
+  keep(lease: LeaseHandle): void {
     this.#leases ??= new Set();
     // A lease that was lost, and that nobody unlocks, must not stay for the life of a long scope; its loss was told. Looking
     // once for as many new leases as there are costs each of them the same, however many there are.
@@ -118,7 +118,7 @@ export class Scope {
   }
 
   /** It is unlocked. */
-  drop(lease: Lease): void {
+  drop(lease: LeaseHandle): void {
     this.#leases?.delete(lease);
   }
 
@@ -129,7 +129,7 @@ export class Scope {
     return Promise.all(
       [...this.#leases].map((lease) => {
         // A lost lease was told as lost; it cannot be left behind any more.
-        if (lease.held) report(new LockError("LOCK_LEFT_BEHIND", lease.name, leftBehind(lease.name)));
+        if (lease.held) report(new LockError("LOCK_LEFT_BEHIND", lease.name, leftBehind(lease)));
         return lease
           .unlock()
           .catch((error: unknown) => (error instanceof LockLostError ? undefined : report(error)));
@@ -138,8 +138,8 @@ export class Scope {
   }
 }
 
-const leftBehind = (name: string): string =>
-  `Lock ${quote(name)} was still held when the scope that took it ended, and was released: unlock it in the scope, or use \`await using\`.`;
+const leftBehind = ({ name, noun }: LeaseHandle): string =>
+  `${noun} ${quote(name)} was still held when the scope that took it ended, and was released: unlock it in the scope, or use \`await using\`.`;
 
 /** The scopes of one client. `AsyncLocalStorage` costs every promise a little, so none is made before the first scope. */
 export class Scopes {

@@ -1,5 +1,5 @@
 import { FIRST_REPLY } from "../defaults.ts";
-import { ClientClosedError, LockUnavailableError } from "../errors.ts";
+import { ClientClosedError, LockUnavailableError, nounOf } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
 import { refused } from "../lease/release-outcome.ts";
 import type { Told } from "../redis/call.ts";
@@ -62,6 +62,8 @@ export class Beginning implements Abortable {
   aborted(reason: unknown): void {
     const told = this.#told;
     this.#told = null;
+    // RACE: a client that is closed between two tries would be closed before the end of the pause, with the turn still begun.
+    if (this.#askedAt === null) this.#takeBack();
     told?.failed(reason);
   }
 
@@ -78,8 +80,15 @@ export class Beginning implements Abortable {
     } catch (error) {
       this.aborted(error);
     } finally {
-      if (this.#isUnsure) this.#client.cleanup.add(this.#scripts, this.#hold, this.#hold.mayLive);
+      this.#takeBack();
     }
+  }
+
+  /** What Redis may have begun for nobody. */
+  #takeBack(): void {
+    if (!this.#isUnsure) return;
+    this.#isUnsure = false;
+    this.#client.cleanup.add(this.#scripts, this.#hold, this.#hold.mayLive);
   }
 
   /** Null: no caller waits for it any more. */
@@ -97,13 +106,13 @@ export class Beginning implements Abortable {
           if (answer.is !== "stale") return answer;
           isLate = true;
         } catch (error) {
-          if (isFinal(error)) throw unavailable(name, UNKNOWN, error);
+          if (isFinal(error)) throw unavailable(name, UNKNOWN, error, nounOf(this.#scripts));
           this.#isUnsure = true;
           failure = error;
         }
       }
       if (performance.now() >= this.#until || commands.ended)
-        throw unavailable(name, UNKNOWN, failure ?? commands.trouble());
+        throw unavailable(name, UNKNOWN, failure ?? commands.trouble(), nounOf(this.#scripts));
       await pause(Math.min(backOff(failures), this.#until - performance.now()), undefined);
     }
     return null;
@@ -131,11 +140,13 @@ export class Beginning implements Abortable {
     const hold = this.#hold;
     const sent = now();
     const answer = await this.#scripts.confirm(hold, hold.left()).catch((error: unknown) => {
-      throw refused(hold.name, error)?.() ?? new LockUnavailableError(hold.name, UNCONFIRMED, error);
+      const refusal = refused(hold.name, error, this.#scripts);
+      throw refusal?.() ?? new LockUnavailableError(hold.name, UNCONFIRMED, error, nounOf(this.#scripts));
     });
     if (answer?.is === "renewed") hold.renewed(sent, answer);
     const isLost = answer !== null && answer.is !== "renewed";
-    if (isLost || hold.left() <= 0) throw new LockUnavailableError(hold.name, OUTRAN);
+    if (isLost || hold.left() <= 0)
+      throw new LockUnavailableError(hold.name, OUTRAN, undefined, nounOf(this.#scripts));
   }
 }
 

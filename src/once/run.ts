@@ -1,4 +1,4 @@
-import { LockLostError, LockUnavailableError } from "../errors.ts";
+import { LockLostError, LockUnavailableError, nounOf } from "../errors.ts";
 import { type Caller, type Events, ofHolder } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import { releaseOutcome } from "../lease/release-outcome.ts";
@@ -102,14 +102,14 @@ export class Run implements LeaseOwner {
       const answer = await end();
       // A copy of a command that freed the turn finds nothing.
       const clock = this.#rest <= 0 ? hold.token : 0;
-      const loss = releaseOutcome(hold, { ...answer, clock }, commands.epoch !== epoch);
+      const loss = releaseOutcome(hold, { ...answer, clock }, commands.epoch !== epoch, this.kind);
       if (!loss) return;
       lease.lostAtRelease(loss);
       this.#tellLoss(lease, loss);
     } catch (error) {
       // RACE: without its end, the turn would be free when the lease is over, and run a second time.
       cleanup.add({ withdraw: end }, hold, hold.mayLive);
-      throw new LockUnavailableError(hold.name, UNENDED, error);
+      throw new LockUnavailableError(hold.name, UNENDED, error, nounOf(this.kind));
     } finally {
       cleanup.releases--;
       lease.settle();

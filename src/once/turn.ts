@@ -1,4 +1,5 @@
-import { released, type SharedLease } from "../lease/shared-lease.ts";
+import { released } from "../errors.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
 import { printAs } from "../util/print.ts";
 import { thrownAt } from "../util/stacks.ts";
 
@@ -59,7 +60,7 @@ export class TurnHandle implements Turn {
 
   assertHeld(): void {
     if (!this.#lease.ended && this.#lease.expire()) return;
-    throw thrownAt(this.#lease.loss ?? released(this.name), this.assertHeld);
+    throw thrownAt(this.#lease.loss ?? released(this.name, this.#lease.noun), this.assertHeld);
   }
 
   /** What is printed. It asks for no signal, so none is made. */

@@ -259,11 +259,12 @@ export function unavailable(
   lockName: string | null,
   what: string,
   cause: unknown,
+  noun = "Lock",
 ): LockUnavailableError | LockFormatError {
   const found = foreignFormat(cause);
   return found === null
-    ? new LockUnavailableError(lockName, what, cause)
-    : new LockFormatError(lockName, found, cause);
+    ? new LockUnavailableError(lockName, what, cause, noun)
+    : new LockFormatError(lockName, found, cause, noun);
 }
 
 /** The format that a script found instead of the one it knows; null: it has failed for another reason. */

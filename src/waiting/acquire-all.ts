@@ -217,7 +217,8 @@ class AllAcquisition {
         if (extended.status === "rejected" && !(extended.reason instanceof LockLostError))
           throw extended.reason;
     }
-    const loss = leases.find((lease) => !lease.expire())?.loss;
+    const lost = leases.find((lease) => !lease.expire());
+    const loss = lost?.loss;
     if (!loss) {
       for (const lease of leases) this.#set(lease, terms);
       return true;
@@ -227,8 +228,9 @@ class AllAcquisition {
     this.#outruns = isOutrun ? this.#outruns + 1 : 0;
     // Now and then that can happen. When it goes on, the lease is shorter than Redis takes, and more tries would end the same.
     if (isOutrun && (isOver || this.#outruns >= OUTRUN_ROUNDS))
-      throw outran(loss.lockName ?? "", terms.lease, performance.now() - at);
-    if (isOver) throw new LockUnavailableError(loss.lockName, "it was lost before all were held", loss);
+      throw outran(lost.name, terms.lease, performance.now() - at, lost.owner.kind);
+    if (isOver)
+      throw new LockUnavailableError(lost.name, "it was lost before all were held", loss, lost.noun);
     return false;
   }
 

@@ -1,5 +1,5 @@
 import { LEASE_TIME } from "../defaults.ts";
-import type { LockLostError } from "../errors.ts";
+import { type LockLostError, nounOf } from "../errors.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import type { LeaseOwner, SharedLease } from "../lease/shared-lease.ts";
 import {
@@ -193,7 +193,8 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
       this.queue.services.leave(this.kind, hold);
       // Another version holds it: a caller that may wait waits until that is over, as for any other holder.
       const isForeign = foreignFormat(error) !== null;
-      const refusal = (): Error => unavailable(this.queue.name, "the command failed", error);
+      const refusal = (): Error =>
+        unavailable(this.queue.name, "the command failed", error, nounOf(this.kind));
       this.refuseAll(refusal, isForeign ? "hasty" : "unanswered");
       if (isForeign) this.tellBusy();
       this.retry();

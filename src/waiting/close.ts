@@ -41,10 +41,19 @@ function leftBehind(leases: readonly SharedLease[]): LockError {
   const [first] = leases;
   const held = leases
     .slice(0, 10)
-    .map(({ name, since }) => `${quote(name)} (for ${Math.round(at - since)} ms)`)
+    .map(
+      ({ name, noun, since }) =>
+        `${noun === LOCK ? "" : `${noun.toLowerCase()} `}${quote(name)} (for ${Math.round(at - since)} ms)`,
+    )
     .join(", ");
   const more = leases.length > 10 ? ` and ${leases.length - 10} more` : "";
   const name = leases.length === 1 && first ? first.name : null;
-  const text = `The lock client was closed while these locks were still held, and took them away from their holders: ${held}${more}. Unlock them before close(), or give their holders a longer grace.`;
+  const [these, cure] = leases.every(({ noun }) => noun === LOCK)
+    ? ["these locks were still held", "Unlock them"]
+    : ["these were still held", "Give them back"];
+  const text = `The lock client was closed while ${these}, and took them away from their holders: ${held}${more}. ${cure} before close(), or give their holders a longer grace.`;
   return new LockError("LOCK_LEFT_BEHIND", name, text);
 }
+
+/** What needs no name of its kind in a list of locks. */
+const LOCK = "Lock";

@@ -1,4 +1,4 @@
-import { ClientClosedError, LockUnavailableError } from "../errors.ts";
+import { ClientClosedError, LockUnavailableError, nounOf } from "../errors.ts";
 import { type Caller, type Events, ofCall } from "../events.ts";
 import { HoldIds } from "../hold-ids.ts";
 import { Hold } from "../lease/hold.ts";
@@ -95,7 +95,7 @@ export class LockManager implements Services {
       this.#lookAgain();
       void this.inbox.subscriptions.recount();
     };
-    commands.onEnd = () => this.refuseAll((name) => ended(name, commands));
+    commands.onEnd = () => this.refuseAll((name, kind) => ended(name, kind, commands));
   }
 
   // ---- callers
@@ -123,7 +123,7 @@ export class LockManager implements Services {
       const caller = by ?? { call: ++this.#calls, kind: kind.eventKind };
       try {
         if (this.isClosed) throw new ClientClosedError(name);
-        if (this.commands.ended) throw ended(name, this.commands);
+        if (this.commands.ended) throw ended(name, kind, this.commands);
         if (signal?.aborted) throw signal.reason;
       } catch (error) {
         const whole = { ...caller, units: terms.permits?.units };
@@ -163,8 +163,8 @@ export class LockManager implements Services {
     clearInterval(this.#keepAlive);
   }
 
-  refuseAll(error: (name: string) => Error): void {
-    for (const queue of [...this.queues()]) queue.leaveAll(() => error(queue.name));
+  refuseAll(error: (name: string, kind: LockKind) => Error): void {
+    for (const queue of [...this.queues()]) queue.leaveAll(() => error(queue.name, queue.kind));
   }
 
   // ---- the queues
@@ -290,5 +290,5 @@ export class LockManager implements Services {
 const SWEEP = 50;
 
 const CLOSED = "its Redis connection was closed for good (status 'end')";
-const ended = (name: string | null, commands: Transport): LockUnavailableError =>
-  new LockUnavailableError(name, CLOSED, commands.trouble());
+const ended = (name: string, kind: LockKind, commands: Transport): LockUnavailableError =>
+  new LockUnavailableError(name, CLOSED, commands.trouble(), nounOf(kind));

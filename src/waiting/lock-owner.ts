@@ -145,7 +145,7 @@ export abstract class LockOwner {
     } catch (error) {
       this.claiming?.delete(waiter);
       services.leave(kind, hold);
-      const refusal = kind.isConfirmed ? refused(this.name, error) : null;
+      const refusal = kind.isConfirmed ? refused(this.name, error, kind) : null;
       if (!refusal) {
         health.failed(error);
         if (!waiter.settled) one.putBack(waiter);
@@ -214,7 +214,7 @@ export abstract class LockOwner {
       const answer = await one.yield(hold, next);
       loss = answer && this.lossOf(turn, held, answer, commands.epoch !== epoch);
     } catch (error) {
-      throw unconfirmed(hold, error);
+      throw unconfirmed(hold, error, this.kind);
     } finally {
       turn.settle();
     }
@@ -223,7 +223,7 @@ export abstract class LockOwner {
 
   /** Was the lock lost before its release? Then its holder is told. */
   lossOf(turn: Turn, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null {
-    const loss = answer.is === "released" ? null : releaseOutcome(turn.hold, answer, isBroken);
+    const loss = answer.is === "released" ? null : releaseOutcome(turn.hold, answer, isBroken, this.kind);
     if (!loss) return null;
     turn.lostAtRelease(loss);
     return this.toldLost(turn, held, loss);
@@ -293,7 +293,7 @@ export class Release implements Told<ReleaseAnswer> {
     services.leave(kind.former ?? kind, hold);
     services.cleanup.releases--;
     this.#turn.settle();
-    this.#resolve(failing(unconfirmed(hold, error)));
+    this.#resolve(failing(unconfirmed(hold, error, kind)));
     if (services.cleanup.isEnding) services.cleanup.look();
   }
 }

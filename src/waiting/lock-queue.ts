@@ -1,4 +1,5 @@
 import { FIRST_REPLY, SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
+import { nounOf } from "../errors.ts";
 import { unavailable } from "../redis/replies.ts";
 import { CallTimer } from "../util/timers.ts";
 import { Acquisition, type AcquisitionQueue } from "./acquisition.ts";
@@ -131,7 +132,10 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
     if (one.outrun?.waiter === waiter) one.refuse(waiter, one.outrun.refusal(name));
     else if (waiter.unanswered || health.isDoubtful) {
       const cause = health.failure ?? commands.trouble();
-      one.refuse(waiter, unavailable(name, "Redis did not answer while this call waited", cause));
+      one.refuse(
+        waiter,
+        unavailable(name, "Redis did not answer while this call waited", cause, nounOf(this.kind)),
+      );
     } else one.give(waiter);
     one.deserted();
   }

@@ -1,5 +1,6 @@
 import { OUTRUN_PATIENCE, OUTRUN_SHARE, OUTRUN_TRIES, SHORT_LEASE } from "../defaults.ts";
-import { LockUnavailableError } from "../errors.ts";
+import { LockUnavailableError, nounOf } from "../errors.ts";
+import type { LockKind } from "./lock-kind.ts";
 import type { RedisHealth } from "./redis-health.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -10,13 +11,15 @@ import type { Waiter } from "./waiter.ts";
  */
 export class Outrun {
   readonly waiter: Waiter;
+  readonly #kind: LockKind;
   /** How many they are. */
   tries = 0;
   readonly #since = performance.now();
   #fastest = Number.POSITIVE_INFINITY;
 
-  constructor(waiter: Waiter) {
+  constructor(waiter: Waiter, kind: LockKind) {
     this.waiter = waiter;
+    this.#kind = kind;
   }
 
   /** One more, for which Redis took so many ms to answer. Returns whether it is time to give up. */
@@ -29,16 +32,23 @@ export class Outrun {
 
   /** For this caller, or another one with a lease of so many ms. */
   refusal(name: string, lease = this.waiter.terms.lease): LockUnavailableError {
-    return outran(name, lease, this.#fastest);
+    return outran(name, lease, this.#fastest, this.#kind);
   }
 }
 
 /** `lease` and `took`: in ms. */
-export function outran(name: string, lease: number, took: number): LockUnavailableError {
+export function outran(
+  name: string,
+  lease: number,
+  took: number,
+  kind: Parameters<typeof nounOf>[0],
+): LockUnavailableError {
   const hint = lease < SHORT_LEASE ? ". A lease is in milliseconds" : "";
   return new LockUnavailableError(
     name,
     `its lease of ${lease} ms was over before the caller could have it: Redis took ${Math.ceil(took)} ms to answer, and a lease needs two answers${hint}`,
+    undefined,
+    nounOf(kind),
   );
 }
 
@@ -52,12 +62,12 @@ interface Outrunning extends Iterable<Waiter> {
 
 /** The lock was given, and the lease of this caller was over when the answer came: tried again after a pause, for a while. */
 export function tryAgain(
-  { health, name }: { readonly health: RedisHealth; readonly name: string },
+  { health, name, kind }: { readonly health: RedisHealth; readonly name: string; readonly kind: LockKind },
   one: Outrunning,
   waiter: Waiter,
   took: number,
 ): void {
-  if (one.outrun?.waiter !== waiter) one.outrun = new Outrun(waiter);
+  if (one.outrun?.waiter !== waiter) one.outrun = new Outrun(waiter, kind);
   const { outrun } = one;
   if (!outrun.add(took)) {
     health.failed(outrun.refusal(name));

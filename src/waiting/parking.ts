@@ -1,5 +1,5 @@
 import { LEASE_TIME, RECHECKS } from "../defaults.ts";
-import { LockUnavailableError } from "../errors.ts";
+import { LockUnavailableError, nounOf } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
 import { type AttemptAnswer, isRefusal } from "../redis/replies.ts";
 import type { Attempt } from "./attempt.ts";
@@ -188,7 +188,7 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
         // A refusal is final. A lost connection is not: until it is back, the lock can be waited for unheard.
         if (isRefusal(error)) {
           const what = "its release channel cannot be subscribed";
-          this.refuseAll(() => new LockUnavailableError(queue.name, what, error));
+          this.refuseAll(() => new LockUnavailableError(queue.name, what, error, nounOf(queue.kind)));
         }
         // RACE: a listener that is told of a refusal may have called again: then the lock is being asked for already.
         if (this.#changes !== changes) return;

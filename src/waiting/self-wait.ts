@@ -64,8 +64,10 @@ export class SelfWait {
   look(callers: Callers, head: Waiter): void {
     const at = performance.now();
     if (at < selfWaitAt(head) || at - (this.#lastLooks.get(callers) ?? 0) < LOOK_EVERY) return;
-    this.#lastLooks.set(callers, at);
     const { kind, name } = callers;
+    // Its candidates wait on purpose, also those of one process.
+    if (kind.protocol === "election") return;
+    this.#lastLooks.set(callers, at);
     if (kind.besides) {
       void this.#lookAmong(callers, at);
       return;

@@ -214,7 +214,7 @@ export class SharedHold implements LeaseOwner, Expecting {
       this.renewed(hold, sent, answer);
       if (loss) throw loss;
     } catch (error) {
-      throw lease.loss ?? unconfirmed(hold, error);
+      throw lease.loss ?? unconfirmed(hold, error, kind);
     } finally {
       lease.settle();
     }

@@ -73,7 +73,7 @@ export class ShrinkingQueue extends LockQueue {
           // Until then all others wait: for as long as the hold lives, and no longer.
           cleanup.add({ withdraw: () => this.#shrinkAgain(lease) }, hold, hold.mayLive);
           done();
-          resolve(failing(unconfirmed(hold, error)));
+          resolve(failing(unconfirmed(hold, error, kind)));
         },
       });
     });

@@ -103,7 +103,7 @@ export class WantedLeases {
   /** Comes last in whatever has found out: a listener may unlock, and call. */
   #tell(lease: SharedLease, since: number): void {
     this.ended(lease.hold);
-    const reason = new LockWantedError(lease.name, since);
+    const reason = new LockWantedError(lease.name, since, lease.noun);
     outside(() => this.#controllers.get(lease)?.abort(reason));
   }
 }

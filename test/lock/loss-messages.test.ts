@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
-import { LockLostError, LockTimeoutError } from "../../src/index.ts";
+import { type LockClient, LockLostError, LockTimeoutError } from "../../src/index.ts";
+import { Keys } from "../../src/keys.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
 import { until } from "../support/until.ts";
@@ -147,4 +148,122 @@ describe("a client whose leases are below 100 ms", () => {
     process.off("warning", watch);
     expect(seen).toMatchObject([{ code: "LOCK_SHORT_LEASE", message: expect.stringContaining("30 ms") }]);
   });
+});
+
+interface Taken {
+  assertHeld(): void;
+  unlock(): Promise<unknown>;
+}
+
+/** How each thing that is no plain lock is taken, released, and taken away from under its holder. */
+const THINGS: readonly {
+  readonly noun: string;
+  readonly take: (locks: LockClient, name: string, wait: number) => Promise<Taken>;
+  readonly late: RegExp;
+  /** Left out: by forceUnlock(), which it has. */
+  readonly keyOf?: (name: string) => string;
+  readonly force?: (locks: LockClient, name: string) => Promise<unknown>;
+}[] = [
+  {
+    noun: "Semaphore",
+    take: (locks, name, wait) => locks.semaphore(name, { permits: 1 }).acquire({ wait }),
+    late: /^Semaphore '\S+' had too few permits .*tryAcquire\(\)/,
+    force: (locks, name) => locks.semaphore(name).forceUnlock(),
+  },
+  {
+    noun: "Read lock",
+    take: (locks, name, wait) => locks.readWriteLock(name).read.lock({ wait }),
+    late: /^Read lock '\S+' was held by a writer, or waited for by one, for all of the 20 ms .*tryLock\(\)/,
+    force: (locks, name) => locks.readWriteLock(name).read.forceUnlock(),
+  },
+  {
+    noun: "Write lock",
+    take: (locks, name, wait) => locks.readWriteLock(name).write.lock({ wait }),
+    late: /^Write lock '\S+' was held by somebody else for all of the 20 ms .*tryLock\(\)/,
+    force: (locks, name) => locks.readWriteLock(name).write.forceUnlock(),
+  },
+  {
+    noun: "Election",
+    take: async (locks, name, wait) => {
+      const term = await locks.election(name).campaign({ wait });
+      return { assertHeld: () => term.assertHeld(), unlock: () => term.resign() };
+    },
+    late: /^Election '\S+' was led by another candidate for all of the 20 ms that this call waited\. Wait longer; leader\(\) tells/,
+    keyOf: (name) => new Keys("", false).ofElection(name).lock,
+  },
+  {
+    noun: "The turn of",
+    take: async (locks, name) => {
+      let [begun, end] = [(_: Taken) => {}, () => {}];
+      const taken = new Promise<Taken>((resolve) => {
+        begun = resolve;
+      });
+      const ended = new Promise<void>((resolve) => {
+        end = resolve;
+      });
+      const run = locks.once(name, { every: 3_600_000 }, (turn) => {
+        const unlock = () => {
+          end();
+          return run;
+        };
+        begun({ assertHeld: () => turn.assertHeld(), unlock });
+        return ended;
+      });
+      return Promise.race([taken, run.then(() => expect.unreachable())]);
+    },
+    late: /never/,
+    keyOf: (name) => new Keys("", false).ofOnce(name),
+  },
+];
+
+describe.each(THINGS)("errors name what they are about: $noun", ({ noun, take, late, keyOf, force }) => {
+  it("lost, late, given back, without Redis", async () => {
+    const [near, far] = await Promise.all([parties.join(), parties.join()]);
+    const name = freshName();
+    const named = `${noun} '${name}' `;
+    const holder =
+      noun === "Read lock" ? far.locks.readWriteLock(name).write.lock() : take(far.locks, name, 0);
+    const held = await holder;
+    if (noun !== "The turn of")
+      expect(await failure(take(near.locks, name, 20))).toMatchObject({
+        name: "LockTimeoutError",
+        message: expect.stringMatching(late),
+      });
+    await held.unlock();
+    expect(() => held.assertHeld()).toThrow(
+      expect.objectContaining({ code: "LOCK_RELEASED", message: expect.stringContaining("is over") }),
+    );
+
+    const other = freshName();
+    const lost = await take(near.locks, other, 1_000);
+    if (keyOf) await far.redis.del(keyOf(other));
+    else await force?.(far.locks, other);
+    const loss = (await failure(lost.unlock())) as Error;
+    expect(loss).toBeInstanceOf(LockLostError);
+    expect(loss.message).toContain(`${noun} '${other}' was lost: `);
+    expect(loss.message.includes("forceUnlock()")).toBe(keyOf === undefined);
+
+    const { redis, locks } = await parties.join({ redis: { retryStrategy: () => null } });
+    redis.disconnect();
+    await until(() => redis.status === "end");
+    expect(await failure(take(locks, name, 0))).toMatchObject({
+      code: "LOCK_UNAVAILABLE",
+      message: expect.stringContaining(`${named}is unavailable: `),
+    });
+  });
+});
+
+it("what a scope, or close(), has found held is named by its kind", async () => {
+  const { locks } = await parties.join();
+  const told: string[] = [];
+  locks.on("error", ({ message }) => told.push(message));
+  const [first, second] = [freshName(), freshName()];
+  await locks.scope(() => locks.semaphore(first, { permits: 1 }).acquire());
+  await locks.readWriteLock(first).write.lock();
+  await locks.lock(second).lock();
+  await locks.close({ grace: 1 });
+  expect(told[0]).toContain(`Semaphore '${first}' was still held when the scope that took it ended`);
+  expect(told[1]).toMatch(
+    /while these were still held, .*: write lock '\S+' \(for \d+ ms\), '\S+' \(for \d+ ms\)\. Give them back before/,
+  );
 });

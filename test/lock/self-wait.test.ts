@@ -62,6 +62,27 @@ describe.each(KINDS)("%s", (kind) => {
   });
 });
 
+it("candidates of one election wait on purpose: no warning, beside one for a caller that came later", async () => {
+  const [candidates, control] = [await join(), await join()];
+  const waits: unknown[] = [];
+  for (const { locks } of [candidates, control])
+    locks.on("wait", ({ kind, holder }) => waits.push(`${kind}: ${holder}`));
+  const election = candidates.locks.election(freshName(), { lease: 500 });
+  const term = await election.campaign();
+  const next = election.campaign();
+  await until(() => waits.includes("election: unknown"));
+  const lock = control.locks.fairLock(freshName());
+  const lease = await lock.lock();
+  const waiting = lock.lock({ lease: 600 });
+  await until(() => told().length > 0, { timeout: 10_000, what: "the warning" });
+  await term.resign();
+  await (await next).resign();
+  await lease.unlock();
+  await (await waiting).unlock();
+  expect(told()).toMatchObject([{ message: expect.stringContaining(lock.name) }]);
+  expect(waits.filter((one) => `${one}`.startsWith("election"))).toEqual(["election: unknown"]);
+});
+
 it("callers that hold a lock for longer than a lease each, of one client or of two: no warning", async () => {
   const leaseTime = 1_500;
   const [one, other] = [

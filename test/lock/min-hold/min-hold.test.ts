@@ -127,6 +127,37 @@ it("is taken back whole when its caller has gone before it had the lock", async 
   await until(async () => (await redis.exists(key)) === 0);
 });
 
+it("is refused in a scope that has taken the lock with less, and counts from there where that is as long", async () => {
+  const { name, key, redis, here } = await two();
+  const lock = here.lock(name);
+  const refusals = async (minHold: number) => [
+    await failure(lock.tryLock({ minHold })),
+    await failure(here.fairLock(name).lock({ minHold })),
+    await failure(lock.withLock(() => expect.unreachable(), { minHold })),
+  ];
+  const refused = (had: string) => ({
+    name: "TypeError",
+    message: expect.stringContaining(`where its scope takes the lock first, which has ${had}, received`),
+  });
+  const three = (had: string) => [refused(had), refused(had), refused(had)];
+  await lock.withLock(async () => expect(await refusals(MIN)).toMatchObject(three("none")));
+  expect(await redis.exists(key)).toBe(0);
+  await here.scope(async () => {
+    const [first, second] = await Promise.allSettled([lock.lock(), lock.lock({ minHold: MIN })]);
+    expect(second).toMatchObject({ status: "rejected", reason: refused("none") });
+    if (first.status === "fulfilled") await first.value.unlock();
+  });
+  expect(await redis.exists(key)).toBe(0);
+  await lock.withLock(
+    async () => {
+      expect(await refusals(MIN + 1)).toMatchObject(three(`${MIN}`));
+      await lock.withLock(() => {}, { minHold: MIN });
+    },
+    { minHold: MIN },
+  );
+  expect(await redis.pttl(key)).toBeGreaterThan(MIN - 20_000);
+});
+
 describe("a process", () => {
   it.each(["unlocks and exits", "is killed"])("that %s leaves the lock taken", async (how) => {
     const { name, key, redis } = await two();
@@ -152,6 +183,11 @@ it("is refused where it cannot be had", async () => {
     expect(await failure(refusal)).toMatchObject({
       name: "TypeError",
       message: expect.stringMatching(/minHold/),
+    });
+  const { read, write } = here.readWriteLock(name);
+  for (const lock of [read, write, here.spinLock(name), here.redissonLock(name)])
+    expect(await failure(lock.lock({ minHold: 10 }))).toMatchObject({
+      message: `Cannot lock '${lock.name}': minHold is an option of lock and fairLock alone`,
     });
   expect(await failure(here.lock(name).lock({ minHold: 500, lease: 400 }))).toMatchObject({
     name: "RangeError",

@@ -250,6 +250,11 @@ it("refuses what it does not understand, and still adds listeners", async () => 
   expect(await failure(once(name, body))).toMatchObject({
     message: expect.stringMatching(/third argument must be a function, received undefined/),
   });
+  for (const swapped of [name, "error"])
+    expect(await failure(once(swapped, body, { every: 10 }))).toMatchObject({
+      name: "TypeError",
+      message: expect.stringMatching(/once takes \(name, options, body\), in this order/),
+    });
   expect(await failure(once(name, {}, body))).toMatchObject({
     message: expect.stringMatching(/every must be a whole number of milliseconds from 10/),
   });

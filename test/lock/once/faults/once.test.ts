@@ -134,6 +134,21 @@ it("a beginning that comes late, when its caller has gone, is taken back", async
   await until(async () => (await own.admin.exists(keyOf(name))) === 0);
 });
 
+it("a client that is closed between two tries of a beginning has taken it back", async () => {
+  const options = { autoResendUnfulfilledCommands: false, retryStrategy: () => 300 };
+  const { locks, redis } = await own.parties.join({ url: proxy.url, redis: options });
+  await locks.once(freshName(), { every: HOUR }, () => {});
+  const name = freshName();
+  const lost = proxy.dropReply(sends(onceLua.begin));
+  const call = failure(locks.once(name, { every: HOUR }, () => expect.unreachable()));
+  await lost;
+  await until(() => redis.status === "reconnecting");
+  expect(await own.admin.exists(keyOf(name))).toBe(1);
+  await locks.close();
+  expect(await call).toMatchObject({ code: "CLIENT_CLOSED" });
+  expect(await own.admin.exists(keyOf(name))).toBe(0);
+});
+
 it("a copy of begin behind a run that is over begins nothing", async () => {
   const { locks } = await own.parties.join({ url: proxy.url });
   await locks.once(freshName(), { every: HOUR }, () => {});
