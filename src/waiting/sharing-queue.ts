@@ -33,6 +33,9 @@ export class SharingQueue extends LockQueue {
     const { services } = this;
     const { mono, wall } = now();
     if (services.stays.isClosed || services.commands.ended || this.isTired(mono)) return null;
+    // RACE: a writer of this process may not be in the queue of Redis yet, and a question that was sent before it came says that
+    // nobody waits: what is known of a hold is not enough.
+    if (this.#isWriterWaiting) return null;
     for (const shared of this.#holds) {
       if (!shared.admission.isOpen(mono, wall) || shared.suits(terms, mono, wall) !== "enough") continue;
       const lease = shared.enter(terms, caller);
@@ -57,8 +60,8 @@ export class SharingQueue extends LockQueue {
 
   /** A hold into which this caller may come once Redis was asked. Null: it needs one of its own. */
   joinable({ terms }: Waiter): SharedHold | null {
-    // RACE: a writer of this process may be about to queue. Redis would say that nobody waits.
-    if (this.#holds.size === 0 || this.#firstWriter() < Number.POSITIVE_INFINITY) return null;
+    // RACE: the same. Redis would say that nobody waits.
+    if (this.#holds.size === 0 || this.#isWriterWaiting) return null;
     const { mono, wall } = now();
     for (const shared of this.#holds)
       if (shared.admission.isJoinable && shared.suits(terms, mono, wall) !== "no") return shared;
@@ -149,13 +152,15 @@ export class SharingQueue extends LockQueue {
     return first;
   }
 
-  /** A writer of this process waits, or messages may have been missed. */
-  asksAgain(): void {
-    for (const shared of this.#holds) shared.admission.asksAgain();
+  get #isWriterWaiting(): boolean {
+    for (const kind of this.kind.sharing?.writers ?? [])
+      for (const { wait } of this.services.queueOf(kind, this.name) ?? []) if (wait > 0) return true;
+    return false;
   }
 
+  /** RACE: behind a connection that was lost there may be a server that has forgotten the holds, and a writer there. */
   override mayBeWanted(): void {
-    this.asksAgain();
+    for (const shared of this.#holds) shared.admission.asksAgain();
   }
 
   // ---- and goes

@@ -12,7 +12,6 @@ import { RecheckGroup } from "./recheck-group.ts";
 import type { Services } from "./services.ts";
 import { SharedHold } from "./shared-hold.ts";
 import { SharingQueue } from "./sharing-queue.ts";
-import type { Waiter } from "./waiter.ts";
 
 /**
  * The writers of this process at one lock that readers share. A scope that writes may read beside that; when its writer leaves
@@ -20,12 +19,6 @@ import type { Waiter } from "./waiter.ts";
  */
 export class ShrinkingQueue extends LockQueue {
   override places: RecheckGroup | null = new RecheckGroup();
-
-  override join(waiter: Waiter): void {
-    // RACE: it is not in the queue of Redis yet. Readers that came in without asking would not see it.
-    if (waiter.wait > 0 && this.services.queueOf(this.#readKind, this.name)) this.#readers().asksAgain();
-    super.join(waiter);
-  }
 
   /** A reader in the time of a writer, whose lease this is. */
   read(lease: SharedLease, terms: Terms): SharedLease {
@@ -89,12 +82,8 @@ export class ShrinkingQueue extends LockQueue {
     });
   }
 
-  get #readKind(): LockKind {
-    return this.kind.sharing?.readers ?? this.kind;
-  }
-
   #readers(): SharingQueue {
-    const queue = this.services.queueOf(this.#readKind, this.name, true);
+    const queue = this.services.queueOf(this.kind.sharing?.readers ?? this.kind, this.name, true);
     if (!(queue instanceof SharingQueue)) throw new TypeError("readers that do not share");
     return queue;
   }
