@@ -13,9 +13,9 @@ export function closing(subject: Subject): void {
   describe("close", () => {
     it("rejects waiters and new calls, and keeps nothing in Redis", async () => {
       const { locks } = await subject.join();
-      const { name, mine } = subject.pair();
+      const { name, theirs } = subject.pair();
       const lock = subject.on(locks, name);
-      const lease = await mine.lock();
+      const lease = await theirs.lock();
       const waiters = [lock.lock(), lock.tryLock(60_000), lock.withLock(() => {})].map(failure);
       await until(async () => (await subject.waiting(name)) > 0);
       await locks.close();
@@ -77,8 +77,8 @@ export function closing(subject: Subject): void {
       onTestFinished(() => subject.group(redis).forEach((one) => void one.disconnect()));
       await redis.ping();
       const duplicates = subject.origins(redis).map((origin) => vi.spyOn(origin, "duplicate"));
-      const { name, mine } = subject.pair();
-      const first = await mine.lock();
+      const { name, theirs } = subject.pair();
+      const first = await theirs.lock();
       {
         await using locks = subject.create(redis);
         subject.listen(locks);

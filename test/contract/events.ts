@@ -24,9 +24,9 @@ export function events(subject: Subject): void {
   describe("events", () => {
     it("tells of the whole life of a lease", async () => {
       const { locks } = await subject.join({ leaseTime: KEPT });
-      const { name, mine } = subject.pair();
+      const { name, theirs } = subject.pair();
       const told = record(locks);
-      const first = await mine.lock();
+      const first = await theirs.lock();
       const waiter = subject.on(locks, name).lock();
       await subject.untilWaiting(name, 1);
       await first.unlock();
@@ -63,9 +63,9 @@ export function events(subject: Subject): void {
     it("tells why a call ended without the lock", async () => {
       const { locks } = await subject.join();
       const told = record(locks);
-      const { name, mine } = subject.pair();
+      const { name, theirs } = subject.pair();
       const lock = subject.on(locks, name);
-      const lease = await mine.lock();
+      const lease = await theirs.lock();
       expect(await lock.tryLock()).toBe(null);
       expect(await lock.tryLock(60)).toBe(null);
       await failure(lock.lock({ wait: 60 }));

@@ -105,8 +105,8 @@ export function inspection(subject: Subject): void {
     it("forceUnlock tells a holder who listens at once, where the protocol can", async () => {
       // Where a message tells it, no renewal is to be before that.
       const party = await subject.join({ leaseTime: subject.queues ? 30_000 : 3_000 });
-      const { name, mine, theirs } = subject.pair();
-      const first = await mine.lock();
+      const { name, theirs } = subject.pair();
+      const first = await theirs.lock();
       const waiter = subject.of(party, name).lock(); // has a subscriber now
       await subject.untilWaiting(name, 1);
       await first.unlock();

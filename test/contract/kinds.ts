@@ -36,6 +36,8 @@ export const KINDS: Readonly<Record<Kind, Traits>> = {
   lingeringLock: { method: "lock", eventKind: "lock", tokens: true, queues: true, client: LINGERING },
   /** One permit of a semaphore that has one. */
   permit: { eventKind: "semaphore", tokens: true, queues: true },
+  /** Its second client writes: see `Subject.on`. */
+  readLock: { eventKind: "read", tokens: true, queues: true },
   writeLock: { eventKind: "write", tokens: true, queues: true },
   quorumLock: { method: "lock", eventKind: "quorum", tokens: true, queues: false, isQuorum: true },
 };
@@ -52,6 +54,11 @@ export const EXCUSES: readonly { readonly kind: RegExp; readonly topology: RegEx
       kind: /^(permit|writeLock)$/,
       topology: /^(?!standalone$|Cluster$|\d masters)/,
       why: "its scripts are sent as those of lock, which runs there",
+    },
+    {
+      kind: /^readLock$/,
+      topology: /^(?!standalone$|\d masters)/,
+      why: "it is sent by the scripts of writeLock, which runs there",
     },
     { kind: /^quorumLock$/, topology: /^(?!\d masters)/, why: "a quorum is made of independent servers" },
     {
@@ -70,6 +77,8 @@ export const excuseOf = (kind: string, topology: string): string | undefined =>
   EXCUSES.find((excuse) => excuse.kind.test(kind) && excuse.topology.test(topology))?.why;
 
 const NOT_REENTERED = "permits are not re-entered, nor lent to nested bodies";
+const TOGETHER =
+  "readers are inside together, with one token: callers of one client, or of several that read";
 
 /** Which tests a kind does not keep by design, and why. They are regular expressions for names of themes and of tests. */
 const OTHERWISE: readonly {
@@ -84,6 +93,13 @@ const OTHERWISE: readonly {
     test: /^(?!leaves a lease to its caller)/,
     why: NOT_REENTERED,
   },
+  {
+    kind: "readLock",
+    theme: /./,
+    test: /excludes (two clients|two scopes|callers|processes|the siblings|the children)|own client holds it|\(mine\)|its turn no longer|fifty borrowers|strangers|excludes a nested|a body beside a lease|a body that cannot borrow|same client|still wait for their turn|callers of this client|makes gauges|throwing listener stops|waits for its own client|serves them in it/,
+    why: TOGETHER,
+  },
+  { kind: "readLock", theme: /^tokens$/, test: /^(?!are the same)/, why: TOGETHER },
   {
     kind: "permit",
     theme: /./,

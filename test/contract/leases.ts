@@ -80,7 +80,7 @@ export function leases(subject: Subject): void {
         Lock,
         Lock,
       ];
-      const first = await pairs[1].mine.lock();
+      const first = await pairs[1].theirs.lock();
       const waiter = handed.lock();
       await subject.untilWaiting(handed.name, 1);
       await first.unlock();

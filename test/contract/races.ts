@@ -38,7 +38,7 @@ export function races(subject: Subject): void {
       "are not lost when they overtake the answer that the lock is held",
       async () => {
         const party = await subject.join();
-        const { name, mine } = subject.pair();
+        const { name, theirs } = subject.pair();
         const gate = new Gate();
         const connections = subject.group(party.redis);
         let late = 0;
@@ -76,7 +76,7 @@ export function races(subject: Subject): void {
             return made;
           });
         }
-        const lease = await mine.lock();
+        const lease = await theirs.lock();
         const waiter = subject.of(party, name).lock();
         await until(() => late === connections.length);
         const before = heard.length;

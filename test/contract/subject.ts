@@ -5,7 +5,7 @@ import { Keys } from "../../src/keys.ts";
 import type { LockClientOptions, LockOptions } from "../../src/options.ts";
 import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
-import { lockOf, type Maker } from "../support/permit.ts";
+import { lockOf, type Maker, opponentOf } from "../support/permit.ts";
 import type { Topology } from "../support/servers/topology.ts";
 import { until } from "../support/until.ts";
 import { KINDS, type Kind, type Traits } from "./kinds.ts";
@@ -151,7 +151,12 @@ export class Subject implements Traits {
 
   /** What a holder is told whose lock another one has: of permits nobody takes those of another one. */
   get taken(): "taken" | "gone" {
-    return this.kind === "permit" || this.kind === "writeLock" ? "gone" : "taken";
+    return this.isCounted ? "gone" : "taken";
+  }
+
+  /** Its key is a hash with all holders. */
+  get isCounted(): boolean {
+    return this.kind === "permit" || this.kind === "readLock" || this.kind === "writeLock";
   }
 
   get isCluster(): boolean {
@@ -173,7 +178,9 @@ export class Subject implements Traits {
     return this.on(party.locks, name);
   }
 
+  /** Readers exclude nobody but writers: of the two clients the second one writes. */
   on(locks: LockClient, name: string): Lock {
+    if (this.kind === "readLock" && locks === this.#second?.locks) return opponentOf(locks, name);
     return lockOf(locks, this.kind, name);
   }
 
@@ -191,8 +198,7 @@ export class Subject implements Traits {
   /** Of a kind with a queue: the lock, and that. */
   keysOf(name: string): readonly [string, string] {
     const { hash, queue } = KEYS.ofCounted(this.kind === "permit" ? "semaphore" : "rw", name);
-    const isCounted = this.kind === "permit" || this.kind === "writeLock";
-    return isCounted ? [hash, queue] : [KEYS.of(name).lock, KEYS.of(name).queue];
+    return this.isCounted ? [hash, queue] : [KEYS.of(name).lock, KEYS.of(name).queue];
   }
 
   /** How many clients wait, as Redis sees them; where it cannot, how many have said so. */

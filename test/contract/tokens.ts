@@ -76,7 +76,7 @@ export function tokens(subject: Subject): void {
         expect((await lock.inspect()).token).toBe(token);
         await using entered = await lock.lock();
         expect(entered.token).toBe(token);
-        for (const kind of subject.counter || subject.kind === "writeLock"
+        for (const kind of subject.counter || subject.isCounted
           ? [subject.kind]
           : (["lock", "fairLock"] as const))
           expect(await lockOf(first.locks, kind, "orders").withLock((lease) => lease.token)).toBe(token);

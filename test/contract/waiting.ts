@@ -12,7 +12,7 @@ export function waiting(subject: Subject): void {
       async (how) => {
         const name = subject.name();
         const party = await subject.join();
-        const [mine, theirs] = [subject.of(subject.first, name), subject.of(party, name)];
+        const [mine, theirs] = [subject.of(subject.second, name), subject.of(party, name)];
         await scriptsKnown(subject, name);
         const lease = await mine.lock();
         await subject.untilEverywhere(name);
@@ -41,7 +41,7 @@ export function waiting(subject: Subject): void {
     it("tryLock() is not told what was true before it was called", async () => {
       const name = subject.name();
       const party = await subject.join();
-      const [mine, theirs] = [subject.of(subject.first, name), subject.of(party, name)];
+      const [mine, theirs] = [subject.of(subject.second, name), subject.of(party, name)];
       await (await theirs.lock()).unlock();
       await scriptsKnown(subject, name);
       const held = await mine.lock();

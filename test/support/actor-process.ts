@@ -18,7 +18,7 @@ import { type Address, addressOf, openConnection } from "./servers/connection.ts
 import { keep } from "./stays.ts";
 import { StopWatch } from "./stop-watch.ts";
 
-export type LockKind = Exclude<Maker, "permit" | "writeLock">;
+export type LockKind = Exclude<Maker, "permit" | "readLock" | "writeLock">;
 
 export type ActorOptions = ({ url: string } & Settings) | ({ address: Address } & Settings);
 

@@ -1,8 +1,8 @@
 import type { Inspection, Lease, Lock, LockClient, Semaphore } from "../../src/index.ts";
 
 /**
- * What a client makes locks by; `permit`: one permit of a semaphore that has one; `writeLock`: the write lock of a read-write
- * lock.
+ * What a client makes locks by; `permit`: one permit of a semaphore that has one; `readLock`, `writeLock`: the two locks of a
+ * read-write lock.
  */
 export type Maker =
   | "lock"
@@ -11,12 +11,27 @@ export type Maker =
   | "redissonFencedLock"
   | "spinLock"
   | "permit"
+  | "readLock"
   | "writeLock";
 
 /** The lock with this name, of whatever kind. */
 export function lockOf(locks: LockClient, kind: Maker, name: string): Lock {
+  if (kind === "readLock") return locks.readWriteLock(name).read;
   if (kind === "writeLock") return locks.readWriteLock(name).write;
   return kind === "permit" ? new Permit(locks.semaphore(name, { permits: 1 })) : locks[kind](name);
+}
+
+/** Of what readers share: the write lock, which they exclude, but for what looks at them and takes the lock from them. */
+export function opponentOf(locks: LockClient, name: string): Lock {
+  const { read, write } = locks.readWriteLock(name);
+  const LOOKS: readonly unknown[] = ["inspect", "isLocked", "forceUnlock"];
+  return new Proxy(write, {
+    get(_, key) {
+      const lock = LOOKS.includes(key) ? read : write;
+      const member: unknown = Reflect.get(lock, key, lock);
+      return typeof member === "function" ? member.bind(lock) : member;
+    },
+  });
 }
 
 type Loose = (...args: unknown[]) => Promise<never>;

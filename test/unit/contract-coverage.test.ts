@@ -19,10 +19,11 @@ const FOLDER = new URL("../", import.meta.url);
 const kinds = [
   ...Object.getOwnPropertyNames(
     Object.getPrototypeOf(createLockClient(new Redis({ lazyConnect: true }))),
-    // Of its two locks one keeps the contract; readers do not exclude each other, and have tests of their own.
+    // That makes two.
   ).filter((method) => /lock$/i.test(method) && method !== "readWriteLock"),
   "quorumLock",
   "permit",
+  "readLock",
   "writeLock",
   "lingeringLock",
 ];
