@@ -16,6 +16,7 @@ export interface Wishes {
   readonly save: boolean;
   /** A factor for every contender's warm-up. */
   readonly warmUp: number;
+  /** Is there anything for Java to do? It is compiled before. */
   readonly java: boolean;
   /** The figures of the README's table, and nothing else. */
   readonly table: boolean;
@@ -43,6 +44,7 @@ const HELP = `npm run bench -- [options]
 
 const QUICK = 500;
 const QUICK_FLEETS = { seconds: 3, kills: 1 };
+const JAVA = /^java-/;
 /** They always take part: without them the figures of the others say little. */
 const FLOORS = /^floor-|^principle$/;
 
@@ -92,7 +94,7 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
     seed: Number(values.seed),
     save: chosen.length > 0 && !values.quick && !values["no-save"] && values.against === undefined,
     warmUp: values.quick ? 0.05 : 1,
-    java: !values.quick,
+    java: !values.quick && (values.table || chosen.some(hasJava)),
     table: values.table,
     against: values.against ?? null,
     profile: values.profile ?? null,
@@ -100,6 +102,8 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
 }
 
 const atLeast = (least: number, value: string): number => Math.max(least, Number(value));
+
+const hasJava = ({ contenders }: Scenario): boolean => contenders.some((id) => JAVA.test(id));
 
 function narrow(scenario: Scenario, wanted: readonly string[]): Scenario {
   const isWanted = (id: string): boolean => FLOORS.test(id) || matches(id, wanted);
