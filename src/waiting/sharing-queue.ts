@@ -60,7 +60,7 @@ export class SharingQueue extends LockQueue {
 
   /** A hold into which this caller may come once Redis was asked. Null: it needs one of its own. */
   joinable({ terms }: Waiter): SharedHold | null {
-    // RACE: the same. Redis would say that nobody waits.
+    // Nobody comes in before that writer: the answer would be of no use.
     if (this.#holds.size === 0 || this.#isWriterWaiting) return null;
     const { mono, wall } = now();
     for (const shared of this.#holds)

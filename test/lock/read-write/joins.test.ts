@@ -73,11 +73,13 @@ it("a join under way is a user: what the last reader gives back stays until it i
   const { mine, theirs } = pair();
   await learn({ mine, theirs });
   const first = await mine.read.lock();
+  const [before] = (await theirs.inspect()).holders;
   await closes();
   const joins = mine.read.lock();
   await first.unlock();
   const second = await joins;
   expect(second.held).toBe(true);
+  expect((await theirs.inspect()).holders).toMatchObject([{ holder: before?.holder }]);
   expect(await theirs.write.tryLock()).toBeNull();
   await second.unlock();
   const leaving = new AbortController();

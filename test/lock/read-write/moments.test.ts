@@ -46,6 +46,21 @@ it.each(["whether more may come in", "for a hold"])(
   },
 );
 
+it("an answer that is read behind the end of its hold lets nobody in: it may be about a later grant of that", async () => {
+  const { mine, theirs } = await open();
+  const first = await mine.read.lock({ lease: 500 });
+  const [before] = (await theirs.inspect()).holders;
+  stage.proxy.delay(1_000, { direction: "to client", which: "commands" });
+  const asks = mine.read.lock(LONG);
+  await until(() => first.signal.aborted);
+  const second = await asks;
+  stage.proxy.delay(0);
+  const { holders } = await theirs.inspect();
+  expect(holders.map(({ holder }) => holder)).not.toEqual([before?.holder]);
+  await first.unlock().catch(() => {});
+  await second.unlock();
+});
+
 it("readers that come one behind the other leave others a turn of the event loop", async () => {
   const { mine } = await open();
   const first = await mine.read.lock();
