@@ -81,38 +81,61 @@ describe("a late copy changes nothing", () => {
     await lock.gone();
   });
 
-  it.each(["read", "lost too"])(
-    "of the acquire that queued: its answer is %s, and the hold had its end before",
-    async (answer) => {
-      const { near, lock } = stage;
-      await stage.warm(near);
-      const first = await held();
-      // As a Cluster does it: the first reply is lost with its connection, and the command goes out again behind others.
-      let again = (): void => {};
-      const queueing = new Promise<void>((sent) => {
-        const restore = onScript(near.redis, (script, send) => {
-          if (!runs("acquire", "queue")([script.name, ...script.args.map(String)])) return send();
-          restore();
-          sent();
-          const { resolve, reject } = script;
-          script.resolve = () => {};
+  it.each([
+    ["read", "was unlocked"],
+    ["lost too", "was unlocked"],
+    ["read", "was yielded"],
+    ["read", "was taken away"],
+    ["read", "had no caller"],
+  ])("of the acquire that queued: its answer is %s, and the hold %s before", async (answer, end) => {
+    const { near, far, lock } = stage;
+    await stage.warm(near);
+    const first = await held();
+    // As a Cluster does it: the first reply is lost with its connection, and the command goes out again behind others.
+    let again = (): void => {};
+    const queueing = new Promise<void>((sent) => {
+      const restore = onScript(near.redis, (script, send) => {
+        if (!runs("acquire", "queue")([script.name, ...script.args.map(String)])) return send();
+        restore();
+        sent();
+        const { resolve, reject } = script;
+        script.resolve = () => {};
+        send();
+        again = () => {
+          script.resolve = answer === "read" ? resolve : () => reject(new Error("lost"));
           send();
-          again = () => {
-            script.resolve = answer === "read" ? resolve : () => reject(new Error("lost"));
-            send();
-          };
-        });
+        };
       });
-      const waiting = near.locks.lock(lock.name).lock();
-      await queueing;
-      await lock.queued(1);
+    });
+    const mine = near.locks.lock(lock.name);
+    const leaving = new AbortController();
+    const waiting = mine.lock({ signal: leaving.signal });
+    await queueing;
+    await lock.queued(1);
+    if (end === "had no caller") {
+      leaving.abort("enough");
+      await expect(waiting).rejects.toBe("enough");
       await first.unlock();
-      await (await waiting).unlock();
-      again();
-      await near.redis.ping();
-      await lock.gone(); // else it is blocked for a lease
-    },
-  );
+      await lock.gone();
+    } else {
+      await first.unlock();
+      const lease = await waiting;
+      const others = end === "was yielded" ? [held()] : [];
+      if (end === "was yielded") {
+        await lock.queued(1);
+        others.push(mine.lock());
+      }
+      if (end === "was taken away") {
+        await far.locks.lock(lock.name).forceUnlock();
+        await until(() => lease.signal.aborted);
+      }
+      await lease.unlock().catch(() => {});
+      for (const other of others) await (await other).unlock();
+    }
+    again();
+    await near.redis.ping();
+    await lock.gone(); // else it is blocked for a lease
+  });
 
   it("of a re-check: its place was granted and given back; with the lock free, and with another holder", async () => {
     const { near, lock } = stage;
