@@ -1,9 +1,9 @@
 import { LockError, quote } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
-import type { Renewal } from "../lease/renewer.ts";
-import type { CountedAnswer } from "../redis/counted-replies.ts";
-import type { AttemptAnswer, Inspected, ReleaseAnswer, RenewAnswer, YieldAnswer } from "../redis/replies.ts";
-import type { Ask, Leavable, LockKind, Sharing, Told } from "../waiting/lock-kind.ts";
+import type { CountedAnswer, CountedInspection } from "../redis/counted-replies.ts";
+import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../redis/replies.ts";
+import type { Ask, LockKind, Sharing, Told } from "../waiting/lock-kind.ts";
+import { asAttempt, CountedKind } from "./counted.ts";
 import type { CountedScripts } from "./counted-scripts.ts";
 
 /** All units of a read-write lock: a writer has them all, a reader one. */
@@ -49,7 +49,7 @@ class Family implements Sharing {
       hold,
       { ...ask, mode: "join", ...PARTS.read },
       {
-        answered: (answer) => told.answered(asAttempt(hold.name, answer)),
+        answered: (answer) => told.answered(asKnown(hold.name, answer)),
         failed: (error) => told.failed(error),
       },
     );
@@ -61,7 +61,7 @@ class Family implements Sharing {
 }
 
 /** One of the two locks: readers, whose callers of one process share a hold; or writers, which are alone. */
-class ReadWriteKind implements LockKind {
+class ReadWriteKind extends CountedKind implements LockKind {
   readonly label: "readLock" | "writeLock";
   readonly eventKind: "read" | "write";
   readonly mode: "read" | "write";
@@ -69,14 +69,6 @@ class ReadWriteKind implements LockKind {
   readonly sharing: Sharing;
   readonly wake: { readonly by: "grant"; readonly solitary: boolean };
   readonly localPasses: number;
-  readonly hasStays = false;
-  readonly releaseAll = null;
-  readonly answer = null;
-  readonly recount = null;
-  readonly together = null;
-  readonly batch: number;
-  readonly isConfirmed: boolean;
-  readonly #scripts: CountedScripts;
 
   constructor(
     scripts: CountedScripts,
@@ -85,35 +77,29 @@ class ReadWriteKind implements LockKind {
     passes: number,
     isFair: boolean,
   ) {
+    super(scripts);
     this.label = mode === "read" ? "readLock" : "writeLock";
     this.eventKind = mode;
     this.mode = mode;
     this.sharing = sharing;
     this.wake = { by: "grant", solitary: isFair };
     this.localPasses = passes;
-    this.batch = scripts.batch;
-    this.isConfirmed = scripts.isConfirmed;
-    this.#scripts = scripts;
   }
 
   attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
     const mode = ask.mode === "yield" ? "queue" : ask.mode;
-    this.#scripts.attempt(
+    this.scripts.attempt(
       hold,
       { ...this.#asked(ask), mode },
       {
-        answered: (answer) => told.answered(asAttempt(hold.name, answer)),
+        answered: (answer) => told.answered(asKnown(hold.name, answer)),
         failed: (error) => told.failed(error),
       },
     );
   }
 
-  release({ id, name, entry, token, passes }: Hold, told: Told<ReleaseAnswer>): void {
-    this.#scripts.release({ id, name, entry, token: token + passes }, 0, told);
-  }
-
   yield(old: Hold, hold: Hold, ask: Ask, told: Told<YieldAnswer>): void {
-    this.#scripts.yield(
+    this.scripts.yield(
       old,
       0,
       hold,
@@ -121,44 +107,19 @@ class ReadWriteKind implements LockKind {
       {
         answered: (answer) => {
           if ("clock" in answer) told.answered(answer);
-          else told.answered(asAttempt(hold.name, answer) as YieldAnswer);
+          else told.answered(asKnown(hold.name, answer) as YieldAnswer);
         },
         failed: (error) => told.failed(error),
       },
     );
   }
 
-  withdraw({ id, name, entry = "" }: Leavable): Promise<unknown> {
-    return this.#scripts.withdraw({ id, name, entry, token: 0 });
-  }
-
-  renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
-    return this.#scripts.renew(holds, timeout);
-  }
-
-  confirm(
-    hold: { readonly name: string; readonly id: string },
-    ttl: number,
-    timeout: number,
-  ): Promise<RenewAnswer> {
-    return this.#scripts.confirm(hold, ttl, timeout);
-  }
-
-  /** Of its own holders the first one, and all that wait for the lock, readers and writers. */
-  async inspect(name: string): Promise<Inspected> {
-    const { holders, waiters } = await this.#scripts.inspect(name);
-    const first = holders.find(({ mode }) => mode === this.mode);
-    return {
-      holder: first?.holder ?? null,
-      token: first?.token ?? 0,
-      remaining: first?.remaining ?? null,
-      kept: false,
-      waiters: waiters.map(({ holder }) => holder),
-    };
+  protected override isOwn({ mode }: CountedInspection["holders"][number]): boolean {
+    return mode === this.mode;
   }
 
   async forceRelease(name: string, label: string | null): Promise<boolean> {
-    return (await this.#scripts.forceRelease(name, PARTS[this.mode].as, label)) > 0;
+    return (await this.scripts.forceRelease(name, PARTS[this.mode].as, label)) > 0;
   }
 
   #asked({ lease, passes, entryTtl, channel }: Ask) {
@@ -168,23 +129,8 @@ class ReadWriteKind implements LockKind {
 }
 
 /** As the engine knows it. */
-function asAttempt(name: string, answer: CountedAnswer): AttemptAnswer {
-  switch (answer.is) {
-    case "owner": {
-      const { at, token, ttl, already, waits } = answer;
-      return { is: "owner", at, token, ttl, already, waits, isTold: false };
-    }
-    case "held": {
-      const { at, ttl, position } = answer;
-      return { is: "held", at, ttl, position, told: 0 };
-    }
-    case "crowded": {
-      const why = `Read-write lock ${quote(name)} has 10 000 holders, which is the most.`;
-      return { is: "refused", at: answer.at, error: new LockError("TOO_MANY_HOLDS", name, why) };
-    }
-    case "gone":
-    case "stale":
-      return { is: answer.is, at: answer.at };
-  }
-  throw new TypeError(`unexpected answer ${answer.is}`);
+function asKnown(name: string, answer: CountedAnswer): AttemptAnswer {
+  if (answer.is !== "crowded") return asAttempt(answer, true);
+  const why = `Read-write lock ${quote(name)} has 10 000 holders, which is the most.`;
+  return { is: "refused", at: answer.at, error: new LockError("TOO_MANY_HOLDS", name, why) };
 }

@@ -1,0 +1,83 @@
+import type { Hold } from "../lease/hold.ts";
+import type { Renewal, Renewer } from "../lease/renewer.ts";
+import type { CountedAnswer, CountedInspection } from "../redis/counted-replies.ts";
+import type { AttemptAnswer, Inspected, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
+import type { Leavable, Told } from "../waiting/lock-kind.ts";
+import type { CountedScripts } from "./counted-scripts.ts";
+
+/** What permits, readers and writers have in common for the waiting engine. */
+export abstract class CountedKind implements Renewer {
+  abstract readonly protocol: "rw" | "semaphore";
+  readonly hasStays = false;
+  readonly releaseAll = null;
+  readonly answer = null;
+  readonly recount = null;
+  readonly together = null;
+  readonly batch: number;
+  readonly isConfirmed: boolean;
+  protected readonly scripts: CountedScripts;
+
+  constructor(scripts: CountedScripts) {
+    this.scripts = scripts;
+    this.batch = scripts.batch;
+    this.isConfirmed = scripts.isConfirmed;
+  }
+
+  release({ id, name, entry, token, passes }: Hold, told: Told<ReleaseAnswer>): void {
+    this.scripts.release({ id, name, entry, token: token + passes }, 0, told);
+  }
+
+  withdraw({ id, name, entry = "" }: Leavable): Promise<unknown> {
+    return this.scripts.withdraw({ id, name, entry, token: 0 });
+  }
+
+  renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
+    return this.scripts.renew(holds, timeout);
+  }
+
+  confirm(
+    hold: { readonly name: string; readonly id: string },
+    ttl: number,
+    timeout: number,
+  ): Promise<RenewAnswer> {
+    return this.scripts.confirm(hold, ttl, timeout);
+  }
+
+  /** Of its own holders the first one, and all that wait for the same, whatever for. */
+  async inspect(name: string): Promise<Inspected> {
+    const { holders, waiters } = await this.scripts.inspect(name);
+    const first = holders.find((holder) => this.isOwn(holder));
+    return {
+      holder: first?.holder ?? null,
+      token: first?.token ?? 0,
+      remaining: first?.remaining ?? null,
+      kept: false,
+      waiters: waiters.map(({ holder }) => holder),
+    };
+  }
+
+  protected isOwn(_holder: CountedInspection["holders"][number]): boolean {
+    return true;
+  }
+}
+
+/**
+ * What the engine takes as it is; all others are a refusal, which each kind words by itself. `isShared`: a process keeps the hold
+ * for several callers, so it matters to it that somebody waits.
+ */
+export function asAttempt(answer: CountedAnswer, isShared: boolean): AttemptAnswer {
+  switch (answer.is) {
+    case "owner": {
+      const { at, token, ttl, already } = answer;
+      return { is: "owner", at, token, ttl, already, waits: isShared && answer.waits, isTold: false };
+    }
+    case "held": {
+      const { at, ttl, position } = answer;
+      return { is: "held", at, ttl, position, told: 0 };
+    }
+    case "gone":
+    case "stale":
+      return { is: answer.is, at: answer.at };
+  }
+  throw new TypeError(`unexpected answer ${answer.is}`);
+}
