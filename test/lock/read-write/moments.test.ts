@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { expect, it, vi } from "vitest";
 import type { ReadWriteLock } from "../../../src/index.ts";
 import { freshName } from "../../support/fixture.ts";
+import { openReadWrite } from "../../support/read-write.ts";
 import { Stage } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
 
@@ -13,13 +14,9 @@ const stage = new Stage();
 /** What is taken for the first of these has to be raised for the second one, which is a question. */
 const [SHORT, LONG] = [{ lease: 10_000 }, { lease: 60_000 }];
 
-/** One lock as two processes see it: `mine` is behind the proxy. Both connections know the scripts. */
+/** A read-write lock as two processes see it; `mine` has raised the lease of a hold once, by a question. */
 async function open(): Promise<{ mine: ReadWriteLock; theirs: ReadWriteLock }> {
-  const name = freshName();
-  const [mine, theirs] = [stage.near.locks.readWriteLock(name), stage.far.locks.readWriteLock(name)];
-  await stage.warm(stage.near);
-  for (const { read, write } of [mine, theirs])
-    for (const lock of [read, write]) await lock.withLock(() => {});
+  const { mine, theirs } = await openReadWrite(stage);
   await mine.read.withLock(() => stage.near.locks.outside(() => mine.read.withLock(() => {}, LONG)), SHORT);
   return { mine, theirs };
 }

@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
-import type { ReadWriteLock } from "../../../../src/index.ts";
-import { freshName } from "../../../support/fixture.ts";
+import { openReadWrite } from "../../../support/read-write.ts";
 import { onScript } from "../../../support/scripts-sent.ts";
 import { Stage } from "../../../support/stage.ts";
 import { named } from "../../../support/tcp-proxy.ts";
@@ -11,15 +10,7 @@ import { until } from "../../../support/until.ts";
 const redis = { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 };
 const stage = new Stage({ near: { redis } });
 
-/** One lock as two processes see it: `mine` is behind the proxy. Both connections know the scripts. */
-async function open(): Promise<{ mine: ReadWriteLock; theirs: ReadWriteLock }> {
-  const name = freshName();
-  const [mine, theirs] = [stage.near.locks.readWriteLock(name), stage.far.locks.readWriteLock(name)];
-  await stage.warm(stage.near);
-  for (const { read, write } of [mine, theirs])
-    for (const lock of [read, write]) await lock.withLock(() => {});
-  return { mine, theirs };
-}
+const open = () => openReadWrite(stage);
 
 it("the end of a writer whose scope reads on: it is told again, and other readers come in", async () => {
   const { mine, theirs } = await open();
