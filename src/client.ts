@@ -60,14 +60,13 @@ class ServerClient extends BaseClient implements LockClient {
   readonly #lingering: ReturnType<typeof lingering>;
   readonly #once: Once;
   readonly #leaseTime: number;
-  readonly #newElections: () => Elections;
-  #elections: Elections | null = null;
   readonly #parts: {
     readonly commands: ScriptRunner;
     readonly replication: Replication | null;
     readonly settings: Settings;
   };
-  /** Made for the first caller. */
+  /** These are made for the first caller. */
+  #elections: Elections | null = null;
   #readWrite: { readonly scripts: CountedScripts; readonly kinds: ReadWriteKinds } | null = null;
 
   constructor(given: RedisLike | ClusterLike, settings: Settings) {
@@ -121,10 +120,6 @@ class ServerClient extends BaseClient implements LockClient {
       spin: new SpinLock(commands, replication, localPasses ?? LOCAL_PASSES),
     };
     this.#semaphores = new SemaphoreKind(new CountedScripts(commands, replication, "semaphore", grantWindow));
-    this.#newElections = () => {
-      const kind = new ElectionKind(commands, replication, grantWindow, this.id);
-      return new Elections(kind, this.locks, leaseTime);
-    };
   }
 
   lock(name: string, options?: LingerOptions): Lock {
@@ -212,6 +207,12 @@ class ServerClient extends BaseClient implements LockClient {
     const { lease } = checkElection(options);
     this.#elections ??= this.#newElections();
     return new NamedElection(checkName(name, NO_ELECTION), this.#elections, lease);
+  }
+
+  #newElections() {
+    const { commands, replication, settings } = this.#parts;
+    const kind = new ElectionKind(commands, replication, settings.grantWindow, this.id);
+    return new Elections(kind, this.locks, this.#leaseTime);
   }
 
   stats(): LockStats {
