@@ -1,7 +1,8 @@
-// Builds dist/, all the code of the package: index.js, and the declarations that users can reach. One module, because
-// Node.js needs 0.5 ms of CPU for each that it imports (docs/decisions/0009).
+// Builds dist/, all the code of the package: a module for each entry point, and the declarations that users can reach from
+// them. As few modules as the entry points allow, because Node.js needs 0.5 ms of CPU for each that it imports
+// (docs/decisions/0009).
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { transform } from "esbuild";
@@ -12,6 +13,8 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const dist = join(root, "dist");
 const LINE = 120;
 const config = join(root, "tsconfig.build.json");
+/** The paths below src of the modules that users import or run, by the names that they have below dist. */
+const entries = entriesOf(JSON.parse(readFileSync(join(root, "package.json"), "utf8")));
 
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
@@ -20,7 +23,7 @@ const all = mkdtempSync(join(root, "node_modules", ".holdfast-types-"));
 try {
   const tsc = join(root, "node_modules/typescript/bin/tsc");
   execFileSync(process.execPath, [tsc, "-p", config, "--outDir", all], { stdio: "inherit" });
-  for (const [path, text] of reachable(join(all, "index.d.ts"))) {
+  for (const [path, text] of reachable(Object.values(entries).map((path) => join(all, `${path}.d.ts`)))) {
     const flattened = text.replace(/(\bfrom ")(\.[^"]+)"/g, (_, before, specifier) => {
       const target = join(dirname(path), specifier.replace(/\.[jt]s$/, ".d.ts"));
       return `${before}./${flat(target).replace(/\.d\.ts$/, ".js")}"`;
@@ -32,17 +35,35 @@ try {
 }
 
 const bundle = await rolldown({
-  input: join(root, "src/index.ts"),
+  input: Object.fromEntries(
+    Object.entries(entries).map(([name, path]) => [name, join(root, `src/${path}.ts`)]),
+  ),
   platform: "node",
   external: /^[^./]/, // packages, and what Node.js brings
   tsconfig: config,
 });
-const { output } = await bundle.generate({ format: "esm", comments: false });
-// In short lines: Node.js prints the line of an uncaught error, and names the column in stacks.
-const { code } = await transform(output[0].code, { minifyWhitespace: true, lineLimit: LINE });
-writeFileSync(join(dist, "index.js"), code);
+const { output } = await bundle.generate({ format: "esm", comments: false, chunkFileNames: "core.js" });
+for (const chunk of output) {
+  // In short lines: Node.js prints the line of an uncaught error, and names the column in stacks.
+  const { code } = await transform(chunk.code, { minifyWhitespace: true, lineLimit: LINE });
+  writeFileSync(join(dist, chunk.fileName), code);
+}
 
-/** They lie in one folder: "lease/lease.d.ts" becomes "lease-lease.d.ts". */
+/** An entry point "./dist/ui.js" is made from src/ui.ts or src/ui/index.ts. */
+function entriesOf({ exports, bin = {} }) {
+  const files = Object.values(exports).map((one) => one.default);
+  const made = [...files, ...Object.values(bin)].filter((file) => file?.startsWith("./dist/"));
+  return Object.fromEntries(
+    made.map((file) => {
+      const name = file.slice("./dist/".length, -".js".length);
+      return [name, existsSync(join(root, `src/${name}.ts`)) ? name : `${name}/index`];
+    }),
+  );
+}
+
+/** They lie in one folder: "lease/lease.d.ts" becomes "lease-lease.d.ts", and "ui/index.d.ts" is that of an entry point. */
 function flat(path) {
-  return relative(all, path).replaceAll(/[\\/]/g, "-");
+  return relative(all, path)
+    .replace(/[\\/]index\.d\.ts$/, ".d.ts")
+    .replaceAll(/[\\/]/g, "-");
 }

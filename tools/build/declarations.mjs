@@ -1,11 +1,11 @@
-// The declarations that users can reach from those of index.ts. The compiler writes all of them, and 25 KiB of classes and
+// The declarations that users can reach from those of the entry points. The compiler writes all of them, and 25 KiB of classes and
 // helpers that no user can name.
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import ts from "typescript";
 
-/** The texts of the declaration files that are needed below `entry`, without what is not needed, by path. */
-export function reachable(entry) {
+/** The texts of the declaration files that are needed below these, without what is not needed, by path. */
+export function reachable(entries) {
   const files = new Map();
   const queue = [];
   const open = (path) => {
@@ -15,7 +15,7 @@ export function reachable(entry) {
   const need = (path, name) => {
     if (open(path).need(name)) queue.push([path, name]);
   };
-  for (const name of open(entry).names()) need(entry, name);
+  for (const entry of entries) for (const name of open(entry).names()) need(entry, name);
   for (const [path, name] of queue)
     for (const { from, name: wanted } of files.get(path).neededBy(name)) need(from, wanted);
   return new Map([...files].map(([path, file]) => [path, file.text()]));
