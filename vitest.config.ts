@@ -19,6 +19,8 @@ export default defineConfig({
           include: [`${AREAS}/faults/*.test.ts`, "test/faults/**/*.test.ts", "test/support/self/*.test.ts"],
         },
       },
+      // What a user gets, built and compiled against.
+      { extends: true, test: { name: "package", include: ["test/package/*.test.ts"] } },
       // The contract of every lock kind on every topology: minutes, beside up to nine servers.
       { extends: true, test: { name: "topologies", include: ["test/topologies/**/*.test.ts"] } },
       // Locks that are shared with a real Redisson in Java; skipped where Maven or Java is missing.

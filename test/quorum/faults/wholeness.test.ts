@@ -238,7 +238,10 @@ describe("votes that took long", () => {
     const start = performance.now();
     await until(() => performance.now() - start > 1_600); // longer than half of nodeTimeout
     await stage.admin(1).del(stage.key()); // the late one's vote
-    await until(isWhole);
+    await until(isWhole).catch(async (cause) => {
+      const found = [await stage.holders(), near.locks.id, far.locks.id, lease.held, String(rival)];
+      throw new Error(JSON.stringify(found), { cause });
+    });
     await lease.extend(30_000);
     const [holder] = await stage.holders();
     await stage.admin(2).flushall(); // with its clock: both votes bring the same token

@@ -13,15 +13,16 @@ const vitest = fileURLToPath(new URL("../../../node_modules/vitest/vitest.mjs", 
  * @param {NodeJS.ProcessEnv} options.env what the environment is for the tests
  * @param {string} options.log the file that gets what they print; a report goes beside it
  * @param {string} [options.node] another Node.js than this one
+ * @param {string[]} [options.suites] of which suites; the default one
  * @returns what became of them, and one line for each failure
  */
-export async function runTests({ chosen, env, log, node = process.execPath }) {
+export async function runTests({ chosen, env, log, node = process.execPath, suites = ["default"] }) {
   const began = performance.now();
   const report = log.replace(/\.log$/, ".json");
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
   const options = { cwd: root, env: { ...env, NO_COLOR: "1" }, maxBuffer: 256 * 1024 * 1024 };
   await rm(report, { force: true });
-  const args = [vitest, "run", "--project", "default", ...chosen, ...reporters];
+  const args = [vitest, "run", ...suites.map((suite) => `--project=${suite}`), ...chosen, ...reporters];
   const ended = await promisify(execFile)(node, args, options).catch((error) => error);
   await writeFile(log, `${ended.stdout}\n${ended.stderr}`);
   const seconds = Math.round((performance.now() - began) / 1000);
