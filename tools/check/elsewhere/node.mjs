@@ -1,4 +1,4 @@
-// npm run test:elsewhere -- node: what `npm test` runs, on every major version of Node.js that the package supports, one
+// npm run test:elsewhere -- node: what `npm test` runs, and the package, on every major version of Node.js that the package supports, one
 // line each.
 //
 //   npm run test:elsewhere -- node                   all of them on all versions
@@ -59,7 +59,13 @@ for (const wanted of asked.length > 0 ? asked : VERSIONS) {
   // First on the PATH as well, for tests that start npm or node by name.
   const env = { ...process.env, PATH: dirname(node) + delimiter + process.env.PATH };
   const chosen = [...(quick ? QUICK : []), ...files];
-  const { ok, passed, failed, skipped, seconds, failures } = await runTests({ node, env, chosen, log });
+  const { ok, passed, failed, skipped, seconds, failures } = await runTests({
+    node,
+    env,
+    chosen,
+    log,
+    suites: ["default", "package"],
+  });
   const counts = `${passed} passed, ${failed} failed, ${skipped} skipped`;
   console.log(`${ok ? "ok     " : "FAILED "}  Node.js ${version}: ${counts}, ${seconds} s`);
   if (ok) continue;
