@@ -52,10 +52,13 @@ export function scopes(subject: Subject): void {
         const traffic = watchTraffic(subject.first);
         const inner = await mine.lock();
         await inner.unlock();
-        expect(traffic.commands).toBe(0);
+        // Of several masters this one may not have been among the first to answer: then its late vote is confirmed, which is one
+        // command, and it is told of the end once more. To enter and to leave would be two.
+        const late = subject.isQuorum ? 1 : 0;
+        expect(traffic.commands).toBeLessThanOrEqual(late);
         await outer.unlock();
-        // Of several masters this one may be told once more, when it was not among the first to answer.
-        expect(subject.isQuorum ? [1, 2] : subject.lingers ? [0, 1] : [1]).toContain(traffic.commands);
+        expect(traffic.commands).toBeGreaterThanOrEqual(subject.lingers ? 0 : 1);
+        expect(traffic.commands).toBeLessThanOrEqual(1 + 2 * late);
       });
     });
 
