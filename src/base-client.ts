@@ -158,6 +158,11 @@ export abstract class BaseClient implements CommonClient {
     return new OrderedMultiLock(ordered, this.#locks, this.#scopes, this.#unkept);
   }
 
+  /** @internal */
+  protected get isClosed(): boolean {
+    return this.#closing !== null;
+  }
+
   /** What its kinds need of it. @internal */
   protected get locks(): LockManager {
     return this.#locks;

@@ -1,19 +1,22 @@
 import { BaseClient } from "./base-client.ts";
-import { LOCAL_PASSES, QUORUM_MIN } from "./defaults.ts";
+import { LOCAL_PASSES } from "./defaults.ts";
 import type { Election } from "./election/election.ts";
 import { Elections } from "./election/elections.ts";
 import { NamedElection } from "./election/named-election.ts";
 import { checkElection, type ElectionOptions, CREATE as NO_ELECTION } from "./election/options.ts";
-import { quote } from "./errors.ts";
+import { ClientClosedError, quote } from "./errors.ts";
 import type { LockEvents } from "./events.ts";
 import { hasOneSlotPerLock, type Keys } from "./keys.ts";
 import { CountedScripts } from "./kinds/counted-scripts.ts";
 import { ElectionKind } from "./kinds/election.ts";
 import { handoffLock } from "./kinds/min-hold.ts";
 import { type ReadWriteKinds, readWriteKinds } from "./kinds/read-write.ts";
-import { RedissonLock } from "./kinds/redisson.ts";
+import { checkFitsRedisson, RedissonLock } from "./kinds/redisson.ts";
 import { SemaphoreKind } from "./kinds/semaphore.ts";
 import { SpinLock } from "./kinds/spin.ts";
+import type { Listed, ListOptions } from "./list/listed.ts";
+import { Lister } from "./list/lister.ts";
+import { checkList } from "./list/options.ts";
 import type { LockClient, LockStats, QuorumClient } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
@@ -39,6 +42,7 @@ import {
   SPIN,
   type SpinLockOptions,
 } from "./options.ts";
+import { checkMasters, isList } from "./quorum/masters.ts";
 import { checkQuorumOptions, type QuorumClientOptions } from "./quorum/options.ts";
 import { MajorityClient } from "./quorum-client.ts";
 import { ClusterSubscriber } from "./redis/cluster-subscriber.ts";
@@ -61,12 +65,14 @@ class ServerClient extends BaseClient implements LockClient {
   readonly #once: Once;
   readonly #leaseTime: number;
   readonly #parts: {
+    readonly redis: RedisLike | ClusterLike;
     readonly commands: ScriptRunner;
     readonly replication: Replication | null;
     readonly settings: Settings;
   };
   /** These are made for the first caller. */
   #elections: Elections | null = null;
+  #lister: Lister | null = null;
   #readWrite: { readonly scripts: CountedScripts; readonly kinds: ReadWriteKinds } | null = null;
 
   constructor(given: RedisLike | ClusterLike, settings: Settings) {
@@ -105,7 +111,7 @@ class ServerClient extends BaseClient implements LockClient {
       },
     });
     this.#keys = commands.keys;
-    this.#parts = { commands, replication, settings };
+    this.#parts = { redis, commands, replication, settings };
     this.#lingering = lingering(settings);
     this.#leaseTime = leaseTime;
     this.#once = new Once(new OnceScripts(commands, replication), this.locks);
@@ -138,14 +144,14 @@ class ServerClient extends BaseClient implements LockClient {
   }
 
   redissonLock(name: string, options?: PassingOptions): Lock {
-    this.#checkFitsRedisson(name);
+    checkFitsRedisson(this.#keys, checkName(name));
     const { localPasses } = checkOptions(LOCK, REDISSON, options);
     return this.lockOf(name, this.#kinds.redisson, localPasses, 0);
   }
 
   redissonFencedLock(name: string, options?: unknown): Lock {
     checkNoOptions("redissonFencedLock", options, "every holder needs the next token from Redis");
-    this.#checkFitsRedisson(name);
+    checkFitsRedisson(this.#keys, checkName(name));
     const { prefix } = this.#keys;
     if (prefix !== "")
       throw new TypeError(
@@ -210,23 +216,37 @@ class ServerClient extends BaseClient implements LockClient {
   }
 
   #newElections() {
+    return new Elections(this.#newElectionKind(), this.locks, this.#leaseTime);
+  }
+
+  #newElectionKind(): ElectionKind {
     const { commands, replication, settings } = this.#parts;
-    const kind = new ElectionKind(commands, replication, settings.grantWindow, this.id);
-    return new Elections(kind, this.locks, this.#leaseTime);
+    return new ElectionKind(commands, replication, settings.grantWindow, this.id);
+  }
+
+  list(options?: ListOptions): AsyncGenerator<Listed, void, undefined> {
+    const wanted = checkList(options);
+    this.#lister ??= this.#newLister();
+    return this.#lister.list(wanted, () => {
+      if (this.isClosed) throw new ClientClosedError(null);
+    });
+  }
+
+  #newLister(): Lister {
+    const { redis, commands } = this.#parts;
+    this.#readWrite ??= this.#newReadWrite();
+    const { scripts } = this.#readWrite;
+    const election = this.#newElectionKind();
+    return new Lister(redis, commands, {
+      lock: (name) => this.#kinds.lock.inspect(name),
+      election: (name) => election.inspect(name),
+      readWrite: (name) => scripts.inspect(name),
+      semaphore: (name) => this.#semaphores.look(name),
+    });
   }
 
   stats(): LockStats {
     return { ...this.locks.linger.stats };
-  }
-
-  #checkFitsRedisson(name: string): void {
-    if (this.#keys.fitsRedisson(checkName(name))) return;
-    const { prefix } = this.#keys;
-    const where = `in Cluster Redisson's keys of ${quote(name)} have different hash slots`;
-    const cure = /[{}]/.test(name)
-      ? "use a name without braces"
-      : `the keyPrefix ${quote(prefix)} must have no braces, or a whole tag`;
-    throw new RangeError(`Cannot create a lock: ${where}; ${cure}`);
   }
 }
 
@@ -271,29 +291,6 @@ export function createLockClient(
     );
   }
   return new ServerClient(redis, settings);
-}
-
-const isList = (redis: unknown): redis is readonly RedisLike[] => Array.isArray(redis);
-
-/** Independent masters, as Redlock needs them. That two connections lead to one server is only seen when they are used. */
-function checkMasters(masters: readonly RedisLike[]): void {
-  if (masters.length < QUORUM_MIN)
-    throw new RangeError(
-      `${CANNOT}: of several masters there must be at least ${QUORUM_MIN}, of which one may fail, received ${masters.length}; for one server hand over its connection alone`,
-    );
-  for (const [i, redis] of masters.entries()) {
-    const which = `${CANNOT}: connection ${i + 1} of ${masters.length}`;
-    if (!isConnection(redis)) throw new TypeError(`${which} must be an ioredis connection, new Redis(…)`);
-    if (isCluster(redis))
-      throw new TypeError(
-        `${which} is a Cluster; a quorum needs single masters that know nothing of each other`,
-      );
-    if ("sentinels" in redis.options && redis.options.sentinels)
-      throw new TypeError(`${which} follows Sentinel; a failover would forget votes: name the master itself`);
-    const first = masters.indexOf(redis);
-    if (first < i)
-      throw new TypeError(`${which} is the same as connection ${first + 1}: it would vote twice`);
-  }
 }
 
 printAs(ServerClient, "LockClient");

@@ -225,6 +225,15 @@ export const NEWS_REST = 50;
 export const CAMPAIGN_AGAIN = 150;
 export const CAMPAIGN_AGAIN_MAX = 5_000;
 
+// ---- Lists for people
+
+/** How many keys of its table Redis looks at in one step of a list: less than a millisecond of its time. */
+export const SCAN_COUNT = 512;
+/** How many locks are inspected at a time, while other commands of the connection stand behind them. */
+export const LIST_BATCH = 64;
+/** A lock that a list has shown is remembered until so many others were shown. */
+export const LISTED_REMEMBERED = 20_000;
+
 // ---- Fencing and transactions
 
 /** How long a fence remembers the highest token after the last write: longer than a process that comes back has slept. */

@@ -23,6 +23,7 @@ export { type FencedEvalOptions, fencedEval } from "./fencing/fenced-eval.ts";
 export { type FencedSetOptions, fencedSet } from "./fencing/fenced-set.ts";
 export type { FenceOptions } from "./fencing/options.ts";
 export type { HoldId } from "./hold-ids.ts";
+export type { Listed, ListedHolder, ListedKind, ListedWaiter, ListOptions } from "./list/listed.ts";
 export type { LockClient, LockStats, QuorumClient } from "./lock-client.ts";
 export { LockTimeoutError } from "./lock-timeout-error.ts";
 export type { Lease } from "./locks/lease.ts";
@@ -47,6 +48,7 @@ export type {
   ReadWriteOptions,
   SpinLockOptions,
 } from "./options.ts";
+export type { Owner } from "./owner.ts";
 export { PermitsError } from "./permits-error.ts";
 export type { QuorumClientOptions } from "./quorum/options.ts";
 export type { Leader } from "./redis/election-replies.ts";

@@ -44,6 +44,19 @@ function plain(prefix: string): string {
     .join("");
 }
 
+/** What a key belongs to: its lock, and whether it is the queue of that. */
+export interface FoundKey {
+  readonly family: GrantProtocol;
+  readonly name: string;
+  readonly isQueue: boolean;
+}
+
+const QUEUE = ":queue";
+
+/** A pattern of Redis for keys that begin with one text and have others, in order, behind it. */
+const globOf = (...texts: readonly string[]): string =>
+  texts.map((text) => text.replace(/[\\*?[\]]/g, "\\$&")).join("*");
+
 const GRANTED = /^holdfast:(?:(rw|semaphore|election):)?\{/;
 
 const percent = (byte: number): string => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
@@ -134,6 +147,32 @@ export class Keys {
     const name = this.name(key);
     if (found === undefined || key !== `${this.prefix}${found}${encode(name)}}`) return null;
     return { protocol: (family as GrantProtocol | undefined) ?? "handoff", name };
+  }
+
+  /** What a full key that SCAN has named belongs to. Null: to nothing that is held or waited for. */
+  found(key: string): FoundKey | null {
+    const isQueue = key.endsWith(`}${QUEUE}`);
+    const granted = this.granted(isQueue ? key.slice(0, -QUEUE.length) : key);
+    return granted && { family: granted.protocol, name: granted.name, isQueue };
+  }
+
+  /** A pattern for the full keys of these families in whose names these texts come in order; it fits others too. */
+  scanned(families: readonly GrantProtocol[], texts: readonly string[]): string {
+    const [only = "handoff"] = families;
+    const family = only === "handoff" ? "" : `${only}:`;
+    const begin =
+      families.length > 1 ? [`${this.prefix}holdfast:`, "{"] : [`${this.prefix}holdfast:${family}{`];
+    return `${globOf(...begin)}${globOf(...texts.map(encode))}}*`;
+  }
+
+  /** The same for keys that are the bare names. */
+  scannedBare([first = "", ...more]: readonly string[]): string {
+    return globOf(this.prefix + first, ...more);
+  }
+
+  /** The bare name in a full key. */
+  bare(key: string): string {
+    return key.slice(this.prefix.length);
   }
 
   /** Such as those where clients are told of grants. */

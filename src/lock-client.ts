@@ -2,6 +2,7 @@ import type { Check } from "./check/answer.ts";
 import type { Election } from "./election/election.ts";
 import type { ElectionOptions } from "./election/options.ts";
 import type { LockEvents } from "./events.ts";
+import type { Listed, ListOptions } from "./list/listed.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import type { SemaphoreOptions } from "./locks/permit-arguments.ts";
@@ -249,6 +250,25 @@ export interface LockClient extends CommonClient {
    * await election.runAsLeader((term) => schedule(term.signal), { value: "10.0.0.7:8080", signal: stopping });
    */
   election(name: string, options?: ElectionOptions): Election;
+
+  /**
+   * The locks of all processes that are held or waited for, in no order: for people and tools, not for code that locks. Redis is
+   * asked in steps of less than a millisecond, in Cluster each primary in turn, so it takes about a second per 10 000 locks, and
+   * as long as it takes to step over all other keys of the database. A lock that changes meanwhile may be missed, or shown as it
+   * was. Not listed: the turns of `once`, spin locks (any text of Redis could be one), the votes of a quorum, and what is held in
+   * a format of another version. Ending the loop ends the listing.
+   *
+   * @param options.match a pattern for names, such as `order:*`; in it `*`, `?`, `[a-z]` and a backslash. Default: all names.
+   * @param options.kind "lock", "readWrite", "semaphore", "election", "redisson", or several of them. Default: all but "redisson",
+   *   for which every hash of the database is looked at.
+   * @param options.signal ends the listing.
+   * @throws TypeError or RangeError for bad options. The iterator rejects with LockUnavailableError when a server does not answer,
+   *   ClientClosedError, or `signal.reason`.
+   * @example
+   * for await (const { name, holder, heldFor, waiters } of locks.list({ match: "order:*" }))
+   *   console.log(name, holder?.host, holder?.pid, heldFor, waiters.length);
+   */
+  list(options?: ListOptions): AsyncGenerator<Listed, void, undefined>;
 
   /**
    * What became of the locks that this client has kept (`linger`); all 0 where it keeps none. Asks nobody.

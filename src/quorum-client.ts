@@ -86,6 +86,13 @@ export class MajorityClient extends BaseClient implements QuorumClient {
   }
 
   /** For callers without types. */
+  list(): never {
+    throw new TypeError(
+      "Cannot list locks of several masters: each knows only its own votes, and no majority of them. Ask a lock by its name: inspect().",
+    );
+  }
+
+  /** For callers without types. */
   readWriteLock(): never {
     throw new TypeError(
       "Cannot create a read-write lock: readers and writers are served in one order, and several masters that know nothing of each " +

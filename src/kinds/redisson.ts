@@ -1,3 +1,5 @@
+import { quote } from "../errors.ts";
+import type { Keys } from "../keys.ts";
 import type { Hold } from "../lease/hold.ts";
 import { redissonLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
@@ -100,4 +102,15 @@ export class RedissonLock extends HoldScripts implements LockKind {
   #counted(name: string): string[] {
     return this.#isFenced ? [name, this.commands.keys.redissonToken(name)] : [name];
   }
+}
+
+/** @throws RangeError for a name whose keys Redisson would have in different slots of a Cluster. */
+export function checkFitsRedisson(keys: Keys, name: string): void {
+  if (keys.fitsRedisson(name)) return;
+  const { prefix } = keys;
+  const where = `in Cluster Redisson's keys of ${quote(name)} have different hash slots`;
+  const cure = /[{}]/.test(name)
+    ? "use a name without braces"
+    : `the keyPrefix ${quote(prefix)} must have no braces, or a whole tag`;
+  throw new RangeError(`Cannot create a lock: ${where}; ${cure}`);
 }

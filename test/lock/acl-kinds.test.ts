@@ -38,6 +38,20 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     await useAll(kind, await join(), await join());
   });
 
+  it("list", async () => {
+    const { locks } = await (await as(rights.list))();
+    const { locks: others } = await parties.join({ url: own.url });
+    const name = freshName();
+    await others.lock(name).lock();
+    await others.semaphore(name, { permits: 2 }).acquire();
+    await others.readWriteLock(name).read.lock();
+    await others.redissonLock(name).lock();
+    const found: string[] = [];
+    const kind = ["lock", "readWrite", "semaphore", "election", "redisson"] as const;
+    for await (const one of locks.list({ match: name, kind })) found.push(one.kind);
+    expect(found.sort()).toEqual(["lock", "readWrite", "redisson", "semaphore"]);
+  });
+
   it("check()", async () => {
     const { locks } = await (await as(rights.handoff))();
     expect(await locks.check()).toMatchObject({ ok: true, problems: [] });

@@ -36,6 +36,7 @@ export const rights = {
   spin: [...nothing, ...introduction, ...item("`spinLock`")],
   election: [...handoff, ...item("`election`")],
   once: [...nothing, ...introduction, ...item("`once`")],
+  list: [...nothing, ...introduction, ...item("`list`")],
   quorum: [...nothing, ...introduction, ...item("For a quorum")],
   fencedSet: [...nothing, ...introduction, TESTS, ...item("`fencedSet`")],
   optimistic: [...handoff, TESTS, ...item("`optimistic`")],

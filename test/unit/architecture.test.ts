@@ -17,7 +17,7 @@ const LAYERS = [
   ["base-client"],
   ["lock-client"],
   ["check"],
-  ["election"],
+  ["election", "list"],
   ["locks", "kinds", "quorum", "once"],
   ["waiting"],
   ["lease", "fencing", "transactions"],

@@ -117,6 +117,9 @@ const fakeClient = (client: FakeClient): LockClient =>
     election: () => {
       throw new Error("not in this test");
     },
+    list: () => {
+      throw new Error("not in this test");
+    },
   });
 
 /** An application. */

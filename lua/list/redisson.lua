@@ -1,0 +1,12 @@
+-- Shows the holder of an RLock, if this hash is one: all that it has is one field.
+--
+-- KEYS  a hash
+-- ARGV  none
+-- RETURNS { owner, 0, remaining ms (-1: no TTL) }, or { "", 0, 0 } for another hash
+-- INVARIANTS  Changes nothing, and reads nothing of a large hash.
+
+local key = KEYS[1]
+if redis.call("HLEN", key) ~= 1 then
+  return { "", 0, 0 }
+end
+return { redis.call("HKEYS", key)[1], 0, redis.call("PTTL", key) }

@@ -1,0 +1,142 @@
+import { LIST_BATCH, LISTED_REMEMBERED } from "../defaults.ts";
+import type { FoundKey, GrantProtocol } from "../keys.ts";
+import type { CountedInspection } from "../redis/counted-replies.ts";
+import { listLua as lua } from "../redis/lua.generated.ts";
+import { decodeInspection, type Inspected, unavailable } from "../redis/replies.ts";
+import type { ScriptRunner } from "../redis/script-runner.ts";
+import type { ClusterLike, RedisLike } from "../redis/types.ts";
+import { orAbort } from "../util/abort.ts";
+import { Glob } from "./glob.ts";
+import type { Listed, ListedKind } from "./listed.ts";
+import { type Look, ofCounted, ofExclusive } from "./look.ts";
+import type { checkList } from "./options.ts";
+import { Recent } from "./recent.ts";
+import { primariesOf, scan } from "./scan.ts";
+
+/** How one lock of each kind is inspected. Each is one command. */
+export interface Inspections {
+  readonly lock: (name: string) => Promise<Inspected>;
+  readonly election: (name: string) => Promise<Inspected>;
+  readonly readWrite: (name: string) => Promise<CountedInspection>;
+  readonly semaphore: (name: string) => Promise<CountedInspection>;
+}
+
+const KINDS: Readonly<Record<GrantProtocol, ListedKind>> = {
+  handoff: "lock",
+  rw: "readWrite",
+  semaphore: "semaphore",
+  election: "election",
+};
+
+/** An owner of Redisson's plain lock: of a client and a thread, or a hold. Its other hashes have fields of other forms. */
+const REDISSON_OWNER = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+$/;
+
+type Wanted = ReturnType<typeof checkList>;
+
+/** Finds the locks of a server or a Cluster by their keys, for people: step by step, so that nobody waits for it. */
+export class Lister {
+  readonly #redis: RedisLike | ClusterLike;
+  readonly #commands: ScriptRunner;
+  readonly #inspections: Inspections;
+
+  constructor(redis: RedisLike | ClusterLike, commands: ScriptRunner, inspections: Inspections) {
+    this.#redis = redis;
+    this.#commands = commands;
+    this.#inspections = inspections;
+  }
+
+  /** `assertOpen` throws when the client is closed. */
+  async *list(wanted: Wanted, assertOpen: () => void): AsyncGenerator<Listed, void, undefined> {
+    const { keys } = this.#commands;
+    const glob = new Glob(wanted.match);
+    const families = (["handoff", "rw", "semaphore", "election"] as const).filter((family) =>
+      wanted.kinds.has(KINDS[family]),
+    );
+    const found = (key: string): Candidate | null => {
+      const one = keys.found(key);
+      return one && families.includes(one.family) ? { ...one, kind: KINDS[one.family] } : null;
+    };
+    if (families.length > 0)
+      yield* this.#each(keys.scanned(families, glob.literals), found, glob, wanted, assertOpen);
+    if (!wanted.kinds.has("redisson")) return;
+    const bare = (key: string): Candidate => ({ kind: "redisson", name: keys.bare(key), isQueue: false });
+    yield* this.#each(keys.scannedBare(glob.literals), bare, glob, wanted, assertOpen, "hash");
+  }
+
+  async *#each(
+    pattern: string,
+    found: (key: string) => Candidate | null,
+    glob: Glob,
+    { signal }: Wanted,
+    assertOpen: () => void,
+    type?: "hash",
+  ): AsyncGenerator<Listed, void, undefined> {
+    const recent = new Recent(LISTED_REMEMBERED);
+    const check = (): void => {
+      signal?.throwIfAborted();
+      assertOpen();
+    };
+    check();
+    const plan = { pattern, timeout: this.#commands.replyTimeout, signal, type };
+    const steps = this.#steps(plan);
+    try {
+      for await (const step of steps) {
+        const candidates = step.flatMap((key) => {
+          const one = found(key);
+          return one && glob.matches(one.name) ? one : [];
+        });
+        for (let at = 0; at < candidates.length; at += LIST_BATCH) {
+          check();
+          const looks = candidates.slice(at, at + LIST_BATCH).map((one) => this.#look(one));
+          for (const listed of await orAbort(signal, Promise.all(looks))) {
+            if (!listed || !recent.add(`${listed.kind} ${listed.name}`)) continue;
+            yield listed;
+            check();
+          }
+        }
+        check();
+      }
+    } catch (error) {
+      // The caller's reason, or the end of the client, is told as it is.
+      check();
+      throw unavailable(null, "they could not be listed", error);
+    }
+  }
+
+  async *#steps(plan: Parameters<typeof scan>[1]): AsyncGenerator<string[], void, undefined> {
+    // A Cluster knows its nodes when its first command is answered.
+    if (primariesOf(this.#redis).length === 0) await orAbort(plan.signal, this.#inspections.lock("holdfast"));
+    for (const primary of primariesOf(this.#redis)) yield* scan(primary, plan);
+  }
+
+  /** Null: it is gone by now, or shown by another of its keys, or no lock of a format that is known. */
+  async #look({ kind, name, isQueue }: Candidate): Promise<Listed | null> {
+    let look: Look | null;
+    try {
+      look = await this.#inspect(kind, name);
+    } catch (error) {
+      if (error instanceof Error && /^(LOCKFORMAT|WRONGTYPE)/.test(error.message)) return null;
+      throw error;
+    }
+    // A lock that is held is found by its own key, which stands as long as anybody holds it; a free one has only its queue.
+    if (!look || isQueue !== (look.holder === null)) return null;
+    return { kind, name, ...look };
+  }
+
+  async #inspect(kind: ListedKind, name: string): Promise<Look | null> {
+    if (kind === "readWrite" || kind === "semaphore")
+      return ofCounted(await this.#inspections[kind](name), kind);
+    if (kind !== "redisson") return ofExclusive(await this.#inspections[kind](name), this.#now(name));
+    const inspected = await this.#commands.run(lua.redisson, [name], [], decodeInspection);
+    return REDISSON_OWNER.test(inspected.holder ?? "") ? ofExclusive(inspected, 0) : null;
+  }
+
+  /** The time of its server, in ms. */
+  #now(name: string): number {
+    return this.#commands.notAfter(this.#commands.keys.of(name).lock, 0) || Date.now();
+  }
+}
+
+interface Candidate extends Pick<FoundKey, "name" | "isQueue"> {
+  readonly kind: ListedKind;
+}

@@ -1,0 +1,36 @@
+import pTimeout from "p-timeout";
+import { SCAN_COUNT } from "../defaults.ts";
+import { fields } from "../redis/replies.ts";
+import { type ClusterLike, isCluster, type RedisLike } from "../redis/types.ts";
+import { orAbort } from "../util/abort.ts";
+
+/** What of a database is looked at. */
+export interface ScanPlan {
+  readonly pattern: string;
+  /** Left out: keys of every type. */
+  readonly type?: "hash" | undefined;
+  /** ms that one step may take to be answered. */
+  readonly timeout: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** The connections whose databases together have all keys: the server, or the primaries of a Cluster. */
+export const primariesOf = (redis: RedisLike | ClusterLike): readonly RedisLike[] =>
+  isCluster(redis) ? redis.nodes("master") : [redis];
+
+/** The keys of one server, in steps that keep it busy for a fraction of a millisecond each. A step may have found none. */
+export async function* scan(
+  redis: RedisLike,
+  { pattern, type, timeout, signal }: ScanPlan,
+): AsyncGenerator<string[], void, undefined> {
+  const only = type === undefined ? [] : ["TYPE", type];
+  let cursor = "0";
+  do {
+    const step = redis.callBuffer("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT, ...only);
+    const answer = pTimeout(step, { milliseconds: timeout, message: `no reply to SCAN in ${timeout} ms` });
+    const [next, keys] = fields(await orAbort(signal, answer));
+    // Redis gives a cursor that was used up as 0, whatever keys it still found.
+    cursor = String(next);
+    yield fields(keys).map(String);
+  } while (cursor !== "0");
+}

@@ -1,0 +1,27 @@
+import { QUORUM_MIN } from "../defaults.ts";
+import { isCluster, isConnection, type RedisLike } from "../redis/types.ts";
+
+const CANNOT = "Cannot create a lock client";
+
+export const isList = (redis: unknown): redis is readonly RedisLike[] => Array.isArray(redis);
+
+/** Independent masters, as Redlock needs them. That two connections lead to one server is only seen when they are used. */
+export function checkMasters(masters: readonly RedisLike[]): void {
+  if (masters.length < QUORUM_MIN)
+    throw new RangeError(
+      `${CANNOT}: of several masters there must be at least ${QUORUM_MIN}, of which one may fail, received ${masters.length}; for one server hand over its connection alone`,
+    );
+  for (const [i, redis] of masters.entries()) {
+    const which = `${CANNOT}: connection ${i + 1} of ${masters.length}`;
+    if (!isConnection(redis)) throw new TypeError(`${which} must be an ioredis connection, new Redis(…)`);
+    if (isCluster(redis))
+      throw new TypeError(
+        `${which} is a Cluster; a quorum needs single masters that know nothing of each other`,
+      );
+    if ("sentinels" in redis.options && redis.options.sentinels)
+      throw new TypeError(`${which} follows Sentinel; a failover would forget votes: name the master itself`);
+    const first = masters.indexOf(redis);
+    if (first < i)
+      throw new TypeError(`${which} is the same as connection ${first + 1}: it would vote twice`);
+  }
+}
