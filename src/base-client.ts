@@ -44,7 +44,7 @@ export interface Parts {
 
 /** What every client has, whatever carries its commands: scopes, events, an end. */
 export abstract class BaseClient implements CommonClient {
-  readonly #events = new Events();
+  readonly #events: Events;
   readonly #scopes: Scopes;
   readonly #locks: LockManager;
   readonly #parts: Parts;
@@ -57,17 +57,13 @@ export abstract class BaseClient implements CommonClient {
   constructor(parts: Parts) {
     warnOfShortLease(parts.leaseTime);
     this.#parts = parts;
+    const id = newClientId();
+    this.#events = new Events(id);
     this.#scopes = new Scopes(parts.scopes);
     const { leaseTime, longestLease, linger = 0 } = parts;
     this.#rules = new CallRules(leaseTime, longestLease, undefined, linger);
     this.#unkept = linger === 0 ? this.#rules : new CallRules(leaseTime, longestLease, undefined, 0);
-    this.#locks = new LockManager(
-      parts.transport,
-      parts.subscribe,
-      newClientId(),
-      parts.window,
-      this.#events,
-    );
+    this.#locks = new LockManager(parts.transport, parts.subscribe, id, parts.window, this.#events);
   }
 
   get id(): string {

@@ -1,4 +1,5 @@
 import { EventEmitter } from "eventemitter3";
+import { POINTS } from "./channels.ts";
 import {
   ClientClosedError,
   LockError,
@@ -78,9 +79,17 @@ export type GiveUpReason =
 
 /** What a client tells. Times are in ms. */
 export interface LockEvents {
-  /** A caller got the lock, after `waited` ms. `kept`: this process had kept it since its last unlock, so nobody was asked. */
+  /**
+   * A caller got the lock, after `waited` ms. `passed`: another caller of this process had it before, and Redis gave it to nobody in
+   * between. `kept`: nobody here had it since its last unlock, and this process had kept it, so nobody was asked.
+   */
   acquire: (
-    event: LockEvent & { readonly token: number; readonly waited: number; readonly kept: boolean },
+    event: LockEvent & {
+      readonly token: number;
+      readonly waited: number;
+      readonly passed: boolean;
+      readonly kept: boolean;
+    },
   ) => void;
   /**
    * A caller has to wait: once for each call, and of a multi-lock once for each lock that is in its way. Told again, with
@@ -133,11 +142,28 @@ const MINUTE = 60_000;
 
 const REFUSALS: ReadonlySet<LockErrorCode> = new Set(["PERMITS_DIFFER", "PERMITS_UNKNOWN", "TOO_MANY_HOLDS"]);
 
+/** The holds of a client that something outside of it follows: src/telemetry. */
+export interface FollowedHolds {
+  /** Runs the body of the call that has this hold in the context of whatever follows it. */
+  within<T>(hold: Pick<LockEvent, "call" | "name">, body: () => T): T;
+  /** `error`: it was lost. */
+  ended(told: LockEvent & { readonly held: number }, error: LockLostError | null): void;
+}
+
 /** The client's events. Emitting costs nothing while nobody listens, and a throwing listener stops nothing. */
 export class Events extends EventEmitter {
+  /** The client's id. */
+  readonly client: string;
+  /** Null: none was ever followed. */
+  holds: FollowedHolds | null = null;
   /** Has anybody ever listened? To be asked before anything else, where every caller comes by. */
   isUsed = false;
   readonly #warned = new Map<string, number>();
+
+  constructor(client: string) {
+    super();
+    this.client = client;
+  }
 
   override on(...listener: Parameters<EventEmitter["on"]>): this {
     this.isUsed = true;
@@ -151,7 +177,8 @@ export class Events extends EventEmitter {
 
   /** Does anybody listen? To be asked before an event is put together. */
   hears(event: keyof LockEvents): boolean {
-    return this.listenerCount(event) > 0;
+    if (this.listenerCount(event) > 0 || pointOf(event)?.hasSubscribers) return true;
+    return this.holds !== null && (event === "release" || event === "lost");
   }
 
   tell<K extends Exclude<keyof LockEvents, "error">>(event: K, told: Parameters<LockEvents[K]>[0]): void {
@@ -160,6 +187,9 @@ export class Events extends EventEmitter {
     } catch (error) {
       this.report(error);
     }
+    const point = pointOf(event);
+    if (point?.hasSubscribers) outside(() => point.publish({ client: this.client, ...told }));
+    if (this.holds && "held" in told) this.holds.ended(told, "error" in told ? told.error : null);
   }
 
   /** An error that no caller sees. */
@@ -189,8 +219,10 @@ export class Events extends EventEmitter {
   }
 }
 
+const pointOf = (event: keyof LockEvents) => (event in POINTS ? POINTS[event as keyof typeof POINTS] : null);
+
 /** What is none of our errors is the reason of the caller's signal. */
-function reasonOf(error: unknown): GiveUpReason {
+export function reasonOf(error: unknown): GiveUpReason {
   if (error === OVERTAKEN) return "reentered";
   if (error instanceof LockUnavailableError || error instanceof LockFormatError) return "unavailable";
   if (error instanceof ClientClosedError) return "closed";

@@ -1,8 +1,10 @@
+import { POINTS, stalled } from "../channels.ts";
 import { CLAIM_AFTER, RENEWAL_LOOKAHEAD, RENEWALS_PER_LEASE, RENEWALS_PER_TURN } from "../defaults.ts";
 import { LockUnavailableError } from "../errors.ts";
 import { type Events, ofHolder } from "../events.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
+import { outside } from "../util/outside.ts";
 import { CallTimer, Timers } from "../util/timers.ts";
 import { watchHandle } from "./forgotten.ts";
 import type { Hold } from "./hold.ts";
@@ -64,6 +66,7 @@ export class Watchdog {
 
   #tick(): void {
     const { mono, wall } = now();
+    if (stalled.hasSubscribers) this.#tellStall(mono - this.#alarm.at);
     const due: SharedLease[] = [];
     const soon: SharedLease[] = [];
     for (const lease of this.leases) {
@@ -76,6 +79,14 @@ export class Watchdog {
     let next = Number.POSITIVE_INFINITY;
     for (const lease of this.leases) next = Math.min(next, lease.due, mono + lease.left(mono, wall));
     this.#timers.set(this.#alarm, next);
+  }
+
+  /** The alarm rang so many ms late: nothing else could be done in this process meanwhile. Told before what it has cost. */
+  #tellStall(late: number): void {
+    let leases = 0;
+    for (const { hold, terms } of this.leases)
+      if (late > Math.min(terms.lease, hold.ttl) / RENEWALS_PER_LEASE) leases++;
+    if (leases > 0) outside(() => stalled.publish({ client: this.#events.client, late, leases }));
   }
 
   #renew(list: readonly SharedLease[], at: number): void {
@@ -140,7 +151,9 @@ export class Watchdog {
     } catch (error) {
       const [first] = batch;
       const name = batch.length === 1 ? (first?.name ?? null) : null;
-      this.#events.report(new LockUnavailableError(name, RENEWAL, error, first?.noun));
+      const failure = new LockUnavailableError(name, RENEWAL, error, first?.noun);
+      this.#events.report(failure);
+      for (const lease of batch) this.#tellFailure(lease, failure);
       // Unknown: again after a tenth of what is left, so that several tries fit in before the deadline.
       for (const lease of batch)
         this.#dueIn(lease, performance.now(), Math.min(Math.max(lease.left() / 10, 10), period(lease)));
@@ -150,6 +163,13 @@ export class Watchdog {
       const answer = answers[i];
       if (answer) this.#answered(lease, answer, sent);
     }
+  }
+
+  #tellFailure(lease: SharedLease, error: LockUnavailableError): void {
+    const { client } = this.#events;
+    if (!POINTS.renew.hasSubscribers || !this.leases.has(lease)) return;
+    const told = { client, ...ofHolder(lease), remaining: lease.left(), error };
+    outside(() => POINTS.renew.publish(told));
   }
 
   #answered(lease: SharedLease, answer: RenewAnswer, sent: Instant): void {

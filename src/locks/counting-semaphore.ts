@@ -67,7 +67,8 @@ export class CountingSemaphore implements Semaphore {
     const { body, request, confirm } = this.#rules.withPermits<PermitBody<T>>(args);
     const shared = await this.#manager.enter(this.#kind, this.name, request, itself);
     if (!shared) return this.#timedOut(request);
-    const inside = { scopes: this.#scopes, events: this.#manager.events, isOrdered: false, confirm };
+    const { events } = this.#manager;
+    const inside = { scopes: this.#scopes, events, isOrdered: false, confirm, own: shared };
     return runBody(inside, [[KEY, shared]], new PermitHandle(shared, null), body, null);
   }
 

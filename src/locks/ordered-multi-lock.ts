@@ -82,7 +82,8 @@ export class OrderedMultiLock implements MultiLock {
     );
     try {
       const again = () => lengthenAll(seats, request);
-      const inside = { scopes: this.#scopes, events, isOrdered: true, confirm };
+      const own = seats.find(({ holding }) => !holding)?.lease ?? null;
+      const inside = { scopes: this.#scopes, events, isOrdered: true, confirm, own };
       return await runBody(inside, taken, lease, body, again);
     } finally {
       for (const gate of gates) gate.leave();

@@ -223,7 +223,8 @@ export class ReentrantLock implements Lock {
   ): Promise<T> {
     const { events } = this.#manager;
     const lease = new LeaseHandle(shared, null, false);
-    const inside = { scopes: this.#scopes, events, isOrdered: false, confirm };
+    const own = before ? null : shared;
+    const inside = { scopes: this.#scopes, events, isOrdered: false, confirm, own };
     return runBody(inside, [[this.#key, shared]], lease, body, before);
   }
 

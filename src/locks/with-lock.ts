@@ -38,11 +38,13 @@ interface BodyScope {
   readonly isOrdered: boolean;
   /** Must Redis say at the end that they were held so far? */
   readonly confirm: boolean;
+  /** What this call has acquired, and not borrowed. Null: nothing. */
+  readonly own: SharedLease | null;
 }
 
 /** Runs a body in a scope of its own that holds these locks, by their keys, and unlocks the lease. `before`: what may refuse it. */
 export async function runBody<L extends { unlock(): Promise<void> }, T>(
-  { scopes, events, isOrdered, confirm }: BodyScope,
+  { scopes, events, isOrdered, confirm, own }: BodyScope,
   held: readonly (readonly [key: string, shared: SharedLease])[],
   lease: L,
   body: (lease: L) => T | PromiseLike<T>,
@@ -53,7 +55,8 @@ export async function runBody<L extends { unlock(): Promise<void> }, T>(
   let outcome: { readonly value: T } | { readonly error: unknown };
   try {
     if (before) await before();
-    outcome = { value: await scopes.run(scope, () => body(lease)) };
+    const go = () => scopes.run(scope, () => body(lease));
+    outcome = { value: await (own && events.holds ? events.holds.within(own, go) : go()) };
   } catch (error) {
     outcome = { error };
   }

@@ -1,7 +1,9 @@
+import { acquiring, holding } from "../channels.ts";
 import { ClientClosedError } from "../errors.ts";
 import type { Caller } from "../events.ts";
 import { HoldIds } from "../hold-ids.ts";
 import { Hold } from "../lease/hold.ts";
+import { Following } from "../telemetry/following.ts";
 import { listen, unlisten } from "../util/abort.ts";
 import { Beginning, type Begun } from "./beginning.ts";
 import type { OnceScripts } from "./once-scripts.ts";
@@ -39,19 +41,26 @@ export class Once {
     const since = performance.now();
     this.#ids ??= new HoldIds(0);
     const hold = new Hold(this.#ids.next(clientId), name);
+    const followed =
+      acquiring.hasSubscribers || holding.hasSubscribers
+        ? new Following(events, caller, { name, wait: 0, lease: interval.lease })
+        : null;
+    followed?.begin(() => {});
     return new Promise((resolve, reject) => {
       const beginning = new Beginning(this.#scripts, this.#client, hold, interval, {
         answered: (begun) => {
           if (signal) unlisten(signal, beginning);
-          if (begun.is === "ours") resolve(this.#go(caller, hold, interval, body, since));
+          if (begun.is === "ours") resolve(this.#go(caller, hold, interval, body, since, followed));
           else {
             events.tellGiveUp(name, caller, since, 0, null);
+            followed?.gaveUp(null);
             resolve(notRun(begun));
           }
         },
         failed: (error) => {
           if (signal) unlisten(signal, beginning);
           events.tellGiveUp(name, caller, since, 0, error);
+          followed?.gaveUp(error);
           reject(error);
           this.#look();
         },
@@ -72,12 +81,14 @@ export class Once {
     interval: Interval,
     body: Body<T>,
     since: number,
+    followed: Following | null,
   ): Promise<OnceResult<T>> {
     const run: Run = new Run(this.#scripts, this.#client, hold, interval, caller, () => {
       this.#runs.delete(run);
       this.#look();
     });
     this.#runs.add(run);
+    followed?.got([run.lease]);
     return { ran: true, value: await run.go(body, performance.now() - since) };
   }
 

@@ -55,14 +55,20 @@ export class Run implements LeaseOwner {
     client.watchdog.watch(this.#lease);
   }
 
+  get lease(): SharedLease {
+    return this.#lease;
+  }
+
   /** What the body returns, or throws. @throws LockLostError when the turn was lost before the body had ended. */
   async go<T>(body: (turn: Turn) => T | PromiseLike<T>, waited: number): Promise<T> {
     const lease = this.#lease;
     const { events } = this.services;
-    if (events.hears("acquire")) events.tell("acquire", { ...ofHolder(lease), waited, kept: false });
+    if (events.hears("acquire"))
+      events.tell("acquire", { ...ofHolder(lease), waited, passed: false, kept: false });
     let outcome: { readonly value: T } | { readonly error: unknown };
     try {
-      outcome = { value: await body(new TurnHandle(lease)) };
+      const go = () => body(new TurnHandle(lease));
+      outcome = { value: await (events.holds ? events.holds.within(lease, go) : go()) };
     } catch (error) {
       outcome = { error };
       this.#hasThrown = true;

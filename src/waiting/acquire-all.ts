@@ -1,3 +1,4 @@
+import { acquiring, holding } from "../channels.ts";
 import {
   CLAIM_AFTER,
   FIRST_REPLY,
@@ -11,6 +12,7 @@ import { LockLostError, LockUnavailableError } from "../errors.ts";
 import type { Caller } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Terms } from "../options.ts";
+import { follow } from "../telemetry/following.ts";
 import { atMost, orAbort, pause } from "../util/abort.ts";
 import { between } from "../util/random.ts";
 import { isOurs, thrownAt } from "../util/stacks.ts";
@@ -41,7 +43,9 @@ export async function acquireAll(
   members: readonly Member[],
   entrance: Entrance,
 ): Promise<readonly SharedLease[] | Busy> {
-  const by = manager.newCaller("multi");
+  const by = entrance.by ?? manager.newCaller("multi");
+  if (!entrance.by && (acquiring.hasSubscribers || holding.hasSubscribers))
+    return followAll(manager, members, entrance, by);
   const since = performance.now();
   const acquisition = new AllAcquisition(manager, members, { ...entrance, by });
   const gaveUp = (name: string, error: unknown): void =>
@@ -55,6 +59,21 @@ export async function acquireAll(
     gaveUp(acquisition.at, error);
     throw isOurs(error, entrance.signal) ? thrownAt(error, acquireAll) : error;
   }
+}
+
+/** The same, while somebody follows calls. */
+function followAll(
+  manager: LockManager,
+  members: readonly Member[],
+  entrance: Entrance,
+  by: Caller,
+): Promise<readonly SharedLease[] | Busy> {
+  const asked = { name: members[0]?.name ?? "", wait: entrance.wait, lease: entrance.terms.lease };
+  return follow(manager.events, by, asked, async (got) => {
+    const taken = await acquireAll(manager, members, { ...entrance, by });
+    if (!("busy" in taken)) taken.forEach(got);
+    return taken;
+  });
 }
 
 /** A hold that nobody has. */

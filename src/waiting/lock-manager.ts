@@ -1,3 +1,4 @@
+import { acquiring, holding } from "../channels.ts";
 import { ClientClosedError, LockUnavailableError, nounOf } from "../errors.ts";
 import { type Caller, type Events, ofCall } from "../events.ts";
 import { HoldIds } from "../hold-ids.ts";
@@ -12,6 +13,7 @@ import { outside } from "../util/outside.ts";
 import { CallTimer, TIMER_MAX, Timers } from "../util/timers.ts";
 import { Cleanup } from "./cleanup.ts";
 import { closeManager } from "./close.ts";
+import { enterFollowed } from "./followed.ts";
 import { type Expecting, GrantInbox } from "./grant-inbox.ts";
 import { Keepers } from "./keepers.ts";
 import { LingerPolicy } from "./linger-policy.ts";
@@ -106,9 +108,12 @@ export class LockManager implements Services {
   enter<T>(
     kind: LockKind,
     name: string,
-    { terms, wait, signal, by, leaving, link, passes = kind.localPasses }: Entrance,
+    entrance: Entrance,
     take: (lease: SharedLease) => T,
   ): Promise<T | null> {
+    const { terms, wait, signal, by, leaving, link, passes = kind.localPasses } = entrance;
+    if (!by && (acquiring.hasSubscribers || holding.hasSubscribers))
+      return enterFollowed(this, kind, name, entrance, take);
     const queue = this.#queues.get(kind)?.get(name);
     if (queue?.isKept && !signal?.aborted) {
       // Kept since it was unlocked: nobody is asked.
@@ -127,7 +132,7 @@ export class LockManager implements Services {
         if (signal?.aborted) throw signal.reason;
       } catch (error) {
         const whole = { ...caller, units: terms.permits?.units };
-        if (!by) this.events.tellGiveUp(name, whole, performance.now(), wait, error);
+        if (caller.kind !== "multi") this.events.tellGiveUp(name, whole, performance.now(), wait, error);
         throw error;
       }
       const settle = resolve as (value: unknown) => void;

@@ -100,7 +100,7 @@ export abstract class LockOwner {
     }
     if (events.isUsed && events.hears("acquire")) {
       const waited = performance.now() - waiter.since;
-      events.tell("acquire", { ...ofHolder(lease), waited, kept: false });
+      events.tell("acquire", { ...ofHolder(lease), waited, passed: hold.passes > 0, kept: false });
     }
   }
 
@@ -242,7 +242,7 @@ export abstract class LockOwner {
 
   protected toldLost(turn: Turn, held: number, error: LockLostError): LockLostError {
     const { events } = this.services;
-    if (events.isUsed && events.hears("lost"))
+    if (events.hears("lost"))
       events.tell("lost", { ...ofHolder(turn), since: turn.firstToken ?? turn.token, held, error });
     return error;
   }

@@ -251,7 +251,7 @@ export class SharedHold implements LeaseOwner, Expecting {
     watchdog.leases.delete(lease);
     this.users.delete(lease);
     const held = performance.now() - lease.since;
-    if (!this.#isInside && events.isUsed && events.hears("lost"))
+    if (!this.#isInside && events.hears("lost"))
       events.tell("lost", { ...ofHolder(lease), since: lease.token, held, error });
     if (this.#isIdle) this.#leave();
   }

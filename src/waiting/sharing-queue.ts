@@ -123,7 +123,7 @@ export class SharingQueue extends LockQueue {
   #toldAcquired(lease: SharedLease, waited: number): void {
     const { events } = this.services;
     if (events.isUsed && events.hears("acquire"))
-      events.tell("acquire", { ...ofHolder(lease), waited, kept: false });
+      events.tell("acquire", { ...ofHolder(lease), waited, passed: false, kept: false });
   }
 
   /** Readers in a writer's time. */

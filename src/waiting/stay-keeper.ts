@@ -103,7 +103,12 @@ export abstract class StayKeeper extends StayOwner {
     one.lease = lease;
     watchdog.watch(lease);
     if (events.isUsed && events.hears("acquire"))
-      events.tell("acquire", { ...ofHolder(lease), waited: performance.now() - mono, kept: true });
+      events.tell("acquire", {
+        ...ofHolder(lease),
+        waited: performance.now() - mono,
+        passed: true,
+        kept: true,
+      });
     return lease;
   }
 
@@ -133,7 +138,7 @@ export abstract class StayKeeper extends StayOwner {
 
   #toldRecall({ since, uses }: Stay): void {
     const { events } = this.services;
-    if (!events.isUsed || !events.hears("recall")) return;
+    if (!events.hears("recall")) return;
     // RACE: a listener that blocks the event loop would hold back the release, which others wait for.
     writeNow();
     events.tell("recall", {

@@ -20,6 +20,7 @@ const LAYERS = [
   ["election", "list"],
   ["locks", "kinds", "quorum", "once"],
   ["waiting"],
+  ["telemetry"],
   ["lease", "fencing", "transactions"],
   ["redis"],
   [""],

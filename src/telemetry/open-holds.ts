@@ -1,0 +1,80 @@
+import { AsyncResource } from "node:async_hooks";
+import { holding } from "../channels.ts";
+import type { LockLostError } from "../errors.ts";
+import { type FollowedHolds, type LockEvent, ofHolder } from "../events.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+
+/** What is told of a hold, the same object from its beginning to its end. */
+interface HoldMessage extends LockEvent {
+  /** The client's id. */
+  readonly client: string;
+  readonly token: number;
+  /** ms */
+  readonly lease: number;
+  /** Set by a subscriber of `start` that wants the body to run in a context of its own. */
+  around: ((body: () => unknown) => unknown) | null;
+  /** ms; at its end. */
+  held?: number;
+  error?: LockLostError;
+}
+
+interface OpenHold {
+  readonly message: HoldMessage;
+  /** The caller's asynchronous context, with the stores that subscribers have bound. */
+  readonly place: AsyncResource;
+}
+
+/** The holds of a client that have begun since somebody subscribed to `tracing:holdfast:hold`. */
+export class OpenHolds implements FollowedHolds {
+  readonly #client: string;
+  readonly #open = new Map<string, OpenHold>();
+
+  constructor(client: string) {
+    this.#client = client;
+  }
+
+  /** To be called in the context of the caller. */
+  begin(lease: SharedLease): void {
+    if (!holding.hasSubscribers) return;
+    const message: HoldMessage = {
+      client: this.#client,
+      ...ofHolder(lease),
+      lease: lease.terms.lease,
+      around: null,
+    };
+    const place = holding.start.runStores(message, () => new AsyncResource("Holdfast", MANUAL));
+    holding.end.publish(message);
+    this.#open.set(keyOf(lease), { message, place });
+    // RACE: it was lost before the caller heard that it has it.
+    if (lease.loss || lease.ended)
+      this.ended({ ...message, held: performance.now() - lease.since }, lease.loss);
+  }
+
+  within<T>({ call, name }: Pick<LockEvent, "call" | "name">, body: () => T): T {
+    const hold = this.#open.get(keyOf({ call, name }));
+    if (!hold) return body();
+    const { around } = hold.message;
+    return hold.place.runInAsyncScope(() => (around ? (around(body) as T) : body()));
+  }
+
+  ended(told: LockEvent & { readonly held: number }, error: LockLostError | null): void {
+    const key = keyOf(told);
+    const hold = this.#open.get(key);
+    // A loss that its release has found is told twice.
+    if (!hold || !this.#open.delete(key)) return;
+    const { message, place } = hold;
+    message.held = told.held;
+    place.runInAsyncScope(() => {
+      if (error) {
+        message.error = error;
+        holding.error.publish(message);
+      }
+      holding.asyncStart.publish(message);
+      holding.asyncEnd.publish(message);
+    });
+  }
+}
+
+const MANUAL = { requireManualDestroy: true };
+
+const keyOf = ({ call, name }: Pick<LockEvent, "call" | "name">): string => `${call} ${name}`;
