@@ -45,19 +45,17 @@ import {
 import { checkMasters, isList } from "./quorum/masters.ts";
 import { checkQuorumOptions, type QuorumClientOptions } from "./quorum/options.ts";
 import { MajorityClient } from "./quorum-client.ts";
-import { ClusterSubscriber } from "./redis/cluster-subscriber.ts";
+import type { Commands } from "./redis/commands.ts";
 import { publishProbe } from "./redis/messages.ts";
-import { Replication } from "./redis/replication.ts";
-import { ScriptRunner } from "./redis/script-runner.ts";
-import { Subscriber } from "./redis/subscriber.ts";
-import { whereabouts } from "./redis/trouble.ts";
-import { type ClusterLike, duplicate, isCluster, isConnection, type RedisLike } from "./redis/types.ts";
+import type { Replication } from "./redis/replication.ts";
+import { type ClusterLike, isCluster, isConnection, type RedisLike } from "./redis/types.ts";
+import { redisServer, type Server } from "./server.ts";
 import { printAs } from "./util/print.ts";
 import { checkName, checkOptions } from "./validate.ts";
 import type { LockKind } from "./waiting/lock-kind.ts";
 
 /** The locks on one Redis: a server, a Sentinel group or a Cluster. */
-class ServerClient extends BaseClient implements LockClient {
+export class ServerClient extends BaseClient implements LockClient {
   readonly #keys: Keys;
   readonly #kinds: Readonly<Record<"lock" | "fair" | "redisson" | "redissonFenced" | "spin", LockKind>>;
   readonly #semaphores: SemaphoreKind;
@@ -66,7 +64,7 @@ class ServerClient extends BaseClient implements LockClient {
   readonly #leaseTime: number;
   readonly #parts: {
     readonly redis: RedisLike | ClusterLike;
-    readonly commands: ScriptRunner;
+    readonly commands: Commands;
     readonly replication: Replication | null;
     readonly settings: Settings;
   };
@@ -75,40 +73,27 @@ class ServerClient extends BaseClient implements LockClient {
   #lister: Lister | null = null;
   #readWrite: { readonly scripts: CountedScripts; readonly kinds: ReadWriteKinds } | null = null;
 
-  constructor(given: RedisLike | ClusterLike, settings: Settings) {
-    const redis = settings.connection === "own" ? duplicate(given) : given;
-    const commands = new ScriptRunner(redis, settings.replyTimeout);
-    const { leaseTime, grantWindow, localPasses, replicas, replicaTimeout, replyTimeout } = settings;
-    const replication = replicas > 0 ? new Replication(redis, replicas, replicaTimeout, replyTimeout) : null;
+  constructor(server: Server, settings: Settings) {
+    const { redis, commands, replication, servers } = server;
+    const { leaseTime, grantWindow, localPasses, replicas } = settings;
     super({
       transport: commands,
-      subscribe: (audience) =>
-        isCluster(redis)
-          ? new ClusterSubscriber(redis, audience, commands)
-          : new Subscriber({ redis, isSharded: false, ...audience }, commands),
+      subscribe: server.subscribe,
       window: grantWindow,
       leaseTime,
       linger: settings.linger,
       scopes: settings.scopes,
       replicas,
       checkable: {
-        servers: () =>
-          isCluster(redis)
-            ? redis
-                .nodes("master")
-                .map((node) => ({ redis: node, whereabouts: () => whereabouts(node, null) }))
-            : [{ redis, whereabouts: () => commands.troubles.whereabouts }],
-        isCluster: isCluster(redis),
+        servers,
+        isCluster: commands.isCluster,
         isQuorum: false,
         restartDelay: 0,
         channel: (name) => this.locks.inbox.channelOf(name),
         publish: (channel, message) => publishProbe(commands, channel, message),
         trouble: () => commands.trouble(),
       },
-      closed: () => {
-        replication?.close();
-        if (redis !== given) redis.disconnect();
-      },
+      closed: server.closed,
     });
     this.#keys = commands.keys;
     this.#parts = { redis, commands, replication, settings };
@@ -290,7 +275,7 @@ export function createLockClient(
       `${CANNOT}: behind the keyPrefix ${quote(keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
     );
   }
-  return new ServerClient(redis, settings);
+  return new ServerClient(redisServer(redis, settings), settings);
 }
 
 printAs(ServerClient, "LockClient");

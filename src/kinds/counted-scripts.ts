@@ -1,6 +1,7 @@
 import { GRANT_WINDOW } from "../defaults.ts";
-import type { Call } from "../redis/call.ts";
+import type { Asked } from "../redis/call.ts";
 import { plain } from "../redis/call.ts";
+import type { Commands } from "../redis/commands.ts";
 import {
   type CountedAnswer,
   type CountedInspection,
@@ -16,7 +17,6 @@ import { encodeLabel } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import { fields, undecoded } from "../redis/replies.ts";
 import type { ScriptKeys } from "../redis/script.ts";
-import type { ScriptRunner } from "../redis/script-runner.ts";
 import type { Ask, Told } from "../waiting/lock-kind.ts";
 import { HoldScripts } from "./hold-scripts.ts";
 
@@ -55,7 +55,7 @@ export class CountedScripts extends HoldScripts {
 
   /** `window`: the longest TTL of a grant, in ms. */
   constructor(
-    commands: ScriptRunner,
+    commands: Commands,
     replication: Replication | null,
     family: "rw" | "semaphore",
     window: number,
@@ -103,7 +103,7 @@ export class CountedScripts extends HoldScripts {
     commands.send(script, keys, args, this.#attempted, told);
   }
 
-  readonly #attempted = (reply: unknown, call: Call): CountedAnswer => {
+  readonly #attempted = (reply: unknown, call: Asked): CountedAnswer => {
     const answer = decodeCounted(plain(reply), Number(call.argv[1]));
     this.commands.tellTime(call.keys, answer.at);
     this.knownIn = call.epoch;
@@ -116,7 +116,7 @@ export class CountedScripts extends HoldScripts {
     this.commands.send(lua.release, this.#keysOf(name), [id, stays, token], this.#released, told);
   }
 
-  readonly #released = (reply: unknown, call: Call): CountedRelease => {
+  readonly #released = (reply: unknown, call: Asked): CountedRelease => {
     const answer = decodeCountedRelease(plain(reply));
     this.#advance(call.keys, answer);
     return answer;
@@ -134,7 +134,7 @@ export class CountedScripts extends HoldScripts {
     this.commands.send(lua.yield, this.#keysOf(hold.name), args, this.#yielded, told);
   }
 
-  readonly #yielded = (reply: unknown, call: Call): CountedAnswer | CountedRelease => {
+  readonly #yielded = (reply: unknown, call: Asked): CountedAnswer | CountedRelease => {
     const answer = decodeCountedYield(plain(reply), Number(call.argv[4]));
     if ("at" in answer) this.commands.tellTime(call.keys, answer.at);
     this.#advance(call.keys, answer);
@@ -180,7 +180,7 @@ export class CountedScripts extends HoldScripts {
     script: (typeof lua)[keyof typeof lua],
     name: string,
     args: (string | number)[],
-    decode: (reply: unknown, call: Call) => T,
+    decode: (reply: unknown, call: Asked) => T,
   ): Promise<T> {
     return new Promise((answered, failed) => {
       this.commands.send(script, this.#keysOf(name), args, decode, { answered, failed });

@@ -1,6 +1,7 @@
 import type { LockKeys } from "../keys.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
+import type { Commands } from "../redis/commands.ts";
 import {
   decodeObserved,
   decodeProclaimed,
@@ -12,7 +13,6 @@ import { publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import { isApart, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
-import type { ScriptRunner } from "../redis/script-runner.ts";
 import type { Leavable, Told } from "../waiting/lock-kind.ts";
 import { HandoffLock } from "./handoff.ts";
 
@@ -49,7 +49,7 @@ export class ElectionKind extends HandoffLock {
   /** By hold, of those that lead. */
   readonly #said = new Map<string, Proclamation>();
 
-  constructor(commands: ScriptRunner, replication: Replication | null, window: number, clientId: string) {
+  constructor(commands: Commands, replication: Replication | null, window: number, clientId: string) {
     super(commands, replication, true, 0, window);
     this.#clientId = clientId;
   }

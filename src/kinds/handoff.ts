@@ -2,7 +2,8 @@ import { GRANT_WINDOW } from "../defaults.ts";
 import type { LockKeys } from "../keys.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
-import { type Call, plain } from "../redis/call.ts";
+import { type Asked, plain } from "../redis/call.ts";
+import type { Commands } from "../redis/commands.ts";
 import { codes, handoffLua as lua } from "../redis/lua.generated.ts";
 import { askerOf, encodeLabel, publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
@@ -23,7 +24,6 @@ import {
   type YieldAnswer,
 } from "../redis/replies.ts";
 import type { Script, ScriptKeys } from "../redis/script.ts";
-import type { ScriptRunner } from "../redis/script-runner.ts";
 import type { Ask, Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
 import { HoldScripts } from "./hold-scripts.ts";
 
@@ -50,7 +50,7 @@ class HandoffKeys {
   readonly lock: string;
   readonly script: ScriptKeys;
 
-  constructor(name: string, { lock, queue, clients, clock }: LockKeys, commands: ScriptRunner) {
+  constructor(name: string, { lock, queue, clients, clock }: LockKeys, commands: Commands) {
     this.name = name;
     this.lock = lock;
     this.script = commands.keysOf([lock, queue, clients, clock]);
@@ -76,7 +76,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
   #latest: HandoffKeys | null = null;
 
   constructor(
-    commands: ScriptRunner,
+    commands: Commands,
     replication: Replication | null,
     isFair: boolean,
     localPasses: number,
@@ -132,7 +132,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
   }
 
   /** Most are told that they own the lock: nothing else is looked at then. */
-  readonly #attempted = (reply: unknown, call: Call): AttemptAnswer => {
+  readonly #attempted = (reply: unknown, call: Asked): AttemptAnswer => {
     const told = call.argv[5];
     if (!Array.isArray(reply) || reply[0] !== codes.OWNER) return this.learned(reply, call, told);
     const at = Number(reply[1]);
@@ -143,7 +143,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return { is: "owner", at, token: Number(reply[2]), ttl, already: false, waits, isTold: told !== 0 };
   };
 
-  readonly #lookedAgain = (reply: unknown, call: Call): AttemptAnswer =>
+  readonly #lookedAgain = (reply: unknown, call: Asked): AttemptAnswer =>
     this.learned(reply, call, call.argv[6]);
 
   release(hold: Hold, told: Told<ReleaseAnswer>): void {
@@ -157,7 +157,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
   }
 
   /** For the new hold as of an attempt; or of the old one, when that was not held any more. */
-  readonly #yielded = (reply: unknown, call: Call): YieldAnswer => {
+  readonly #yielded = (reply: unknown, call: Asked): YieldAnswer => {
     const answer = plain(reply);
     const isPlaced = Array.isArray(answer) && PLACED.has(answer[0]);
     if (!isPlaced) return decodeRelease(answer);

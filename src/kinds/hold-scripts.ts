@@ -1,6 +1,7 @@
 import { RENEWAL_BATCH } from "../defaults.ts";
 import type { Renewal } from "../lease/renewer.ts";
-import { type Call, plain } from "../redis/call.ts";
+import { type Asked, plain } from "../redis/call.ts";
+import type { Commands } from "../redis/commands.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
@@ -10,7 +11,6 @@ import {
   type ToldDigit,
 } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
-import type { ScriptRunner } from "../redis/script-runner.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
 
 interface Named {
@@ -29,7 +29,7 @@ export abstract class HoldScripts {
   readonly hasStays: boolean = false;
   readonly releaseAll: LockKind["releaseAll"] = null;
   readonly answer: LockKind["answer"] = null;
-  protected readonly commands: ScriptRunner;
+  protected readonly commands: Commands;
   /**
    * The epoch of the connection whose user may run all that the scripts run. The first acquisition of each connection looks
    * before it writes anything: an ACL that lacks one of the commands would stop a script in the middle.
@@ -39,7 +39,7 @@ export abstract class HoldScripts {
   readonly #lua: { readonly renew: Script; readonly confirm: Script };
 
   constructor(
-    commands: ScriptRunner,
+    commands: Commands,
     replication: Replication | null,
     lua: { readonly renew: Script; readonly confirm: Script },
   ) {
@@ -60,10 +60,10 @@ export abstract class HoldScripts {
   }
 
   /** Reads the answer of an attempt: it tells the server's time, and that no right is missing, or it were an error. */
-  protected readonly attempted = (reply: unknown, call: Call): AttemptAnswer => this.learned(reply, call, 0);
+  protected readonly attempted = (reply: unknown, call: Asked): AttemptAnswer => this.learned(reply, call, 0);
 
   /** `told`: the digit that was asked for. */
-  protected learned(reply: unknown, { keys, argv, epoch }: Call, told: unknown): AttemptAnswer {
+  protected learned(reply: unknown, { keys, argv, epoch }: Asked, told: unknown): AttemptAnswer {
     const answer = decodeAttempt(plain(reply), Number(argv[1]), told);
     this.commands.tellTime(keys, answer.at);
     this.knownIn = epoch;

@@ -1,10 +1,10 @@
 import { HoldIds } from "../hold-ids.ts";
 import { Hold } from "../lease/hold.ts";
 import { plain } from "../redis/call.ts";
+import type { Commands } from "../redis/commands.ts";
 import { codes, handoffLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import { type AttemptAnswer, decodeRelease, type ReleaseAnswer } from "../redis/replies.ts";
-import type { ScriptRunner } from "../redis/script-runner.ts";
 import type { Ask, Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
 import { HandoffLock } from "./handoff.ts";
 
@@ -25,7 +25,7 @@ class MinHoldLock extends HandoffLock {
   /** Of holds that are nobody's. */
   readonly #ids = new HoldIds(0);
 
-  constructor(commands: ScriptRunner, replication: Replication | null, isFair: boolean, window: number) {
+  constructor(commands: Commands, replication: Replication | null, isFair: boolean, window: number) {
     super(commands, replication, true, 0, window);
     this.label = isFair ? "fairLock" : "lock";
     this.eventKind = isFair ? "fair" : "lock";
@@ -88,7 +88,7 @@ const decodeAt = (reply: unknown): ReleaseAnswer | "over" =>
 
 /** `lock`, or `fairLock`, with its kind for calls with `minHold`. */
 export const handoffLock = (
-  commands: ScriptRunner,
+  commands: Commands,
   replication: Replication | null,
   isFair: boolean,
   passes: number,

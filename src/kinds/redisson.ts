@@ -1,6 +1,7 @@
 import { quote } from "../errors.ts";
 import type { Keys } from "../keys.ts";
 import type { Hold } from "../lease/hold.ts";
+import type { Commands } from "../redis/commands.ts";
 import { redissonLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
@@ -14,7 +15,6 @@ import {
   type RenewAnswer,
   undecoded,
 } from "../redis/replies.ts";
-import type { ScriptRunner } from "../redis/script-runner.ts";
 import { newRedissonId, newRequestId } from "../util/random.ts";
 import { type Ask, type Leavable, type LockKind, type Told, tell } from "../waiting/lock-kind.ts";
 import { HoldScripts } from "./hold-scripts.ts";
@@ -42,7 +42,7 @@ export class RedissonLock extends HoldScripts implements LockKind {
   readonly #isFenced: boolean;
   readonly #uuid = newRedissonId();
 
-  constructor(commands: ScriptRunner, replication: Replication | null, isFenced: boolean, passes: number) {
+  constructor(commands: Commands, replication: Replication | null, isFenced: boolean, passes: number) {
     super(commands, replication, lua);
     this.label = isFenced ? "redissonFencedLock" : "redissonLock";
     this.eventKind = isFenced ? "redissonFenced" : "redisson";

@@ -1,5 +1,6 @@
 import { SPIN_MAX, SPIN_MIN, SPIN_SPREAD } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
+import type { Commands } from "../redis/commands.ts";
 import { spinLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
@@ -10,7 +11,6 @@ import {
   type Inspected,
   type ReleaseAnswer,
 } from "../redis/replies.ts";
-import type { ScriptRunner } from "../redis/script-runner.ts";
 import { between } from "../util/random.ts";
 import { type Ask, type Leavable, type LockKind, type Told, tell } from "../waiting/lock-kind.ts";
 import { HoldScripts } from "./hold-scripts.ts";
@@ -33,7 +33,7 @@ export class SpinLock extends HoldScripts implements LockKind {
   readonly recount = null;
   readonly together = null;
 
-  constructor(commands: ScriptRunner, replication: Replication | null, passes: number) {
+  constructor(commands: Commands, replication: Replication | null, passes: number) {
     super(commands, replication, lua);
     this.localPasses = passes;
   }

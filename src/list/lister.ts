@@ -1,9 +1,9 @@
 import { LIST_BATCH, LISTED_REMEMBERED } from "../defaults.ts";
 import type { FoundKey, GrantProtocol } from "../keys.ts";
+import type { Commands } from "../redis/commands.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import { listLua as lua } from "../redis/lua.generated.ts";
 import { decodeInspection, type Inspected, unavailable } from "../redis/replies.ts";
-import type { ScriptRunner } from "../redis/script-runner.ts";
 import type { ClusterLike, RedisLike } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
 import { Glob } from "./glob.ts";
@@ -36,10 +36,10 @@ type Wanted = ReturnType<typeof checkList>;
 /** Finds the locks of a server or a Cluster by their keys, for people: step by step, so that nobody waits for it. */
 export class Lister {
   readonly #redis: RedisLike | ClusterLike;
-  readonly #commands: ScriptRunner;
+  readonly #commands: Commands;
   readonly #inspections: Inspections;
 
-  constructor(redis: RedisLike | ClusterLike, commands: ScriptRunner, inspections: Inspections) {
+  constructor(redis: RedisLike | ClusterLike, commands: Commands, inspections: Inspections) {
     this.#redis = redis;
     this.#commands = commands;
     this.#inspections = inspections;

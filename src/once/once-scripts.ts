@@ -1,6 +1,7 @@
 import { RENEWAL_BATCH } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal, Renewer } from "../lease/renewer.ts";
+import type { Commands } from "../redis/commands.ts";
 import { codes, onceLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
@@ -12,7 +13,6 @@ import {
   ttl,
   undecoded,
 } from "../redis/replies.ts";
-import type { ScriptRunner } from "../redis/script-runner.ts";
 import type { Interval } from "./options.ts";
 
 /** Of an attempt to begin. `at` and `begin` are the server's time in µs. */
@@ -32,10 +32,10 @@ export class OnceScripts implements Renewer {
   readonly protocol = "once";
   readonly recount = null;
   readonly batch: number;
-  readonly #commands: ScriptRunner;
+  readonly #commands: Commands;
   readonly #replication: Replication | null;
 
-  constructor(commands: ScriptRunner, replication: Replication | null) {
+  constructor(commands: Commands, replication: Replication | null) {
     this.#commands = commands;
     this.#replication = replication;
     this.batch = commands.isCluster ? 1 : RENEWAL_BATCH;

@@ -13,7 +13,15 @@ export interface Told<Answer> {
 }
 
 /** Makes an answer of what the script said. It may throw, before it has changed anything, when it cannot read the reply. */
-export type Decode<Answer> = (reply: unknown, call: Call) => Answer;
+export type Decode<Answer> = (reply: unknown, call: Asked) => Answer;
+
+/** What was asked, and in which epoch of the connection. */
+export interface Asked {
+  readonly script: Script;
+  readonly keys: ScriptKeys;
+  readonly argv: readonly RedisArgument[];
+  readonly epoch: number;
+}
 
 /** Whose call it is. */
 export interface CallOwner {
@@ -27,15 +35,11 @@ export interface CallOwner {
 }
 
 /** A script on its way to Redis and back. */
-export interface Call {
-  readonly script: Script;
-  readonly keys: ScriptKeys;
-  readonly argv: readonly RedisArgument[];
+export interface Call extends Asked {
   readonly decode: Decode<unknown>;
   readonly told: Told<unknown>;
-  /** When it was sent, in which epoch, and when it is given up. */
+  /** When it was sent, and when it is given up. */
   readonly since: number;
-  readonly epoch: number;
   readonly until: number;
   /** The address of the node that it went to, in Cluster; told only of connections that are ours alone. */
   node: string;

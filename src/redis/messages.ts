@@ -2,8 +2,8 @@
 // may contain spaces.
 
 import { LABEL_BYTES_MAX } from "../defaults.ts";
+import type { Commands } from "./commands.ts";
 import { connectionLua } from "./lua.generated.ts";
-import type { ScriptRunner } from "./script-runner.ts";
 import { decodeShare } from "./share-message.ts";
 
 export type Message =
@@ -136,7 +136,7 @@ export function probeMessage(nonce: string): string {
 }
 
 /** Publishes to a channel from a script and returns the number of receivers. Rejects when PUBLISH is refused. */
-export function publishProbe(commands: ScriptRunner, channel: string, message: string): Promise<number> {
+export function publishProbe(commands: Commands, channel: string, message: string): Promise<number> {
   // In Cluster a key leads the script to the channel's node.
   const keys = commands.isCluster ? [commands.keys.clockOfChannel(channel)] : [];
   return commands.run(connectionLua.probe, keys, [channel, message], Number);

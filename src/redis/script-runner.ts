@@ -11,11 +11,11 @@ import {
   plain,
   type Told,
 } from "./call.ts";
+import type { Commands } from "./commands.ts";
 import { type Watch, watch } from "./connection-events.ts";
 import { isApart } from "./replies.ts";
 import { type Script, ScriptKeys, sharded } from "./script.ts";
 import { Silence } from "./silence.ts";
-import type { Transport } from "./transport.ts";
 import { forgotten, NoReplyError, QUEUED, silent, Troubles } from "./trouble.ts";
 import { type ClusterLike, isCluster, isOwn, type RedisArgument, type RedisLike } from "./types.ts";
 import { corked, heldUntil, Writes } from "./writes.ts";
@@ -31,7 +31,7 @@ const SWEEP = 50;
  * connection to its node closed, out of order (R1 and R3 make that harmless), and does not say so: that a node was lost
  * counts as a lost connection.
  */
-export class ScriptRunner implements Transport, CallOwner {
+export class ScriptRunner implements Commands, CallOwner {
   readonly replyTimeout: number;
   readonly keys: Keys;
   readonly isCluster: boolean;

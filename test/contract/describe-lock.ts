@@ -52,13 +52,13 @@ const THEMES = [
  */
 export function describeLock(
   kind: Kind,
-  { name, launch }: Pick<TopologyKind, "name" | "launch"> = standalone,
+  { name, launch, excuse }: Pick<TopologyKind, "name" | "launch" | "excuse"> = standalone,
 ): void {
   describe(`${kind} on ${name}`, () => {
     const subject = new Subject(kind, launch);
     beforeAll(subject.open);
     beforeEach(({ task, skip }) => {
-      const why = otherwise(kind, task.suite?.name ?? "", task.name);
+      const why = otherwise(kind, task.suite?.name ?? "", task.name) ?? excuse?.(task.name);
       if (why !== undefined) skip(why);
     });
     afterEach(subject.leavesNothing);

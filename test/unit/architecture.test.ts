@@ -11,8 +11,9 @@ import { tryLockPassage } from "../support/passage.ts";
 
 /** From above to below; each entry may import those behind it. "" is every other file that lies in src itself. */
 const LAYERS = [
-  ["index"],
+  ["index", "testing"],
   ["client"],
+  ["server"],
   ["quorum-client"],
   ["base-client"],
   ["lock-client"],

@@ -39,4 +39,6 @@ export interface Topology {
 export interface TopologyKind<T extends Topology = Topology> {
   readonly name: string;
   readonly launch: () => Promise<T>;
+  /** Why a test of the contract does not run on it. Left out: all of them do. */
+  readonly excuse?: (test: string) => string | undefined;
 }

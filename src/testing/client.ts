@@ -1,0 +1,128 @@
+import { ServerClient } from "../client.ts";
+import type { LossReason } from "../errors.ts";
+import type { LockClient } from "../lock-client.ts";
+import type { Lock } from "../locks/lock.ts";
+import { checkClientOptions, type LockClientOptions } from "../options.ts";
+import type { RedisLike } from "../redis/types.ts";
+import { MemoryCommands } from "./commands.ts";
+import type { Memory } from "./memory.ts";
+import { MemorySubscriptions } from "./subscriptions.ts";
+
+/** How test locks work: as those of a client on Redis, which replicas and a connection have a meaning for besides. */
+export type TestLocksOptions = Omit<LockClientOptions, "replicas" | "replicaTimeout" | "connection">;
+
+/** The locks that somebody else can be made to hold. */
+export type BusyKind = "lock" | "redissonLock" | "redissonFencedLock" | "spinLock" | "readLock" | "writeLock";
+
+/** Somebody else holds it, until `undo()`. */
+export interface Busy extends AsyncDisposable {
+  /** Gives it back: the next waiter gets it. */
+  undo(): Promise<void>;
+}
+
+/** What a test can make happen to locks. */
+export interface LockTests {
+  /**
+   * Has somebody else hold a lock until it is undone: callers wait, and `tryLock()` gives null.
+   *
+   * @param name of the lock.
+   * @param kind which of the locks of that name; "lock" is that of `fairLock` too. Default: "lock".
+   * @throws Error when it is held already.
+   * @example
+   * await using other = await locks.test.busy("order:42");
+   * expect(await locks.lock("order:42").tryLock()).toBe(null);
+   */
+  busy(name: string, kind?: BusyKind): Promise<Busy>;
+
+  /**
+   * Has the holders of this name, of whatever kind, lose it now, as when Redis has forgotten it: their signals abort with a
+   * LockLostError (reason "gone"), and the next waiter gets it.
+   *
+   * @returns how many held it.
+   * @example
+   * const paying = payments.pay("42");
+   * locks.test.lose("order:42");
+   * await expect(paying).rejects.toThrow(LockLostError);
+   */
+  lose(name: string): number;
+
+  /** The same with the reason "expired": as when a process stood still for longer than its lease. */
+  expire(name: string): number;
+
+  /**
+   * Another client with the same locks, as another process has one. Close it too.
+   *
+   * @throws TypeError or RangeError for bad options.
+   * @example
+   * const [one, other] = [new Service(locks), new Service(locks.test.another())];
+   */
+  another(options?: TestLocksOptions): TestLocks;
+}
+
+/** The locks of one process without a Redis: everything that a `LockClient` has, and `test`. */
+export interface TestLocks extends LockClient {
+  readonly test: LockTests;
+}
+
+/** What is asked of a connection beside the scripts: how the server is, for `check()`, and its keys, for `list()`. */
+const connected = (memory: Memory): RedisLike =>
+  ({
+    options: { host: "the memory of this process", keyPrefix: "" },
+    eval: async () => [memory.now, "redis_version:7.2.0\nmaxmemory_policy:noeviction\nrole:master"],
+    callBuffer: async () => ["0", memory.keys()],
+  }) as unknown as RedisLike;
+
+export class TestClient extends ServerClient implements TestLocks {
+  readonly test: LockTests;
+
+  constructor(memory: Memory, clients: Set<TestClient>, options: TestLocksOptions) {
+    const settings = checkClientOptions(options);
+    const redis = connected(memory);
+    super(
+      {
+        redis,
+        commands: new MemoryCommands(memory, settings.replyTimeout),
+        replication: null,
+        subscribe: () => new MemorySubscriptions(memory),
+        servers: () => [{ redis, whereabouts: () => "in memory" }],
+        closed: () => clients.delete(this),
+      },
+      settings,
+    );
+    clients.add(this);
+    const lose = (name: string, reason: LossReason): number => {
+      let lost = 0;
+      for (const client of clients) lost += client.#lose(name, reason);
+      return lost;
+    };
+    this.test = {
+      busy: (name, kind = "lock") => busy(new TestClient(memory, clients, {}), name, kind),
+      lose: (name) => lose(name, "gone"),
+      expire: (name) => lose(name, "expired"),
+      another: (more = {}) => new TestClient(memory, clients, { ...options, ...more }),
+    };
+  }
+
+  #lose(name: string, reason: LossReason): number {
+    const held = [...this.locks.watchdog.leases].filter((lease) => lease.name === name);
+    // What a client has lost it takes back by itself, so that the next waiter gets it.
+    for (const lease of held) lease.lose(reason);
+    return held.length;
+  }
+}
+
+async function busy(locks: TestClient, name: string, kind: BusyKind): Promise<Busy> {
+  const lease = await lockOf(locks, name, kind).tryLock();
+  const undo = async (): Promise<void> => {
+    await lease?.unlock();
+    await locks.close();
+  };
+  if (lease) return { undo, [Symbol.asyncDispose]: undo };
+  await undo();
+  throw new Error(`Cannot make ${JSON.stringify(name)} busy: it is held already`);
+}
+
+function lockOf(locks: TestClient, name: string, kind: BusyKind): Lock {
+  if (kind === "readLock") return locks.readWriteLock(name).read;
+  return kind === "writeLock" ? locks.readWriteLock(name).write : locks[kind](name);
+}
