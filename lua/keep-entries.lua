@@ -4,7 +4,8 @@
 -- The first write is one that a full Redis does not refuse: an entry that stands is kept. It also bounds the set: a client that
 -- has gone is forgotten by the next look of another one.
 call("ZREMRANGEBYSCORE", clients, 0, "(" .. text)
-local channel, digit = sub(hold, 1, -23), ARGV[6]
+-- Of a hold that is named with its label the channel ends before both.
+local channel, digit = sub(hold, 1, (string.find(hold, " ", 1, true) or 0) - 23), ARGV[6]
 call("ZREM", clients, (digit == "1" and "0" or "1") .. channel)
 call("ZADD", clients, now + ARGV[5] * 1000, digit .. channel)
 for _, key in ipairs({ queue, clients }) do

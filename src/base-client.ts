@@ -3,6 +3,7 @@ import { type Checkable, check } from "./check/check.ts";
 import { SHORT_LEASE } from "./defaults.ts";
 import { ClientClosedError } from "./errors.ts";
 import { Events, type LockEvents } from "./events.ts";
+import { encodeLabel } from "./label.ts";
 import type { CommonClient } from "./lock-client.ts";
 import { CallRules } from "./locks/arguments.ts";
 import { CountingSemaphore, type PermitKind } from "./locks/counting-semaphore.ts";
@@ -24,6 +25,8 @@ import { LockManager } from "./waiting/lock-manager.ts";
 export interface Parts {
   readonly transport: Transport;
   readonly subscribe: (audience: Audience) => Subscriptions;
+  /** What people call it. Undefined: nothing. */
+  readonly label: string | undefined;
   /** The grant window, in ms. */
   readonly window: number;
   /** The lease when a call names none, in ms. */
@@ -57,7 +60,7 @@ export abstract class BaseClient implements CommonClient {
   constructor(parts: Parts) {
     warnOfShortLease(parts.leaseTime);
     this.#parts = parts;
-    const id = newClientId();
+    const id = newClientId(encodeLabel(parts.label ?? null));
     this.#events = new Events(id);
     this.#scopes = new Scopes(parts.scopes);
     const { leaseTime, longestLease, linger = 0 } = parts;

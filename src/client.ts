@@ -79,6 +79,7 @@ export class ServerClient extends BaseClient implements LockClient {
     super({
       transport: commands,
       subscribe: server.subscribe,
+      label: settings.label,
       window: grantWindow,
       leaseTime,
       linger: settings.linger,

@@ -5,6 +5,8 @@
 export const LEASE_MIN = 10;
 export const NAME_BYTES_MAX = 512;
 export const LABEL_BYTES_MAX = 64;
+/** Waiters that `inspect()` shows at the most. */
+export const SHOWN_MAX = 1_000;
 /** What a leader says of itself: room for addresses, not for documents. Every observer reads it, at each of its looks. */
 export const VALUE_BYTES_MAX = 4_096;
 /** A lease below this, in ms, was mostly meant to be one in seconds. */

@@ -22,7 +22,6 @@ export type { EventKind, GiveUpReason, LockEvent, LockEvents } from "./events.ts
 export { type FencedEvalOptions, fencedEval } from "./fencing/fenced-eval.ts";
 export { type FencedSetOptions, fencedSet } from "./fencing/fenced-set.ts";
 export type { FenceOptions } from "./fencing/options.ts";
-export type { HoldId } from "./hold-ids.ts";
 export type { Listed, ListedHolder, ListedKind, ListedWaiter, ListOptions } from "./list/listed.ts";
 export type { LockClient, LockStats, QuorumClient } from "./lock-client.ts";
 export { LockTimeoutError } from "./lock-timeout-error.ts";

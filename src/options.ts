@@ -9,6 +9,7 @@ import {
   REPLY_TIMEOUT,
   STAY_WINDOW,
 } from "./defaults.ts";
+import { LABEL } from "./label.ts";
 import {
   anything,
   type Checked,
@@ -43,6 +44,13 @@ export interface LockOptions {
   minHold?: number | undefined;
   /** Ends the waiting, and only that: the call rejects with `signal.reason`. */
   signal?: AbortSignal | undefined;
+  /**
+   * What the call is for, 1 to 64 bytes of UTF-8: `inspect()` shows it to people as long as the caller waits or holds the lock, and
+   * so does the LockTimeoutError of others. It stands in Redis, so no secrets. A caller that gets the lock by a pass inside its
+   * process, or shares it with other readers, goes on under the label of the one that asked Redis. Of `redissonLock`,
+   * `redissonFencedLock`, `spinLock` and the quorum's locks nobody sees it. Default: none, and the client's is shown.
+   */
+  label?: string | undefined;
 }
 
 /** How one `withLock` waits, holds and ends. */
@@ -57,6 +65,11 @@ export interface BodyOptions extends LockOptions {
 
 /** How a client works. Times are whole milliseconds. */
 export interface LockClientOptions {
+  /**
+   * What this process or its role is called by people, 1 to 64 bytes of UTF-8: it is the beginning of the client's `id`, so it
+   * stands with every hold in Redis, and in the names of channels; no secrets. Default: none.
+   */
+  label?: string | undefined;
   /** The lease when a call names none. Default: 30 000. */
   leaseTime?: number | undefined;
   /**
@@ -156,6 +169,12 @@ export interface CheckOptions {
 export interface ForceUnlockOptions {
   /** Tells the holder of a `lock` or `fairLock` by whose hand it lost it: 1 to 64 bytes of UTF-8. Default: it is not told. */
   label?: string | undefined;
+  /**
+   * Ends only the holder with this token, as `inspect()` or a LockTimeoutError's look has shown it; false, and nothing is done, where
+   * it has gone, and where another one has come. TypeError for kinds without tokens, `redissonLock` and `spinLock`. Readers that no
+   * writer divides have one token, and all end with it. Default: whichever holds the lock, of a semaphore all of them.
+   */
+  token?: number | undefined;
 }
 
 /** How `ask` waits for the holder. */
@@ -164,41 +183,9 @@ export interface AskOptions {
   wait?: number | undefined;
 }
 
-/** What a caller wants of a lease, checked and with defaults filled in. */
-export interface Terms {
-  /** ms. */
-  readonly lease: number;
-  /** Renew it while it is held. False: it ends after `lease` ms, come what may. */
-  readonly watchdog: boolean;
-  /** The watchdog stops after this many ms. */
-  readonly maxHold: number;
-  /** For so many ms it may stay with its process when its last user has left. 0: it goes at once. */
-  readonly linger: number;
-  /** Nobody else gets the lock before so many ms are over. Left out: an unlock gives it away at once. */
-  readonly minHold?: number;
-  /** Of a semaphore. Left out: it is a lock. */
-  readonly permits?: WantedPermits;
-}
-
-/** So many permits of a semaphore; `of`: how many there are by the caller's code, null: as many as are stored. */
-export interface WantedPermits {
-  readonly units: number;
-  readonly of: number | null;
-}
-
-/** A call's options, checked and complete. */
-export interface Request {
-  readonly terms: Terms;
-  readonly wait: number;
-  readonly signal: AbortSignal | undefined;
-  /** The lease that was asked for by number; null: none. A re-entry extends to it. */
-  readonly explicit: number | null;
-  /** How often the lock may have been passed on in this process before this call gets it. Left out: as its kind has it. */
-  readonly passes?: number | undefined;
-}
-
 /** The rules of a client's options. */
 export const CLIENT = {
+  label: LABEL,
   leaseTime: time(LEASE_MIN, LEASE_TIME),
   replyTimeout: time(LEASE_MIN, REPLY_TIMEOUT),
   grantWindow: orInfinity(time(LEASE_MIN, GRANT_WINDOW)),

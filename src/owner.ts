@@ -1,10 +1,15 @@
-import { partsOf } from "./hold-ids.ts";
+import { TIME_TOKEN_MIN } from "./defaults.ts";
+import { partsOf, withoutBits } from "./hold-ids.ts";
+import { decodeLabel } from "./label.ts";
 
-/** A holder or a waiter, as people see it. What another library has written has no parts. */
+/** A holder or a waiter, as people see it. Null is what is not known: of what another library has written, nearly all. */
 export interface Owner {
-  /** `<client id>:<number of the hold>`. */
+  /** `<client id>:<number of the hold>`; what another library has written, as it is. */
   readonly id: string;
-  /** What its call said of itself, else what its client did; null: neither has said anything. */
+  /**
+   * What the call was given as `label`, else its client. It is that caller's own text, control characters included: escape it
+   * before it is printed.
+   */
   readonly label: string | null;
   /** The `id` of its lock client. */
   readonly client: string | null;
@@ -13,12 +18,25 @@ export interface Owner {
   readonly pid: number | null;
   /** The number of the hold, of its client. */
   readonly number: number | null;
-  /** When it got the lock, or began to wait: ms since 1970 by the clock of the server. Null: nothing says it. */
+  /** Since when it holds the lock, or waits for it: ms since 1970 by the server's clock. */
   readonly since: number | null;
 }
 
-/** Of a hold as `withoutBits` shows it. */
-export function ownerOf(id: string, since: number | null): Owner {
-  const { client, host, pid, number } = partsOf(id) ?? { client: null, host: null, pid: null, number: null };
-  return { id, label: null, client, host, pid, number, since };
+/**
+ * `text`: a hold as it stands in Redis, with the label of its call behind a space. `micros`: its token or ticket, which are the
+ * server's time in µs, or a little more where many were given at once; null: it has none that is a time. `now`: the server's time
+ * in µs.
+ */
+export function ownerOf(text: string, micros: number | null, now = Number.POSITIVE_INFINITY): Owner {
+  const end = text.indexOf(" ");
+  const id = withoutBits(end < 0 ? text : text.slice(0, end));
+  const parts = partsOf(id);
+  const isTime = micros !== null && micros >= TIME_TOKEN_MIN;
+  const since = isTime ? Math.floor(Math.min(micros, now) / 1_000) : null;
+  if (!parts) return { ...NOBODY, id: withoutBits(text), since };
+  const { client } = parts;
+  const label = decodeLabel(end < 0 ? "" : text.slice(end + 1));
+  return { id, label: label ?? decodeLabel(client.slice(0, client.indexOf("/") + 1)), ...parts, since };
 }
+
+const NOBODY = { label: null, client: null, host: null, pid: null, number: null };

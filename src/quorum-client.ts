@@ -25,6 +25,7 @@ export class MajorityClient extends BaseClient implements QuorumClient {
     super({
       transport: quorum,
       subscribe: (audience) => new QuorumSubscriptions(quorum, audience),
+      label: settings.label,
       window: GRANT_WINDOW,
       leaseTime: settings.leaseTime,
       longestLease: settings.longestLease,

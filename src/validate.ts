@@ -94,9 +94,11 @@ export function checkFilled(what: What, name: string, value: unknown): string {
 /** One with a UTF-8 form. A lone surrogate has none: two different names would be one in Redis. */
 export function checkText(what: What, name: string, value: unknown): string {
   const text = checkFilled(what, name, value);
-  if (/\p{Surrogate}/u.test(text)) throw refuse(RangeError, what, name, "a well-formed string", text);
+  if (!isWellFormed(text)) throw refuse(RangeError, what, name, "a well-formed string", text);
   return text;
 }
+
+export const isWellFormed = (text: string): boolean => !/\p{Surrogate}/u.test(text);
 
 export const isWhole = (value: unknown, from: number, to: number): boolean =>
   typeof value === "number" && Number.isInteger(value) && value >= from && value <= to;

@@ -9,6 +9,7 @@
 --       7 permits     how many there are by the caller's code, 0 = as many as are stored
 --       8 passes      for how many of them tokens are reserved
 --       9 entry       made once for this hold, see start; "": it tries, and does not queue
+--       10 label      of the caller, with a space before it; "" or left out: none
 -- RETURNS { OWNER, now µs, token, units, waits, more }           waits: 1 = somebody stands in the queue
 --         { MINE, now µs, token, units, waits, ttl ms, more }    it had them already
 --         { HELD, now µs, ttl ms, place, more }                  ttl: when the first place looks again, at the latest; place:
@@ -59,7 +60,7 @@ if not got and not usedUp and isFirst and asks <= permits - used then
     return { CROWDED, now }
   end
   units = math.min(math.max(asks, upTo), permits - used)
-  got = own(hold, ARGV[4], units, lease, tonumber(ARGV[8]))
+  got = own(hold, ARGV[4], units, lease, tonumber(ARGV[8]), ARGV[10] or "")
 end
 if got then
   local waits = commit(true)

@@ -1,7 +1,8 @@
--- Takes the units away from all holds, or from all of one mode, tells their clients so, and gives them to those that wait.
+-- Takes the units away from all holds, from all of one mode, or from those with one token, tells their clients so, and gives them to those that wait.
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 mode; "": all   2 label of the caller for the holders, as one word; "": none
+--       3 token of the hold that is meant, 16 digits: readers share theirs; "": all
 -- RETURNS { how many holds, more }   more: as in acquire
 -- INVARIANTS  Takes nobody out of the queue. All messages go out behind all writes.
 
@@ -13,8 +14,9 @@ local hold, number, looks, queues = "", 0, false, false
 -- @include shared
 local all, ended = call("HGETALL", hash), {}
 for i = 1, #all, 2 do
-  local mode, till, units = readField(all[i + 1])
-  if all[i] ~= "=" and mode and till >= ms and (ARGV[1] == "" or mode == ARGV[1]) then
+  local mode, till, units, token = readField(all[i + 1])
+  if all[i] ~= "=" and mode and till >= ms and (ARGV[1] == "" or mode == ARGV[1])
+    and (ARGV[3] == "" or token == ARGV[3]) then
     table.insert(ended, all[i])
     used, holds, isChanged = used - units, holds - 1, true
   end

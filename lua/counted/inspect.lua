@@ -3,7 +3,8 @@
 -- KEYS  hash, queue, clients, clock
 -- ARGV  none
 -- RETURNS { now µs, permits, 1 = set-permits has said how many, units in use,
---           { hold, mode, units, token, remaining ms ... }, { hold, mode, units, up to ... in order }, stamp }
+--           { hold[ label], mode, units, token, remaining ms ... },
+--           { hold[ label], mode, units, up to, ticket ... in order }, stamp }
 --         permits: 0 = nobody has said a number; stamp: for a set-permits that is to count behind all before
 -- INVARIANTS  Changes nothing. Not more than 1 000 holds and 1 000 waiters.
 
@@ -26,15 +27,16 @@ for i = 1, #all, 2 do
     local mode, till, units, token = readField(all[i + 1])
     if mode and till >= ms then
       used = used + units
-      for _, word in ipairs(#shown < 5000 and { all[i], mode, units, token, till - ms } or {}) do
+      for _, word in ipairs(#shown < 5000 and { all[i] .. sub(all[i + 1], 42), mode, units, token, till - ms } or {}) do
         table.insert(shown, word)
       end
     end
   end
 end
-for _, entry in ipairs(call("ZRANGE", queue, 0, 999)) do
-  local hold, _, mode, _, _, units, upTo = readEntry(entry)
-  for _, word in ipairs(hold and { hold, mode, units, upTo } or {}) do
+local entries = call("ZRANGE", queue, 0, 999, "WITHSCORES")
+for i = 1, #entries, 2 do
+  local hold, _, mode, _, _, units, upTo, _, label = readEntry(entries[i])
+  for _, word in ipairs(hold and { hold .. label, mode, units, upTo, entries[i + 1] } or {}) do
     table.insert(waiting, word)
   end
 end

@@ -5,7 +5,7 @@ local left = till - ms
 if left < lease and not (joins and heads[1]) then
   till = math.min(ms + lease, NEVER)
   left = till - ms
-  put(hold, mode, till, units, token, lease)
+  put(hold, mode, till, units, token, lease, sub(stored[2], 42))
 end
 if goes and heads[1] then
   advance(nil)

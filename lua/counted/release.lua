@@ -16,7 +16,7 @@ local hold, stays, number, looks, queues = ARGV[1], tonumber(ARGV[2]), 0, false,
 -- @include shared
 -- @include end
 if isMine and units > stays then
-  endHold(hold, mode, till, units, token, stays, ARGV[3])
+  endHold(hold, mode, till, units, token, stays, ARGV[3], sub(stored[2], 42))
 end
 if heads[1] then
   advance(nil)

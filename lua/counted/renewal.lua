@@ -23,7 +23,7 @@ local function renewal(hash, hold, ttl, always)
     else
       call("HDEL", hash, "")
     end
-    call("HSET", hash, hold, format("1%s %013.0f %07d %s", mode, till, units, token))
+    call("HSET", hash, hold, format("1%s %013.0f %07d %s", mode, till, units, token) .. string.sub(field, 42))
   end
   return RENEWED, till - ms
 end

@@ -29,17 +29,17 @@ local function nextToken(passes)
   return format("%.0f", next)
 end
 
--- Writes a hold's field. The hash stands for `longer` ms after the end of the hold.
-local function put(hold, mode, till, units, token, longer)
+-- Writes a hold's field, with its label behind a space, or "". The hash stands for `longer` ms after the end of the hold.
+local function put(hold, mode, till, units, token, longer, label)
   fields[#fields + 1] = hold
-  fields[#fields + 1] = format("1%s %013.0f %07d %s", mode, till, units, token)
+  fields[#fields + 1] = format("1%s %013.0f %07d %s", mode, till, units, token) .. label
   reap, need, isChanged = math.min(reap, till), math.max(need, till - ms + longer), true
 end
 
 -- Gives a hold its units. Readers of one phase, with no writer between them, share its token: it is above those of all writers
 -- before them, and below those of all writers behind them. The first of them makes it. Returns the token; nothing when there is
 -- none, and nothing is changed then.
-local function own(hold, mode, units, ttl, passes)
+local function own(hold, mode, units, ttl, passes, label)
   local isShared = mode == "r" and used > 0 and phase ~= NONE
   local token = isShared and phase or nextToken(passes)
   if token then
@@ -47,7 +47,7 @@ local function own(hold, mode, units, ttl, passes)
       phase = token
     end
     used, holds = used + units, holds + 1
-    put(hold, mode, math.min(ms + ttl, NEVER), units, token, ttl)
+    put(hold, mode, math.min(ms + ttl, NEVER), units, token, ttl, label)
   end
   return token
 end

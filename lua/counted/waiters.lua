@@ -33,7 +33,7 @@ advance = function(me, lease)
     local before = #told
     askFor(entries)
     for i = 1, #entries, 2 do
-      local hold, digit, mode, ttl, passes, units, upTo, number = readEntry(entries[i])
+      local hold, digit, mode, ttl, passes, units, upTo, number, label = readEntry(entries[i])
       -- Where nobody has said how many permits there are, the first that waits says it.
       if hold and permits == 0 then
         permits = number
@@ -49,7 +49,7 @@ advance = function(me, lease)
           return myToken, myUnits
         end
         local gets = math.min(math.max(units, upTo), permits - used)
-        local token = own(hold, mode, gets, isMe and lease or ttl, passes)
+        local token = own(hold, mode, gets, isMe and lease or ttl, passes, label)
         if not token then
           return myToken, myUnits
         elseif isMe then

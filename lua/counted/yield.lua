@@ -26,7 +26,8 @@ end
 
 if not call("ZSCORE", queue, entry) then
   local stays = tonumber(ARGV[2])
-  mode, till, units, token = readField(call("HGET", hash, ARGV[1]))
+  local old = call("HGET", hash, ARGV[1])
+  mode, till, units, token = readField(old)
   local isOld = mode and till >= ms
   if not isOld or units <= stays then
     advance(nil)
@@ -36,7 +37,7 @@ if not call("ZSCORE", queue, entry) then
     end
     -- @include gone
   end
-  endHold(ARGV[1], mode, till, units, token, stays, ARGV[3])
+  endHold(ARGV[1], mode, till, units, token, stays, ARGV[3], sub(old, 42))
   if permits == 0 or differs(asks, number) then
     advance(nil)
     commit(false)

@@ -12,7 +12,7 @@ end
 -- That would make the entry dead at every release, for as long as it stands. Taken back, it still keeps the client's other
 -- entries.
 if string.byte(entry) == 48 then
-  local channel = sub(hold, 1, -23)
+  local channel = sub(hold, 1, (string.find(hold, " ", 1, true) or 0) - 23)
   local till = redis.pcall("ZSCORE", clients, "1" .. channel)
   if type(till) == "string" then
     -- In this order: without a member the key would be gone, and with it its TTL.

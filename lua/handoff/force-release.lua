@@ -2,7 +2,8 @@
 --
 -- KEYS  lock, queue, clients, clock
 -- ARGV  1 label of the caller for the holder, as one word; "": none
--- RETURNS 1 = somebody held it, 0 = nobody
+--       2 token of the holder that is meant, 16 digits; "": whichever it is
+-- RETURNS 1 = it was taken away, 0 = nobody held it, or another holder than the one that is meant
 -- INVARIANTS  Starts a new chain (`since`): to the old holder its release is GONE or TAKEN, never RELEASED.
 -- MODEL  `forceRelease` in proof/server.pml
 
@@ -12,6 +13,9 @@ if not value then
   return 0
 end
 -- @include foreign
+if ARGV[2] ~= "" and sub(value, 4, 19) ~= ARGV[2] then
+  return 0
+end
 local hold = string.match(value, "^[^ ]*", 38)
 -- @include time
 -- @include shared

@@ -1,22 +1,30 @@
 -- Shows the holder and the waiters of a lock, for people.
 --
 -- KEYS  lock, queue, clients, clock
--- ARGV  1 "?" and a nonce: a holder that may have nobody inside is asked whether that is so; left out: nobody is asked
--- RETURNS { hold or "", token, remaining ms, told, waiting holds in order... }
--- INVARIANTS  Changes nothing. Not more than 1 000 of them.
+-- ARGV  1 how many waiters at the most
+--       2 "?" and a nonce: a holder that may have nobody inside is asked whether that is so; left out: nobody is asked
+-- RETURNS { now µs, hold[ label] or "", token, remaining ms, told, then of each that waits, in order: hold[ label], ticket }
+-- INVARIANTS  Changes nothing.
 
 -- @include start
-local shown = { "", 0, 0, 0 }
+-- @include time
+local shown = { now, "", 0, 0, 0 }
 local value = call("GET", lock)
 if value then
   -- @include foreign
-  shown = { string.match(value, "^[^ ]*", 38), sub(value, 4, 19), call("PTTL", lock), string.byte(value, 2) - 48 }
+  shown = { now, sub(value, 38), sub(value, 4, 19), call("PTTL", lock), string.byte(value, 2) - 48 }
 end
-for _, entry in ipairs(call("ZRANGE", queue, 0, 999)) do
-  table.insert(shown, string.match(entry, "^[01] %d+ %d+ ([^ ]+)"))
+local most = tonumber(ARGV[1])
+local entries = most > 0 and call("ZRANGE", queue, 0, most - 1, "WITHSCORES") or {}
+for i = 1, #entries, 2 do
+  local hold = string.match(entries[i], "^[01] %d+ %d+ ([^ ].*)")
+  if hold then
+    table.insert(shown, hold)
+    table.insert(shown, entries[i + 1])
+  end
 end
-local nonce = ARGV[1]
-if nonce and shown[4] == 2 then
+local nonce = ARGV[2]
+if nonce and shown[5] == 2 then
   -- @include recall
 end
 return shown

@@ -1,7 +1,8 @@
 -- Takes a hold out of everything: out of the queue, and when it has become the owner meanwhile, out of the lock.
 --
 -- KEYS  lock, queue, clients, clock
--- ARGV  1 hold   2 its entry; "": it has none, or was granted and so has none any more
+-- ARGV  1 hold, without its label, which a grant that nobody expects does not tell
+--       2 its entry; "": it has none, or was granted and so has none any more
 -- RETURNS RELEASED when it was the owner, else GONE
 -- INVARIANTS  Safe to send any number of times, at any time: a hold's id is never used again.
 -- MODEL  `leave` in proof/server.pml
@@ -9,8 +10,8 @@
 -- @include start
 -- First, because the lock's key may be of another type, which must not leave an entry that nobody waits with.
 call("ZREM", queue, ARGV[2])
-local value = call("GET", lock)
-if not value or sub(value, 38) ~= ARGV[1] then
+local value, last = call("GET", lock), 37 + #ARGV[1]
+if not value or sub(value, 38, last) ~= ARGV[1] or #value > last and string.byte(value, last + 1) ~= 32 then
   return GONE
 end
 -- @include time

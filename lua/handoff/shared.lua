@@ -43,11 +43,11 @@ local DEAD_IN_A_ROW, BLOCK = 4, 64
 -- @include ../liveness
 
 -- The words of an entry, and the channel of its client; nothing when it cannot be read. Such a one is skipped: an error here
--- would come behind the pop.
+-- would come behind the pop. First its hold with its label, as the lock's value and its client's commands have it; last the hold.
 local function read(entry)
-  local digit, ttl, passes, hold = string.match(entry, "^([01]) ([1-9]%d*) (%d+) ([^ ]+)")
+  local digit, ttl, passes, written, hold = string.match(entry, "^([01]) ([1-9]%d*) (%d+) (([^ ]+).*)$")
   if hold and #ttl < 16 and #passes < 5 and string.byte(hold, -22) == 58 then
-    return hold, sub(hold, 1, -23), digit, ttl, passes
+    return written, sub(hold, 1, -23), digit, ttl, passes, hold
   end
 end
 
@@ -66,8 +66,8 @@ local function countDead(entries, me)
     ask(channels)
   end
   for i = 1, #entries, 2 do
-    local hold, channel, digit = read(entries[i])
-    if hold and (hold == me or not isDead(channel, digit, entries[i + 1])) then
+    local written, channel, digit = read(entries[i])
+    if written and (written == me or not isDead(channel, digit, entries[i + 1])) then
       return (i - 1) / 2
     end
   end
@@ -105,24 +105,24 @@ end
 local function grantNext(first, since, me)
   local dead = 0
   while first[1] do
-    local hold, channel, digit, ttl, passes = read(first[1])
-    if hold and hold == me then
+    local written, channel, digit, ttl, passes, hold = read(first[1])
+    if written and written == me then
       return me, first[2]
     end
-    if hold then
+    if written then
       forget()
       if kept[channel] == nil then
         ask({ channel })
       end
       if not isDead(channel, digit, first[2]) then
-        local token = own(hold, ttl, passes, since, "0")
+        local token = own(written, ttl, passes, since, "0")
         if not token then
           putBack(first[1], first[2])
           return nil
         end
         local waits = call("EXISTS", queue)
         redis.pcall("PUBLISH", channel, table.concat({ "grant", token, text, ttl, waits, hold, lock }, " "))
-        return hold, tonumber(ttl)
+        return written, tonumber(ttl)
       end
     end
     dead = dead + 1

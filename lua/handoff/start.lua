@@ -9,6 +9,7 @@
 -- clients  sorted set: "<the same digit><channel>" -> µs until which a re-check has kept all entries of that client
 -- clock    string: the last fencing token given, passes included; the only key without a TTL
 --
--- A hold is "<channel of its client>:<21 letters and digits>".
+-- A hold is "<channel of its client>:<21 letters and digits>". Commands name it with its label behind it, "<hold>[ <label>]", as it
+-- stands in the lock and in its entry; messages, and leave, name it without.
 local call, sub = redis.call, string.sub
 local lock, queue, clients, clock = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

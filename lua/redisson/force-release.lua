@@ -1,10 +1,14 @@
 -- Redisson's forceUnlock: deletes the lock and wakes every waiting process.
 --
--- KEYS  1 the lock
--- ARGV  1 release channel
--- RETURNS { 1 = somebody held it }
--- INVARIANTS  The holder learns of it at its next renewal or unlock: the protocol has no message for it.
+-- KEYS  1 the lock   2 for a fenced lock: the token counter
+-- ARGV  1 release channel   2 token of the holder that is meant; "": whichever it is
+-- RETURNS { 1 = it was taken away, 0 = nobody held it, or another holder than the one that is meant }
+-- INVARIANTS  The holder learns of it at its next renewal or unlock: the protocol has no message for it. The holder's token is
+--         the last one that was given.
 
+if ARGV[2] ~= "" and redis.call("GET", KEYS[2]) ~= ARGV[2] then
+  return { 0 }
+end
 local held = redis.call("DEL", KEYS[1])
 if held == 1 then
   redis.pcall("PUBLISH", ARGV[1], "0")

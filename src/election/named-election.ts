@@ -2,9 +2,9 @@ import { CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD } from "../defaults.
 import { ClientClosedError, isLockLost, LockUnavailableError, nounOf } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
-import type { Terms } from "../options.ts";
 import type { Leader } from "../redis/election-replies.ts";
 import { unavailable } from "../redis/replies.ts";
+import type { Terms } from "../terms.ts";
 import { orAbort, pause } from "../util/abort.ts";
 import { printAs } from "../util/print.ts";
 import { doubling } from "../util/random.ts";

@@ -1,4 +1,5 @@
 import { GRANT_WINDOW } from "../defaults.ts";
+import { encodeLabel } from "../label.ts";
 import type { Asked } from "../redis/call.ts";
 import { plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
@@ -13,9 +14,8 @@ import {
   decodeSetPermits,
 } from "../redis/counted-replies.ts";
 import { countedLua as lua } from "../redis/lua.generated.ts";
-import { encodeLabel } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
-import { fields, undecoded } from "../redis/replies.ts";
+import { asDigits, fields, undecoded } from "../redis/replies.ts";
 import type { ScriptKeys } from "../redis/script.ts";
 import type { Ask, Told } from "../waiting/lock-kind.ts";
 import { HoldScripts } from "./hold-scripts.ts";
@@ -23,12 +23,21 @@ import { HoldScripts } from "./hold-scripts.ts";
 /** No reply has told the server's time: a command may be executed whenever it comes. */
 const NEVER = Number.MAX_SAFE_INTEGER;
 
-/** Of a counted resource: `entry` is its entry in the queue up to its id, as it was first made; empty: it has none. */
+/** Of a counted resource. */
 interface CountedHold {
   readonly id: string;
   readonly name: string;
-  readonly token: number;
+  /** As `Hold` has it. */
+  readonly label: string;
+  /** Its entry in the queue up to its id, as it was first made; empty: it has none. */
   entry: string;
+}
+
+/** One that is held. `token`: its present one, passes included. */
+interface Held {
+  readonly id: string;
+  readonly name: string;
+  readonly token: number;
 }
 
 /** What a hold asks for. */
@@ -87,7 +96,7 @@ export class CountedScripts extends HoldScripts {
           hold.id,
           lease,
           mode === "join" ? "1" : "0",
-          hold.entry && hold.entry + hold.id,
+          hold.entry && hold.entry + hold.id + hold.label,
           entryTtl,
           channel?.counted ? "1" : "0",
         ];
@@ -98,6 +107,7 @@ export class CountedScripts extends HoldScripts {
       : isKnown
         ? lua.recheck
         : lua.firstRecheck;
+    if (isNew && (hold.label !== "" || !isKnown)) args.push(hold.label);
     // Behind a look at the rights, for a connection whose rights are not known.
     if (!isKnown) args.push(commands.keys.anyChannel);
     commands.send(script, keys, args, this.#attempted, told);
@@ -112,7 +122,7 @@ export class CountedScripts extends HoldScripts {
   };
 
   /** Ends a hold, or leaves it fewer units. */
-  release({ id, name, token }: CountedHold, stays: number, told: Told<CountedRelease>): void {
+  release({ id, name, token }: Held, stays: number, told: Told<CountedRelease>): void {
     this.commands.send(lua.release, this.#keysOf(name), [id, stays, token], this.#released, told);
   }
 
@@ -124,7 +134,7 @@ export class CountedScripts extends HoldScripts {
 
   /** The same, and queues a new hold behind those that wait. */
   yield(
-    old: CountedHold,
+    old: Held,
     stays: number,
     hold: CountedHold,
     ask: CountedAsk,
@@ -142,8 +152,8 @@ export class CountedScripts extends HoldScripts {
   };
 
   /** Takes a hold out of queue and hash. */
-  withdraw({ id, name, entry }: CountedHold): Promise<CountedRelease> {
-    return this.#run(lua.leave, name, [id, entry && entry + id], this.#released);
+  withdraw({ id, name, label, entry }: CountedHold): Promise<CountedRelease> {
+    return this.#run(lua.leave, name, [id, entry && entry + id + label], this.#released);
   }
 
   /**
@@ -163,9 +173,15 @@ export class CountedScripts extends HoldScripts {
     return this.commands.run(lua.inspect, this.#keysOf(name), [], decodeCountedInspection);
   }
 
-  /** Ends all holds, or those of one mode. `label`: for their clients. Resolves with how many there were. */
-  forceRelease(name: string, as: "r" | "w" | "p" | null, label: string | null): Promise<number> {
-    return this.#run(lua.forceRelease, name, [as ?? "", encodeLabel(label)], (reply, call) => {
+  /** Ends all holds, those of one mode, or of one token. `label`: for their clients. Resolves with how many there were. */
+  forceRelease(
+    name: string,
+    as: "r" | "w" | "p" | null,
+    label: string | null,
+    token: number | null = null,
+  ): Promise<number> {
+    const args = [as ?? "", encodeLabel(label), asDigits(token)];
+    return this.#run(lua.forceRelease, name, args, (reply, call) => {
       const [count, more] = fields(plain(reply));
       this.#advance(call.keys, { more: more === 1 });
       return Number(count);
@@ -208,6 +224,6 @@ export class CountedScripts extends HoldScripts {
     const shortest = channel?.isHeard === false ? Math.max(lease, GRANT_WINDOW) : lease;
     const counted = channel?.counted ? 1 : 0;
     hold.entry ||= `${counted}${as} ${Math.min(shortest, this.#window)} ${passes} ${units} ${upTo} ${permits ?? 0} `;
-    return hold.entry + hold.id;
+    return hold.entry + hold.id + hold.label;
   }
 }

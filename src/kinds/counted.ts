@@ -1,7 +1,13 @@
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal, Renewer } from "../lease/renewer.ts";
 import type { CountedAnswer, CountedInspection } from "../redis/counted-replies.ts";
-import type { AttemptAnswer, Inspected, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
+import {
+  type AttemptAnswer,
+  type Inspected,
+  inspected,
+  type ReleaseAnswer,
+  type RenewAnswer,
+} from "../redis/replies.ts";
 import type { Leavable, Told } from "../waiting/lock-kind.ts";
 import type { CountedScripts } from "./counted-scripts.ts";
 
@@ -9,6 +15,7 @@ import type { CountedScripts } from "./counted-scripts.ts";
 export abstract class CountedKind implements Renewer {
   abstract readonly protocol: "rw" | "semaphore";
   readonly hasStays = false;
+  readonly hasTokens = true;
   readonly releaseAll = null;
   readonly answer = null;
   readonly recount = null;
@@ -23,12 +30,12 @@ export abstract class CountedKind implements Renewer {
     this.isConfirmed = scripts.isConfirmed;
   }
 
-  release({ id, name, entry, token, passes }: Hold, told: Told<ReleaseAnswer>): void {
-    this.scripts.release({ id, name, entry, token: token + passes }, 0, told);
+  release({ id, name, token, passes }: Hold, told: Told<ReleaseAnswer>): void {
+    this.scripts.release({ id, name, token: token + passes }, 0, told);
   }
 
-  withdraw({ id, name, entry = "" }: Leavable): Promise<unknown> {
-    return this.scripts.withdraw({ id, name, entry, token: 0 });
+  withdraw({ id, name, label = "", entry = "" }: Leavable): Promise<unknown> {
+    return this.scripts.withdraw({ id, name, label, entry });
   }
 
   renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
@@ -36,7 +43,7 @@ export abstract class CountedKind implements Renewer {
   }
 
   confirm(
-    hold: { readonly name: string; readonly id: string },
+    hold: { readonly name: string; readonly id: string; readonly label: string },
     ttl: number,
     timeout: number,
   ): Promise<RenewAnswer> {
@@ -45,15 +52,16 @@ export abstract class CountedKind implements Renewer {
 
   /** Of its own holders the first one, and all that wait for the same, whatever for. */
   async inspect(name: string): Promise<Inspected> {
-    const { holders, waiters } = await this.scripts.inspect(name);
+    const { at, holders, waiters } = await this.scripts.inspect(name);
     const first = holders.find((holder) => this.isOwn(holder));
-    return {
-      holder: first?.holder ?? null,
+    return inspected({
+      at: at / 1_000,
+      owner: first?.owner ?? null,
       token: first?.token ?? 0,
       remaining: first?.remaining ?? null,
       kept: false,
-      waiters: waiters.map(({ holder }) => holder),
-    };
+      queue: waiters.map(({ owner }) => owner),
+    });
   }
 
   protected isOwn(_holder: CountedInspection["holders"][number]): boolean {

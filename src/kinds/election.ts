@@ -136,8 +136,8 @@ export class ElectionKind extends HandoffLock {
     return answer;
   }
 
-  override async forceRelease(name: string, label: string | null): Promise<boolean> {
-    const wasLed = await super.forceRelease(name, label);
+  override async forceRelease(name: string, label: string | null, token: number | null): Promise<boolean> {
+    const wasLed = await super.forceRelease(name, label, token);
     if (wasLed) this.#tellEnd(name);
     return wasLed;
   }

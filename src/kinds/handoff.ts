@@ -1,20 +1,22 @@
-import { GRANT_WINDOW } from "../defaults.ts";
+import { GRANT_WINDOW, SHOWN_MAX } from "../defaults.ts";
 import type { LockKeys } from "../keys.ts";
+import { encodeLabel } from "../label.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
 import { type Asked, plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import { codes, handoffLua as lua } from "../redis/lua.generated.ts";
-import { askerOf, encodeLabel, publishProbe } from "../redis/messages.ts";
+import { askerOf, publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
+  asDigits,
   decodeAttempt,
   decodeForced,
+  decodeHandoffInspection,
   decodeRelease,
   decodeReleases,
   decodeStayRenewals,
-  decodeToldInspection,
   type Inspected,
   isApart,
   type Placed,
@@ -70,6 +72,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
   readonly localPasses: number;
   override readonly hasStays: boolean;
   readonly recount = null;
+  readonly hasTokens = true;
   readonly #window: number;
   readonly #minHold: LockKind | null;
   /** A lock that is used is used again. */
@@ -111,10 +114,10 @@ export class HandoffLock extends HoldScripts implements LockKind {
     if (mode === "again") {
       lines = isKnown ? lua.recheck : lua.firstRecheck;
       args = [
-        hold.id,
+        hold.id + hold.label,
         lease,
         passes,
-        hold.entry + hold.id,
+        hold.entry + hold.id + hold.label,
         ask.entryTtl,
         ask.channel?.counted ? 1 : 0,
         digit,
@@ -122,9 +125,16 @@ export class HandoffLock extends HoldScripts implements LockKind {
       decode = this.#lookedAgain;
     } else {
       const notAfter = commands.notAfter(script) * 1_000 || NEVER;
-      args = [hold.id, lease, notAfter, passes, mode === "queue" ? this.#entryOf(hold, ask) : "", digit];
+      args = [
+        hold.id + hold.label,
+        lease,
+        notAfter,
+        passes,
+        mode === "queue" ? this.#entryOf(hold, ask) : "",
+        digit,
+      ];
       if (after) keys = commands.keysOf([...script.names, this.keysOf(after).lock]);
-      if (after || nonce !== null || !isKnown) args.push(after?.id ?? "", nonce ?? "");
+      if (after || nonce !== null || !isKnown) args.push(after ? after.id + after.label : "", nonce ?? "");
     }
     // Behind a look at the rights, for a connection whose rights are not known.
     if (!isKnown) args.push(commands.keys.anyChannel);
@@ -147,12 +157,26 @@ export class HandoffLock extends HoldScripts implements LockKind {
     this.learned(reply, call, call.argv[6]);
 
   release(hold: Hold, told: Told<ReleaseAnswer>): void {
-    this.commands.send(lua.release, this.keysOf(hold).script, [hold.id, hold.token], released, told);
+    this.commands.send(
+      lua.release,
+      this.keysOf(hold).script,
+      [hold.id + hold.label, hold.token],
+      released,
+      told,
+    );
   }
 
   yield(old: Hold, hold: Hold, ask: Ask, told: Told<YieldAnswer>): void {
     const { script } = this.keysOf(hold);
-    const args = [old.id, old.token, hold.id, ask.lease, ask.passes, this.#entryOf(hold, ask), ask.told];
+    const args = [
+      old.id + old.label,
+      old.token,
+      hold.id + hold.label,
+      ask.lease,
+      ask.passes,
+      this.#entryOf(hold, ask),
+      ask.told,
+    ];
     this.commands.send(lua.yield, script, args, this.#yielded, told);
   }
 
@@ -186,14 +210,19 @@ export class HandoffLock extends HoldScripts implements LockKind {
     const shortest = channel?.isHeard === false ? Math.max(lease, GRANT_WINDOW) : lease;
     const counted = channel?.counted ? 1 : 0;
     hold.entry ||= `${counted} ${Math.min(shortest, this.#window)} ${passes} `;
-    return hold.entry + hold.id;
+    return hold.entry + hold.id + hold.label;
   }
 
   // ---- what is rare
 
   /** Takes a hold out of the queue, and out of the lock when it owns it. */
-  withdraw({ id, name, entry = "" }: Leavable): Promise<unknown> {
-    return this.commands.run(lua.leave, this.keysOf({ name }).script, [id, entry && entry + id], undecoded);
+  withdraw({ id, name, label = "", entry = "" }: Leavable): Promise<unknown> {
+    const args = [id, entry && entry + id + label];
+    return this.commands.run(lua.leave, this.keysOf({ name }).script, args, undecoded);
+  }
+
+  protected override ownerOf({ id, label }: { readonly id: string; readonly label: string }): string {
+    return id + label;
   }
 
   protected override keyOf(name: string): string {
@@ -203,7 +232,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
   override async renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
     const made = holds.map((hold) => this.keysOf(hold).script.names);
     const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap(([lock = "", queue = ""]) => [lock, queue])];
-    const args = holds.flatMap(({ id, ttl, told }) => [id, ttl, told ?? "-"]);
+    const args = holds.flatMap(({ id, label, ttl, told }) => [id + label, ttl, told ?? "-"]);
     try {
       return await this.commands.run(renewStays, keys, args, decodeStayRenewals, timeout);
     } catch (error) {
@@ -216,7 +245,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
   override readonly releaseAll = (holds: readonly Hold[]): Promise<ReleaseAnswer[]> => {
     const made = holds.map((hold) => this.keysOf(hold).script.names);
     const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap((names) => names.slice(0, CLOCK))];
-    const args = holds.flatMap(({ id, token }) => [id, token]);
+    const args = holds.flatMap(({ id, label, token }) => [id + label, token]);
     return this.commands.run(releaseStays, keys, args, decodeReleases);
   };
 
@@ -236,12 +265,20 @@ export class HandoffLock extends HoldScripts implements LockKind {
   }
 
   inspect(name: string, nonce?: string): Promise<Inspected> {
-    const question = nonce === undefined ? [] : [`?${nonce}`];
-    return this.commands.run(lua.inspect, this.keysOf({ name }).script, question, decodeToldInspection);
+    return this.#inspect(name, nonce === undefined ? [SHOWN_MAX] : [SHOWN_MAX, `?${nonce}`]);
   }
 
-  forceRelease(name: string, label: string | null): Promise<boolean> {
+  holder(name: string): Promise<Inspected> {
+    return this.#inspect(name, [0]);
+  }
+
+  #inspect(name: string, args: (string | number)[]): Promise<Inspected> {
+    return this.commands.run(lua.inspect, this.keysOf({ name }).script, args, decodeHandoffInspection);
+  }
+
+  forceRelease(name: string, label: string | null, token: number | null): Promise<boolean> {
     const { script } = this.keysOf({ name });
-    return this.commands.run(lua.forceRelease, script, [encodeLabel(label)], decodeForced);
+    const args = [encodeLabel(label), asDigits(token)];
+    return this.commands.run(lua.forceRelease, script, args, decodeForced);
   }
 }

@@ -16,6 +16,7 @@ import type { LockKind } from "../waiting/lock-kind.ts";
 interface Named {
   readonly name: string;
   readonly id: string;
+  readonly label: string;
 }
 
 /**
@@ -55,7 +56,7 @@ export abstract class HoldScripts {
     return name;
   }
 
-  protected ownerOf(id: string): string {
+  protected ownerOf({ id }: Named): string {
     return id;
   }
 
@@ -72,21 +73,22 @@ export abstract class HoldScripts {
 
   renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
     const keys = holds.map(({ name }) => this.keyOf(name));
-    const args = holds.flatMap(({ id, ttl }) => [this.ownerOf(id), ttl]);
+    const args = holds.flatMap((hold) => [this.ownerOf(hold), hold.ttl]);
     return this.commands.run(this.#lua.renew, keys, args, decodeRenewals, timeout);
   }
 
   /** With replicas it is theirs to confirm. */
   async confirm(
-    { name, id }: Named,
+    hold: Named,
     ttl: number,
     timeout: number,
     told: ToldDigit | null = null,
   ): Promise<RenewAnswer> {
-    const args = [this.ownerOf(id), ttl];
+    const { name, id, label } = hold;
+    const args = [this.ownerOf(hold), ttl];
     if (this.#replication)
       return this.#replication.confirm(name, this.keyOf(name), this.#lua.confirm, args, timeout);
-    const [answer] = await this.renew([{ name, id, ttl, record: null, told }], timeout);
+    const [answer] = await this.renew([{ name, id, label, ttl, record: null, told }], timeout);
     if (!answer) throw new TypeError("a renewal was answered for no hold");
     return answer;
   }

@@ -55,10 +55,10 @@ class MinHoldLock extends HandoffLock {
     const began = hold.token / 1_000;
     const from = now === 0 ? began : Math.min(began, now - held + TOKEN_AHEAD);
     const args = [
-      hold.id,
+      hold.id + hold.label,
       hold.token,
       Math.ceil((from + time) * 1_000),
-      this.#ids.next(hold.id.slice(0, hold.id.lastIndexOf(":"))),
+      this.#ids.next(hold.id.slice(0, hold.id.lastIndexOf(":"))) + hold.label,
     ];
     commands.send(lua.releaseAt, script, args, decodeAt, {
       answered: (answer) => {

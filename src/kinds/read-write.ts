@@ -55,8 +55,8 @@ class Family implements Sharing {
     );
   }
 
-  shrink({ id, name, entry, token, passes }: Hold, told: Told<ReleaseAnswer>): void {
-    this.#scripts.release({ id, name, entry, token: token + passes }, 1, told);
+  shrink({ id, name, token, passes }: Hold, told: Told<ReleaseAnswer>): void {
+    this.#scripts.release({ id, name, token: token + passes }, 1, told);
   }
 }
 
@@ -118,8 +118,8 @@ class ReadWriteKind extends CountedKind implements LockKind {
     return mode === this.mode;
   }
 
-  async forceRelease(name: string, label: string | null): Promise<boolean> {
-    return (await this.scripts.forceRelease(name, PARTS[this.mode].as, label)) > 0;
+  async forceRelease(name: string, label: string | null, token: number | null): Promise<boolean> {
+    return (await this.scripts.forceRelease(name, PARTS[this.mode].as, label, token)) > 0;
   }
 
   #asked({ lease, passes, entryTtl, channel }: Ask) {

@@ -37,6 +37,7 @@ export class RedissonLock extends HoldScripts implements LockKind {
   /** Java sees the same owner, entered once, with a TTL: nothing that it could mistake. */
   readonly localPasses: number;
   readonly wake: LockKind["wake"];
+  readonly hasTokens: boolean;
   readonly yield = null;
   readonly together = null;
   readonly #isFenced: boolean;
@@ -50,28 +51,31 @@ export class RedissonLock extends HoldScripts implements LockKind {
     this.localPasses = passes;
     this.wake = { by: "message", channel: (name) => commands.keys.redissonChannel(name) };
     this.#isFenced = isFenced;
+    this.hasTokens = isFenced;
   }
 
-  protected override ownerOf(id: string): string {
+  protected override ownerOf({ id }: { readonly id: string }): string {
     return `${this.#uuid}:${id.slice(id.lastIndexOf(":") + 1)}`;
   }
 
-  attempt({ name, id }: Hold, { lease }: Ask, told: Told<AttemptAnswer>): void {
+  attempt(hold: Hold, { lease }: Ask, told: Told<AttemptAnswer>): void {
     const { commands } = this;
+    const { name } = hold;
     const isKnown = this.knownIn === commands.epoch;
     const latch = isKnown ? [] : [commands.keys.redissonLatch(name, "0")];
     const unlooked = isKnown ? "" : commands.keys.redissonChannel(name);
     const keys = commands.keysOf([...this.#counted(name), ...latch]);
     const fenced = this.#isFenced ? "fenced" : "";
-    const args = [this.ownerOf(id), lease, commands.notAfter(keys), unlooked, fenced];
+    const args = [this.ownerOf(hold), lease, commands.notAfter(keys), unlooked, fenced];
     commands.send(lua.acquire, keys, args, this.attempted, told);
   }
 
   /** Ends the hold whatever its count is, and wakes the waiters. */
-  async withdraw({ name, id }: Leavable): Promise<ReleaseAnswer> {
+  async withdraw(hold: Leavable): Promise<ReleaseAnswer> {
     const { commands } = this;
+    const { name } = hold;
     const latch = commands.keys.redissonLatch(name, newRequestId());
-    const args = [this.ownerOf(id), commands.keys.redissonChannel(name), LATCH_TTL];
+    const args = [this.ownerOf(hold), commands.keys.redissonChannel(name), LATCH_TTL];
     const answer = await commands.run(lua.release, [name, latch], args, decodeRelease);
     // The latch has done its work. Nobody waits for its end, and it expires by itself when this fails.
     if (answer.is === "released") commands.run(lua.forget, [latch], [], undecoded).catch(() => {});
@@ -82,20 +86,16 @@ export class RedissonLock extends HoldScripts implements LockKind {
     tell(this.withdraw(hold), told);
   }
 
-  readonly recount = ({ name, id }: Hold, count: number): Promise<RenewAnswer["is"]> =>
-    this.commands.run(lua.recount, [name], [this.ownerOf(id), count], decodeRenewed);
+  readonly recount = (hold: Hold, count: number): Promise<RenewAnswer["is"]> =>
+    this.commands.run(lua.recount, [hold.name], [this.ownerOf(hold), count], decodeRenewed);
 
   inspect(name: string): Promise<Inspected> {
     return this.commands.run(lua.inspect, this.#counted(name), [], decodeInspection);
   }
 
-  forceRelease(name: string): Promise<boolean> {
-    return this.commands.run(
-      lua.forceRelease,
-      [name],
-      [this.commands.keys.redissonChannel(name)],
-      decodeForced,
-    );
+  forceRelease(name: string, _label: string | null, token: number | null): Promise<boolean> {
+    const args = [this.commands.keys.redissonChannel(name), token ?? ""];
+    return this.commands.run(lua.forceRelease, this.#counted(name), args, decodeForced);
   }
 
   /** The lock, and the counter of its tokens if it has one. */

@@ -1,10 +1,10 @@
 import { LockError, quote } from "../errors.ts";
 import { withoutBits } from "../hold-ids.ts";
 import type { Hold } from "../lease/hold.ts";
-import type { WantedPermits } from "../options.ts";
 import { PermitsError } from "../permits-error.ts";
 import type { CountedAnswer, CountedInspection } from "../redis/counted-replies.ts";
 import type { AttemptAnswer } from "../redis/replies.ts";
+import type { WantedPermits } from "../terms.ts";
 import type { Ask, LockKind, Told } from "../waiting/lock-kind.ts";
 import { asAttempt, CountedKind } from "./counted.ts";
 
@@ -54,8 +54,8 @@ export class SemaphoreKind extends CountedKind implements LockKind {
     );
   }
 
-  async forceRelease(name: string, label: string | null): Promise<boolean> {
-    return (await this.endAll(name, label)) > 0;
+  async forceRelease(name: string, label: string | null, token: number | null): Promise<boolean> {
+    return (await this.endAll(name, label, token)) > 0;
   }
 
   // ---- what a semaphore has beside a lock
@@ -69,9 +69,9 @@ export class SemaphoreKind extends CountedKind implements LockKind {
     return this.scripts.inspect(name);
   }
 
-  /** Resolves with how many holders there were. */
-  endAll(name: string, label: string | null): Promise<number> {
-    return this.scripts.forceRelease(name, null, label);
+  /** `token`: of the one that is meant; null: all. Resolves with how many holders there were. */
+  endAll(name: string, label: string | null, token: number | null): Promise<number> {
+    return this.scripts.forceRelease(name, null, label, token);
   }
 }
 

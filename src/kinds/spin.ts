@@ -29,6 +29,7 @@ export class SpinLock extends HoldScripts implements LockKind {
   readonly protocol = "spin";
   readonly wake: LockKind["wake"] = { by: "time", pause: backOff };
   readonly localPasses: number;
+  readonly hasTokens = false;
   readonly yield = null;
   readonly recount = null;
   readonly together = null;

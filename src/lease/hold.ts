@@ -38,6 +38,8 @@ const NEVER: Instant = { mono: Number.NEGATIVE_INFINITY, wall: Number.NEGATIVE_I
 export class Hold {
   readonly id: string;
   readonly name: string;
+  /** The label of the caller for which it was asked, behind a space, as Redis has it behind the id; "": none, as of nearly all. */
+  declare readonly label: string;
   /** When the command was sent that names it first. */
   readonly sent: Instant;
   /** The fencing token of its grant; passes add to it. */
@@ -192,5 +194,18 @@ export class Hold {
   left(at?: Instant): number {
     if (at) return Math.min(this.endMono - at.mono, this.endWall - at.wall);
     return Math.min(this.endMono - performance.now(), this.endWall - Date.now());
+  }
+}
+
+// One text for all that have no label, and no field in any of them.
+Object.assign(Hold.prototype, { label: "" });
+
+/** A hold that was asked for by a caller with a label. */
+export class LabelledHold extends Hold {
+  override readonly label: string;
+
+  constructor(id: string, name: string, label: string) {
+    super(id, name);
+    this.label = label;
   }
 }

@@ -10,10 +10,11 @@ export interface Renewer {
   renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]>;
 }
 
-/** A hold to be renewed. `record`: what its kind keeps about it. `told`: the digit that the lock gets; null: as it is. */
+/** A hold to be renewed. `label`: as the hold has it. `record`: what its kind keeps about it. `told`: the digit that the lock gets; null: as it is. */
 export interface Renewal {
   readonly name: string;
   readonly id: string;
+  readonly label: string;
   readonly ttl: number;
   readonly record: object | null;
   readonly told: ToldDigit | null;

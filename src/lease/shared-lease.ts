@@ -1,8 +1,8 @@
 import { FIRST_REPLY, LEASE_MIN, SHORT_LEASE } from "../defaults.ts";
 import { LockLostError, LockUnavailableError, type LossReason, nounOf, released } from "../errors.ts";
 import type { Caller, EventKind, Events, LockEvent } from "../events.ts";
-import type { Terms } from "../options.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
+import type { Terms } from "../terms.ts";
 import { type Instant, now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { thrownAt } from "../util/stacks.ts";
@@ -249,8 +249,9 @@ export class SharedLease implements Caller, Turn {
     const sent = now();
     const timeout = Math.min(Math.max(this.left(), FIRST_REPLY), within);
     this.hold.asks(ttl);
+    const { id, label, record } = this.hold;
     const answers = await this.owner.kind
-      .renew([{ name: this.name, id: this.hold.id, ttl, record: this.hold.record, told: null }], timeout)
+      .renew([{ name: this.name, id, label, ttl, record, told: null }], timeout)
       .catch((error: unknown) => {
         throw new LockUnavailableError(this.name, "its lease was not extended", error, this.noun);
       });

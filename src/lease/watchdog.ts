@@ -143,7 +143,7 @@ export class Watchdog {
     const sent = now();
     const holds = batch.map(({ name, hold, terms }) => {
       hold.asks(terms.lease);
-      return { name, id: hold.id, ttl: terms.lease, record: hold.record, told: null };
+      return { name, id: hold.id, label: hold.label, ttl: terms.lease, record: hold.record, told: null };
     });
     let answers: RenewAnswer[];
     try {

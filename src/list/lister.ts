@@ -126,14 +126,9 @@ export class Lister {
   async #inspect(kind: ListedKind, name: string): Promise<Look | null> {
     if (kind === "readWrite" || kind === "semaphore")
       return ofCounted(await this.#inspections[kind](name), kind);
-    if (kind !== "redisson") return ofExclusive(await this.#inspections[kind](name), this.#now(name));
+    if (kind !== "redisson") return ofExclusive(await this.#inspections[kind](name));
     const inspected = await this.#commands.run(lua.redisson, [name], [], decodeInspection);
-    return REDISSON_OWNER.test(inspected.holder ?? "") ? ofExclusive(inspected, 0) : null;
-  }
-
-  /** The time of its server, in ms. */
-  #now(name: string): number {
-    return this.#commands.notAfter(this.#commands.keys.of(name).lock, 0) || Date.now();
+    return REDISSON_OWNER.test(inspected.holder ?? "") ? ofExclusive(inspected) : null;
   }
 }
 

@@ -1,5 +1,4 @@
-import { TIME_TOKEN_MIN } from "../defaults.ts";
-import { ownerOf } from "../owner.ts";
+import type { Owner } from "../owner.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import type { Inspected } from "../redis/replies.ts";
 import type { Listed, ListedHolder, ListedKind, ListedWaiter } from "./listed.ts";
@@ -7,37 +6,23 @@ import type { Listed, ListedHolder, ListedKind, ListedWaiter } from "./listed.ts
 /** What an inspection of a lock shows; null: nobody holds it, and nobody waits. */
 export type Look = Omit<Listed, "kind" | "name">;
 
-/** Of a lock that one has at a time. `now`: the server's time in ms. */
-export function ofExclusive(
-  { holder, token, remaining, kept, waiters }: Inspected,
-  now: number,
-): Look | null {
+/** Of a lock that one has at a time. */
+export function ofExclusive({ at, owner, token, remaining, kept, queue }: Inspected): Look | null {
   const part = { units: 1, mode: null };
-  const since = timeOf(token);
-  const held =
-    holder === null
-      ? []
-      : [{ ...ownerOf(holder, since), ...part, token, heldFor: passed(now, since), remaining }];
-  const waiting = waiters.map((id) => ({ ...ownerOf(id, null), ...part, waitedFor: null }));
+  const held = owner ? [{ ...owner, ...part, token, heldFor: passed(at, owner), remaining }] : [];
+  const waiting = queue.map((waiter) => ({ ...waiter, ...part, waitedFor: passed(at, waiter) }));
   return look(held, waiting, kept, null);
 }
 
 /** Of a lock that several share. */
 export function ofCounted(inspected: CountedInspection, kind: ListedKind): Look | null {
-  const now = inspected.at / 1_000;
-  const holders = inspected.holders.map(({ holder, mode, units, token, remaining }) => {
-    const since = timeOf(token);
-    return {
-      ...ownerOf(holder, since),
-      ...partOf(mode, units),
-      token,
-      heldFor: passed(now, since),
-      remaining,
-    };
+  const at = inspected.at / 1_000;
+  const holders = inspected.holders.map(({ owner, mode, units, token, remaining }) => {
+    return { ...owner, ...partOf(mode, units), token, heldFor: passed(at, owner), remaining };
   });
   holders.sort((one, other) => one.token - other.token);
-  const waiters = inspected.waiters.map(({ holder, mode, units }) => {
-    return { ...ownerOf(holder, null), ...partOf(mode, units), waitedFor: null };
+  const waiters = inspected.waiters.map(({ owner, mode, units }) => {
+    return { ...owner, ...partOf(mode, units), waitedFor: passed(at, owner) };
   });
   return look(holders, waiters, false, kind === "semaphore" ? inspected.permits : null);
 }
@@ -58,9 +43,6 @@ function look(
   return { holders, holder, heldFor, remaining, waiters, kept, permits };
 }
 
-/** Tokens are times in µs; of Redisson they count. */
-const timeOf = (token: number): number | null => (token < TIME_TOKEN_MIN ? null : Math.floor(token / 1_000));
-
-/** The server's clock may have gone back. */
-const passed = (now: number, since: number | null): number | null =>
-  since === null ? null : Math.max(0, Math.floor(now) - since);
+/** ms. The server's clock may have gone back. */
+const passed = (at: number | null, { since }: Owner): number | null =>
+  since === null || at === null ? null : Math.max(0, Math.floor(at) - since);

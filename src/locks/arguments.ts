@@ -1,5 +1,7 @@
 import { LEASE_MIN } from "../defaults.ts";
-import { leaseUpTo, type Request, type Terms } from "../options.ts";
+import { encodeLabel, LABEL } from "../label.ts";
+import { leaseUpTo } from "../options.ts";
+import type { Request, Terms } from "../terms.ts";
 import {
   type Checked,
   checkOptions,
@@ -19,6 +21,7 @@ const RULES = {
   maxHold: orInfinity(time(LEASE_MIN, undefined)),
   minHold: time(0, 0),
   signal,
+  label: LABEL,
 };
 
 const BODY_RULES = { ...RULES, confirm: flag(false) };
@@ -93,8 +96,10 @@ export class CallRules {
   }
 
   #complete(what: What, given: Checked<typeof RULES>, without: Request): Request {
-    const { wait = without.wait, lease, watchdog, maxHold, minHold, signal } = given;
-    const request = this.#request(wait, lease, watchdog, maxHold, signal);
+    const { wait = without.wait, lease, watchdog, maxHold, minHold, signal, label } = given;
+    const plain = this.#request(wait, lease, watchdog, maxHold, signal);
+    const request =
+      label === undefined ? plain : { ...plain, terms: { ...plain.terms, label: ` ${encodeLabel(label)}` } };
     if (minHold === 0) return request;
     if (lease !== undefined) checkValue(what, "minHold", minHold, time(0, 0, lease, `${lease} (lease)`));
     const { terms } = request;

@@ -1,22 +1,33 @@
 // What the calls are given that ask Redis, or a holder, about a lock.
-import { ASK_WAIT, LABEL_BYTES_MAX } from "../defaults.ts";
+import { ASK_WAIT } from "../defaults.ts";
 import { quote } from "../errors.ts";
-import { checkOptions, checkText, type Rule, time } from "../validate.ts";
+import { LABEL } from "../label.ts";
+import { checkOptions, isWhole, type Rule, time } from "../validate.ts";
 
 /** ms. */
 export const checkAsk = (name: string, options: unknown): number =>
   checkOptions(`Cannot ask the holder of ${quote(name)}`, { wait: time(1, ASK_WAIT) }, options).wait;
 
-const LABEL: Rule<string | undefined> = {
-  wanted: `a string of 1 to ${LABEL_BYTES_MAX} bytes of UTF-8`,
-  fits: (value) => typeof value === "string" && value !== "" && Buffer.byteLength(value) <= LABEL_BYTES_MAX,
-  type: "string",
+const TOKEN: Rule<number | undefined> = {
+  wanted: "a whole number from 1 to 2^53-1, as inspect() shows it",
+  fits: (value) => isWhole(value, 1, Number.MAX_SAFE_INTEGER),
+  type: "number",
   fallback: undefined,
 };
 
-/** The label; null: none. */
-export function checkForceUnlock(name: string, options: unknown): string | null {
+const FORCE = { label: LABEL, token: TOKEN };
+
+/** `hasTokens`: of the kind. Null: none is given. @throws TypeError, RangeError */
+export function checkForceUnlock(
+  name: string,
+  options: unknown,
+  hasTokens: boolean,
+): { label: string | null; token: number | null } {
   const what = `Cannot unlock ${quote(name)} by force`;
-  const { label } = checkOptions(what, { label: LABEL }, options);
-  return label === undefined ? null : checkText(what, "label", label);
+  const { label = null, token = null } = checkOptions(what, FORCE, options);
+  if (token !== null && !hasTokens)
+    throw new TypeError(
+      `${what}: its kind gives no tokens, so no holder can be told from the next one; leave token out to end whichever holds it`,
+    );
+  return { label, token };
 }

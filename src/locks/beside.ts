@@ -2,8 +2,8 @@
 // enter it again. A call that stayed in line instead would wait for its own scope, for ever.
 import { OVERLAP_MAX } from "../defaults.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import type { Request } from "../options.ts";
 import { OVERTAKEN } from "../overtaken.ts";
+import type { Request } from "../terms.ts";
 import { onAbort, pause } from "../util/abort.ts";
 import { acquireAll, type Busy } from "../waiting/acquire-all.ts";
 import type { LockKind, Member } from "../waiting/lock-kind.ts";

@@ -1,10 +1,10 @@
 import { nounOf, quote } from "../errors.ts";
-import { partsOf } from "../hold-ids.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
-import type { ForceUnlockOptions, Request } from "../options.ts";
+import type { ForceUnlockOptions } from "../options.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import { unavailable } from "../redis/replies.ts";
+import type { Request } from "../terms.ts";
 import { printAs } from "../util/print.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
@@ -22,7 +22,7 @@ export interface PermitKind extends LockKind {
   setPermits(name: string, permits: number): Promise<void>;
   look(name: string): Promise<CountedInspection>;
   /** Resolves with how many holders there were. */
-  endAll(name: string, label: string | null): Promise<number>;
+  endAll(name: string, label: string | null, token: number | null): Promise<number>;
 }
 
 /**
@@ -82,23 +82,22 @@ export class CountingSemaphore implements Semaphore {
 
   inspect(): Promise<SemaphoreInspection> {
     return this.#ask(async () => {
-      const { permits, isSet, used, holders, waiters } = await this.#kind.look(this.name);
+      const { at, permits, isSet, used, holders, waiters } = await this.#kind.look(this.name);
       return {
         permits,
         isSet,
         used,
-        holders: holders.map(({ holder, units, token, remaining }) => {
-          return { holder, owner: partsOf(holder), units, token, remaining };
-        }),
-        waiters: waiters.map(({ holder, units }) => ({ holder, owner: partsOf(holder), units })),
+        holders: holders.map(({ mode: _, ...holder }) => holder),
+        waiters: waiters.map(({ holder, owner, units }) => ({ holder, owner, units })),
+        at: Math.floor(at / 1_000),
         here: waitingHere(this.#manager.waitersOf(this.#kind, this.name)),
       };
     }, "it could not be inspected");
   }
 
   async forceUnlock(options?: ForceUnlockOptions): Promise<number> {
-    const label = checkForceUnlock(this.name, options);
-    return this.#ask(() => this.#kind.endAll(this.name, label), "it could not be released by force");
+    const { label, token } = checkForceUnlock(this.name, options, this.#kind.hasTokens);
+    return this.#ask(() => this.#kind.endAll(this.name, label, token), "it could not be released by force");
   }
 
   toJSON(): object {

@@ -2,7 +2,7 @@
 // so for its own scope where that reads.
 import { LockError, quote } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import type { Terms } from "../options.ts";
+import type { Terms } from "../terms.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { ShrinkingQueue } from "../waiting/shrinking-queue.ts";

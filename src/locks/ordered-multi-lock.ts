@@ -1,8 +1,8 @@
 import { LockError, LockUnavailableError, nounOf, quote, quoteAll } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
-import type { Request } from "../options.ts";
 import { OVERTAKEN } from "../overtaken.ts";
+import type { Request } from "../terms.ts";
 import type { LocalSemaphore } from "../util/local-semaphore.ts";
 import { printAs } from "../util/print.ts";
 import type { Busy } from "../waiting/acquire-all.ts";

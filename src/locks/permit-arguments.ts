@@ -1,6 +1,7 @@
 import { PERMITS_MAX } from "../defaults.ts";
 import { quote } from "../errors.ts";
-import { neverKept, type Request } from "../options.ts";
+import { neverKept } from "../options.ts";
+import type { Request } from "../terms.ts";
 import { checkOptions, checkValue, isWhole, type Rule } from "../validate.ts";
 import type { CallRules } from "./arguments.ts";
 

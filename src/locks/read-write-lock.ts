@@ -1,4 +1,4 @@
-import { type HoldId, partsOf } from "../hold-ids.ts";
+import type { Owner } from "../owner.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import { unavailable } from "../redis/replies.ts";
 import { printAs } from "../util/print.ts";
@@ -42,18 +42,21 @@ export interface ReadWriteInspection {
   /** How it is held; null: it is free. */
   readonly mode: "read" | "write" | null;
   readonly holders: readonly {
-    /** `<client id>:<number of the hold>`, and its parts. */
+    /** `<client id>:<number of the hold>`. */
     readonly holder: string;
-    readonly owner: HoldId | null;
+    /** The same with its label, in its parts. `since`: of readers, since when nobody else has had the lock. */
+    readonly owner: Owner;
     readonly token: number;
     /** ms until it ends, unless it is renewed. */
     readonly remaining: number;
   }[];
   readonly waiters: readonly {
     readonly holder: string;
-    readonly owner: HoldId | null;
+    readonly owner: Owner;
     readonly mode: "read" | "write";
   }[];
+  /** When that was so, by the server's clock: ms since 1970. */
+  readonly at: number;
 }
 
 /** The two locks, and how to look at them. */
@@ -77,12 +80,13 @@ export class LockPair implements ReadWriteLock {
     const [first] = seen.holders;
     return {
       mode: first ? modeOf(first) : null,
-      holders: seen.holders.map(({ holder, token, remaining }) => {
-        return { holder, owner: partsOf(holder), token, remaining };
+      holders: seen.holders.map(({ holder, owner, token, remaining }) => {
+        return { holder, owner, token, remaining };
       }),
       waiters: seen.waiters.map((waiter) => {
-        return { holder: waiter.holder, owner: partsOf(waiter.holder), mode: modeOf(waiter) };
+        return { holder: waiter.holder, owner: waiter.owner, mode: modeOf(waiter) };
       }),
+      at: Math.floor(seen.at / 1_000),
     };
   }
 

@@ -1,9 +1,9 @@
 import { nounOf, quote } from "../errors.ts";
-import { partsOf } from "../hold-ids.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
-import type { AskOptions, ForceUnlockOptions, Request } from "../options.ts";
+import type { AskOptions, ForceUnlockOptions } from "../options.ts";
 import { type Inspection, unavailable } from "../redis/replies.ts";
+import type { Request } from "../terms.ts";
 import { printAs } from "../util/print.ts";
 import type { Asked, Keepers } from "../waiting/keepers.ts";
 import type { LockKind, Member } from "../waiting/lock-kind.ts";
@@ -119,8 +119,7 @@ export class ReentrantLock implements Lock {
   inspect(): Promise<Inspection> {
     return this.#ask(async () => {
       const inspected = await this.#kind.inspect(this.name);
-      const owner = inspected.holder === null ? null : partsOf(inspected.holder);
-      return { ...inspected, owner, here: waitingHere(this.#manager.waitersOf(this.#kind, this.name)) };
+      return { ...inspected, here: waitingHere(this.#manager.waitersOf(this.#kind, this.name)) };
     }, INSPECTED);
   }
 
@@ -130,9 +129,10 @@ export class ReentrantLock implements Lock {
   }
 
   async forceUnlock(options?: ForceUnlockOptions): Promise<boolean> {
-    const label = checkForceUnlock(this.name, options);
+    const { label, token } = checkForceUnlock(this.name, options, this.#kind.hasTokens);
     const force = async (keepers: Keepers): Promise<boolean> =>
-      (await keepers.isGivenUp(this.#kind, this.name)) || this.#kind.forceRelease(this.name, label);
+      (await keepers.isGivenUp(this.#kind, this.name, token)) ||
+      this.#kind.forceRelease(this.name, label, token);
     return this.#ask(force, "it could not be released by force");
   }
 

@@ -1,5 +1,5 @@
-import type { HoldId } from "../hold-ids.ts";
 import type { BodyOptions, ForceUnlockOptions, LockOptions } from "../options.ts";
+import type { Owner } from "../owner.ts";
 import type { Lease } from "./lease.ts";
 
 /**
@@ -26,8 +26,8 @@ export interface SemaphoreInspection {
   readonly holders: readonly {
     /** `<client id>:<number of the hold>`. */
     readonly holder: string;
-    /** The same in its parts; null: none of this package has made it. */
-    readonly owner: HoldId | null;
+    /** The same with its label, in its parts, and since when it has its permits. */
+    readonly owner: Owner;
     readonly units: number;
     readonly token: number;
     readonly remaining: number;
@@ -35,9 +35,11 @@ export interface SemaphoreInspection {
   /** Callers that wait, the next one first, at most 1 000. */
   readonly waiters: readonly {
     readonly holder: string;
-    readonly owner: HoldId | null;
+    readonly owner: Owner;
     readonly units: number;
   }[];
+  /** When that was so, by the server's clock: ms since 1970. */
+  readonly at: number;
   /** The callers of this client that wait now, and for how many ms the first of them has; null: none waits. */
   readonly here: { readonly waiting: number; readonly longest: number | null };
 }

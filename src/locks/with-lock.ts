@@ -2,7 +2,7 @@
 import { LockLostError, quoteAll } from "../errors.ts";
 import type { Events } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import type { Request } from "../options.ts";
+import type { Request } from "../terms.ts";
 import { thrownAt } from "../util/stacks.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
 import { Scope, type Scopes } from "./scope.ts";

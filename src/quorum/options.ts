@@ -13,7 +13,10 @@ import { anything, type Checked, checkOptions, refuse, time } from "../validate.
 
 /** How a client of several masters works. Times are whole milliseconds. */
 export interface QuorumClientOptions
-  extends Pick<LockClientOptions, "leaseTime" | "replyTimeout" | "localPasses" | "connection" | "scopes"> {
+  extends Pick<
+    LockClientOptions,
+    "label" | "leaseTime" | "replyTimeout" | "localPasses" | "connection" | "scopes"
+  > {
   /**
    * How long a node may leave a vote unanswered. It costs nothing while the others can decide without it. Default: 400,
    * and never longer than the lease. A node that is still being connected to for the first time gets `replyTimeout`.
@@ -34,8 +37,9 @@ export interface QuorumClientOptions
   restartDelay?: number | undefined;
 }
 
-const { replyTimeout, localPasses, connection, scopes } = CLIENT;
+const { label, replyTimeout, localPasses, connection, scopes } = CLIENT;
 const RULES = {
+  label,
   leaseTime: anything as typeof CLIENT.leaseTime, // no longer than longestLease
   replyTimeout,
   localPasses: { ...localPasses, fallback: LOCAL_PASSES },

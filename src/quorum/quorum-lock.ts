@@ -1,7 +1,7 @@
-import { withoutBits } from "../hold-ids.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
-import type { AttemptAnswer, ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
+import { ownerOf } from "../owner.ts";
+import { type AttemptAnswer, inspected, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
 import { type Ask, type LockKind, type Told, tell, type Wake } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { Footprint } from "./footprint.ts";
@@ -38,6 +38,7 @@ export class QuorumKind implements LockKind {
   readonly recount = null;
   readonly together = null;
   readonly hasStays = false;
+  readonly hasTokens = true;
   readonly releaseAll = null;
   readonly answer = null;
   /** One lock a call: where a node is missing, each lock has a fate of its own. */
@@ -141,19 +142,20 @@ export class QuorumKind implements LockKind {
 
   async inspect(name: string) {
     const found = await this.#holder(name);
-    return {
-      holder: found && withoutBits(found.holder),
+    return inspected({
+      at: null,
+      owner: found && ownerOf(found.holder, found.token),
       token: found?.token ?? 0,
       remaining: found?.ttl ?? null,
       kept: false,
-      waiters: [],
-    };
+      queue: [],
+    });
   }
 
   /** Only the holder's: if votes were taken from clients that are just asking, one node could be counted by two of them. */
-  async forceRelease(name: string): Promise<boolean> {
+  async forceRelease(name: string, _label: string | null, token: number | null): Promise<boolean> {
     const found = await this.#holder(name);
-    if (!found) return false;
+    if (!found || (token !== null && token !== found.token)) return false;
     const footprint = new Footprint(this.#quorum, name, found.holder);
     return (await footprint.release(found.token + this.localPasses)) === "released";
   }

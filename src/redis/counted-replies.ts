@@ -1,5 +1,5 @@
 // What the scripts of counted resources answer, decoded: lua/counted/ says what stands where.
-import { withoutBits } from "../hold-ids.ts";
+import { type Owner, ownerOf } from "../owner.ts";
 import { codes } from "./lua.generated.ts";
 import { fields, type ReleaseAnswer } from "./replies.ts";
 
@@ -48,6 +48,7 @@ export interface CountedInspection {
   readonly used: number;
   readonly holders: readonly {
     readonly holder: string;
+    readonly owner: Owner;
     readonly mode: CountedMode;
     readonly units: number;
     readonly token: number;
@@ -55,6 +56,7 @@ export interface CountedInspection {
   }[];
   readonly waiters: readonly {
     readonly holder: string;
+    readonly owner: Owner;
     readonly mode: CountedMode;
     readonly units: number;
     readonly upTo: number;
@@ -139,22 +141,25 @@ export function decodeSetPermits(reply: unknown): {
 }
 
 export function decodeCountedInspection(reply: unknown): CountedInspection {
-  const [at, permits, isSet, used, holds, queued, stamp] = fields(reply);
-  const holders = inRows(holds, 5).map(([holder, mode, units, token, remaining]) => ({
-    holder: withoutBits(String(holder)),
-    mode: modeOf(mode),
-    units: Number(units),
-    token: Number(token),
-    remaining: Number(remaining),
-  }));
-  const waiters = inRows(queued, 4).map(([holder, mode, units, upTo]) => ({
-    holder: withoutBits(String(holder)),
-    mode: modeOf(mode),
-    units: Number(units),
-    upTo: Number(upTo),
-  }));
+  const [micros, permits, isSet, used, holds, queued, stamp] = fields(reply);
+  const at = Number(micros);
+  const holders = inRows(holds, 5).map(([text, mode, units, token, remaining]) => {
+    const owner = ownerOf(String(text), Number(token), at);
+    return {
+      holder: owner.id,
+      owner,
+      mode: modeOf(mode),
+      units: Number(units),
+      token: Number(token),
+      remaining: Number(remaining),
+    };
+  });
+  const waiters = inRows(queued, 5).map(([text, mode, units, upTo, ticket]) => {
+    const owner = ownerOf(String(text), Number(ticket), at);
+    return { holder: owner.id, owner, mode: modeOf(mode), units: Number(units), upTo: Number(upTo) };
+  });
   return {
-    at: Number(at),
+    at,
     permits: Number(permits) || null,
     isSet: isSet === 1,
     used: Number(used),

@@ -1,7 +1,7 @@
 // What arrives on a client's own channel. Words are separated by single spaces; a lock's key comes last, because names
 // may contain spaces.
 
-import { LABEL_BYTES_MAX } from "../defaults.ts";
+import { decodeLabel } from "../label.ts";
 import type { Commands } from "./commands.ts";
 import { connectionLua } from "./lua.generated.ts";
 import { decodeShare } from "./share-message.ts";
@@ -61,17 +61,6 @@ function decodeRevoked(text: string): Message {
     key: text.slice(key, end),
     by: decodeLabel(label),
   };
-}
-
-/** A label as one word: without spaces, and without braces. */
-export const encodeLabel = (label: string | null): string => encodeURIComponent(label ?? "");
-
-function decodeLabel(word: string): string | null {
-  try {
-    return word === "" ? null : decodeURIComponent(word).slice(0, LABEL_BYTES_MAX);
-  } catch {
-    return null;
-  }
 }
 
 /**

@@ -1,6 +1,6 @@
 // What scripts answer, decoded. One vocabulary for every lock kind.
 import { type LockError, LockFormatError, LockUnavailableError } from "../errors.ts";
-import { type HoldId, withoutBits } from "../hold-ids.ts";
+import { type Owner, ownerOf } from "../owner.ts";
 import { codes } from "./lua.generated.ts";
 
 /** Of an attempt to take a lock, or to look again. `at` is the server's time in µs when the script ran. */
@@ -68,8 +68,6 @@ export interface RenewAnswer {
 
 /** What `inspect()` shows. `remaining` is null when the lock is free, Infinity when it has no TTL. */
 export interface Inspection extends Inspected {
-  /** `holder` in its parts; null when the lock is free, or held by another library. */
-  readonly owner: HoldId | null;
   /** The callers of this client that wait for the lock now, and for how many ms the first of them has; null: none waits. */
   readonly here: { readonly waiting: number; readonly longest: number | null };
 }
@@ -78,6 +76,8 @@ export interface Inspection extends Inspected {
 export interface Inspected {
   /** `<client id>:<number of the hold>`; what another library has written, as it is. Null: the lock is free. */
   readonly holder: string | null;
+  /** The same with its label, in its parts, and since when it has the lock. Null: the lock is free. */
+  readonly owner: Owner | null;
   /** The holder's fencing token, 0 when free or when the lock kind has none. */
   readonly token: number;
   /** ms until the hold ends in Redis unless it is renewed. */
@@ -86,6 +86,10 @@ export interface Inspected {
   readonly kept: boolean;
   /** Waiting holds, the next one first; at most 1 000. Empty for kinds that keep no queue in Redis. */
   readonly waiters: readonly string[];
+  /** The same as `owner` shows the holder. */
+  readonly queue: readonly Owner[];
+  /** When that was so, by the server's clock: ms since 1970. Null: this kind does not tell. */
+  readonly at: number | null;
 }
 
 /** Replies are arrays of strings and integers; ioredis with `stringNumbers` makes strings of the integers. */
@@ -198,24 +202,46 @@ export function decodeRenewed(code: unknown): RenewAnswer["is"] {
   return is;
 }
 
+/** Of a kind without a queue, whose tokens are no times. */
 export function decodeInspection(reply: unknown): Inspected {
-  const [holder, token, remaining, ...waiters] = fields(reply);
-  const free = holder === "";
-  return {
-    holder: free ? null : withoutBits(String(holder)),
+  const [holder, token, remaining] = fields(reply);
+  const owner = holder === "" ? null : ownerOf(String(holder), null);
+  return inspected({
+    at: null,
+    owner,
     token: Number(token),
-    remaining: free ? null : ttl(remaining),
+    remaining: owner && ttl(remaining),
     kept: false,
-    waiters: waiters.map((hold) => withoutBits(String(hold))),
-  };
+    queue: [],
+  });
 }
 
-/** The same with the digit of the holder in front of the waiters. */
-export function decodeToldInspection(reply: unknown): Inspected {
-  const list = [...fields(reply)];
-  const [told] = list.splice(3, 1);
-  return { ...decodeInspection(list), kept: told === 2 };
+/** Of the hand-off. */
+export function decodeHandoffInspection(reply: unknown): Inspected {
+  const [micros, holder, token, remaining, told, ...waiting] = fields(reply);
+  const now = Number(micros);
+  const owner = holder === "" ? null : ownerOf(String(holder), Number(token), now);
+  return inspected({
+    at: now / 1_000,
+    owner,
+    token: Number(token),
+    remaining: owner && ttl(remaining),
+    kept: told === 2,
+    queue: Array.from({ length: waiting.length / 2 }, (_, i) =>
+      ownerOf(String(waiting[2 * i]), Number(waiting[2 * i + 1]), now),
+    ),
+  });
 }
+
+/** `at`: in ms, with a fraction. */
+export function inspected({ at, owner, queue, ...rest }: Omit<Inspected, "holder" | "waiters">): Inspected {
+  const waiters = queue.map(({ id }) => id);
+  return { holder: owner?.id ?? null, owner, ...rest, waiters, queue, at: at && Math.floor(at) };
+}
+
+/** A token as Redis has it; null: "". */
+export const asDigits = (token: number | null): string =>
+  token === null ? "" : String(token).padStart(16, "0");
 
 /** Of several releases in one command. */
 export function decodeReleases(reply: unknown): ReleaseAnswer[] {

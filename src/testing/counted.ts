@@ -1,6 +1,6 @@
 import { codes, countedLua as lua } from "../redis/lua.generated.ts";
 import type { Script } from "../redis/script.ts";
-import { channelOf, enqueue, take, waiting } from "./held.ts";
+import { channelOf, enqueue, take, ticketOf, waiting } from "./held.ts";
 import type { Kept, Memory, Reply, Run } from "./memory.ts";
 
 const { OWNER, MINE, HELD, GONE, RELEASED, RENEWED, DIFFERS, CROWDED, MOST_HOLDS } = codes;
@@ -9,6 +9,8 @@ interface Units extends Kept {
   mode: string;
   units: number;
   token: number;
+  /** Behind a space; "": none. */
+  readonly label: string;
 }
 
 /** Of a read-write lock or a semaphore. `permits`: 0 = nobody has said how many; `phase`: the token of its readers. */
@@ -22,6 +24,7 @@ interface Book extends Kept {
 /** What is asked for: at least so many units, up to so many, of so many permits (0: of as many as there are). */
 interface Wanted {
   readonly hold: string;
+  readonly label: string;
   readonly mode: string;
   readonly ttl: number;
   readonly passes: number;
@@ -31,9 +34,15 @@ interface Wanted {
 }
 
 function wantedBy(entry: string): Wanted {
-  const [digits = "", ttl, passes, units, upTo, of, hold = ""] = entry.split(" ");
+  const [digits = "", ttl, passes, units, upTo, of, hold = "", label] = entry.split(" ");
   const wanted = { ttl: Number(ttl), passes: Number(passes), units: Number(units), upTo: Number(upTo) };
-  return { ...wanted, hold, mode: digits.slice(1), of: Number(of) };
+  return {
+    ...wanted,
+    hold,
+    label: label === undefined ? "" : ` ${label}`,
+    mode: digits.slice(1),
+    of: Number(of),
+  };
 }
 
 /** The scripts of read-write locks and semaphores. */
@@ -61,12 +70,12 @@ export function counted(memory: Memory): [Script, Run][] {
     units > permits || (!isSet && of !== 0 && of !== permits);
 
   /** Readers with no writer between them share a token. */
-  function own(book: Book, { hold, mode, units, upTo, passes }: Wanted, ttl: number): Units {
+  function own(book: Book, { hold, label, mode, units, upTo, passes }: Wanted, ttl: number): Units {
     const isShared = mode === "r" && book.holds.size > 0 && book.phase > 0;
     const token = isShared ? book.phase : memory.token(passes);
     if (mode === "r") book.phase = token;
     const gets = Math.min(Math.max(units, upTo), book.permits - used(book));
-    const made = { mode, units: gets, token, until: memory.after(ttl) };
+    const made = { mode, units: gets, token, label, until: memory.after(ttl) };
     book.holds.set(hold, made);
     return made;
   }
@@ -117,8 +126,11 @@ export function counted(memory: Memory): [Script, Run][] {
   }
 
   const acquire: Run = ([key = "", queue = ""], argv) => {
-    const [hold, lease, , mode, units, upTo, of, passes, entry] = argv;
-    const wanted = { ...wantedBy(`0${mode} 0 ${passes} ${units} ${upTo} ${of} ${hold}`), ttl: Number(lease) };
+    const [hold, lease, , mode, units, upTo, of, passes, entry, label = ""] = argv;
+    const wanted = {
+      ...wantedBy(`0${mode} 0 ${passes} ${units} ${upTo} ${of} ${hold}${label}`),
+      ttl: Number(lease),
+    };
     const already = mine(key, queue, hold, wanted.ttl);
     if (already) return already;
     const book = open(key);
@@ -208,18 +220,20 @@ export function counted(memory: Memory): [Script, Run][] {
   const inspect: Run = ([key = "", queue = ""]) => {
     const book = open(key);
     const holders = [...book.holds].flatMap(([hold, units]): Reply[] => {
-      return [hold, units.mode, units.units, units.token, memory.left(units)];
+      return [hold + units.label, units.mode, units.units, units.token, memory.left(units)];
     });
     const queued = waiting(memory, queue).flatMap((entry): Reply[] => {
-      const { hold, mode, units, upTo } = wantedBy(entry);
-      return [hold, mode, units, upTo];
+      const { hold, label, mode, units, upTo } = wantedBy(entry);
+      return [hold + label, mode, units, upTo, ticketOf(memory, queue, entry)];
     });
     return [memory.now, book.permits, book.isSet ? 1 : 0, used(book), holders, queued, memory.now];
   };
 
-  const forceRelease: Run = ([key = "", queue = ""], [mode, label]) => {
+  const forceRelease: Run = ([key = "", queue = ""], [mode, label, token]) => {
     const { holds } = open(key);
-    const ended = [...holds].filter(([, units]) => mode === "" || units.mode === mode).map(([hold]) => hold);
+    const isMeant = (units: Units): boolean =>
+      (mode === "" || units.mode === mode) && (!token || Number(token) === units.token);
+    const ended = [...holds].filter(([, units]) => isMeant(units)).map(([hold]) => hold);
     for (const hold of ended) holds.delete(hold);
     advance(key, queue);
     for (const hold of ended)

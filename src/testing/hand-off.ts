@@ -1,6 +1,6 @@
 import { codes, handoffLua as lua } from "../redis/lua.generated.ts";
 import type { Script } from "../redis/script.ts";
-import { channelOf, enqueue, type Held, renewal, take, waiting } from "./held.ts";
+import { channelOf, enqueue, type Held, idOf, renewal, take, ticketOf, waiting } from "./held.ts";
 import type { Memory, Reply, Run } from "./memory.ts";
 
 const { OWNER, MINE, HELD, GONE, RELEASED, TAKEN, BLOCKED } = codes;
@@ -20,11 +20,15 @@ export function handOff(memory: Memory): [Script, Run][] {
 
   /** Gives the lock to the first that waits, and returns it; for the caller's own hold nothing is done but that. */
   function grantNext(lock: string, queue: string, since?: number, me?: unknown): string | undefined {
-    const [, ttl, passes, hold = ""] = take(memory, queue)?.split(" ") ?? [];
+    const [, ttl, passes, ...words] = take(memory, queue)?.split(" ") ?? [];
     if (ttl === undefined) return undefined;
+    const hold = words.join(" ");
     if (hold !== me) {
       const token = own(lock, hold, Number(ttl), Number(passes), since);
-      memory.publish(channelOf(hold), `grant ${token} ${memory.now} ${ttl} ${waits(queue)} ${hold} ${lock}`);
+      memory.publish(
+        channelOf(hold),
+        `grant ${token} ${memory.now} ${ttl} ${waits(queue)} ${idOf(hold)} ${lock}`,
+      );
     }
     return hold;
   }
@@ -35,7 +39,7 @@ export function handOff(memory: Memory): [Script, Run][] {
   }
 
   const recall = ({ hold }: Held, lock: string, nonce: unknown): number =>
-    memory.publish(channelOf(hold), `recall ${hold} ${nonce || "-"} ${lock}`);
+    memory.publish(channelOf(hold), `recall ${idOf(hold)} ${nonce || "-"} ${lock}`);
 
   const mine = (held: Held, lease: number, queue: string): Reply => {
     const left = memory.raise(held, lease);
@@ -84,18 +88,23 @@ export function handOff(memory: Memory): [Script, Run][] {
     return RELEASED;
   };
 
-  const inspect: Run = ([lock = "", queue = ""], [question]) => {
+  const inspect: Run = ([lock = "", queue = ""], [most, question]) => {
     const held = heldAt(lock);
     if (held?.told === 2 && question) recall(held, lock, question);
     const shown = held ? [held.hold, held.token, memory.left(held), held.told] : ["", 0, 0, 0];
-    return [...shown, ...waiting(memory, queue).map((entry) => entry.split(" ")[3] ?? "")];
+    const queued = waiting(memory, queue).slice(0, Number(most));
+    const waiters = queued.flatMap((entry): Reply[] => [
+      entry.split(" ").slice(3).join(" "),
+      ticketOf(memory, queue, entry),
+    ]);
+    return [memory.now, ...shown, ...waiters];
   };
 
-  const forceRelease: Run = ([lock = "", queue = ""], [label]) => {
+  const forceRelease: Run = ([lock = "", queue = ""], [label, token]) => {
     const held = heldAt(lock);
-    if (!held) return 0;
+    if (!held || (token && Number(token) !== held.token)) return 0;
     handOver(lock, queue);
-    memory.publish(channelOf(held.hold), `revoked ${held.hold} ${lock}${label ? ` ${label}` : ""}`);
+    memory.publish(channelOf(held.hold), `revoked ${idOf(held.hold)} ${lock}${label ? ` ${label}` : ""}`);
     return 1;
   };
 
@@ -124,7 +133,7 @@ export function handOff(memory: Memory): [Script, Run][] {
       ([lock = "", queue = ""], [hold, entry]) => {
         take(memory, queue, String(entry));
         const held = heldAt(lock);
-        if (held?.hold !== hold) return GONE;
+        if (!held || idOf(held.hold) !== hold) return GONE;
         handOver(lock, queue, held?.since);
         return RELEASED;
       },

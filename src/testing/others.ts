@@ -32,8 +32,9 @@ export function others(memory: Memory): [Script, Run][] {
     const held = memory.get<Held>(lock);
     return held ? [held.hold, held.token, memory.left(held)] : ["", 0, 0];
   };
-  const forceRelease: Run = ([lock = ""], [channel]) => {
+  const forceRelease: Run = ([lock = ""], [channel, token]) => {
     const held = memory.get<Held>(lock);
+    if (token && Number(token) !== held?.token) return [0];
     return [
       held && release([lock], [held.hold, ...(channel === undefined ? [] : [channel])]) === RELEASED ? 1 : 0,
     ];

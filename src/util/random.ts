@@ -2,12 +2,15 @@
 import { randomBytes, randomFillSync, randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 
-/** `host:pid:random`: in Redis people read it as a holder or a waiter. Never repeats, also over restarts of the process. */
-export function newClientId(): string {
+/**
+ * `[label/]host:pid:random`: in Redis people read it as a holder or a waiter. Never repeats, also over restarts of the process.
+ * `label`: one word; "": none.
+ */
+export function newClientId(label: string): string {
   const host = hostname()
     .replace(/[^\w.-]/g, "_")
     .slice(0, 64);
-  return `${host}:${process.pid}:${randomBytes(8).toString("hex")}`;
+  return `${label && `${label}/`}${host}:${process.pid}:${randomBytes(8).toString("hex")}`;
 }
 
 /** The client id that Redisson's owner names start with. */

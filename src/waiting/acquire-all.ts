@@ -11,8 +11,8 @@ import {
 import { LockLostError, LockUnavailableError } from "../errors.ts";
 import type { Caller } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import type { Terms } from "../options.ts";
 import { follow } from "../telemetry/following.ts";
+import type { Terms } from "../terms.ts";
 import { atMost, orAbort, pause } from "../util/abort.ts";
 import { between } from "../util/random.ts";
 import { isOurs, thrownAt } from "../util/stacks.ts";
@@ -191,7 +191,7 @@ class AllAcquisition {
 
   /** One command, where another try of all costs one for each, and one more for each that is given back. False also when nobody knows. */
   async #isHeld({ kind, name }: Member): Promise<boolean> {
-    const look = kind.renew([{ name, id: NOBODY, ttl: 1, record: null, told: null }], FIRST_REPLY);
+    const look = kind.renew([{ name, id: NOBODY, label: "", ttl: 1, record: null, told: null }], FIRST_REPLY);
     const answers = await orAbort(
       this.#entrance.signal,
       look.catch(() => []),

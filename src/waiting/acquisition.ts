@@ -88,12 +88,12 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
       return;
     }
     if (mode === "queue") queue.channel.listen();
-    this.ask(queue.services.newHold(queue.kind, queue.name, this), mode, head);
+    this.ask(queue.services.newHold(queue.kind, queue.name, this, head.terms.label), mode, head);
   }
 
   /** Ends a hold in favour of other processes, and queues a new one. Resolves with what became of the old one; null: it ended. */
   yield(old: Hold, head: Waiter): Promise<ReleaseAnswer | null> {
-    const hold = this.services.newHold(this.kind, this.queue.name, this);
+    const hold = this.services.newHold(this.kind, this.queue.name, this, head.terms.label);
     return new Promise((tell, fail) => {
       this.ask(hold, "yield", head, { hold: old, tell, fail });
     });

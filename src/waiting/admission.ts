@@ -2,8 +2,8 @@
 // any of them, and from the lease of a reader that left long ago.
 import { SHARE_TIME } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
-import type { Terms } from "../options.ts";
 import type { AttemptAnswer } from "../redis/replies.ts";
+import type { Terms } from "../terms.ts";
 import type { Instant } from "../util/clock.ts";
 import { suits } from "./handover.ts";
 import { isTooLong } from "./stay.ts";

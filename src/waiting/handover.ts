@@ -2,7 +2,7 @@
 // crash with far too long a lease.
 import { ENOUGH_EXPLICIT, ENOUGH_WATCHDOG, STAY_WINDOW, TOO_MUCH } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
-import type { Terms } from "../options.ts";
+import type { Terms } from "../terms.ts";
 
 /**
  * May a hold with so many ms left be handed to these terms? "enough": as it is; "short": behind a claim; "too much": it would

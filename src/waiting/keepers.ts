@@ -67,11 +67,15 @@ export class Keepers {
     return asking;
   }
 
-  /** Was it given up, for a caller that would take it away by force? Where others wait the holder has been told of them already. */
-  async isGivenUp(kind: LockKind, name: string): Promise<boolean> {
+  /**
+   * Was it given up, for a caller that would take it away by force? Where others wait the holder has been told of them already.
+   * `token`: of the holder that is meant; null: whichever it is.
+   */
+  async isGivenUp(kind: LockKind, name: string, token: number | null): Promise<boolean> {
     if (kind.answer === null) return false;
     const seen = await kind.inspect(name);
-    const isAlone = seen.kept && seen.waiters.length === 0;
+    const isMeant = token === null || token === seen.token;
+    const isAlone = isMeant && seen.kept && seen.waiters.length === 0;
     return isAlone && (await this.#recall(kind, name, seen, FIRST_REPLY, KEEPER_REPLY)) === "released";
   }
 

@@ -2,7 +2,6 @@ import type { EventKind } from "../events.ts";
 import type { GrantProtocol } from "../keys.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewer } from "../lease/renewer.ts";
-import type { Terms } from "../options.ts";
 import type { Told } from "../redis/call.ts";
 import type {
   AttemptAnswer,
@@ -12,6 +11,7 @@ import type {
   ToldDigit,
   YieldAnswer,
 } from "../redis/replies.ts";
+import type { Terms } from "../terms.ts";
 
 export type { Told } from "../redis/call.ts";
 
@@ -107,7 +107,7 @@ export interface LockKind extends Renewer {
    * Rejects with NotReplicatedError when too few have. `told`: the digit that the lock gets; left out: as it is.
    */
   confirm(
-    hold: { readonly name: string; readonly id: string },
+    hold: { readonly name: string; readonly id: string; readonly label: string },
     ttl: number,
     timeout: number,
     told?: ToldDigit,
@@ -139,8 +139,15 @@ export interface LockKind extends Renewer {
   readonly sharing?: Sharing;
   /** `nonce`: its holder is asked whether somebody is inside, if there may be nobody; left out: nobody is asked. */
   inspect(name: string, nonce?: string): Promise<Inspected>;
-  /** `label`: for the holder, where the protocol has a message for it. */
-  forceRelease(name: string, label: string | null): Promise<boolean>;
+  /** The same without waiters. Left out: `inspect` is as cheap. */
+  holder?(name: string): Promise<Inspected>;
+  /** Do its holders have tokens that tell one from the next, so that `forceRelease` can be told which one is meant? */
+  readonly hasTokens: boolean;
+  /**
+   * `label`: for the holder, where the protocol has a message for it. `token`: of the holder that is meant, null: whichever it is.
+   * False: that one does not hold it.
+   */
+  forceRelease(name: string, label: string | null, token: number | null): Promise<boolean>;
 }
 
 /** What readers and writers of one lock are to each other. */
@@ -166,6 +173,7 @@ export interface Withdrawer {
 export interface Leavable {
   readonly id: string;
   readonly name: string;
+  readonly label?: string;
   readonly entry?: string;
 }
 

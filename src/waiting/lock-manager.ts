@@ -2,7 +2,7 @@ import { acquiring, holding } from "../channels.ts";
 import { ClientClosedError, LockUnavailableError, nounOf } from "../errors.ts";
 import { type Caller, type Events, ofCall } from "../events.ts";
 import { HoldIds } from "../hold-ids.ts";
-import { Hold } from "../lease/hold.ts";
+import { Hold, LabelledHold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { Watchdog } from "../lease/watchdog.ts";
 import type { LockTimeoutError } from "../lock-timeout-error.ts";
@@ -224,10 +224,11 @@ export class LockManager implements Services {
 
   // ---- what they share
 
-  newHold({ wake }: LockKind, name: string, expecting: Expecting): Hold {
+  newHold({ wake }: LockKind, name: string, expecting: Expecting, label?: string): Hold {
     // What is granted by message names the channel for it.
     const owner = wake.by === "grant" ? this.inbox.channelOf(name) : this.clientId;
-    const hold = new Hold(this.#ids.next(owner), name);
+    const id = this.#ids.next(owner);
+    const hold = label === undefined ? new Hold(id, name) : new LabelledHold(id, name, label);
     this.inbox.expected.set(hold.id, expecting);
     return hold;
   }

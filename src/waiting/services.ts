@@ -41,7 +41,7 @@ export interface Services {
   readonly isSweeping: boolean;
   sweepSoon(): void;
   /** A hold that no command has named before (R1), and whose messages are expected from now on. */
-  newHold(kind: LockKind, name: string, expecting: Expecting): Hold;
+  newHold(kind: LockKind, name: string, expecting: Expecting, label?: string): Hold;
   /** The hold is over, and whatever it is in Redis must go. */
   leave(kind: Withdrawer, hold: Hold): void;
   /** One more channel is heard, or must be done without: all lock queues begin in the order in which they came. */

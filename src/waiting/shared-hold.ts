@@ -4,8 +4,8 @@ import { type Caller, ofHolder } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import { unconfirmed } from "../lease/release-outcome.ts";
 import { type LeaseOwner, SharedLease, type Turn } from "../lease/shared-lease.ts";
-import type { Terms } from "../options.ts";
 import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
+import type { Terms } from "../terms.ts";
 import { type Instant, now } from "../util/clock.ts";
 import { failing } from "../util/stacks.ts";
 import { Admission } from "./admission.ts";
@@ -204,9 +204,9 @@ export class SharedHold implements LeaseOwner, Expecting {
     const { commands } = services;
     hold.asks(LEASE_MIN, sent.mono);
     try {
-      const { id, name, record } = hold;
+      const { id, label, name, record } = hold;
       const [answer] = await kind.renew(
-        [{ id, name, ttl: LEASE_MIN, record, told: null }],
+        [{ id, label, name, ttl: LEASE_MIN, record, told: null }],
         commands.replyTimeout,
       );
       if (!answer || answer.is === "renewed") return;

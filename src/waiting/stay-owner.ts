@@ -1,7 +1,7 @@
 import { LockLostError } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
-import type { Terms } from "../options.ts";
 import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
+import type { Terms } from "../terms.ts";
 import type { Instant } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import { LockOwner } from "./lock-owner.ts";

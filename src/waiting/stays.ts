@@ -116,14 +116,14 @@ export class Stays {
     const digits: (ToldDigit | null)[] = [];
     const renewals = stays.map((stay) => {
       const { hold, terms } = stay;
-      const { id, name, record } = hold;
+      const { id, label, name, record } = hold;
       const ttl = Math.min(ttlOf(terms, this.window), this.window);
       const told = inbox.hears(name) ? (terms.linger > 0 ? 2 : 1) : null;
       hold.asks(ttl, sent.mono);
       stay.asks(sent.mono);
       stay.isUsed = false;
       digits.push(told);
-      return { id, name, ttl, record, told } as const;
+      return { id, label, name, ttl, record, told } as const;
     });
     try {
       const answers = await kindOf(stays).renew(renewals, this.window / 3);

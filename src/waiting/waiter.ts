@@ -1,6 +1,6 @@
 import type { Caller, EventKind } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import type { Terms } from "../options.ts";
+import type { Terms } from "../terms.ts";
 import { type Abortable, unlisten } from "../util/abort.ts";
 import { failing, isOurs } from "../util/stacks.ts";
 import { Timer } from "../util/timers.ts";

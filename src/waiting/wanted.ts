@@ -73,7 +73,8 @@ export class WantedLeases {
     const sent = now();
     // A hold that was told before stays as it is: it may say more.
     const told = inbox.hears(name) && hold.told === 0 ? 1 : null;
-    const renewal = { name, id: hold.id, ttl: 1, record: hold.record, told } as const;
+    const { id, label, record } = hold;
+    const renewal = { name, id, label, ttl: 1, record, told } as const;
     const answers = await owner.kind.renew([renewal], commands.replyTimeout).catch(() => []);
     for (const answer of answers) owner.renewed(hold, sent, answer);
   }

@@ -17,6 +17,8 @@ export function inspection(subject: Subject): void {
         remaining: null,
         kept: false,
         waiters: [],
+        queue: [],
+        at: subject.queues ? expect.any(Number) : null,
         here: { waiting: 0, longest: null },
       });
       expect([await mine.isLocked(), await mine.forceUnlock()]).toEqual([false, false]);
@@ -35,7 +37,9 @@ export function inspection(subject: Subject): void {
         const { id } = subject.first.locks;
         const [host, pid] = id.split(":");
         const { owner, holder } = shown;
-        expect(owner).toEqual({ host, pid: Number(pid), client: id, number: expect.any(Number) });
+        const since = subject.queues || subject.isQuorum ? expect.any(Number) : null;
+        const parts = { host, pid: Number(pid), client: id, number: expect.any(Number) };
+        expect(owner).toEqual({ id: holder, label: null, ...parts, since });
         expect(holder).toBe(`${id}:${owner?.number}`);
       }
       expect(await theirs.isLocked()).toBe(true);

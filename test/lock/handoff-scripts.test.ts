@@ -109,13 +109,6 @@ describe("entries", () => {
     }
   });
 
-  it("with a label behind the hold are granted", async () => {
-    await scripts.acquire(hold("a"));
-    await scripts.acquire(hold("b"), `${entry(hold("b"))} nightly`);
-    await scripts.release(hold("a"));
-    expect(await scripts.holder()).toBe(hold("b"));
-  });
-
   it("of a client that nobody hears are skipped when receivers count, and granted when they prove nothing", async () => {
     await scripts.acquire(hold("a"));
     await scripts.acquire(hold("x"), entry(hold("x"), 1));

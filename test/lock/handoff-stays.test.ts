@@ -50,7 +50,7 @@ describe("the digit of a lock", () => {
     for (const [script, args, answer] of [
       ["release", [hold("a"), 1], RELEASED],
       ["leave", [hold("a"), ""], RELEASED],
-      ["forceRelease", [""], 1],
+      ["forceRelease", ["", ""], 1],
     ] as const) {
       await scripts.acquire(hold("a"), "", 0, 2);
       expect(await scripts.run(script, ...args)).toBe(answer);
@@ -325,14 +325,14 @@ describe("release-stays", () => {
 
 describe("inspect", () => {
   it("says the digit, and asks only a holder that may have nobody inside, when it is told to ask", async () => {
-    expect(await scripts.run("inspect")).toEqual(["", 0, 0, 0]);
+    expect(await scripts.run("inspect", 9)).toEqual([some, "", 0, 0, 0]);
     for (const told of [0, 1, 2] as const) {
       await scripts.acquire(hold("a"), "", 0, told);
-      expect(await scripts.run("inspect", `?${NONCE}`)).toEqual([hold("a"), some, some, told]);
+      expect(await scripts.run("inspect", 9, `?${NONCE}`)).toEqual([some, hold("a"), some, some, told]);
       await scripts.redis.del(LOCK);
     }
     await scripts.acquire(hold("a"), "", 0, 2);
-    await scripts.run("inspect");
+    await scripts.run("inspect", 9);
     expect(await scripts.messages()).toEqual([recall(hold("a"), `?${NONCE}`)]);
   });
 });

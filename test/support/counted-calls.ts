@@ -5,7 +5,7 @@ import { ScriptRunner } from "../../src/redis/script-runner.ts";
 import type { ClusterLike, RedisLike } from "../../src/redis/types.ts";
 
 type Ask = Parameters<CountedScripts["attempt"]>[1];
-type Hold = Parameters<CountedScripts["attempt"]>[0];
+type Hold = Parameters<CountedScripts["attempt"]>[0] & { readonly token: number };
 
 /** The typed calls of a family of counted resources, as a client makes them, with promises. */
 export class CountedCalls {
@@ -27,7 +27,13 @@ export class CountedCalls {
 
   hold(client: string): Hold {
     const number = `${++this.#made}`.padStart(8, "0");
-    return { id: `${this.channelOf(client)}:${number}abcdefghijklm`, name: this.name, token: 0, entry: "" };
+    return {
+      id: `${this.channelOf(client)}:${number}abcdefghijklm`,
+      name: this.name,
+      label: "",
+      token: 0,
+      entry: "",
+    };
   }
 
   /** `counted`: somebody hears the channel of this hold. */

@@ -71,12 +71,22 @@ class Permit implements Lock {
   }
 
   async inspect(): Promise<Inspection> {
-    const { holders, waiters, here } = await this.#slots.inspect();
+    const { holders, waiters, here, at } = await this.#slots.inspect();
     const { holder = null, owner = null, token = 0, remaining = null } = holders[0] ?? {};
-    return { holder, owner, token, remaining, kept: false, waiters: waiters.map((one) => one.holder), here };
+    return {
+      holder,
+      owner,
+      token,
+      remaining,
+      kept: false,
+      waiters: waiters.map((one) => one.holder),
+      queue: waiters.map((one) => one.owner),
+      at,
+      here,
+    };
   }
 
-  async forceUnlock(options?: { label?: string }): Promise<boolean> {
+  async forceUnlock(options?: { label?: string; token?: number }): Promise<boolean> {
     return (await this.#slots.forceUnlock(options)) > 0;
   }
 

@@ -1,0 +1,178 @@
+import { afterAll, describe, expect, it } from "vitest";
+import { encodeLabel } from "../../src/label.ts";
+import { freshName, Parties } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+
+// What people see of holders and waiters, and how they end only the holder that they saw.
+
+const parties = new Parties();
+afterAll(parties.close);
+
+const LABELS = [
+  "nightly invoice",
+  "a/b:1:{tag} 100% ~!'()*",
+  "line one\nline two\u0000\u001b[31m",
+  "Ünïcödé 漢字 🔒",
+  "x".repeat(64),
+];
+
+describe("a label", () => {
+  it.each(LABELS)(
+    "%j: of a client and of a call, shown of holder and waiters, as the lock goes on",
+    async (label) => {
+      const [near, far] = [await parties.join({ client: { label } }), await parties.join()];
+      expect(near.locks.id).toMatch(/^[\w.%-]+\/[\w.-]+:\d+:[0-9a-f]{16}$/);
+      const name = freshName("{x} y");
+      const held = await far.locks.lock(name).lock();
+      const waiting = near.locks.lock(name).lock();
+      const shown = () => near.locks.lock(name).inspect();
+      await until(async () => (await shown()).queue.length === 1);
+      const second = far.locks.fairLock(name).lock({ label });
+      await until(async () => (await shown()).queue.length === 2);
+      const { at, owner, queue } = await shown();
+      expect(owner).toMatchObject({ label: null, client: far.locks.id, pid: process.pid });
+      expect(queue.map((one) => [one.label, one.client])).toEqual([
+        [label, near.locks.id],
+        [label, far.locks.id],
+      ]);
+      for (const one of [owner, ...queue]) {
+        expect(one?.since).toBeLessThanOrEqual(at ?? 0);
+        expect(one?.since).toBeGreaterThan((at ?? 0) - 60_000);
+      }
+      await held.unlock();
+      const lease = await waiting;
+      expect((await shown()).owner).toMatchObject({ label, client: near.locks.id });
+      await lease.extend(40_000);
+      expect((await shown()).remaining).toBeGreaterThan(30_000);
+      await lease.unlock();
+      const last = await second;
+      expect((await shown()).owner).toMatchObject({ label, client: far.locks.id });
+      await last.unlock();
+      expect(await shown()).toMatchObject({ owner: null, queue: [] });
+    },
+  );
+
+  it("of a call stands before that of its client, and only as long as its own hold", async () => {
+    const { locks } = await parties.join({ client: { label: "billing@2.3" } });
+    const lock = locks.lock(freshName());
+    await lock.withLock(async () => expect((await lock.inspect()).owner?.label).toBe("nightly"), {
+      label: "nightly",
+    });
+    await lock.withLock(async () => expect((await lock.inspect()).owner?.label).toBe("billing@2.3"));
+  });
+
+  it("of readers, a writer, permits, a multi-lock, a try and a minHold", async () => {
+    const { locks } = await parties.join();
+    const label = "rw job";
+    const { read, write } = locks.readWriteLock(freshName());
+    for (const lock of [read, write]) {
+      const lease = await lock.lock({ label });
+      expect((await lock.inspect()).owner?.label).toBe(label);
+      await lease.extend(60_000);
+      expect((await lock.inspect()).owner?.label).toBe(label);
+      await lease.unlock();
+    }
+    const slots = locks.semaphore(freshName(), { permits: 1 });
+    const first = await slots.acquire(1, { label: "first" });
+    const second = slots.acquire(1, { label: "second", lease: 20_000 });
+    await until(async () => (await slots.inspect()).waiters.length === 1);
+    const { holders, waiters } = await slots.inspect();
+    expect([holders[0]?.owner.label, waiters[0]?.owner.label]).toEqual(["first", "second"]);
+    await first.unlock();
+    const granted = await second;
+    await granted.extend(30_000);
+    expect((await slots.inspect()).holders).toMatchObject([{ owner: { label: "second" } }]);
+    await granted.unlock();
+    const names = [freshName(), freshName()];
+    const both = await locks.multiLock(names).lock({ label });
+    for (const name of names) expect((await locks.lock(name).inspect()).owner?.label).toBe(label);
+    await both.unlock();
+    const lock = locks.lock(freshName());
+    const tried = await lock.tryLock({ label, minHold: 500 });
+    await tried?.unlock();
+    expect((await lock.inspect()).owner?.label).toBe(label);
+    await lock.forceUnlock();
+  });
+
+  it("a writer that goes on as a reader keeps its label", async () => {
+    const { locks } = await parties.join();
+    const { read, write } = locks.readWriteLock(freshName());
+    await locks.scope(async () => {
+      const writing = await write.lock({ label: "writes" });
+      const reading = await read.lock();
+      await writing.unlock();
+      await until(async () => (await read.inspect()).owner !== null);
+      expect((await read.inspect()).owner?.label).toBe("writes");
+      await reading.unlock();
+    });
+  });
+
+  it("is refused when it is empty, longer than 64 bytes, or no text", async () => {
+    const { locks } = await parties.join();
+    const lock = locks.lock(freshName());
+    for (const label of ["", "x".repeat(65), "é".repeat(33), "\ud800"]) {
+      await expect(lock.tryLock({ label })).rejects.toThrow(RangeError);
+      await expect(parties.join({ client: { label } })).rejects.toThrow(RangeError);
+    }
+    await expect(lock.tryLock({ label: 5 as unknown as string })).rejects.toThrow(TypeError);
+  });
+
+  it("that nobody of us wrote is shown as none", async () => {
+    const { locks, redis } = await parties.join();
+    const name = freshName();
+    const hold = `holdfast:client:${locks.id}:0000000zabcdefghijklm`;
+    const value = (label: string) => `10 ${"1".repeat(16)} ${"1".repeat(16)} ${hold}${label}`;
+    for (const label of [" %zz", " ", " %", "  a"]) {
+      await redis.set(`holdfast:{${name}}`, value(label), "PX", 5_000);
+      const { owner, holder } = await locks.lock(name).inspect();
+      expect([owner?.label ?? null, owner?.id]).toEqual([label === "  a" ? " a" : null, holder]);
+    }
+    expect(encodeLabel(null)).toBe("");
+  });
+});
+
+describe("forceUnlock with a token", () => {
+  it("ends the holder that was seen, and not the next one", async () => {
+    const { locks } = await parties.join();
+    for (const lock of [
+      locks.lock(freshName()),
+      locks.fairLock(freshName()),
+      locks.readWriteLock(freshName()).write,
+    ]) {
+      const first = await lock.lock({ label: "first" });
+      const second = lock.lock({ label: "second" });
+      await until(async () => (await lock.inspect()).here.waiting === 1);
+      const { token } = await lock.inspect();
+      expect(await lock.forceUnlock({ token: token - 1 })).toBe(false);
+      expect(first.held).toBe(true);
+      expect(await lock.forceUnlock({ token, label: "alice" })).toBe(true);
+      const next = await second;
+      await expect(first.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
+      expect(await lock.forceUnlock({ token, label: "alice" })).toBe(false);
+      expect(next.held).toBe(true);
+      await next.unlock();
+      expect(await lock.forceUnlock({ token })).toBe(false);
+    }
+  });
+
+  it("of one holder of a semaphore leaves the others theirs", async () => {
+    const { locks } = await parties.join();
+    const slots = locks.semaphore(freshName(), { permits: 2 });
+    const [one, other] = [await slots.acquire(), await slots.acquire()];
+    expect(await slots.forceUnlock({ token: one.token })).toBe(1);
+    expect((await slots.inspect()).holders.map(({ token }) => token)).toEqual([other.token]);
+    await other.unlock();
+  });
+
+  it("of kinds whose holders have no tokens is a TypeError; a fenced Redisson lock has them", async () => {
+    const { locks } = await parties.join();
+    for (const lock of [locks.spinLock(freshName()), locks.redissonLock(freshName())])
+      await expect(lock.forceUnlock({ token: 1 })).rejects.toThrow(/gives no tokens.*leave token out/);
+    const lock = locks.redissonFencedLock(freshName());
+    const lease = await lock.lock();
+    expect(await lock.forceUnlock({ token: lease.token + 1 })).toBe(false);
+    expect(await lock.forceUnlock({ token: lease.token })).toBe(true);
+    for (const token of [0, 1.5, -1, Number.POSITIVE_INFINITY])
+      await expect(lock.forceUnlock({ token })).rejects.toThrow(RangeError);
+  });
+});
