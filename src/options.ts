@@ -185,7 +185,6 @@ export interface AskOptions {
 
 /** The rules of a client's options. */
 export const CLIENT = {
-  label: LABEL,
   leaseTime: time(LEASE_MIN, LEASE_TIME),
   replyTimeout: time(LEASE_MIN, REPLY_TIMEOUT),
   grantWindow: orInfinity(time(LEASE_MIN, GRANT_WINDOW)),
@@ -199,6 +198,7 @@ export const CLIENT = {
     fallback: "shared",
   } as Rule<"shared" | "own">,
   scopes: flag(true),
+  label: LABEL,
 };
 
 /** A client's options, checked and complete. `localPasses` undefined: each kind has a number of its own. */

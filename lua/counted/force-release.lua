@@ -2,7 +2,7 @@
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 mode; "": all   2 label of the caller for the holders, as one word; "": none
---       3 token of the hold that is meant, 16 digits: readers share theirs; "": all
+--       3 token of the hold that is meant, 16 digits: readers share theirs; "" or left out: all
 -- RETURNS { how many holds, more }   more: as in acquire
 -- INVARIANTS  Takes nobody out of the queue. All messages go out behind all writes.
 
@@ -12,11 +12,12 @@
 local hold, number, looks, queues = "", 0, false, false
 -- @include books
 -- @include shared
+local meant = ARGV[3] or ""
 local all, ended = call("HGETALL", hash), {}
 for i = 1, #all, 2 do
   local mode, till, units, token = readField(all[i + 1])
   if all[i] ~= "=" and mode and till >= ms and (ARGV[1] == "" or mode == ARGV[1])
-    and (ARGV[3] == "" or token == ARGV[3]) then
+    and (meant == "" or token == meant) then
     table.insert(ended, all[i])
     used, holds, isChanged = used - units, holds - 1, true
   end

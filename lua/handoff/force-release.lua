@@ -2,7 +2,7 @@
 --
 -- KEYS  lock, queue, clients, clock
 -- ARGV  1 label of the caller for the holder, as one word; "": none
---       2 token of the holder that is meant, 16 digits; "": whichever it is
+--       2 token of the holder that is meant, 16 digits; "" or left out: whichever it is
 -- RETURNS 1 = it was taken away, 0 = nobody held it, or another holder than the one that is meant
 -- INVARIANTS  Starts a new chain (`since`): to the old holder its release is GONE or TAKEN, never RELEASED.
 -- MODEL  `forceRelease` in proof/server.pml
@@ -13,7 +13,7 @@ if not value then
   return 0
 end
 -- @include foreign
-if ARGV[2] ~= "" and sub(value, 4, 19) ~= ARGV[2] then
+if (ARGV[2] or "") ~= "" and sub(value, 4, 19) ~= ARGV[2] then
   return 0
 end
 local hold = string.match(value, "^[^ ]*", 38)

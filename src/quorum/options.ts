@@ -39,12 +39,12 @@ export interface QuorumClientOptions
 
 const { label, replyTimeout, localPasses, connection, scopes } = CLIENT;
 const RULES = {
-  label,
   leaseTime: anything as typeof CLIENT.leaseTime, // no longer than longestLease
   replyTimeout,
   localPasses: { ...localPasses, fallback: LOCAL_PASSES },
   connection,
   scopes,
+  label,
   linger: neverKept("a lock of several masters is not kept"),
   nodeTimeout: time(LEASE_MIN, NODE_TIMEOUT),
   retryDelay: time(LEASE_MIN, RETRY_DELAY),

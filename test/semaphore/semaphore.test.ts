@@ -283,6 +283,7 @@ describe("what a semaphore shows", () => {
         { holder: expect.any(String), owner, units: 4, token: lease.token, remaining: expect.any(Number) },
       ],
       waiters: [{ holder: expect.any(String), owner, units: 3 }],
+      at: expect.any(Number),
       here: { waiting: 1, longest: expect.any(Number) },
     });
     expect(JSON.stringify(seen)).toContain(locks.id);

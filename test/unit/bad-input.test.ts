@@ -97,7 +97,7 @@ describe("times", () => {
 describe("arguments", () => {
   const options = "Cannot lock 'x': options must be an object, received";
   const noBody = "Cannot lock 'x': withLock takes a function, and options before or after it";
-  const known = "known are wait, lease, watchdog, maxHold, minHold, signal";
+  const known = "known are wait, lease, watchdog, maxHold, minHold, signal, label";
 
   it.each<[string, () => unknown, string]>([
     ["lock(5)", () => lock.lock(5), `${options} 5`],
@@ -310,7 +310,7 @@ describe("createLockClient", () => {
     [
       { lease: 5 },
       TypeError,
-      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localPasses, linger, replicas, replicaTimeout, connection, scopes",
+      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localPasses, linger, replicas, replicaTimeout, connection, scopes, label",
     ],
   ])("%j is refused", (options, kind, message) =>
     refused(() => create(redis, options), kind, `Cannot create a lock client: ${message}`),
