@@ -22,6 +22,8 @@ export default defineConfig({
       },
       // What a user gets, built and compiled against.
       { extends: true, test: { name: "package", include: ["test/package/*.test.ts"] } },
+      // The program `holdfast`: each test has processes of its own, and most wait for them.
+      { extends: true, test: { name: "cli", include: ["test/cli/**/*.test.ts"] } },
       // The contract of every lock kind on every topology: minutes, beside up to nine servers.
       { extends: true, test: { name: "topologies", include: ["test/topologies/**/*.test.ts"] } },
       // Locks that are shared with a real Redisson in Java; skipped where Maven or Java is missing.

@@ -36,6 +36,8 @@ export interface Term {
    * @throws LockLostError when the term is lost, LockError `LOCK_RELEASED` after `resign()`.
    */
   assertHeld(): void;
+  /** ms until the term is lost unless it is renewed; 0 when it is not held. */
+  remaining(): number;
   /**
    * Tells another value to those who observe. Proclamations are numbered, so a late copy of an earlier one changes nothing.
    *
@@ -99,6 +101,10 @@ export class LeaderTerm implements Term {
 
   assertHeld(): void {
     this.#lease.assertHeld();
+  }
+
+  remaining(): number {
+    return this.#lease.remaining();
   }
 
   async proclaim(value: string): Promise<void> {

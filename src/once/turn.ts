@@ -22,6 +22,8 @@ export interface Turn {
    * @throws LockLostError when the turn is lost; LockError `LOCK_RELEASED` when the body has ended.
    */
   assertHeld(): void;
+  /** ms until the turn is lost unless it is renewed; 0 when it is not held. */
+  remaining(): number;
 }
 
 /**
@@ -61,6 +63,10 @@ export class TurnHandle implements Turn {
   assertHeld(): void {
     if (!this.#lease.ended && this.#lease.expire()) return;
     throw thrownAt(this.#lease.loss ?? released(this.name, this.#lease.noun), this.assertHeld);
+  }
+
+  remaining(): number {
+    return this.held ? Math.max(0, this.#lease.left()) : 0;
   }
 
   /** What is printed. It asks for no signal, so none is made. */

@@ -1,0 +1,93 @@
+import { parseArgs } from "node:util";
+import { readDuration } from "./durations.ts";
+import { UsageError } from "./exit-codes.ts";
+
+/** One flag of the command line. */
+export interface Flag<T> {
+  readonly short: string | null;
+  /** What the help shows for its value; null: it takes none. */
+  readonly shows: string | null;
+  readonly help: string;
+  /** @throws UsageError */
+  readonly read: (text: string, flag: string) => T;
+}
+
+export type Flags = Readonly<Record<string, Flag<unknown>>>;
+
+/** What was given; undefined: it was not. */
+export type Values<S extends Flags> = {
+  readonly [K in keyof S]: S[K] extends Flag<infer T> ? T | undefined : never;
+};
+
+export interface Parsed<S extends Flags> {
+  readonly values: Values<S>;
+  readonly positionals: readonly string[];
+  /** What stands behind "--"; null: there is none. */
+  readonly rest: readonly string[] | null;
+}
+
+// ---- Kinds of flags
+
+export const flag = (short: string | null, help: string): Flag<true> => {
+  return { short, shows: null, help, read: () => true };
+};
+
+export const text = (short: string | null, shows: string, help: string): Flag<string> => {
+  return { short, shows, help, read: (text) => text };
+};
+
+/** ms. */
+export const duration = (short: string | null, help: string): Flag<number> => {
+  return { short, shows: "<time>", help, read: readDuration };
+};
+
+export function count(short: string | null, help: string, least: number, most: number): Flag<number> {
+  const read = (text: string, flag: string) => {
+    const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (number >= least && number <= most) return number;
+    throw new UsageError(`${flag} takes a whole number from ${least} to ${most}, not "${text}".`);
+  };
+  return { short, shows: "<n>", help, read };
+}
+
+export function choice<const T extends string>(help: string, ...allowed: T[]): Flag<T> {
+  const read = (text: string, flag: string) => {
+    const found = allowed.find((one) => one === text);
+    if (found !== undefined) return found;
+    throw new UsageError(`${flag} takes ${allowed.join(" or ")}, not "${text}".`);
+  };
+  return { short: null, shows: `<${allowed.join("|")}>`, help, read };
+}
+
+// ---- Parsing
+
+/** @throws UsageError */
+export function parse<S extends Flags>(flags: S, argv: readonly string[]): Parsed<S> {
+  const end = argv.indexOf("--");
+  const own = end < 0 ? argv : argv.slice(0, end);
+  const options = Object.fromEntries(
+    Object.entries(flags).map(([name, { short, shows }]) => {
+      const type = shows === null ? ("boolean" as const) : ("string" as const);
+      return [name, short === null ? { type } : { type, short }];
+    }),
+  );
+  const { values, positionals } = given(() =>
+    parseArgs({ args: [...own], options, allowPositionals: true, strict: true }),
+  );
+  const read = Object.entries(flags).map(([name, one]) => {
+    const value = values[name];
+    return [name, value === undefined ? undefined : one.read(String(value), `--${name}`)];
+  });
+  const rest = end < 0 ? null : argv.slice(end + 1);
+  return { values: Object.fromEntries(read) as Values<S>, positionals, rest };
+}
+
+/** Its errors in one sentence, without the hints of Node.js, which do not fit here. */
+function given<T>(parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    const [first = ""] = String(error instanceof Error ? error.message : error).split(/\. |\n/);
+    throw new UsageError(`${first.replace(/\.$/, "")}.`);
+  }
+}

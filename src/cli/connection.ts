@@ -1,0 +1,101 @@
+import type * as Ioredis from "ioredis";
+import { createLockClient, type LockClient, type LockClientOptions } from "../index.ts";
+import type { CommonValues } from "./command.ts";
+import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
+
+/** A connection that this program has opened, and a lock client on it. */
+export interface Connected {
+  readonly locks: LockClient;
+  /** For what is not the lock client's business; connects when it is first used. */
+  readonly redis: Ioredis.Redis | Ioredis.Cluster;
+  /** What tells this Redis and prefix from others, without a password. */
+  readonly place: string;
+  close(): Promise<void>;
+}
+
+type Given = Pick<CommonValues, "redis" | "cluster" | "sentinel" | "prefix">;
+
+/** Flags win over HOLDFAST_*, and that over REDIS_URL. */
+function settings(given: Given, env = process.env) {
+  const urls = (given.redis ?? (env.HOLDFAST_REDIS || env.REDIS_URL || "redis://127.0.0.1:6379")).split(",");
+  const sentinel = given.sentinel ?? (env.HOLDFAST_SENTINEL || undefined);
+  const isCluster = given.cluster ?? /^(1|true|yes)$/.test(env.HOLDFAST_CLUSTER ?? "");
+  const prefix = given.prefix ?? env.HOLDFAST_PREFIX ?? "";
+  if (isCluster && sentinel !== undefined)
+    throw new UsageError("A Cluster has no sentinels: leave out --cluster or --sentinel.");
+  if (urls.length > 1 && !isCluster && sentinel === undefined)
+    throw new UsageError(
+      "Several addresses are those of a Cluster (--cluster) or of sentinels (--sentinel <name>).",
+    );
+  return { nodes: urls.map(readAddress), sentinel, isCluster, prefix };
+}
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+  readonly username: string;
+  readonly password: string;
+  readonly db: number;
+  readonly isTls: boolean;
+}
+
+/** "host:port" is enough. */
+function readAddress(given: string): Address {
+  const text = given.includes("://") ? given : `redis://${given}`;
+  const url = URL.canParse(text) ? new URL(text) : null;
+  // The text may have a password in it, so it is not repeated.
+  if (url === null || !/^rediss?:$/.test(url.protocol) || url.hostname === "")
+    throw new UsageError("--redis takes an address such as redis://host:6379/0, or rediss:// for TLS.");
+  const db = /^\/(\d+)$/.exec(url.pathname)?.[1] ?? "0";
+  return {
+    host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+    port: Number(url.port || 6379),
+    username: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+    db: Number(db),
+    isTls: url.protocol === "rediss:",
+  };
+}
+
+/** @throws ExitError where ioredis is missing, UsageError where the addresses make no sense. */
+export async function connect(given: Given, options: LockClientOptions = {}): Promise<Connected> {
+  const { nodes, sentinel, isCluster, prefix } = settings(given);
+  const [first] = nodes as [Address];
+  const { Redis, Cluster } = await ioredis();
+  const { username, password, db, isTls } = first;
+  const login = {
+    ...(username === "" ? {} : { username }),
+    ...(password === "" ? {} : { password }),
+    ...(isTls ? { tls: {} } : {}),
+  };
+  const common = { ...login, lazyConnect: true, keyPrefix: prefix };
+  const addresses = nodes.map(({ host, port }) => ({ host, port }));
+  const redis = isCluster
+    ? new Cluster(addresses, { keyPrefix: prefix, lazyConnect: true, redisOptions: login })
+    : sentinel === undefined
+      ? new Redis({ ...common, host: first.host, port: first.port, db })
+      : new Redis({ ...common, db, sentinels: addresses, name: sentinel });
+  // What is wrong with the connection is told by the command that needs it.
+  redis.on("error", () => {});
+  const locks = createLockClient(redis, { connection: "own", ...options });
+  const where = addresses.map(({ host, port }) => `${host}:${port}`).join(",");
+  return {
+    locks,
+    redis,
+    place: `${where}${sentinel === undefined ? "" : `(${sentinel})`}/${db} ${prefix}`,
+    close: async () => {
+      await locks.close({ grace: 0 });
+      redis.disconnect();
+    },
+  };
+}
+
+/** It is a peer: whatever installs this package has it, or is told. */
+async function ioredis(): Promise<typeof Ioredis> {
+  try {
+    return await import("ioredis");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new ExitError(EXIT.unavailable, "ioredis is not installed beside holdfast: npm install ioredis.");
+  }
+}

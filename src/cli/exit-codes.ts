@@ -1,0 +1,34 @@
+/** What the program ends with where it is not the command's own code. 128 + n: signal n has ended the command, or the waiting. */
+export const EXIT = {
+  ok: 0,
+  /** The command line makes no sense. EX_USAGE of sysexits, as flock(1). */
+  usage: 64,
+  /** Redis does not answer, or refuses. EX_UNAVAILABLE. */
+  unavailable: 69,
+  /** Somebody else has it. EX_TEMPFAIL, as in flock(1)'s manual; `--conflict-exit-code` moves it. */
+  busy: 75,
+  /** Lost while the command ran: the first number behind sysexits, so it is nobody else's. */
+  lost: 79,
+  /** `--max-hold` was over, as timeout(1). */
+  tooLong: 124,
+  /** The command cannot be run, or is not there, as env(1). */
+  cannotRun: 126,
+  notFound: 127,
+} as const;
+
+/** Ends the program: `message` goes to stderr, `code` to the caller. */
+export class ExitError extends Error {
+  constructor(
+    readonly code: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+/** The command line makes no sense. */
+export class UsageError extends ExitError {
+  constructor(message: string) {
+    super(EXIT.usage, message);
+  }
+}

@@ -1,0 +1,61 @@
+import { readFileSync } from "node:fs";
+import type { Command } from "./command.ts";
+import { COMMANDS } from "./commands.ts";
+import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
+import { commandHelp, programHelp } from "./help.ts";
+import { judge } from "./judge.ts";
+import { visible } from "./output.ts";
+
+const WINDOWS =
+  "Windows is not supported, because it has no process groups and signals by which a command could be ended in time.";
+
+/** Runs one command line. Resolves with the exit code. */
+export async function main(argv: readonly string[], platform: string = process.platform): Promise<number> {
+  try {
+    if (platform === "win32") throw new ExitError(EXIT.unavailable, WINDOWS);
+    return await dispatch(argv);
+  } catch (error) {
+    const { code, message } = judge(error);
+    process.stderr.write(`holdfast: ${visible(message)}\n`);
+    return code;
+  }
+}
+
+async function dispatch([name, ...argv]: readonly string[]): Promise<number> {
+  if (name === undefined) {
+    process.stderr.write(`${programHelp(COMMANDS)}\n`);
+    return EXIT.usage;
+  }
+  if (name === "help" || name === "--help" || name === "-h") {
+    const [about] = argv;
+    print(about === undefined ? programHelp(COMMANDS) : commandHelp(find(about)));
+    return EXIT.ok;
+  }
+  if (name === "--version" || name === "-V") {
+    print(version());
+    return EXIT.ok;
+  }
+  return find(name).call(argv, (command) => print(commandHelp(command)));
+}
+
+function find(name: string): Command {
+  const found = COMMANDS.find((command) => command.name === name);
+  if (found) return found;
+  throw new UsageError(`There is no command "${name}": holdfast help lists them.`);
+}
+
+const print = (text: string) => process.stdout.write(`${text}\n`);
+
+/** Of the package that this file is in. */
+function version(): string {
+  // Beside dist/, where it is built; src/cli/ lies one folder deeper.
+  for (const path of ["../package.json", "../../package.json"]) {
+    try {
+      const { name, version } = JSON.parse(readFileSync(new URL(path, import.meta.url), "utf8"));
+      if (name === "holdfast") return version;
+    } catch {
+      // The other one.
+    }
+  }
+  return "unknown";
+}

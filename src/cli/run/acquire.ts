@@ -1,0 +1,53 @@
+import type { Lock, LockClient, LockOptions } from "../../index.ts";
+import type { Held } from "./guard.ts";
+import type { RunPlan, Wanted } from "./plan.ts";
+
+/** Held for the command. */
+export interface Acquired extends Held {
+  readonly held: readonly { readonly name: string; readonly token: number }[];
+  extend(ms: number): Promise<void>;
+  unlock(): Promise<void>;
+}
+
+/** A name as the lock that is wanted of it. */
+export function lockOf(locks: LockClient, name: string, wanted: Extract<Wanted, { fair: boolean }>): Lock {
+  if (wanted.kind === "lock") return wanted.fair ? locks.fairLock(name) : locks.lock(name);
+  return locks.readWriteLock(name, { fair: wanted.fair })[wanted.kind];
+}
+
+/** @throws LockTimeoutError where others have it; what `lock()` throws. */
+export async function acquire(
+  locks: LockClient,
+  { names, wanted, wait, minHold }: RunPlan & { readonly wanted: Exclude<Wanted, { kind: "once" }> },
+  signal: AbortSignal,
+): Promise<Acquired> {
+  const options: LockOptions = { wait, signal, ...(minHold === null ? {} : { minHold }) };
+  if (wanted.kind === "permit") {
+    const lease = await locks.semaphore(names[0], { permits: wanted.slots }).acquire(1, options);
+    return acquired(lease, [lease]);
+  }
+  const all = names.map((name) => lockOf(locks, name, wanted));
+  const [only] = all;
+  if (only && all.length === 1) {
+    const lease = await only.lock(options);
+    return acquired(lease, [lease]);
+  }
+  const lease = await locks.multiLock(all).lock(options);
+  return acquired(
+    lease,
+    names.map((name) => ({ name, token: lease.token(name) })),
+  );
+}
+
+function acquired(
+  lease: Omit<Acquired, "held">,
+  held: readonly { readonly name: string; readonly token: number }[],
+): Acquired {
+  return {
+    held: held.map(({ name, token }) => ({ name, token })),
+    signal: lease.signal,
+    remaining: () => lease.remaining(),
+    extend: (ms) => lease.extend(ms),
+    unlock: () => lease.unlock(),
+  };
+}

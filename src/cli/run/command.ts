@@ -1,0 +1,58 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { constants } from "node:os";
+import { isatty } from "node:tty";
+import { EXIT, ExitError } from "../exit-codes.ts";
+import { type Group, OwnGroup, TerminalGroup } from "./group.ts";
+
+/** How a command has ended. */
+export interface Ended {
+  /** What it returned; 128 + n where signal n has ended it. */
+  readonly code: number;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A command that runs. */
+export interface Running {
+  readonly group: Group;
+  /** Do keys of a terminal reach the command without this program's help? */
+  readonly hasTerminal: boolean;
+  readonly ended: Promise<Ended>;
+}
+
+/**
+ * Without a terminal the command has a session and a group of its own, so that signals reach all that it starts. With one it must
+ * stay in the foreground group, or it could not read from the terminal; what is typed there, Ctrl-C too, reaches it
+ * from the terminal.
+ *
+ * @throws ExitError where it cannot be started.
+ */
+export async function start(
+  [file, ...args]: readonly [string, ...string[]],
+  environment: Readonly<Record<string, string>>,
+): Promise<Running> {
+  const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+  let child: ChildProcess;
+  try {
+    child = spawn(file, args, {
+      stdio: "inherit",
+      detached: !hasTerminal,
+      env: { ...process.env, ...environment },
+    });
+    await once(child, "spawn");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw code === "ENOENT"
+      ? new ExitError(EXIT.notFound, `${file}: there is no such command.`)
+      : new ExitError(EXIT.cannotRun, `${file} cannot be run: ${message}.`);
+  }
+  const ended = new Promise<Ended>((resolve) => {
+    child.once("exit", (code, signal) =>
+      resolve({ code: signal === null ? (code ?? 0) : codeOf(signal), signal }),
+    );
+  });
+  return { group: hasTerminal ? new TerminalGroup() : new OwnGroup(child.pid ?? 0), hasTerminal, ended };
+}
+
+/** As shells have it. */
+export const codeOf = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];

@@ -1,0 +1,144 @@
+import { basename } from "node:path";
+import type { Parsed } from "../args.ts";
+import { UsageError } from "../exit-codes.ts";
+import type { RUN, RUNNING } from "./flags.ts";
+
+/** What to run, and how it is stopped. */
+export interface Plan {
+  readonly command: readonly [file: string, ...args: string[]];
+  readonly lease: number;
+  readonly firstSignal: NodeJS.Signals;
+  readonly killAfter: number;
+  readonly stopsOnLoss: boolean;
+  readonly label: string;
+  /** ms; null: no limit. */
+  readonly maxHold: number | null;
+}
+
+/** What it needs to run. */
+export type Wanted =
+  | { readonly kind: "lock"; readonly fair: boolean }
+  | { readonly kind: "read" | "write"; readonly fair: boolean }
+  | { readonly kind: "permit"; readonly slots: number }
+  | { readonly kind: "once"; readonly every: number; readonly aligned: boolean };
+
+export interface RunPlan extends Plan {
+  readonly names: readonly [string, ...string[]];
+  readonly wanted: Wanted;
+  readonly wait: number;
+  readonly minHold: number | null;
+  readonly conflictCode: number;
+}
+
+const LEASE = 30_000;
+const LEASE_LEAST = 1_000;
+const KILL_AFTER = 5_000;
+
+type Values<S> = {
+  readonly [K in keyof S]: S[K] extends { read: (...args: never[]) => infer T } ? T | undefined : never;
+};
+
+/** @throws UsageError */
+export function planOf(
+  values: Values<typeof RUNNING>,
+  rest: Parsed<never>["rest"],
+  maxHold: number | null,
+): Plan {
+  const { shell, lease = LEASE, signal = "SIGTERM", "on-loss": onLoss = "kill" } = values;
+  if (shell !== undefined && rest !== null)
+    throw new UsageError("--shell has the command already: leave out --shell, or what stands behind --.");
+  const command = shell === undefined ? (rest ?? []) : ["/bin/sh", "-c", shell];
+  const [file, ...args] = command;
+  if (file === undefined || file === "")
+    throw new UsageError("Say what to run behind --, as in: holdfast run backup -- ./backup.sh --full");
+  if (lease < LEASE_LEAST)
+    throw new UsageError("--lease takes 1s at least: processes do not start and end faster than that.");
+  const killAfter = values["kill-after"] ?? Math.min(KILL_AFTER, Math.floor(lease / 3));
+  // A lease in good order has two thirds of its time left before each renewal; with less than half, one has failed.
+  if (killAfter > lease / 2)
+    throw new UsageError(
+      "--kill-after takes at most half of the lease, or the command would be stopped while all is well.",
+    );
+  const label =
+    values.label ?? cut(basename(shell === undefined ? file : (shell.trim().split(/\s+/)[0] ?? "sh")));
+  return {
+    command: [file, ...args],
+    lease,
+    firstSignal: signal,
+    killAfter,
+    stopsOnLoss: onLoss === "kill",
+    label,
+    maxHold,
+  };
+}
+
+/** @throws UsageError */
+export function runPlanOf(
+  values: Values<typeof RUN>,
+  names: readonly string[],
+  rest: Parsed<never>["rest"],
+): RunPlan {
+  const plan = planOf(values, rest, values["max-hold"] ?? null);
+  const [first, ...others] = new Set(names);
+  if (first === undefined) throw new UsageError("Say which lock: holdfast run <name> -- <command>");
+  const given = (flag: keyof typeof RUN) => values[flag] !== undefined;
+  const kinds = (["shared", "exclusive", "slots", "every"] as const).filter(given);
+  if (kinds.length > 1)
+    throw new UsageError(`--${kinds[0]} and --${kinds[1]} are different kinds of lock: give one of them.`);
+  const [kind] = kinds;
+  for (const [flag, doesNotFit, why] of REFUSED)
+    if (given(flag) && doesNotFit(kind, others.length > 0)) throw new UsageError(`--${flag} ${why}.`);
+  if (others.length > 0 && (kind === "slots" || kind === "every"))
+    throw new UsageError(`--${kind} takes one name: there is no taking several of these together.`);
+  if (given("wait") && given("no-wait")) throw new UsageError("--no-wait is --wait 0: give one of them.");
+  return {
+    ...plan,
+    names: [first, ...others],
+    wanted: wantedOf(values, kind),
+    wait: given("no-wait") ? 0 : (values.wait ?? Number.POSITIVE_INFINITY),
+    minHold: values["min-hold"] ?? null,
+    conflictCode: values["conflict-exit-code"] ?? 75,
+  };
+}
+
+type Kind = "shared" | "exclusive" | "slots" | "every" | undefined;
+
+/** Combinations that make no sense, and why. */
+const REFUSED: readonly (readonly [keyof typeof RUN, (kind: Kind, several: boolean) => boolean, string])[] = [
+  [
+    "wait",
+    (kind) => kind === "every",
+    "does not go with --every, which never waits: it runs the command, or another one has",
+  ],
+  ["no-wait", (kind) => kind === "every", "does not go with --every, which never waits anyway"],
+  [
+    "conflict-exit-code",
+    (kind) => kind === "every",
+    "does not go with --every, where it is no conflict that another one has run it",
+  ],
+  [
+    "fair",
+    (kind) => kind === "slots",
+    "does not go with --slots, which are given in the order of coming anyway",
+  ],
+  ["fair", (kind) => kind === "every", "does not go with --every, where nobody waits"],
+  ["min-hold", (kind) => kind !== undefined, "is of plain locks alone"],
+  ["min-hold", (_, several) => several, "takes one name"],
+  ["aligned", (kind) => kind !== "every", "says how --every counts: give that too"],
+];
+
+function wantedOf(values: Values<typeof RUN>, kind: Kind): Wanted {
+  const fair = values.fair === true;
+  const { slots, every } = values;
+  if (slots !== undefined) return { kind: "permit", slots };
+  if (every !== undefined) return { kind: "once", every, aligned: values.aligned === true };
+  if (kind === "shared") return { kind: "read", fair };
+  return kind === "exclusive" ? { kind: "write", fair } : { kind: "lock", fair };
+}
+
+/** A label has 64 bytes at the most. */
+function cut(text: string): string {
+  let label = text;
+  while (Buffer.byteLength(label) > 64) label = label.slice(0, -1);
+  return label || "command";
+}

@@ -1,0 +1,258 @@
+import { type LockClient, LockLostError, LockTimeoutError, LockUnavailableError } from "../../index.ts";
+import { type Call, command } from "../command.ts";
+import { type Connected, connect } from "../connection.ts";
+import { showDuration } from "../durations.ts";
+import { EXIT, UsageError } from "../exit-codes.ts";
+import { judge } from "../judge.ts";
+import type { Output } from "../output.ts";
+import { acquire } from "./acquire.ts";
+import { codeOf } from "./command.ts";
+import { RUN } from "./flags.ts";
+import { conflicts, covers, environmentOf, type Inherited, inheritedFrom, isStillHeld } from "./holding.ts";
+import { type Plan, type RunPlan, runPlanOf, type Wanted } from "./plan.ts";
+import { Signals } from "./signals.ts";
+import { exitCodeOf, type Outcome, runUnder, UNGUARDED } from "./under.ts";
+import { holderInWords, WaitReport } from "./waiting.ts";
+
+/** What `--json` reports, in one line on stderr at the end. */
+interface Report {
+  readonly outcome: "exited" | "busy" | "lost" | "max-hold" | "skipped" | "interrupted";
+  readonly code: number;
+  /** What has ended the command, or the waiting. */
+  readonly signal?: NodeJS.Signals | null;
+  readonly tokens?: readonly number[];
+  /** ms. */
+  readonly waited?: number;
+}
+
+/** All that the ways of running share. */
+interface Job {
+  readonly plan: RunPlan;
+  readonly locks: LockClient;
+  readonly place: string;
+  readonly signals: Signals;
+  readonly output: Output;
+  /** What runs around this one hold. */
+  readonly around: readonly Inherited[];
+}
+
+async function run({ values, positionals, rest, output }: Call<typeof RUN>): Promise<number> {
+  const plan = runPlanOf(values, positionals, rest);
+  const signals = new Signals();
+  let connected: Connected | null = null;
+  try {
+    connected = await connect(values, clientOptions(plan));
+    const { locks, place } = connected;
+    locks.on("error", (error) => output.say(error.message));
+    const report = await runJob({ plan, locks, place, signals, output, around: inheritedFrom() });
+    output.reportJson({ ...report, names: plan.names });
+    return report.code;
+  } catch (error) {
+    const { code, message } = judge(error);
+    output.reportJson({
+      outcome: code === EXIT.usage ? "usage" : code === EXIT.unavailable ? "unavailable" : "not-run",
+      code,
+      names: plan.names,
+      message,
+    });
+    throw error;
+  } finally {
+    await connected?.close();
+    signals.stop();
+  }
+}
+
+/** A command that hangs must not take the time of the next renewal. */
+export const clientOptions = ({ lease }: Plan) => ({
+  leaseTime: lease,
+  replyTimeout: Math.min(5_000, Math.floor(lease / 3)),
+});
+
+async function runJob(job: Job): Promise<Report> {
+  const { plan, locks, place, around } = job;
+  const { wanted, names } = plan;
+  const known = around.filter(
+    (one) => one.place === place && names.includes(one.name) && conflicts(wanted.kind, one.kind),
+  );
+  const inTheWay: Inherited[] = [];
+  for (const one of known) if (await isStillHeld(locks, one)) inTheWay.push(one);
+  if (inTheWay.length > 0) return borrow(job, inTheWay);
+  return wanted.kind === "once" ? runOnce(job, wanted) : runLocked(job, wanted);
+}
+
+/** A run around this one holds it: to wait for that would be to wait for ever. */
+async function borrow({ plan, signals, output, around }: Job, held: readonly Inherited[]): Promise<Report> {
+  const { wanted, names, minHold } = plan;
+  const borrowed = names.flatMap(
+    (name) => held.find((one) => one.name === name && covers(wanted.kind, one.kind)) ?? [],
+  );
+  const [first] = held;
+  if (borrowed.length < names.length || minHold !== null)
+    throw new UsageError(
+      `The run around this one holds "${first?.name}", and this one would wait for it for ever: ${minHold === null ? "take all that both need in the outer one" : "leave out --min-hold here"}.`,
+    );
+  output.detail("The run around this one holds the lock: borrowed.");
+  const outcome = await runUnder(
+    UNGUARDED,
+    plan,
+    environmentOf(borrowed, plan.lease, around),
+    signals,
+    output,
+  );
+  return reportOf(outcome, plan, borrowed, 0);
+}
+
+async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): Promise<Report> {
+  const { plan, locks, place, signals, output, around } = job;
+  const { names } = plan;
+  const began = performance.now();
+  const stopping = new AbortController();
+  signals.to((signal) => {
+    // The second one: it is meant.
+    if (stopping.signal.aborted) process.exit(codeOf(signal));
+    stopping.abort(new Interrupted());
+  });
+  let inTheWay: string = names[0];
+  locks.on("wait", ({ name }) => {
+    inTheWay = name;
+  });
+  const report = new WaitReport(() => holderInWords(locks, inTheWay, wanted), output);
+  try {
+    if (signals.received) throw new Interrupted();
+    const lease = await acquire(locks, { ...plan, wanted }, stopping.signal);
+    report.stop();
+    const waited = performance.now() - began;
+    try {
+      // What was granted by a message lasts for the grant window only: that would seem to be a lease that is not renewed.
+      if (lease.remaining() < plan.lease / 2) await lease.extend(plan.lease);
+      if (signals.received) throw new Interrupted();
+      output.detail(`Got ${names.join(", ")} after ${showDuration(waited)}.`);
+      const now = lease.held.map((one) => ({ ...one, place, kind: wanted.kind }));
+      const environment = environmentOf(lease.held, plan.lease, [...around, ...now]);
+      const outcome = await runUnder(lease, plan, environment, signals, output);
+      return reportOf(await released(lease, outcome, output), plan, lease.held, waited);
+    } finally {
+      await lease.unlock().catch(() => {});
+    }
+  } catch (error) {
+    const { received } = signals;
+    if (error instanceof Interrupted && received)
+      return { outcome: "interrupted", code: codeOf(received), signal: received };
+    if (!(error instanceof LockTimeoutError)) throw error;
+    const words = await holderInWords(locks, inTheWay, wanted).catch(() => null);
+    output.say(words === null ? error.message : `Not got: ${words}.`);
+    return { outcome: "busy", code: plan.conflictCode, waited: performance.now() - began };
+  } finally {
+    report.stop();
+    signals.to(null);
+  }
+}
+
+/** A signal came before the command was started. */
+class Interrupted extends Error {}
+
+/** Gives it back. That may tell that it was lost before. */
+async function released(
+  lease: { unlock(): Promise<void> },
+  outcome: Outcome,
+  output: Output,
+): Promise<Outcome> {
+  try {
+    await lease.unlock();
+  } catch (error) {
+    // Told already, where the command was stopped for it.
+    if (outcome.cause !== "lost") output.fail((error as Error).message);
+    if (error instanceof LockLostError) return { ...outcome, cause: "lost" };
+    if (!(error instanceof LockUnavailableError)) throw error;
+  }
+  return outcome;
+}
+
+/** The turn is left to its lease where the command fails, so that the next call behind that runs it again. */
+class Failed extends Error {
+  constructor(readonly outcome: Outcome) {
+    super("the command has failed");
+  }
+}
+
+async function runOnce(
+  { plan, locks, signals, output, around }: Job,
+  { every, aligned }: Extract<Wanted, { kind: "once" }>,
+): Promise<Report> {
+  const [name] = plan.names;
+  const asking = new AbortController();
+  signals.to(() => asking.abort(new Interrupted()));
+  let token = 0;
+  let outcome: Outcome | null = null;
+  try {
+    if (signals.received) throw new Interrupted();
+    const result = await locks.once(name, { every, aligned, signal: asking.signal }, async (turn) => {
+      if (signals.received) throw new Interrupted();
+      token = turn.begin * 1_000;
+      const environment = environmentOf([{ name, token }], plan.lease, around);
+      outcome = await runUnder(turn, plan, environment, signals, output);
+      if (outcome.code !== 0) throw new Failed(outcome);
+    });
+    if (!result.ran) {
+      output.detail(
+        result.running
+          ? `${name} runs on another machine now.`
+          : `${name} has run; the next run is in ${showDuration(result.remaining)}.`,
+      );
+      return { outcome: "skipped", code: EXIT.ok };
+    }
+  } catch (error) {
+    const { received } = signals;
+    if (error instanceof Interrupted && received)
+      return { outcome: "interrupted", code: codeOf(received), signal: received };
+    if (error instanceof LockLostError && outcome !== null)
+      outcome = { ...(outcome as Outcome), cause: "lost" };
+    else if (!(error instanceof Failed)) throw error;
+  } finally {
+    signals.to(null);
+  }
+  if (outcome === null) throw new Error("the command did not run");
+  return reportOf(outcome, plan, [{ token }], 0);
+}
+
+function reportOf(
+  outcome: Outcome,
+  plan: RunPlan,
+  held: readonly { token: number }[],
+  waited: number,
+): Report {
+  return {
+    outcome: outcome.cause ?? "exited",
+    code: exitCodeOf(outcome, plan),
+    signal: outcome.signal,
+    tokens: held.map(({ token }) => token),
+    waited: Math.round(waited),
+  };
+}
+
+export const RUN_COMMAND = command(
+  {
+    name: "run",
+    summary: "runs a command while it holds a lock",
+    usage: ["run [flags] <name>… -- <command> [args…]", "run [flags] --shell <line> <name>…"],
+    examples: [
+      [
+        "holdfast run backup -- ./backup.sh --full",
+        'waits until nobody else has the lock "backup", and runs the script',
+      ],
+      ["holdfast run --no-wait deploy -- make deploy", "exits with 75 at once if somebody deploys already"],
+      [
+        "holdfast run --every 1h --aligned report -- node report.js",
+        "in the crontab of every machine: one of them runs it each hour",
+      ],
+      ["holdfast run account:1 account:2 -- ./transfer", "both locks or none"],
+      ["holdfast run --slots 4 encode -- ffmpeg …", "no more than four at a time"],
+    ],
+    notes: [
+      "Exit code: the command's own, or 128 + n where signal n has ended it. 64: this command line makes no sense. 69: Redis does not answer, or refuses. 75 (-E): not got in time. 79: lost while the command ran. 124: --max-hold was over. 126, 127: the command cannot be run, is not there.",
+      "The command finds in its environment: HOLDFAST_LOCK (the name; several one a line), HOLDFAST_TOKEN (the fencing token of each), HOLDFAST_LEASE_MS and HOLDFAST_HOLD, by which a run of the same name inside it knows that it may borrow the lock.",
+    ],
+    flags: RUN,
+  },
+  run,
+);

@@ -1,0 +1,64 @@
+import type { LockClient } from "../../index.ts";
+import { showDuration } from "../durations.ts";
+import type { Output } from "../output.ts";
+import { showPerson } from "../people.ts";
+import { lockOf } from "./acquire.ts";
+import type { Wanted } from "./plan.ts";
+
+/** First after so many ms, and then in these intervals. */
+const FIRST = 500;
+const AGAIN = 10_000;
+
+/** Says on stderr for which holder this program waits: at first, and whenever that is another one. Ends with `stop()`. */
+export class WaitReport {
+  readonly #look: () => Promise<string | null>;
+  readonly #output: Output;
+  readonly #since = performance.now();
+  #timer: NodeJS.Timeout;
+  #said = "";
+  #isOver = false;
+
+  /** `look`: who has it, in words; null: nobody that is known. */
+  constructor(look: () => Promise<string | null>, output: Output) {
+    this.#look = look;
+    this.#output = output;
+    this.#timer = setTimeout(() => this.#report(), FIRST);
+  }
+
+  stop(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+  }
+
+  async #report(): Promise<void> {
+    const what = await this.#look().catch(() => null);
+    if (this.#isOver) return;
+    if (what !== null && what !== this.#said) {
+      const time = this.#said === "" ? "" : ` (for ${showDuration(performance.now() - this.#since)})`;
+      this.#output.say(`Waiting${time} for ${what}.`);
+      this.#said = what;
+    }
+    this.#timer = setTimeout(() => this.#report(), AGAIN);
+  }
+}
+
+/** In words what has the lock. Null: nothing that is known. */
+export async function holderInWords(locks: LockClient, name: string, wanted: Wanted): Promise<string | null> {
+  if (wanted.kind === "once") return null;
+  if (wanted.kind === "permit") {
+    const { holders, permits } = await locks.semaphore(name).inspect();
+    const [first] = holders;
+    return first
+      ? `${name}: all ${permits} slots are in use, one by ${showPerson(first.owner, first.holder)}`
+      : null;
+  }
+  if (wanted.kind === "lock") {
+    const { holder, owner } = await lockOf(locks, name, { ...wanted, kind: "lock" }).inspect();
+    return holder === null ? null : `${name}, held by ${showPerson(owner, holder)}`;
+  }
+  const { holders, mode } = await locks.readWriteLock(name).inspect();
+  const [first] = holders;
+  if (!first) return null;
+  const others = holders.length > 1 ? ` and ${holders.length - 1} more` : "";
+  return `${name}, held by ${mode === "read" ? "the reader " : ""}${showPerson(first.owner, first.holder)}${others}`;
+}

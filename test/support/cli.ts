@@ -1,0 +1,111 @@
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { buildSync } from "esbuild";
+import { processes } from "../../src/cli/run/processes.ts";
+import { until } from "./until.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+/** Below node_modules, where what it imports is found. */
+const folder = join(root, "node_modules", `.holdfast-cli-${process.pid}`);
+let built: string | null = null;
+const living = new Set<ChildProcess>();
+
+process.once("exit", () => {
+  for (const child of living) child.kill("SIGKILL");
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The program in one file: started from its sources each process would take a second of CPU. */
+function program(): string {
+  if (built === null) {
+    mkdirSync(folder, { recursive: true });
+    built = join(folder, "cli.mjs");
+    buildSync({
+      entryPoints: [join(root, "src/cli/index.ts")],
+      outfile: built,
+      bundle: true,
+      platform: "node",
+      format: "esm",
+      packages: "external",
+      logLevel: "error",
+    });
+  }
+  return built;
+}
+
+/** A folder that ends with this process. */
+export function temporary(): string {
+  mkdirSync(folder, { recursive: true });
+  return mkdtempSync(join(folder, "files-"));
+}
+
+/** What a program has written, and how it ended. */
+export interface Finished {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** `holdfast` as a process, without a terminal. */
+export class Cli {
+  readonly child: ChildProcess;
+  readonly finished: Promise<Finished>;
+  stdout = "";
+  stderr = "";
+
+  /** `url`: of Redis. `options`: of the process. */
+  constructor(url: string, args: readonly string[], options: SpawnOptions = {}) {
+    const env = { ...process.env, HOLDFAST_REDIS: url, NO_COLOR: "1", ...options.env };
+    this.child = spawn(process.execPath, [program(), ...args], { stdio: "pipe", ...options, env });
+    living.add(this.child);
+    this.child.stdout?.on("data", (text) => {
+      this.stdout += text;
+    });
+    this.child.stderr?.on("data", (text) => {
+      this.stderr += text;
+    });
+    this.finished = new Promise((resolve) =>
+      this.child.once("close", (code, signal) => {
+        living.delete(this.child);
+        resolve({ code, signal, stdout: this.stdout, stderr: this.stderr });
+      }),
+    );
+  }
+
+  /** The path of the program. */
+  static get program(): string {
+    return program();
+  }
+
+  /** Kills those that a test has left behind, and waits for their end. */
+  static async endAll(): Promise<void> {
+    for (const child of living) child.kill("SIGKILL");
+    await until(() => living.size === 0);
+  }
+
+  get pid(): number {
+    return this.child.pid ?? 0;
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.child.kill(signal);
+  }
+
+  /** Resolves when that stands in what it has written. */
+  async says(text: string | RegExp): Promise<void> {
+    const isThere = () => (typeof text === "string" ? this.#all.includes(text) : text.test(this.#all));
+    await until(isThere, { what: `${text} in the output of holdfast` }).catch((error: Error) => {
+      throw new Error(`${error.message}; it was:\n${this.#all}`);
+    });
+  }
+
+  get #all(): string {
+    return this.stdout + this.stderr;
+  }
+}
+
+/** Does this process run? What has ended and was not collected does not. */
+export const lives = (pid: number): boolean => processes().some((one) => one.pid === pid);
