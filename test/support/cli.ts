@@ -56,10 +56,16 @@ export class Cli {
   stdout = "";
   stderr = "";
 
-  /** `url`: of Redis. `options`: of the process. */
-  constructor(url: string, args: readonly string[], options: SpawnOptions = {}) {
+  /** `url`: of Redis. `options`: of the process. `wrap`: makes the command line that is run instead. */
+  constructor(
+    url: string,
+    args: readonly string[],
+    options: SpawnOptions = {},
+    wrap = (line: readonly string[]): readonly string[] => line,
+  ) {
     const env = { ...process.env, HOLDFAST_REDIS: url, NO_COLOR: "1", ...options.env };
-    this.child = spawn(process.execPath, [program(), ...args], { stdio: "pipe", ...options, env });
+    const [file = "", ...rest] = wrap([process.execPath, program(), ...args]);
+    this.child = spawn(file, rest, { stdio: "pipe", ...options, env });
     living.add(this.child);
     this.child.stdout?.on("data", (text) => {
       this.stdout += text;
@@ -73,6 +79,13 @@ export class Cli {
         resolve({ code, signal, stdout: this.stdout, stderr: this.stderr });
       }),
     );
+  }
+
+  /** In a terminal of its own, by util-linux's `script`: what is written to its stdin is typed there. */
+  static inTerminal(url: string, args: readonly string[], options: SpawnOptions = {}): Cli {
+    const quoted = (line: readonly string[]) =>
+      line.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
+    return new Cli(url, args, options, (line) => ["script", "-qefc", quoted(line), "/dev/null"]);
   }
 
   /** The path of the program. */

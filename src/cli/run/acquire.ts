@@ -5,6 +5,8 @@ import type { RunPlan, Wanted } from "./plan.ts";
 /** Held for the command. */
 export interface Acquired extends Held {
   readonly held: readonly { readonly name: string; readonly token: number }[];
+  /** Aborts when somebody waits. To read it subscribes the client, so that it hears at once when the lock is taken by force. */
+  readonly wanted: AbortSignal;
   extend(ms: number): Promise<void>;
   unlock(): Promise<void>;
 }
@@ -46,6 +48,7 @@ function acquired(
   return {
     held: held.map(({ name, token }) => ({ name, token })),
     signal: lease.signal,
+    wanted: lease.wanted,
     remaining: () => lease.remaining(),
     extend: (ms) => lease.extend(ms),
     unlock: () => lease.unlock(),

@@ -49,18 +49,19 @@ async function run({ values, positionals, rest, output }: Call<typeof RUN>): Pro
     return report.code;
   } catch (error) {
     const { code, message } = judge(error);
-    output.reportJson({
-      outcome: code === EXIT.usage ? "usage" : code === EXIT.unavailable ? "unavailable" : "not-run",
-      code,
-      names: plan.names,
-      message,
-    });
-    throw error;
+    output.fail(message);
+    output.reportJson({ outcome: FAILURES.get(code) ?? "not-run", code, names: plan.names, message });
+    return code;
   } finally {
     await connected?.close();
     signals.stop();
   }
 }
+
+const FAILURES: ReadonlyMap<number, string> = new Map([
+  [EXIT.usage, "usage"],
+  [EXIT.unavailable, "unavailable"],
+]);
 
 /** A command that hangs must not take the time of the next renewal. */
 export const clientOptions = ({ lease }: Plan) => ({
@@ -127,6 +128,7 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
       if (lease.remaining() < plan.lease / 2) await lease.extend(plan.lease);
       if (signals.received) throw new Interrupted();
       output.detail(`Got ${names.join(", ")} after ${showDuration(waited)}.`);
+      lease.wanted.addEventListener("abort", () => output.detail("Somebody else waits for it now."));
       const now = lease.held.map((one) => ({ ...one, place, kind: wanted.kind }));
       const environment = environmentOf(lease.held, plan.lease, [...around, ...now]);
       const outcome = await runUnder(lease, plan, environment, signals, output);

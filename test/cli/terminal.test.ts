@@ -1,0 +1,61 @@
+import { spawnSync } from "node:child_process";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { Cli, lives } from "../support/cli.ts";
+import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+
+// With a terminal: the command stays in its foreground group, so keys reach it from the terminal, once.
+
+const parties = new Parties();
+afterAll(parties.close);
+afterEach(() => Cli.endAll());
+
+/** util-linux's `script` gives its command a terminal, and types there what it reads. */
+const hasScript = /util-linux/.test(spawnSync("script", ["--version"], { encoding: "utf8" }).stdout ?? "");
+
+const CTRL_C = "\x03";
+/** Says each signal that it gets, and ends soon behind the first. */
+const COUNTING = `
+process.on("SIGINT", () => { console.log("got INT"); setTimeout(() => process.exit(9), 300); });
+process.on("SIGTERM", () => { console.log("got TERM"); setTimeout(() => process.exit(8), 300); });
+setInterval(() => {}, 1000);
+console.log("ready " + process.pid);
+`;
+
+describe.skipIf(!hasScript)("in a terminal", () => {
+  it("Ctrl-C reaches the command once, and its exit code is this program's", async () => {
+    const name = freshName();
+    const terminal = Cli.inTerminal(testUrl(), ["run", name, "--", process.execPath, "-e", COUNTING]);
+    await terminal.says("ready");
+    terminal.child.stdin?.write(CTRL_C);
+    const { code, stdout } = await terminal.finished;
+    expect(stdout.match(/got INT/g)).toHaveLength(1);
+    expect(code).toBe(9);
+    const { locks } = await parties.join();
+    expect(await locks.lock(name).isLocked()).toBe(false);
+  });
+
+  it("Ctrl-C while it waits ends the waiting", async () => {
+    const name = freshName();
+    const { locks } = await parties.join();
+    await using _ = await locks.lock(name).lock();
+    const terminal = Cli.inTerminal(testUrl(), ["run", name, "--", "echo", "ran"]);
+    await terminal.says("Waiting for");
+    terminal.child.stdin?.write(CTRL_C);
+    expect((await terminal.finished).code).toBe(130);
+    expect((await locks.lock(name).inspect()).waiters).toEqual([]);
+  });
+
+  it("a loss ends all that the command has started, also where a shell is between", async () => {
+    const name = freshName();
+    const { locks } = await parties.join();
+    const line = `sh -c 'trap "" TERM; echo pid $$; while :; do sleep 0.1; done'; true`;
+    const args = ["run", "--kill-after", "300ms", "--shell", line, name];
+    const terminal = Cli.inTerminal(testUrl(), args);
+    await terminal.says(/pid \d+/);
+    const pid = Number(/pid (\d+)/.exec(terminal.stdout)?.[1]);
+    await locks.lock(name).forceUnlock();
+    expect((await terminal.finished).code).toBe(79);
+    await until(() => !lives(pid));
+  });
+});
