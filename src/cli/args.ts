@@ -15,7 +15,7 @@ export interface Flag<T> {
 export type Flags = Readonly<Record<string, Flag<unknown>>>;
 
 /** What was given; undefined: it was not. */
-export type Values<S extends Flags> = {
+type Values<S extends Flags> = {
   readonly [K in keyof S]: S[K] extends Flag<infer T> ? T | undefined : never;
 };
 

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { cp, mkdtemp, readFile, rm, stat, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -69,7 +69,9 @@ describe("the tarball", () => {
 
   it("has every script once, and every declaration that another one names", async () => {
     // A long string goes on in the next line.
-    const code = (await readFile(join(temp, "package/dist/index.js"), "utf8")).replaceAll("\\\n", "");
+    const modules = await reachedFrom("dist/index.js");
+    const texts = await Promise.all(modules.map((path) => readFile(join(temp, "package", path), "utf8")));
+    const code = texts.join("").replaceAll("\\\n", "");
     for (const line of ["local function grantNext", "local function missingRight"])
       expect(code.split(line), line).toHaveLength(2);
     const declarations = packed.filter((path) => path.endsWith(".d.ts"));
@@ -87,7 +89,9 @@ describe("the tarball", () => {
     for (const path of packed.filter((path) => path.startsWith("dist/"))) {
       const text = await readFile(join(temp, "package", path), "utf8");
       const code = text.replace(/^\s*(\/?\*|\/\/).*$/gm, ""); // examples in comments import ioredis
-      for (const [, name = ""] of code.matchAll(specifier)) imported.add(name);
+      // The program connects by itself.
+      for (const [, name = ""] of code.matchAll(specifier))
+        if (name !== "ioredis" || path !== "dist/cli.js") imported.add(name);
     }
     expect([...imported].filter((name) => !allowed.test(name))).toEqual([]);
     expect(imported).toContain("eventemitter3"); // the search finds something
@@ -120,6 +124,24 @@ describe.each(["ioredis", "ioredis5"])("a consumer with %s", (alias) => {
   it("may require() it", async () => {
     const { stdout } = await node("main.cjs");
     expect(stdout.trim()).toBe("required true true");
+  });
+
+  it("has the program, which says what it lacks where ioredis is not installed", async () => {
+    const program = join(folder, "node_modules/holdfast/dist/cli.js");
+    const args = ["--redis", testUrl(), freshName(), "--", "echo", "ran"];
+    expect((await run(process.execPath, [program, "run", ...args])).stdout).toBe("ran\n");
+    expect((await run(process.execPath, [program, "--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    const alone = join(folder, "alone");
+    await cp(join(folder, "node_modules/holdfast"), join(alone, "node_modules/holdfast"), {
+      recursive: true,
+    });
+    for (const name of ["eventemitter3", "p-timeout"])
+      await symlink(join(root, "node_modules", name), join(alone, "node_modules", name));
+    const lacking = run(process.execPath, [join(alone, "node_modules/holdfast/dist/cli.js"), "run", ...args]);
+    await expect(lacking).rejects.toMatchObject({
+      code: 69,
+      stderr: expect.stringMatching(/^holdfast: ioredis is not installed.*\n$/),
+    });
   });
 
   it.skipIf(alias !== "ioredis")(

@@ -11,6 +11,7 @@ import { tryLockPassage } from "../support/passage.ts";
 
 /** From above to below; each entry may import those behind it. "" is every other file that lies in src itself. */
 const LAYERS = [
+  ["cli"],
   ["index", "testing"],
   ["client"],
   ["server"],

@@ -142,3 +142,9 @@ function cut(text: string): string {
   while (Buffer.byteLength(label) > 64) label = label.slice(0, -1);
   return label || "command";
 }
+
+/** A command that hangs must not take the time of the next renewal. */
+export const clientOptions = ({ lease }: Plan) => ({
+  leaseTime: lease,
+  replyTimeout: Math.min(5_000, Math.floor(lease / 3)),
+});

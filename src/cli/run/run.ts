@@ -9,7 +9,8 @@ import { acquire } from "./acquire.ts";
 import { codeOf } from "./command.ts";
 import { RUN } from "./flags.ts";
 import { conflicts, covers, environmentOf, type Inherited, inheritedFrom, isStillHeld } from "./holding.ts";
-import { type Plan, type RunPlan, runPlanOf, type Wanted } from "./plan.ts";
+import { endWaiting, Interrupted } from "./interrupted.ts";
+import { clientOptions, type RunPlan, runPlanOf, type Wanted } from "./plan.ts";
 import { Signals } from "./signals.ts";
 import { exitCodeOf, type Outcome, runUnder, UNGUARDED } from "./under.ts";
 import { holderInWords, WaitReport } from "./waiting.ts";
@@ -63,12 +64,6 @@ const FAILURES: ReadonlyMap<number, string> = new Map([
   [EXIT.unavailable, "unavailable"],
 ]);
 
-/** A command that hangs must not take the time of the next renewal. */
-export const clientOptions = ({ lease }: Plan) => ({
-  leaseTime: lease,
-  replyTimeout: Math.min(5_000, Math.floor(lease / 3)),
-});
-
 async function runJob(job: Job): Promise<Report> {
   const { plan, locks, place, around } = job;
   const { wanted, names } = plan;
@@ -108,11 +103,7 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
   const { names } = plan;
   const began = performance.now();
   const stopping = new AbortController();
-  signals.to((signal) => {
-    // The second one: it is meant.
-    if (stopping.signal.aborted) process.exit(codeOf(signal));
-    stopping.abort(new Interrupted());
-  });
+  endWaiting(signals, stopping);
   let inTheWay: string = names[0];
   locks.on("wait", ({ name }) => {
     inTheWay = name;
@@ -150,9 +141,6 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
   }
 }
 
-/** A signal came before the command was started. */
-class Interrupted extends Error {}
-
 /** Gives it back. That may tell that it was lost before. */
 async function released(
   lease: { unlock(): Promise<void> },
@@ -183,7 +171,7 @@ async function runOnce(
 ): Promise<Report> {
   const [name] = plan.names;
   const asking = new AbortController();
-  signals.to(() => asking.abort(new Interrupted()));
+  endWaiting(signals, asking);
   let token = 0;
   let outcome: Outcome | null = null;
   try {

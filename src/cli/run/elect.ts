@@ -1,0 +1,163 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Election, LockClient, Term } from "../../index.ts";
+import { flag, text } from "../args.ts";
+import { type Call, command } from "../command.ts";
+import { connect } from "../connection.ts";
+import { EXIT, UsageError } from "../exit-codes.ts";
+import { type Output, visible } from "../output.ts";
+import { codeOf } from "./command.ts";
+import { RUNNING } from "./flags.ts";
+import { environmentOf, inheritedFrom, isStillHeld } from "./holding.ts";
+import { endWaiting, Interrupted } from "./interrupted.ts";
+import { clientOptions, type Plan, planOf } from "./plan.ts";
+import { Signals } from "./signals.ts";
+import { exitCodeOf, type Outcome, runUnder } from "./under.ts";
+import { WaitReport } from "./waiting.ts";
+
+const FLAGS = {
+  ...RUNNING,
+  observe: flag(null, "run nothing: print the leader, and again whenever it is another one"),
+  value: text(null, "<text>", "what those that observe are told of this one, such as an address"),
+};
+
+/** Before it campaigns again, in ms, and how long a term that has just begun may take to have its whole time. */
+const AGAIN = 150;
+const WHOLE = 1_500;
+
+async function elect({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
+  const [name, further] = positionals;
+  if (name === undefined || further !== undefined)
+    throw new UsageError("holdfast elect takes one name: holdfast elect scheduler -- ./scheduler");
+  if (values.observe && (rest !== null || values.shell !== undefined))
+    throw new UsageError("--observe runs nothing: leave out the command.");
+  const signals = new Signals();
+  const plan = values.observe ? null : planOf(values, rest, null);
+  const connected = await connect(values, plan === null ? {} : clientOptions(plan));
+  const { locks, place } = connected;
+  locks.on("error", (error) => output.say(error.message));
+  try {
+    if (plan === null) return await observe(locks.election(name), signals, output);
+    await refuseInside(locks, place, name);
+    return await lead({ name, place, plan, locks, value: values.value ?? "", signals, output });
+  } finally {
+    await connected.close();
+    signals.stop();
+  }
+}
+
+async function refuseInside(locks: LockClient, place: string, name: string): Promise<void> {
+  for (const one of inheritedFrom()) {
+    const isSame = one.kind === "election" && one.name === name && one.place === place;
+    if (isSame && (await isStillHeld(locks, one)))
+      throw new UsageError(
+        `The command around this one leads "${name}", and this one would wait for it for ever.`,
+      );
+  }
+}
+
+async function observe(election: Election, signals: Signals, output: Output): Promise<number> {
+  const stopping = new AbortController();
+  signals.to(() => stopping.abort());
+  for await (const leader of election.observe({ signal: stopping.signal })) {
+    if (output.isJson) output.printJson(leader);
+    else
+      output.print(leader === null ? "nobody" : visible(`${withoutRandom(leader.leader)}  ${leader.value}`));
+  }
+  return signals.received ? codeOf(signals.received) : EXIT.ok;
+}
+
+/** Of a client's id: label, host and process. */
+const withoutRandom = (id: string): string => id.replace(/:[0-9a-f]{16}$/, "");
+
+interface Candidate {
+  readonly name: string;
+  readonly place: string;
+  readonly plan: Plan;
+  readonly locks: LockClient;
+  readonly value: string;
+  readonly signals: Signals;
+  readonly output: Output;
+}
+
+async function lead({ name, place, plan, locks, value, signals, output }: Candidate): Promise<number> {
+  const election = locks.election(name);
+  const stopping = new AbortController();
+  let outcome: Outcome | null = null;
+  let token = 0;
+  let report = waitFor(election, name, output);
+  const body = async (term: Term): Promise<Outcome> => {
+    report.stop();
+    await whole(term, plan);
+    if (signals.received) throw new Interrupted();
+    token = term.token;
+    output.say(`Leads ${name}.`);
+    const around = [...inheritedFrom(), { place, kind: "election" as const, name, token }];
+    outcome = await runUnder(term, plan, environmentOf([term], plan.lease, around), signals, output);
+    // Behind a loss it must not campaign again, where it was told to stop.
+    if (signals.received) stopping.abort(new Interrupted());
+    endWaiting(signals, stopping);
+    report = waitFor(election, name, output);
+    return outcome;
+  };
+  endWaiting(signals, stopping);
+  try {
+    if (signals.received) throw new Interrupted();
+    for (;;) {
+      const ended = await election.runAsLeader(body, { value, signal: stopping.signal });
+      // Stopped for a loss that then did not come: it is a candidate again.
+      if (ended.cause === null || signals.received) break;
+      await pause(AGAIN);
+    }
+  } catch (error) {
+    if (!(error instanceof Interrupted)) throw error;
+  } finally {
+    report.stop();
+    signals.to(null);
+  }
+  const ended = outcome as Outcome | null;
+  const code =
+    ended !== null ? exitCodeOf(ended, plan) : signals.received ? codeOf(signals.received) : EXIT.ok;
+  output.reportJson({
+    outcome: ended?.cause ?? (ended === null ? "interrupted" : "exited"),
+    code,
+    names: [name],
+    tokens: [token],
+  });
+  return code;
+}
+
+const waitFor = (election: Election, name: string, output: Output): WaitReport =>
+  new WaitReport(async () => {
+    const leader = await election.leader();
+    return leader === null ? null : `${name}, led by ${withoutRandom(leader.leader)}`;
+  }, output);
+
+/** A term that was handed over begins with a short time, which is raised at once: that must not look like a renewal that fails. */
+async function whole(term: Term, { lease }: Plan): Promise<void> {
+  const since = performance.now();
+  while (term.held && term.remaining() < lease / 2 && performance.now() - since < WHOLE) await pause(10);
+}
+
+export const ELECT = command(
+  {
+    name: "elect",
+    summary: "runs a command on one of many machines, and on another one when that is gone",
+    usage: ["elect [flags] <name> -- <command> [args…]", "elect --observe <name>"],
+    examples: [
+      [
+        "holdfast elect scheduler --value $HOSTNAME:8080 -- ./scheduler",
+        "on every machine: one of them runs it, the others wait",
+      ],
+      [
+        "holdfast elect --lease 10s scheduler -- ./scheduler",
+        "the next one takes over at most 12 s behind a crash",
+      ],
+      ["holdfast elect --observe --json scheduler", "a line of JSON whenever the leader is another one"],
+    ],
+    notes: [
+      "When the lead is lost the command is stopped as by holdfast run, and this machine is a candidate again. When the command ends by itself, its exit code is that of holdfast, and the next machine leads. Nobody sees two commands run at a time, as long as --on-loss warn is not given.",
+    ],
+    flags: FLAGS,
+  },
+  elect,
+);

@@ -1,0 +1,13 @@
+import { codeOf } from "./command.ts";
+import type { Signals } from "./signals.ts";
+
+/** A signal came before the command was started. */
+export class Interrupted extends Error {}
+
+/** Has signals end the waiting from now on. The second one ends the program: it is meant. */
+export function endWaiting(signals: Signals, stopping: AbortController): void {
+  signals.to((signal) => {
+    if (stopping.signal.aborted) process.exit(codeOf(signal));
+    stopping.abort(new Interrupted());
+  });
+}

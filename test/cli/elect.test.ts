@@ -1,0 +1,79 @@
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { Cli } from "../support/cli.ts";
+import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+
+const parties = new Parties();
+afterAll(parties.close);
+afterEach(() => Cli.endAll());
+
+const cli = (...args: string[]) => new Cli(testUrl(), args);
+const candidate = (name: string, line: string, ...flags: string[]) =>
+  cli("elect", "--lease", "3s", ...flags, name, "--", "sh", "-c", line);
+
+const LEADING = "echo leads $HOLDFAST_TOKEN; exec sleep 600";
+
+describe("holdfast elect", () => {
+  it("runs the command of one of them; the next one leads when that is ended, and observers see both", async () => {
+    const name = freshName();
+    const observer = cli("elect", "--observe", "--json", name);
+    await observer.says("null");
+    const first = candidate(name, LEADING, "--value", "one");
+    await first.says(/leads \d+/);
+    await observer.says(`"value":"one"`);
+    const second = candidate(name, LEADING, "--value", "two");
+    await second.says(`led by`);
+    expect(second.stdout).toBe("");
+    first.kill("SIGTERM");
+    expect((await first.finished).code).toBe(143);
+    await second.says(/leads \d+/);
+    await observer.says(`"value":"two"`);
+    observer.kill("SIGINT");
+    expect((await observer.finished).code).toBe(130);
+    second.kill("SIGTERM");
+    await second.finished;
+  });
+
+  it("stops the command when the lead is lost, and runs it again when it leads again", async () => {
+    const name = freshName();
+    const { redis } = await parties.join();
+    const run = candidate(name, LEADING);
+    await run.says(/leads \d+/);
+    await redis.del(`holdfast:election:{${name}}`);
+    await until(() => run.stdout.match(/leads \d+/g)?.length === 2);
+    const [before, after] = [...run.stdout.matchAll(/leads (\d+)/g)].map(([, token]) => Number(token));
+    expect(after).toBeGreaterThan(before ?? Number.NaN);
+    run.kill("SIGTERM");
+    expect((await run.finished).code).toBe(143);
+  });
+
+  it("ends with the command's exit code, and the lead with it", async () => {
+    const name = freshName();
+    const { locks } = await parties.join();
+    const run = await candidate(name, "exit 6", "--json").finished;
+    expect(run.code).toBe(6);
+    expect(run.stderr).toContain(`"outcome":"exited"`);
+    expect(await locks.election(name).leader()).toBeNull();
+  });
+
+  it("a signal while it waits ends the candidacy", async () => {
+    const name = freshName();
+    const { locks } = await parties.join();
+    await using _ = await locks.election(name).campaign({ value: "here" });
+    const run = candidate(name, LEADING);
+    await run.says("led by");
+    run.kill("SIGTERM");
+    expect(await run.finished).toMatchObject({ code: 143, stdout: "" });
+  });
+
+  it.each([
+    [["elect"], /one name/],
+    [["elect", "a", "b", "--", "true"], /one name/],
+    [["elect", "a"], /what to run/],
+    [["elect", "--observe", "a", "--", "true"], /runs nothing/],
+  ])("refuses %j in one sentence", async (args, sentence) => {
+    const { code, stderr } = await cli(...args).finished;
+    expect(code).toBe(64);
+    expect(stderr).toMatch(sentence);
+  });
+});
