@@ -131,7 +131,7 @@ describe.each(["ioredis", "ioredis5"])("a consumer with %s", (alias) => {
     const args = ["--redis", testUrl(), freshName(), "--", "echo", "ran"];
     expect((await run(process.execPath, [program, "run", ...args])).stdout).toBe("ran\n");
     expect((await run(process.execPath, [program, "--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
-    const alone = join(folder, "alone");
+    const alone = join(temp, `alone-${alias}`); // where no folder above has it
     await cp(join(folder, "node_modules/holdfast"), join(alone, "node_modules/holdfast"), {
       recursive: true,
     });

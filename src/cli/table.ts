@@ -1,0 +1,67 @@
+import { visible } from "./output.ts";
+
+/** A column of a table. */
+export interface Column<T> {
+  readonly title: string;
+  readonly show: (row: T) => string;
+  /** Its share of what is too much where the table is too wide; 0: it is never cut. */
+  readonly weight: number;
+  readonly right?: boolean;
+}
+
+const GAP = "  ";
+const LEAST = 8;
+
+/** Lines of a table, the titles first. `width`: columns of the terminal; Infinity: nothing is cut. */
+export function table<T>(columns: readonly Column<T>[], rows: readonly T[], width: number): string[] {
+  const cells = rows.map((row) => columns.map(({ show }) => visible(show(row))));
+  const all = [columns.map(({ title }) => title), ...cells];
+  const wide = columns.map((_, i) => Math.max(...all.map((line) => widthOf(line[i] ?? ""))));
+  const widths = narrowed(columns, wide, width);
+  return all.map((line) =>
+    columns
+      .map(({ right }, i) => pad(cut(line[i] ?? "", widths[i] ?? 0), widths[i] ?? 0, right === true))
+      .join(GAP)
+      .trimEnd(),
+  );
+}
+
+/** Takes what is too much from the columns that have a weight, the widest first. */
+function narrowed<T>(columns: readonly Column<T>[], wide: readonly number[], width: number): number[] {
+  const widths = [...wide];
+  const total = () => widths.reduce((sum, one) => sum + one, GAP.length * (columns.length - 1));
+  while (total() > width) {
+    const load = (i: number) => ((widths[i] ?? 0) > LEAST ? (widths[i] ?? 0) * (columns[i]?.weight ?? 0) : 0);
+    const widest = widths.reduce((best, _, i) => (load(i) > load(best) ? i : best), 0);
+    if (load(widest) === 0) break;
+    widths[widest] = (widths[widest] ?? 0) - 1;
+  }
+  return widths;
+}
+
+function pad(text: string, width: number, isRight: boolean): string {
+  const space = " ".repeat(Math.max(0, width - widthOf(text)));
+  return isRight ? space + text : text + space;
+}
+
+/** The last columns of a text that is too wide are "…". */
+export function cut(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  let kept = "";
+  for (const one of text) {
+    if (widthOf(kept) + widthOf(one) > width - 1) break;
+    kept += one;
+  }
+  return `${kept}…`;
+}
+
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+
+/** Columns of a terminal, nearly: what combines has none, and ideographs and pictures have two. */
+function widthOf(text: string): number {
+  if (/^[ -~]*$/.test(text)) return text.length;
+  let width = 0;
+  for (const one of text) width += /\p{M}/u.test(one) ? 0 : WIDE.test(one) ? 2 : 1;
+  return width;
+}
