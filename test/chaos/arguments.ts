@@ -8,6 +8,8 @@ export interface Arguments {
   readonly topologies: readonly TopologyName[];
   readonly workers: number;
   readonly callers: number;
+  /** Percent of all calls. */
+  readonly shared: number;
   readonly plant: Plant | null;
   readonly only: readonly string[] | null;
   readonly keep: boolean;
@@ -22,6 +24,7 @@ export const USAGE = `tsx test/chaos/index.ts [options]
   --topology all     ${TOPOLOGIES.join(", ")} or all; several with commas
   --workers 4        processes, 1 to 16
   --callers 5        callers in each of them, 1 to 100
+  --shared 35        percent of all calls that are for what several share, or one of many does; 0 to 100
   --only "a, b"      only faults of these kinds
   --plant "name"     a bug for every worker: ${Object.keys(plants).join(", ")}
   --keep             keep the history also when nothing is wrong`;
@@ -37,6 +40,7 @@ export function readArguments(args: readonly string[]): Arguments {
       topology: { ...text, default: "all" },
       workers: { ...text, default: "4" },
       callers: { ...text, default: "5" },
+      shared: { ...text, default: "35" },
       plant: text,
       only: text,
       keep: { type: "boolean", default: false },
@@ -50,6 +54,7 @@ export function readArguments(args: readonly string[]): Arguments {
     topologies: topologies(values.topology),
     workers: whole("workers", values.workers, 1, 16),
     callers: whole("callers", values.callers, 1, 100),
+    shared: whole("shared", values.shared, 0, 100),
     plant: plant ?? null,
     only: values.only === undefined ? null : list(values.only),
     keep: values.keep,

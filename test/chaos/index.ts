@@ -22,7 +22,7 @@ async function main(): Promise<boolean> {
 }
 
 async function fight(topology: TopologyName, args: Arguments): Promise<boolean> {
-  const { seed, workers, callers, plant, only, topologies, keep } = args;
+  const { seed, workers, callers, shared, plant, only, topologies, keep } = args;
   const seconds = args.seconds / topologies.length;
   say(`\n${topology}, ${seconds.toFixed(0)} s`);
   const outcome = await run({
@@ -31,6 +31,7 @@ async function fight(topology: TopologyName, args: Arguments): Promise<boolean> 
     seconds,
     workers,
     callers,
+    taste: { shared: shared / 100 },
     ...(plant && { plant }),
     ...(only && { only }),
     progress: (state) => {

@@ -24,6 +24,7 @@ it("a worker that has not begun yet ends when it is told to", async () => {
         callers: 1,
         locks: LOCKS,
         owns: [],
+        taste: { shared: 0 },
         address: { redis: { host: "127.0.0.1", port: 1 } },
         connect: {},
         client: {},

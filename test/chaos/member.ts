@@ -41,6 +41,10 @@ export class Member {
     return `${this.index + 1}.${this.#life}`;
   }
 
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
   get lives(): boolean {
     return this.#child !== null;
   }

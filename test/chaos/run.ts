@@ -16,7 +16,7 @@ import type { Event } from "./history/events.ts";
 import { readHistory } from "./history/read.ts";
 import { Recorder } from "./history/recorder.ts";
 import { clientOptions, driver } from "./settings.ts";
-import type { WorkerOptions } from "./worker/orders.ts";
+import type { Taste, WorkerOptions } from "./worker/orders.ts";
 import type { Plant } from "./worker/plants.ts";
 
 export interface RunOptions {
@@ -27,6 +27,8 @@ export interface RunOptions {
   readonly seconds: number;
   readonly workers?: number;
   readonly callers?: number;
+  /** What callers want; locks when left out. */
+  readonly taste?: Taste;
   /** A bug that every worker gets. */
   readonly plant?: Plant;
   /** Only faults of these kinds. */
@@ -47,6 +49,7 @@ export interface Outcome {
   readonly folder: string;
 }
 
+const TASTE: Taste = { shared: 0 };
 const WORKERS = 4;
 const DRAIN = 30_000;
 const PROGRESS_EVERY = 5_000;
@@ -128,6 +131,7 @@ function workerOptions(
     callers: options.callers ?? 5,
     locks: LOCKS,
     owns: Array.from({ length: workers }, (_, i) => ownLock((index + i) % workers)),
+    taste: options.taste ?? TASTE,
     address: arena.wires.address(index),
     connect: { keyPrefix: KEY_PREFIX, driver: driver(dice) },
     client: (arena.client ?? clientOptions)(dice),

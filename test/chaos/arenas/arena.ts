@@ -36,6 +36,12 @@ export const ownLock = (worker: number): string => `own ${worker}`;
 /** Beside them, locks without tokens and without a queue, by name. */
 export const PLAIN_LOCKS: Readonly<Record<string, LockKind>> = { java: "redissonLock", spun: "spinLock" };
 
+/** And what several share, or one of many does. */
+export const SHARED = ["shared", "slots", "throne", "tick", "slot", "paced"] as const;
+
+/** Permits of the semaphore. */
+export const PERMITS = 3;
+
 /** Before every key, in every topology: channels have to carry it too. */
 export const KEY_PREFIX = "chaos:";
 

@@ -1,8 +1,12 @@
 import { Excuses } from "./forgetting.ts";
 import type { Hold, Story } from "./story.ts";
+import { roomOf, unitsOf } from "./units.ts";
 import { ms, nameOf, type Violation } from "./violation.ts";
 
-/** Never two who count on the same lock at the same time, unless the server forgot the first of them. */
+/**
+ * Never two who count on the same lock at the same time, unless they share it: readers do, and holders of so many permits as
+ * there are; or the server forgot the first of them.
+ */
 export function exclusion(story: Story): Violation[] {
   return [...story.holds].flatMap(([lock, holds]) => ofLock(lock, holds, new Excuses(story, holds)));
 }
@@ -13,7 +17,15 @@ function ofLock(lock: string, holds: readonly Hold[], excuses: Excuses): Violati
   for (const hold of holds) {
     inside = inside.filter((other) => other.until > hold.from);
     if (hold.until <= hold.from) continue; // over before its holder saw it
-    for (const other of inside) if (!excuses.lie(other, hold)) found.push(overlap(lock, other, hold));
+    const beside = inside.filter((other) => !excuses.lie(other, hold));
+    const { call } = hold;
+    if (call.kind === "permit") {
+      const used = beside.reduce((sum, other) => sum + unitsOf(other.call), unitsOf(call));
+      if (used > roomOf(call.kind)) found.push(tooMany(lock, used, hold, beside));
+    } else {
+      for (const other of beside)
+        if (unitsOf(other.call) + unitsOf(call) > roomOf(call.kind)) found.push(overlap(lock, other, hold));
+    }
     inside.push(hold);
   }
   return found;
@@ -23,4 +35,11 @@ function overlap(lock: string, first: Hold, second: Hold): Violation {
   const both = Math.min(first.until, second.until) - second.from;
   const what = `two holders of ${lock} for ${ms(both)}: ${nameOf(first.call)} with token ${first.token} and ${nameOf(second.call)} with token ${second.token}`;
   return { rule: "one holder", what, at: second.from, calls: [first.call, second.call] };
+}
+
+function tooMany(lock: string, used: number, last: Hold, others: readonly Hold[]): Violation {
+  const calls = [...others, last].map(({ call }) => call);
+  const names = calls.map((call) => `${nameOf(call)} (${unitsOf(call)})`).join(", ");
+  const what = `${used} permits of ${lock} were held, of ${roomOf("permit")}: ${names}`;
+  return { rule: "enough permits", what, at: last.from, calls };
 }

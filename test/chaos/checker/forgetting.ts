@@ -47,12 +47,24 @@ export class Excuses {
 
   /** Was it granted after the forgetting began? */
   #mayBeAfter(hold: Hold, { since, from }: Forgetting): boolean {
-    return hold.from > since && (hold.token === 0 || hold.token >= from);
+    // A reader has the token of those that it finds, also when that is all that a server remembers.
+    const hasTime = hold.token !== 0 && hold.call.kind !== "readLock";
+    return hold.from > since && (!hasTime || hold.token >= from);
   }
 }
 
-/** A pass has the token after that of its process's hold before it. */
+/**
+ * A pass has the token after that of its process's hold before it; a reader that comes to others, in this process or in
+ * another one, has theirs. Permits are not passed on.
+ */
 function passed(holds: readonly Hold[]): Set<Hold> {
-  const tokens = new Set(holds.map((hold) => `${hold.call.by} ${hold.token}`));
-  return new Set(holds.filter((hold) => tokens.has(`${hold.call.by} ${hold.token - 1}`)));
+  const known = new Set<string>();
+  return new Set(
+    holds.filter(({ call: { by, kind }, token }) => {
+      const isJoined = kind === "readLock" && known.has(`reads ${token}`);
+      known.add(`${by} ${token}`);
+      if (kind === "readLock") known.add(`reads ${token}`);
+      return kind !== "permit" && (isJoined || known.has(`${by} ${token - 1}`));
+    }),
+  );
 }

@@ -2,13 +2,16 @@ import type { Event } from "../history/events.ts";
 import { endings } from "./endings.ts";
 import { exclusion } from "./exclusion.ts";
 import { losses } from "./losses.ts";
+import { pacing } from "./pacing.ts";
 import { processes } from "./processes.ts";
+import { serving } from "./serving.ts";
 import { starvation } from "./starvation.ts";
 import { tellStory } from "./tell-story.ts";
 import { tokens } from "./tokens.ts";
+import { turns } from "./turns.ts";
 import type { Violation } from "./violation.ts";
 
-const RULES = [exclusion, tokens, endings, starvation, losses, processes];
+const RULES = [exclusion, tokens, endings, starvation, losses, processes, pacing, turns, serving];
 
 /** What a history, in order, breaks of Holdfast's promises; the earliest first. */
 export function check(events: readonly Event[]): Violation[] {

@@ -7,7 +7,7 @@ import { ms, nameOf, type Violation } from "./violation.ts";
 const PATIENCE = 15_000;
 
 /** Redis keeps no queue for these: the caller that asks first is first. */
-const UNORDERED: readonly LockKind[] = ["redissonLock", "spinLock", "quorumLock"];
+const UNORDERED: readonly LockKind[] = ["redissonLock", "spinLock", "quorumLock", "once"];
 
 /** While nothing is wrong, nobody waits for long. */
 export function starvation(story: Story): Violation[] {

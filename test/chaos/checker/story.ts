@@ -8,6 +8,13 @@ export interface Call {
   readonly kind: LockKind;
   /** ms; null: for ever. */
   readonly wait: number | null;
+  /** What only some kinds have, as in the event. */
+  readonly lease?: number | undefined;
+  readonly units?: number | undefined;
+  readonly minHold?: number | undefined;
+  readonly every?: number | undefined;
+  readonly aligned?: boolean | undefined;
+  readonly writer?: number | undefined;
   readonly asked: number;
   aborted: number | null;
   answered: { at: number; with: "lease" | "busy" | "error" } | null;

@@ -70,9 +70,9 @@ export function tellStory(events: readonly Event[]): Story {
         over = at;
         break;
       case "ask": {
-        const { call: number, lock, kind, wait } = event;
-        const asked = { by, number, lock, kind, wait, asked: at, aborted: null, answered: null, hold: null };
-        calls.set(callKey(by, number), asked);
+        const { call: number, is: _, how, ...asked } = event;
+        const rest = { aborted: null, answered: null, hold: null };
+        calls.set(callKey(by, number), { ...asked, number, asked: at, ...rest });
         break;
       }
       case "draining":

@@ -2,9 +2,20 @@ import type { LockStats } from "../../../src/index.ts";
 
 /**
  * How a lock is had. `multiLock`: one of several that are taken together; each of them is a call of its own here.
- * `quorumLock`: the `lock` of several masters.
+ * `quorumLock`: the `lock` of several masters. `permit`: some permits of a semaphore. `once`: a run in its interval.
  */
-export type LockKind = "lock" | "fairLock" | "multiLock" | "redissonLock" | "spinLock" | "quorumLock";
+export type LockKind =
+  | "lock"
+  | "fairLock"
+  | "multiLock"
+  | "redissonLock"
+  | "spinLock"
+  | "quorumLock"
+  | "readLock"
+  | "writeLock"
+  | "permit"
+  | "election"
+  | "once";
 
 /** What one caller in one worker tells; `call` is the number of its call in that worker. */
 export type CallEvent =
@@ -17,10 +28,24 @@ export type CallEvent =
       wait: number | null;
       /** The rest of how it was asked, for people. */
       how: string;
+      /** ms; left out: as its client has it. */
+      lease?: number | undefined;
+      /** Of a semaphore: how many permits it wants. */
+      units?: number | undefined;
+      /** ms for which nobody else gets the lock. */
+      minHold?: number | undefined;
+      /** Of a run: ms of its interval, and whether these are slots of the server's clock. */
+      every?: number | undefined;
+      aligned?: boolean | undefined;
+      /** Of a reader: the call of its process that wrote before, and became this reader. */
+      writer?: number | undefined;
     }
   /** Its signal is aborted now, while it waits. */
   | { is: "abort"; call: number }
-  /** It has the lock; `left` ms until the lease's own deadline. */
+  /**
+   * It has the lock; `left` ms until the lease's own deadline. What does not tell its deadline is counted on as long as it is seen.
+   * The token of a run is its beginning by the server's clock, in ms.
+   */
   | { is: "lease"; call: number; token: number; left: number }
   /** It did not get the lock, because somebody else has it. */
   | { is: "busy"; call: number }

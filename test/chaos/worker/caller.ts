@@ -1,9 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Lease, LockClient, LockOptions, MultiLease } from "../../../src/index.ts";
+import type { LockClient, LockOptions } from "../../../src/index.ts";
 import type { Dice } from "../dice.ts";
 import { micros, type Told } from "../history/events.ts";
 import type { Recorder } from "../history/recorder.ts";
+import { type AnyLease, type AnyLock, anyLock } from "./any-lock.ts";
 import { explain } from "./explain.ts";
+import type { Taste } from "./orders.ts";
 import { describeWish, type Wish, wish } from "./wish.ts";
 
 /** ms between two looks at a lease while it is held. */
@@ -16,10 +18,13 @@ export interface Desk {
   readonly isQuorum: boolean;
   readonly names: readonly string[];
   readonly owns: readonly string[];
+  readonly taste: Taste;
   readonly dice: Dice;
   readonly recorder: Recorder;
-  /** Calls by lock and token, for the events of the client. */
-  readonly holding: Map<string, number>;
+  /** Calls by lock and token, for the events of the client: readers have the same one. */
+  readonly holding: Map<string, Set<number>>;
+  /** Names of runs whose end Redis did not confirm. */
+  readonly unended: Set<string>;
   calls: number;
   grants: number;
   isOpen: boolean;
@@ -29,22 +34,12 @@ export interface Desk {
 export async function caller(desk: Desk): Promise<void> {
   while (desk.isOpen) {
     await delay(desk.dice.int(0, desk.dice.chance(0.2) ? 150 : 12));
-    if (desk.isOpen) await new Round(desk).run();
+    if (desk.isOpen) await new Round(desk, wish(desk)).run();
   }
 }
 
-type AnyLease = Lease | MultiLease;
-
-interface AnyLock {
-  lock(options: LockOptions): Promise<AnyLease>;
-  tryLock(options: LockOptions): Promise<AnyLease | null>;
-  withLock(body: (lease: AnyLease) => Promise<void>, options?: LockOptions): Promise<void>;
-}
-
-function lockOf(locks: LockClient, { kind, lock, also }: Wish): AnyLock {
-  if (kind === "multiLock") return locks.multiLock([lock, ...also]);
-  return locks[kind === "quorumLock" ? "lock" : kind](lock);
-}
+/** ms that a run, or a term, may take besides what its caller would wait: Redis is asked again until it has answered. */
+const REPLY_TIMEOUT = 5_000;
 
 /** Of one lock, or of several that are taken together: each of those is told as a call of its own. */
 class Round {
@@ -53,24 +48,53 @@ class Round {
   readonly #lock: AnyLock;
   readonly #calls: readonly { readonly number: number; readonly lock: string }[];
 
-  constructor(desk: Desk) {
+  constructor(desk: Desk, wished: Wish) {
     this.#desk = desk;
-    this.#wish = wish(desk);
-    const { lock, also } = this.#wish;
-    this.#lock = lockOf(desk.locks, this.#wish);
+    this.#wish = wished;
+    const { lock, also } = wished;
+    this.#lock = anyLock(desk.locks, wished);
     this.#calls = [lock, ...also].map((one) => ({ number: ++desk.calls, lock: one }));
   }
 
   async run(): Promise<void> {
-    const { kind, method, options, abortAfter } = this.#wish;
+    const { method, options, abortAfter, particular } = this.#wish;
     const abort = new AbortController();
     const timer = abortAfter === null ? undefined : setTimeout(() => this.#abort(abort), abortAfter);
     const given = timer ? { ...options, signal: abort.signal } : options;
-    const patient = method === "tryLock" ? 0 : null;
-    const how = describeWish(this.#wish);
-    this.#tell((call, lock) => ({ is: "ask", call, lock, kind, wait: options.wait ?? patient, how }));
-    if (method === "withLock") await this.#within(given, timer);
+    this.#ask();
+    if (particular.downgrade) await this.#desk.locks.scope(() => this.#downgrade(given, timer));
+    else if (method === "withLock") await this.#within(given, timer);
     else await this.#byHand(await this.#acquire(method, given), timer);
+  }
+
+  #ask(writer?: number): void {
+    const { kind, method, options, particular } = this.#wish;
+    const patient = method === "tryLock" ? 0 : null;
+    const { units, minHold, every, aligned } = particular;
+    const { lease } = options;
+    const told = { how: describeWish(this.#wish), lease, units, minHold, every, aligned, writer };
+    const asked = kind === "once" ? 0 : (options.wait ?? patient);
+    const isSlow = kind === "once" || kind === "election";
+    const wait = asked !== null && isSlow ? asked + REPLY_TIMEOUT : asked;
+    this.#tell((call, lock) => ({ is: "ask", call, lock, kind, wait, ...told }));
+  }
+
+  /** Writes, and goes on as a reader: no other writer comes in between. */
+  async #downgrade(options: object, timer: NodeJS.Timeout | undefined): Promise<void> {
+    const lease = await this.#acquire("lock", options);
+    clearTimeout(timer);
+    if (!lease) return;
+    await this.#hold(lease);
+    const { fair = false } = this.#wish.particular;
+    const reader = new Round(this.#desk, {
+      ...this.#wish,
+      kind: "readLock",
+      options: {},
+      particular: { fair },
+    });
+    reader.#ask(this.#calls[0]?.number);
+    const read = await reader.#acquire("lock", {});
+    await Promise.all([this.#unlocked(() => lease.unlock()), reader.#byHand(read, undefined)]);
   }
 
   #abort(controller: AbortController): void {
@@ -78,7 +102,7 @@ class Round {
     controller.abort(new Error("does not want it any more"));
   }
 
-  async #acquire(method: "lock" | "tryLock", options: object): Promise<AnyLease | null> {
+  async #acquire(method: "lock" | "tryLock", options: LockOptions): Promise<AnyLease | null> {
     try {
       const lease = await this.#lock[method](options);
       if (!lease) this.#tell((call) => ({ is: "busy", call }));
@@ -96,7 +120,7 @@ class Round {
     await this.#unlocked(() => lease.unlock());
   }
 
-  async #within(options: object, timer: NodeJS.Timeout | undefined): Promise<void> {
+  async #within(options: LockOptions, timer: NodeJS.Timeout | undefined): Promise<void> {
     let entered = false;
     const body = async (lease: AnyLease): Promise<void> => {
       entered = true;
@@ -106,7 +130,8 @@ class Round {
     const whole = () => this.#lock.withLock(body, options);
     try {
       await whole();
-      this.#tell((call) => ({ is: "unlocked", call, error: null }));
+      const isUnended = this.#desk.unended.delete(this.#wish.lock);
+      this.#tell((call) => ({ is: "unlocked", call, error: isUnended ? "its end was not confirmed" : null }));
     } catch (error) {
       clearTimeout(timer);
       if (entered) this.#tell((call) => ({ is: "unlocked", call, error: explain(error) }));
@@ -116,25 +141,33 @@ class Round {
 
   async #hold(lease: AnyLease): Promise<void> {
     const { holding } = this.#desk;
-    const token = (lock: string): number =>
-      typeof lease.token === "function" ? lease.token(lock) : lease.token;
     const at = micros();
-    this.#tell((call, lock) => ({ is: "lease", call, token: token(lock), left: lease.remaining() }), at);
+    this.#tell(
+      (call, lock) => ({ is: "lease", call, token: lease.token(lock), left: lease.remaining() }),
+      at,
+    );
     this.#desk.grants += this.#calls.length;
-    for (const { number, lock } of this.#calls) holding.set(`${lock} ${token(lock)}`, number);
+    for (const { number, lock } of this.#calls) {
+      const key = `${lock} ${lease.token(lock)}`;
+      holding.set(key, (holding.get(key) ?? new Set()).add(number));
+    }
     const lost = (): void => {
       this.#tell((call) => ({ is: "lost", call, reason: explain(lease.signal.reason) }));
     };
     if (this.#wish.listens) lease.signal.addEventListener("abort", lost, { once: true });
     await this.#work(lease);
     this.#tell((call) => ({ is: "unlock", call, held: lease.held }));
-    for (const { lock } of this.#calls) holding.delete(`${lock} ${token(lock)}`);
+    for (const { number, lock } of this.#calls) {
+      const key = `${lock} ${lease.token(lock)}`;
+      const together = holding.get(key);
+      if (together?.delete(number) && together.size === 0) holding.delete(key);
+    }
   }
 
   async #work(lease: AnyLease): Promise<void> {
     const { hold, extend, nested, method, listens } = this.#wish;
     const end = performance.now() + hold;
-    if (nested && method === "withLock") await this.#lock.withLock(() => delay(1)).catch(() => {});
+    if (nested && method === "withLock") await this.#lock.withLock(() => delay(1), {}).catch(() => {});
     for (let left = hold; left > 0; left = end - performance.now()) {
       await delay(Math.min(left, LOOK_EVERY));
       this.#look(lease, "a while");

@@ -1,6 +1,21 @@
 import type { LockClientOptions, QuorumClientOptions } from "../../../src/index.ts";
 import type { Address, ConnectOptions } from "../../support/servers/connection.ts";
+import type { LockKind } from "../history/events.ts";
 import type { Plant } from "./plants.ts";
+import type { Particular, SharedName } from "./shared-wish.ts";
+
+/** What workers want. */
+export interface Taste {
+  /** The part of all wishes, from 0 to 1, that is for what several share, or one of many does. */
+  readonly shared: number;
+  /** Of that only these; all when left out. */
+  readonly names?: readonly SharedName[];
+  /** How they are had, in place of what the dice would say. */
+  readonly kinds?: readonly LockKind[];
+  readonly particular?: Particular;
+  /** These are waited for without end, and held for seconds. */
+  readonly isPatient?: boolean;
+}
 
 /** What a worker is started with. */
 export interface WorkerOptions {
@@ -14,6 +29,7 @@ export interface WorkerOptions {
   readonly locks: readonly string[];
   /** The locks that are mostly one worker's, this worker's first. */
   readonly owns: readonly string[];
+  readonly taste: Taste;
   /** With masters beside the first one: of a quorum. */
   readonly address: Address;
   readonly connect: ConnectOptions;

@@ -30,9 +30,10 @@ async function start(options: WorkerOptions): Promise<void> {
   await Promise.race(connections.map((one) => new Promise<void>((ready) => one.once("ready", ready))));
   const locks = createLocks(connections, options);
   const dice = new Dice(options.seed);
-  const holding = new Map<string, number>();
-  const rest = { isQuorum: connections.length > 1, holding, calls: 0, grants: 0, isOpen: true };
-  const desk: Desk = { locks, names: options.locks, owns: options.owns, dice, recorder, ...rest };
+  const noted = { holding: new Map<string, Set<number>>(), unended: new Set<string>() };
+  const rest = { isQuorum: connections.length > 1, ...noted, calls: 0, grants: 0, isOpen: true };
+  const { locks: names, owns, taste } = options;
+  const desk: Desk = { locks, names, owns, taste, dice, recorder, ...rest };
   listen(locks, desk);
   worker = { recorder, connections, desk };
   recorder.tell({ is: "up", settings: JSON.stringify({ ...options.client, ...options.connect }) });
@@ -43,20 +44,22 @@ async function start(options: WorkerOptions): Promise<void> {
   await end(worker);
 }
 
-function listen(locks: LockClient, { holding, recorder }: Desk): void {
+function listen(locks: LockClient, { holding, unended, recorder }: Desk): void {
   locks.on("renew", ({ name, token, remaining }) => {
-    const call = holding.get(`${name} ${token}`);
     // `remaining` was true a moment ago: a deadline that is a little too late would be unfair to the client.
-    if (call !== undefined)
+    for (const call of holding.get(`${name} ${token}`) ?? [])
       recorder.tell({ is: "seen", call, after: "a renewal", held: true, left: remaining - 0.1 });
   });
   // `close()` takes leases from their holders, and others have them at once: also from those who look only now and then.
   locks.on("lost", ({ name, token, error: { reason } }) => {
-    const call = holding.get(`${name} ${token}`);
-    if (call !== undefined && reason === "closed")
+    for (const call of (reason === "closed" && holding.get(`${name} ${token}`)) || [])
       recorder.tell({ is: "seen", call, after: "a close", held: false, left: 0 });
   });
-  locks.on("error", (error) => recorder.tell({ is: "trouble", error: explain(error) }));
+  locks.on("error", (error) => {
+    if ("lockName" in error && error.message.includes("the end of this run"))
+      unended.add(`${error.lockName}`);
+    recorder.tell({ is: "trouble", error: explain(error) });
+  });
 }
 
 /** All calls have ended: so does the process. */

@@ -2,6 +2,8 @@ import type { LockOptions } from "../../../src/index.ts";
 import { PLAIN_LOCKS } from "../arenas/arena.ts";
 import type { Dice } from "../dice.ts";
 import type { LockKind } from "../history/events.ts";
+import type { Taste } from "./orders.ts";
+import { type Particular, sharedWish } from "./shared-wish.ts";
 
 /** One call, as the dice want it. Times are ms. */
 export interface Wish {
@@ -21,6 +23,8 @@ export interface Wish {
   readonly nested: boolean;
   /** Listen to `lease.signal`, which is made on first use. */
   readonly listens: boolean;
+  /** Of what several share, or one of many does. */
+  readonly particular: Particular;
 }
 
 /** Whose wish it is. */
@@ -30,13 +34,21 @@ interface WishesFor {
   /** Locks that are mostly one worker's, this worker's first. */
   readonly owns: readonly string[];
   readonly isQuorum: boolean;
+  readonly taste: Taste;
+}
+
+/** A quorum has locks only. */
+export function wish(desk: WishesFor): Wish {
+  const { dice, isQuorum, taste } = desk;
+  const usual = lockWish(desk);
+  return !isQuorum && dice.chance(taste.shared) ? sharedWish(dice, taste, usual) : usual;
 }
 
 /**
  * The first lock is hot: everybody wants it, for no time at all, so that it is passed on and handed over all the time.
  * Others are mostly one worker's, which can keep them. A quorum has one kind of lock.
  */
-export function wish({ dice, names: locks, owns, isQuorum }: WishesFor): Wish {
+function lockWish({ dice, names: locks, owns, isQuorum }: WishesFor): Wish {
   const [hot = ""] = locks;
   const [own = ""] = owns;
   const plain = !isQuorum && dice.chance(0.15) ? dice.pick(Object.keys(PLAIN_LOCKS)) : null;
@@ -60,6 +72,7 @@ export function wish({ dice, names: locks, owns, isQuorum }: WishesFor): Wish {
     extend: dice.chance(0.15) ? dice.int(100, 2_500) : null,
     nested: dice.chance(0.1),
     listens: dice.chance(0.8),
+    particular: {},
   };
 }
 
@@ -82,8 +95,8 @@ function holdTime(dice: Dice): number {
 }
 
 /** How it was asked, for people. */
-export function describeWish({ method, options, nested }: Wish): string {
+export function describeWish({ method, options, nested, particular }: Wish): string {
   const { wait: _, ...rest } = options;
-  const told = Object.entries(rest).map(([key, value]) => `${key} ${value}`);
+  const told = Object.entries({ ...rest, ...particular }).map(([key, value]) => `${key} ${value}`);
   return [method, ...told, ...(nested && method === "withLock" ? ["nested"] : [])].join(", ");
 }

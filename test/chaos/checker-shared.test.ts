@@ -1,0 +1,197 @@
+import { describe, expect, it } from "vitest";
+import { check } from "./checker/index.ts";
+import type { Event, LockKind, Told } from "./history/events.ts";
+
+// The same for what several share, and what one of many does.
+
+type Line = [at: number, by: string, told: Told];
+type Asked = Partial<Extract<Told, { is: "ask" }>>;
+
+interface Held extends Asked {
+  /** When it asks; 0 when left out. */
+  readonly at?: number;
+  readonly error?: string;
+}
+
+/** Asks, and holds from `from` to `to`. */
+function held(
+  by: string,
+  kind: LockKind,
+  token: number,
+  [from, to]: [number, number],
+  held: Held = {},
+): Line[] {
+  const { at = 0, error = null, call = 1, ...more } = held;
+  return [
+    [at, by, { is: "ask", call, lock: "it", kind, wait: null, how: "", ...more }],
+    [from, by, { is: "lease", call, token, left: 10_000 }],
+    [to, by, { is: "unlock", call, held: true }],
+    [to + 1, by, { is: "unlocked", call, error }],
+  ];
+}
+
+const broken = (...lines: Line[]): string[] => {
+  const events = lines.map(([at, by, told]) => ({ at: at * 1_000, by, ...told }) as Event);
+  return check(events.sort((one, other) => one.at - other.at)).map(({ rule }) => rule);
+};
+const forgot = (since: number, from: number, to: number): Told => ({
+  is: "forgot",
+  since: since * 1_000,
+  from,
+  to,
+  what: "test",
+});
+const fault = (kind: string): Told => ({ is: "fault", number: 1, kind, detail: "" });
+
+describe("readers and writers", () => {
+  const read = (by: string, token: number, time: [number, number], more?: Held): Line[] =>
+    held(by, "readLock", token, time, more);
+  const write = (by: string, token: number, time: [number, number], more?: Held): Line[] =>
+    held(by, "writeLock", token, time, more);
+
+  it("are inside together, if they read", () => {
+    expect(broken(...read("1.1", 5, [10, 30]), ...read("2.1", 5, [20, 40]))).toEqual([]);
+    expect(broken(...read("1.1", 5, [10, 30]), ...write("2.1", 6, [20, 40]))).toEqual(["one holder"]);
+    expect(broken(...write("1.1", 5, [10, 30]), ...read("2.1", 6, [20, 40]))).toEqual(["one holder"]);
+    expect(broken(...write("1.1", 5, [10, 30]), ...write("2.1", 6, [20, 40]))).toEqual(["one holder"]);
+  });
+
+  it("have tokens by which writers come before readers, and readers before writers", () => {
+    const phase = [...read("1.1", 5, [10, 20]), ...read("2.1", 5, [12, 20])];
+    expect(broken(...phase, ...write("1.1", 6, [30, 40], { call: 2 }))).toEqual([]);
+    expect(broken(...phase, ...write("1.1", 5, [30, 40], { call: 2 }))).toEqual(["growing tokens"]);
+    expect(broken(...write("3.1", 5, [1, 9]), ...phase)).toEqual(["growing tokens"]);
+    expect(broken(...phase, ...read("3.1", 4, [15, 20]))).toEqual(["growing tokens"]);
+  });
+
+  it("go on with a token that a writer had only when that became a reader", () => {
+    const lines = [
+      ...write("1.1", 5, [10, 20]),
+      ...read("1.1", 5, [20, 40], { call: 2, writer: 1 }),
+      ...read("2.1", 5, [25, 40]),
+    ];
+    expect(broken(...lines)).toEqual([]);
+    expect(broken(...lines, ...write("3.1", 5, [50, 60]))).toEqual(["growing tokens"]);
+  });
+
+  it("may find a phase from before a loss, and no writer may", () => {
+    const lost: Line = [20, "director", forgot(18, 150, 160)];
+    const before = [...read("1.1", 50, [5, 40]), ...write("2.1", 100, [10, 15])].filter(
+      ([at, by]) => by !== "1.1" || at < 6,
+    );
+    const gone: Line[] = [
+      [7, "1.1", { is: "unlock", call: 1, held: true }],
+      [8, "1.1", { is: "unlocked", call: 1, error: null }],
+    ];
+    expect(broken(...before, ...gone, lost, ...read("3.1", 50, [30, 40], { at: 25 }))).toEqual([]);
+    expect(broken(...before, ...gone, lost, ...write("3.1", 50, [30, 40], { at: 25 }))).toEqual([
+      "growing tokens",
+    ]);
+  });
+});
+
+describe("permits", () => {
+  const take = (by: string, units: number, token: number, time: [number, number], more?: Held): Line[] =>
+    held(by, "permit", token, time, { units, ...more });
+
+  it("are not more than there are", () => {
+    const two = [...take("1.1", 1, 5, [10, 40]), ...take("2.1", 2, 6, [20, 40])];
+    expect(broken(...two)).toEqual([]);
+    expect(broken(...two, ...take("3.1", 1, 7, [40, 50]))).toEqual([]);
+    expect(broken(...two, ...take("3.1", 1, 7, [39, 50]))).toEqual(["enough permits"]);
+  });
+
+  it("have tokens, of which holders may hear in another order", () => {
+    expect(broken(...take("1.1", 1, 6, [10, 40]), ...take("2.1", 1, 5, [20, 40]))).toEqual([]);
+    expect(broken(...take("1.1", 1, 6, [10, 40]), ...take("2.1", 1, 6, [20, 40]))).toContain(
+      "growing tokens",
+    );
+    expect(broken(...take("1.1", 1, 6, [10, 40]), ...take("2.1", 1, 5, [20, 40], { at: 15 }))).toEqual([
+      "growing tokens",
+    ]);
+  });
+
+  it("that a server has forgotten are given once more", () => {
+    const lost: Line = [20, "director", forgot(18, 150, 160)];
+    const before = take("1.1", 3, 100, [10, 50]);
+    expect(broken(...before, lost, ...take("2.1", 3, 200, [30, 40]))).toEqual([]);
+    expect(
+      broken(...before, lost, ...take("2.1", 3, 200, [30, 40]), ...take("3.1", 1, 201, [35, 40])),
+    ).toEqual(["enough permits"]);
+  });
+});
+
+describe("a leader", () => {
+  it("is the only one, and counted on as long as it is seen", () => {
+    const leads: Line[] = [
+      [0, "1.1", { is: "ask", call: 1, lock: "it", kind: "election", wait: null, how: "" }],
+      [10, "1.1", { is: "lease", call: 1, token: 5, left: 0 }],
+      [30, "1.1", { is: "seen", call: 1, after: "a while", held: true, left: 0 }],
+      [90, "1.1", { is: "seen", call: 1, after: "a while", held: false, left: 0 }],
+      [91, "1.1", { is: "unlock", call: 1, held: false }],
+      [92, "1.1", { is: "unlocked", call: 1, error: "LOCK_LOST expired" }],
+    ];
+    expect(broken(...leads, ...held("2.1", "election", 6, [31, 80]))).toEqual([]);
+    expect(broken(...leads, ...held("2.1", "election", 6, [29, 80]))).toEqual(["one holder"]);
+  });
+});
+
+describe("minHold", () => {
+  const paced = (by: string, token: number, time: [number, number], minHold?: number): Line[] =>
+    held(by, "lock", token, time, { minHold });
+
+  it("keeps the lock for its time, by the tokens", () => {
+    expect(broken(...paced("1.1", 10_000, [10, 20], 50), ...paced("2.1", 60_000, [60, 70]))).toEqual([]);
+    expect(broken(...paced("1.1", 10_000, [10, 20], 50), ...paced("2.1", 55_000, [60, 70]))).toEqual([
+      "minHold",
+    ]);
+    expect(broken(...paced("1.1", 10_000, [10, 20]), ...paced("2.1", 20_000, [20, 30]))).toEqual([]);
+  });
+
+  it("counts by the time when the clock was turned, and not where the lock was forgotten", () => {
+    const early = [...paced("1.1", 10_000, [10, 20], 50), ...paced("2.1", 10_001, [60, 70])];
+    expect(broken([15, "director", fault("turn the server's clock back")], ...early)).toEqual([]);
+    const lost: Line = [22, "director", forgot(18, 15_000, 25_000)];
+    expect(broken(...paced("1.1", 10_000, [10, 20], 50), lost, ...paced("2.1", 30_000, [30, 40]))).toEqual(
+      [],
+    );
+  });
+});
+
+describe("what runs once per interval", () => {
+  const every = 400;
+  const ran = (by: string, begin: number, time: [number, number], more?: Held): Line[] =>
+    held(by, "once", begin, time, { at: time[0] - 1, every, ...more });
+
+  it("begins once in it, by the server's clock", () => {
+    expect(broken(...ran("1.1", 1_000, [10, 20]), ...ran("2.1", 1_400, [410, 420]))).toEqual([]);
+    expect(broken(...ran("1.1", 1_000, [10, 20]), ...ran("2.1", 1_399, [410, 420]))).toEqual([
+      "once per interval",
+    ]);
+  });
+
+  it("and where its times are slots, once in each", () => {
+    const aligned = true;
+    expect(broken(...ran("1.1", 1_190, [10, 20], { aligned }), ...ran("2.1", 1_201, [25, 30]))).toEqual([]);
+    expect(broken(...ran("1.1", 801, [10, 20], { aligned }), ...ran("2.1", 1_199, [410, 420]))).toEqual([
+      "once per interval",
+    ]);
+  });
+
+  it("runs again when the one before has failed, or was forgotten", () => {
+    const again = ran("2.1", 1_100, [110, 120]);
+    expect(broken(...ran("1.1", 1_000, [10, 20], { error: "Error" }), ...again)).toEqual([]);
+    const dead: Line = [15, "director", { is: "dead", victim: "1.1", meant: true, how: "killed" }];
+    expect(broken(...ran("1.1", 1_000, [10, 20]).slice(0, 2), dead, ...again)).toEqual([]);
+    expect(broken(...ran("1.1", 1_000, [10, 20]), [50, "director", forgot(45, 1, 2)], ...again)).toEqual([]);
+  });
+
+  it("comes again while nothing is wrong", () => {
+    const idle = (at: number): Line[] => [
+      [at, "2.1", { is: "ask", call: at, lock: "it", kind: "once", wait: 5_000, how: "" }],
+      [at + 1, "2.1", { is: "busy", call: at }],
+    ];
+    expect(broken(...ran("1.1", 1_000, [10, 20]), ...idle(6_000))).toEqual([]);
+    expect(broken(...ran("1.1", 1_000, [10, 20]), ...idle(8_000))).toEqual(["turns come again"]);
+  });
+});

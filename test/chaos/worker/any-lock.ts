@@ -1,0 +1,155 @@
+import type { Lease, LockClient, LockOptions, MultiLease, Term } from "../../../src/index.ts";
+import { PERMITS } from "../arenas/arena.ts";
+import type { Wish } from "./wish.ts";
+
+/** What a caller has: what all of it has in common. */
+export interface AnyLease {
+  /** Of a lock, or of one of several. */
+  token(lock: string): number;
+  readonly held: boolean;
+  readonly signal: AbortSignal;
+  /** ms; 0 where it does not tell. */
+  remaining(): number;
+  extend(ms: number): Promise<unknown>;
+  unlock(): Promise<void>;
+}
+
+/** Whatever a caller wants, asked for as a lock. */
+export interface AnyLock {
+  lock(options: LockOptions): Promise<AnyLease>;
+  tryLock(options: LockOptions): Promise<AnyLease | null>;
+  withLock(body: (lease: AnyLease) => Promise<void>, options: LockOptions): Promise<void>;
+}
+
+/** A lock, a multi-lock, permits, a term, or a run. */
+export function anyLock(locks: LockClient, { kind, lock, also, particular }: Wish): AnyLock {
+  switch (kind) {
+    case "multiLock":
+      return ofLock(locks.multiLock([lock, ...also]));
+    case "quorumLock":
+      return ofLock(locks.lock(lock));
+    case "readLock":
+      return ofLock(locks.readWriteLock(lock, { fair: particular.fair ?? false }).read);
+    case "writeLock":
+      return ofLock(locks.readWriteLock(lock, { fair: particular.fair ?? false }).write);
+    case "permit":
+      return permits(locks, lock, particular.units ?? 1);
+    case "election":
+      return term(locks, lock);
+    case "once":
+      return run(locks, lock, particular);
+    default:
+      return ofLock(locks[kind](lock));
+  }
+}
+
+interface LockLike {
+  lock(options: LockOptions): Promise<Lease | MultiLease>;
+  tryLock(options: LockOptions): Promise<Lease | MultiLease | null>;
+  withLock(body: (lease: Lease | MultiLease) => Promise<void>, options?: LockOptions): Promise<void>;
+}
+
+const ofLock = (one: LockLike): AnyLock => ({
+  lock: async (options) => asAny(await one.lock(options)),
+  async tryLock(options) {
+    const lease = await one.tryLock(options);
+    return lease && asAny(lease);
+  },
+  withLock: (body, options) => one.withLock((lease) => body(asAny(lease)), options),
+});
+
+const permits = (locks: LockClient, name: string, units: number): AnyLock => {
+  const slots = locks.semaphore(name, { permits: PERMITS });
+  return ofLock({
+    lock: (options) => slots.acquire(units, options),
+    tryLock: (options) => slots.tryAcquire(units, options),
+    withLock: (body, options = {}) => slots.withPermits(units, options, body),
+  });
+};
+
+function asAny(lease: Lease | MultiLease): AnyLease {
+  const { token } = lease;
+  return {
+    token: (lock) => (typeof token === "function" ? token.call(lease, lock) : token),
+    get held() {
+      return lease.held;
+    },
+    get signal() {
+      return lease.signal;
+    },
+    remaining: () => lease.remaining(),
+    extend: (ms) => lease.extend(ms),
+    unlock: () => lease.unlock(),
+  };
+}
+
+/** Of a term. */
+const TERM = 1_500;
+
+function term(locks: LockClient, name: string): AnyLock {
+  const election = locks.election(name, { lease: TERM });
+  const lock = async ({ wait, signal }: LockOptions): Promise<AnyLease> =>
+    ofTerm(await election.campaign({ value: locks.id, wait, signal }));
+  return {
+    lock,
+    tryLock: (options) => lock({ wait: 0, ...options }),
+    async withLock(body, options) {
+      const lease = await lock(options);
+      try {
+        await body(lease);
+      } finally {
+        await lease.unlock();
+      }
+    },
+  };
+}
+
+const ofTerm = (one: Term): AnyLease => ({
+  token: () => one.token,
+  get held() {
+    return one.held;
+  },
+  get signal() {
+    return one.signal;
+  },
+  remaining: () => 0,
+  extend: () => one.proclaim("still"),
+  unlock: () => one.resign(),
+});
+
+/** As calls tell that did not get what they wanted. */
+class Busy extends Error {
+  override readonly name = "LockTimeoutError";
+}
+
+function run(
+  locks: LockClient,
+  name: string,
+  { every = 0, aligned, onCrash, throws }: Wish["particular"],
+): AnyLock {
+  const never = (): never => {
+    throw new TypeError("a run has a body");
+  };
+  return {
+    lock: never,
+    tryLock: never,
+    async withLock(body, { lease, signal }) {
+      const { ran } = await locks.once(name, { every, aligned, onCrash, lease, signal }, async (turn) => {
+        await body({
+          token: () => turn.begin,
+          get held() {
+            return turn.held;
+          },
+          get signal() {
+            return turn.signal;
+          },
+          remaining: () => 0,
+          extend: never,
+          unlock: never,
+        });
+        if (throws) throw new Error("the body throws");
+      });
+      if (!ran) throw new Busy("it ran in this interval");
+    },
+  };
+}
