@@ -6,7 +6,7 @@ import type { Plant } from "./worker/plants.ts";
 export interface Ill {
   readonly plant: Plant;
   /** What the bug needs to show itself. */
-  readonly needs: Pick<RunOptions, "seconds" | "only" | "faults">;
+  readonly needs: Pick<RunOptions, "seconds" | "only" | "faults" | "taste" | "workers" | "callers">;
   /** What is broken by it. */
   readonly rule: string;
 }

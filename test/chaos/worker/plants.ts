@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
+import { RECHECKS } from "../../../src/defaults.ts";
+import { Hold } from "../../../src/lease/hold.ts";
 import { SharedLease } from "../../../src/lease/shared-lease.ts";
 import { QuorumNode } from "../../../src/quorum/node.ts";
 import { Quorum } from "../../../src/quorum/quorum.ts";
-import { handoffLua } from "../../../src/redis/lua.generated.ts";
+import { countedLua, handoffLua, onceLua } from "../../../src/redis/lua.generated.ts";
 import { LockQueue } from "../../../src/waiting/lock-queue.ts";
 import { Waiter } from "../../../src/waiting/waiter.ts";
 
@@ -52,6 +54,52 @@ export const plants = {
     };
   },
 
+  /** Of what is shared: a script that takes out what is over gives it to nobody. */
+  "a reap that tells nobody": () =>
+    patchAll(
+      countedLua,
+      "advance = function(me, lease)",
+      "advance = function(me, lease)\nif goes then return end",
+    ),
+
+  /**
+   * Of what is shared: a waiter that finds its place at the head takes what it wants, and leaves those behind it waiting. So that
+   * they do not find that by themselves, only the first place looks for what is over.
+   */
+  "a run that ends at the caller's own place"() {
+    patchAll(countedLua, "myToken, myUnits = token, gets", "out[#out + 1] = entries[i]\nreturn token, gets");
+    (RECHECKS[0] as { before: number }).before = 1;
+  },
+
+  /** Of what is shared: a second copy of what makes a writer a reader frees a writer's units once more. */
+  "a late shrink"() {
+    patchAll(
+      countedLua,
+      "if isMine and units > stays then",
+      "if isMine and (units > stays or stays > 0) then",
+      ["release"],
+    );
+    const freed = "used - (stays > 0 and 1000000 or units) + stays";
+    patchAll(countedLua, "used - units + stays", freed, ["release"]);
+  },
+
+  /** What was granted while a process stood still begins when it reads so, however long ago it was over. */
+  "a revived hold"() {
+    const { owned } = Hold.prototype;
+    Hold.prototype.owned = function (grant, sent, ...rest) {
+      owned.call(this, grant, sent, ...rest);
+      if (sent) return;
+      this.endMono = performance.now() + grant.ttl;
+      this.endWall = Date.now() + grant.ttl;
+    };
+  },
+
+  /** Of a lock with `minHold`: it is given back like any other. */
+  "minHold forgotten": () => patch("releaseAt", "tonumber(ARGV[3]) - now", "1000"),
+
+  /** Of what runs once per interval: a run that has ended frees its turn. */
+  "a turn that ends with its run": () => patchAll(onceLua, "if left <= 0 then", "if left then"),
+
   /** Of a quorum: half of the nodes, one of three or two of five, decide like a majority. */
   "half is enough"() {
     Object.defineProperty(Quorum.prototype, "majority", {
@@ -74,9 +122,22 @@ const COMMON_WAY = "#text == 16";
 const scripts = Object.keys(handoffLua) as (keyof typeof handoffLua)[];
 
 function patch(script: keyof typeof handoffLua, sound: string, ill: string): void {
-  const known: { lua: string; sha: string } = handoffLua[script];
-  if (!known.lua.includes(sound))
-    throw new Error(`${script}.lua has changed: "${sound}" is not there to be replaced`);
-  known.lua = known.lua.replace(sound, ill);
-  known.sha = createHash("sha1").update(known.lua).digest("hex");
+  patchAll(handoffLua, sound, ill, [script]);
 }
+
+/** In these scripts, or in all that have it. */
+function patchAll(
+  lua: Readonly<Record<string, Script>>,
+  sound: string,
+  ill: string,
+  only = Object.keys(lua),
+): void {
+  const known = only.flatMap((script) => lua[script] ?? []).filter((script) => script.lua.includes(sound));
+  if (known.length === 0) throw new Error(`The scripts have changed: "${sound}" is not there to be replaced`);
+  for (const script of known as { lua: string; sha: string }[]) {
+    script.lua = script.lua.replaceAll(sound, () => ill);
+    script.sha = createHash("sha1").update(script.lua).digest("hex");
+  }
+}
+
+type Script = (typeof handoffLua)["acquire"];
