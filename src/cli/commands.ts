@@ -1,8 +1,21 @@
 import { ASK } from "./ask.ts";
+import { BREAK } from "./break.ts";
 import type { Command } from "./command.ts";
+import { completion } from "./completion.ts";
+import { DOCTOR } from "./doctor.ts";
+import { INSPECT } from "./inspect.ts";
 import { LS } from "./ls.ts";
 import { ELECT } from "./run/elect.ts";
 import { RUN_COMMAND } from "./run/run.ts";
 
 /** In the order of the help. */
-export const COMMANDS: readonly Command[] = [RUN_COMMAND, ELECT, LS, ASK];
+export const COMMANDS: readonly Command[] = [
+  RUN_COMMAND,
+  ELECT,
+  LS,
+  INSPECT,
+  BREAK,
+  ASK,
+  DOCTOR,
+  completion(() => COMMANDS),
+];

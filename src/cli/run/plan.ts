@@ -144,7 +144,8 @@ function cut(text: string): string {
 }
 
 /** A command that hangs must not take the time of the next renewal. */
-export const clientOptions = ({ lease }: Plan) => ({
+export const clientOptions = ({ lease, label }: Plan) => ({
+  label,
   leaseTime: lease,
   replyTimeout: Math.min(5_000, Math.floor(lease / 3)),
 });

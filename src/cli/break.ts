@@ -1,0 +1,97 @@
+import { hostname, userInfo } from "node:os";
+import type { Listed, ListedHolder, LockClient } from "../index.ts";
+import { count, flag, text } from "./args.ts";
+import { type Call, command } from "./command.ts";
+import { connect } from "./connection.ts";
+import { EXIT, UsageError } from "./exit-codes.ts";
+import { printOne } from "./inspect.ts";
+import { LISTING } from "./listing.ts";
+import { lookAt } from "./look.ts";
+import { prompt } from "./prompt.ts";
+
+const FLAGS = {
+  token: count(null, "only the holder with this token", 1, Number.MAX_SAFE_INTEGER),
+  yes: flag("y", "do not ask: for scripts"),
+  label: text(null, "<text>", "what the holder is told of who did it. Default: user@host"),
+  kind: LISTING.kind,
+};
+
+async function breakLock({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
+  const [name, further] = positionals;
+  if (name === undefined || further !== undefined || rest !== null)
+    throw new UsageError("holdfast break takes one name.");
+  const { locks, close } = await connect(values);
+  try {
+    const found = (await lookAt(locks, name, values.kind)).filter(({ holder }) => holder !== null);
+    const [lock, other] = found;
+    if (lock && other)
+      throw new UsageError(
+        `"${name}" is a lock of several kinds: say which with --kind ${lock.kind} or --kind ${other.kind}.`,
+      );
+    if (lock?.kind === "election")
+      throw new UsageError("The leader of an election cannot be broken: stop its process, or fence it.");
+    const holders =
+      lock?.holders.filter(({ token }) => values.token === undefined || token === values.token) ?? [];
+    if (!lock || holders.length === 0) {
+      if (output.isJson) output.printJson({ name, broken: 0 });
+      output.say(
+        lock
+          ? `${name} is held, and by none with the token ${values.token}: nothing was done.`
+          : `Nobody holds ${name}.`,
+      );
+      return lock ? EXIT.busy : EXIT.ok;
+    }
+    if (!values.yes) {
+      if (!output.isJson) printOne(lock, output);
+      const typed = await prompt("Its holder goes on until it notices. Type the name to break it: ");
+      if (typed === null)
+        throw new UsageError("Nobody can be asked, because stdin is no terminal: give --yes.");
+      if (typed !== name) {
+        output.fail("That is not the name: nothing was done.");
+        return EXIT.busy;
+      }
+    }
+    const label = values.label ?? `${userInfo().username}@${hostname()}`.slice(0, 64);
+    let broken = 0;
+    // The tokens that were seen: a holder that has come since then is left alone.
+    for (const holder of holders) if (await end(locks, lock, holder, label)) broken++;
+    if (output.isJson) output.printJson({ name, broken });
+    output.say(
+      broken > 0 ? `Broken: ${name}.` : `The holder of ${name} has changed meanwhile: nothing was done.`,
+    );
+    return broken > 0 ? EXIT.ok : EXIT.busy;
+  } finally {
+    await close();
+  }
+}
+
+async function end(
+  locks: LockClient,
+  { kind, name }: Listed,
+  { token, mode }: ListedHolder,
+  label: string,
+): Promise<boolean> {
+  const options = { token, label };
+  if (kind === "semaphore") return (await locks.semaphore(name).forceUnlock(options)) > 0;
+  if (kind === "readWrite") return locks.readWriteLock(name)[mode ?? "write"].forceUnlock(options);
+  // Java's plain lock has no tokens.
+  if (kind === "redisson") return locks.redissonLock(name).forceUnlock({ label });
+  return locks.lock(name).forceUnlock(options);
+}
+
+export const BREAK = command(
+  {
+    name: "break",
+    summary: "takes a lock away from its holder, and hands it to the next waiter",
+    usage: ["break [flags] <name>"],
+    examples: [
+      ["holdfast break order:42", "shows the holder, and asks for the name to be typed"],
+      ["holdfast break order:42 --token 1795372576565599 --yes", "that holder and no other, without asking"],
+    ],
+    notes: [
+      "The holder is told at once if it listens, else at its next renewal. Until then it works on: only fencing tokens keep out what it still writes. A holder that has come after the one that was shown is never broken. Exit code 75: nothing was done, because another one holds it.",
+    ],
+    flags: FLAGS,
+  },
+  breakLock,
+);

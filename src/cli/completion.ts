@@ -1,0 +1,60 @@
+import { COMMON, type Command, command } from "./command.ts";
+import { EXIT, UsageError } from "./exit-codes.ts";
+
+/** `commands`: asked when it runs, because this command is one of them. */
+export const completion = (commands: () => readonly Command[]): Command =>
+  command(
+    {
+      name: "completion",
+      summary: "prints what a shell needs to complete command lines",
+      usage: ["completion <bash|zsh|fish>"],
+      examples: [
+        ["source <(holdfast completion bash)", "in ~/.bashrc"],
+        ["holdfast completion fish > ~/.config/fish/completions/holdfast.fish", "for fish"],
+      ],
+      flags: {},
+    },
+    async ({ positionals: [shell], output }) => {
+      const write = SHELLS[shell as keyof typeof SHELLS];
+      if (!write) throw new UsageError("holdfast completion takes bash, zsh or fish.");
+      output.print(write(commands()));
+      return EXIT.ok;
+    },
+  );
+
+const flagsOf = ({ flags }: Command) => Object.keys({ ...flags, ...COMMON }).map((name) => `--${name}`);
+const names = (commands: readonly Command[]) => [...commands.map(({ name }) => name), "help"].join(" ");
+
+/** Behind the command's name flags, and behind "--" what the shell itself would complete. */
+function bash(commands: readonly Command[]): string {
+  return `_holdfast() {
+  local word=\${COMP_WORDS[COMP_CWORD]} i
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    [[ \${COMP_WORDS[i]} == -- ]] && { COMPREPLY=($(compgen -c -f -- "$word")); return; }
+  done
+  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "${names(commands)}" -- "$word")); return; fi
+  case \${COMP_WORDS[1]} in
+${commands.map((one) => `    ${one.name}) COMPREPLY=($(compgen -W "${flagsOf(one).join(" ")}" -- "$word")) ;;`).join("\n")}
+    help) COMPREPLY=($(compgen -W "${names(commands)}" -- "$word")) ;;
+  esac
+}
+complete -F _holdfast holdfast`;
+}
+
+const zsh = (commands: readonly Command[]): string =>
+  `autoload -U +X bashcompinit && bashcompinit\n${bash(commands)}`;
+
+function fish(commands: readonly Command[]): string {
+  const quoted = (text: string) => `'${text.replace(/['\\]/g, "\\$&")}'`;
+  return commands
+    .flatMap(({ name, summary, flags }) => [
+      `complete -c holdfast -n __fish_use_subcommand -f -a ${name} -d ${quoted(summary)}`,
+      ...Object.entries({ ...flags, ...COMMON }).map(([long, { short, shows, help }]) => {
+        const letter = short === null ? "" : ` -s ${short}`;
+        return `complete -c holdfast -n '__fish_seen_subcommand_from ${name}' -l ${long}${letter}${shows === null ? "" : " -r"} -d ${quoted(help.split(/[.;:]/)[0] ?? help)}`;
+      }),
+    ])
+    .join("\n");
+}
+
+const SHELLS = { bash, zsh, fish };

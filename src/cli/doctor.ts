@@ -1,0 +1,147 @@
+import { duration } from "./args.ts";
+import { type Call, command } from "./command.ts";
+import { type Connected, connect } from "./connection.ts";
+import { showDuration } from "./durations.ts";
+import { EXIT, UsageError } from "./exit-codes.ts";
+import { type Latency, measure } from "./latency.ts";
+import { type Leftovers, leftovers } from "./leftovers.ts";
+import type { Output } from "./output.ts";
+
+const FLAGS = { timeout: duration(null, "how long each look may take. Default: 5s") };
+
+/** More than this, in ms, is worth a look; a message that does not arrive is found out after 1.5 s and more. */
+const SLOW = 50;
+const LOST = 1_000;
+
+/** One line of the answer: fine, wrong, or not known. */
+type Finding = readonly ["✔" | "✘" | "?", string];
+
+async function doctor({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
+  if (positionals.length > 0 || rest !== null) throw new UsageError("holdfast doctor takes no names.");
+  const connected = await connect(values);
+  try {
+    const { locks } = connected;
+    locks.on("error", () => {}); // What is wrong is found below.
+    const timeout = values.timeout ?? 5_000;
+    const check = await locks.check({ timeout });
+    const [latency, left] = check.ok ? await look(connected, timeout) : [null, null];
+    const findings = [
+      ...ofCheck(check),
+      ...(latency ? ofLatency(latency) : []),
+      ...(left ? ofLeftovers(left) : []),
+    ];
+    const isFine = findings.every(([mark]) => mark !== "✘");
+    if (output.isJson) output.printJson({ ...check, ok: isFine, latency, leftovers: left });
+    else for (const finding of findings) print(finding, output);
+    return isFine ? EXIT.ok : EXIT.unavailable;
+  } finally {
+    await connected.close();
+  }
+}
+
+const look = async (connected: Connected, timeout: number) =>
+  [await measure(connected, timeout), await leftovers(connected, timeout)] as const;
+
+type Check = Awaited<ReturnType<Connected["locks"]["check"]>>;
+
+function ofCheck({ problems, unknown, servers }: Check): Finding[] {
+  const isFine = (words: RegExp) => !problems.some((problem) => words.test(problem));
+  const fine: Finding[] = servers.flatMap(
+    ({ place, version, evictionPolicy, clockAhead, replicas, problems }) => [
+      ...(version !== null && !problems.some((one) => /needs Redis/.test(one))
+        ? [["✔", `${place} is Redis ${version}.`] as const]
+        : []),
+      ...(evictionPolicy === "noeviction" ? [["✔", `${place} evicts nothing (noeviction).`] as const] : []),
+      ...(clockAhead !== null && !problems.some((one) => /clock/.test(one))
+        ? [
+            [
+              "✔",
+              `The clock of ${place} is ${showDuration(Math.abs(clockAhead))} ${clockAhead < 0 ? "behind" : "ahead of"} this one's.`,
+            ] as const,
+          ]
+        : []),
+      ...(replicas !== null && !problems.some((one) => /replicas/.test(one))
+        ? [["✔", `${place} has ${replicas} replicas.`] as const]
+        : []),
+    ],
+  );
+  if (isFine(/^A lock cannot/) && servers.length > 0)
+    fine.push(["✔", "A lock can be taken and given back: the rights are there."]);
+  if (isFine(/^Messages are not/) && servers.length > 0)
+    fine.push(["✔", "Messages arrive, so waiters are woken at once."]);
+  return [
+    ...fine,
+    ...unknown.map((one): Finding => ["?", one]),
+    ...problems.map((one): Finding => ["✘", one]),
+  ];
+}
+
+function ofLatency({ roundTrip, handOff, message }: Latency): Finding[] {
+  const trip: Finding =
+    roundTrip > SLOW
+      ? [
+          "✘",
+          `A round trip takes ${ms(roundTrip)}: put Redis nearer, or look for what keeps it busy (SLOWLOG GET, LATENCY DOCTOR).`,
+        ]
+      : ["✔", `A round trip takes ${ms(roundTrip)} (median of 20).`];
+  const handed: Finding =
+    handOff === null || handOff > LOST
+      ? [
+          "✘",
+          `A lock is not handed over by message${handOff === null ? "" : `, and took ${ms(handOff)}`}: waiters find it by looking. See that this user may SUBSCRIBE to holdfast:client:*.`,
+        ]
+      : ["✔", `A lock is handed over to a waiter in ${ms(handOff)}.`];
+  const told: Finding[] =
+    message === null
+      ? []
+      : [
+          message > SLOW
+            ? [
+                "✘",
+                `A message takes ${ms(message)}: other subscribers of this Redis may be slow (CLIENT LIST TYPE pubsub).`,
+              ]
+            : ["✔", `A message takes ${ms(message)}.`],
+        ];
+  return [trip, handed, ...told];
+}
+
+function ofLeftovers({ held, waited, longest, endless, missing }: Leftovers): Finding[] {
+  if (missing !== null) return [["?", `What is held is not known: ${missing}`]];
+  const oldest =
+    longest === null ? "" : `; the longest for ${showDuration(longest.heldFor)} (${longest.name})`;
+  const count: Finding = ["✔", `${held} locks are held, ${waited} waited for${oldest}.`];
+  const stuck = endless.map(
+    (name): Finding => [
+      "✘",
+      `${name} has no end, so nobody ever gets it: look with holdfast inspect, and end it with holdfast break.`,
+    ],
+  );
+  return [count, ...stuck];
+}
+
+const ms = (value: number): string => `${value < 10 ? value.toFixed(2) : Math.round(value)} ms`;
+
+function print([mark, sentence]: Finding, output: Output): void {
+  const colour = mark === "✔" ? "green" : mark === "✘" ? "red" : "yellow";
+  output.print(`${output.paint(colour, mark)} ${sentence}`);
+}
+
+export const DOCTOR = command(
+  {
+    name: "doctor",
+    summary: "looks whether this Redis is fit for locks, and says what to do",
+    usage: ["doctor [flags]"],
+    examples: [
+      [
+        "holdfast doctor",
+        "version, rights, eviction, clock, replicas, messages, latency, what is left behind; exit code 69 where something is wrong",
+      ],
+      ["holdfast doctor --json", "the same for a readiness probe"],
+    ],
+    notes: [
+      "It takes and gives back locks of its own, whose names begin with holdfast:, and changes nothing else.",
+    ],
+    flags: FLAGS,
+  },
+  doctor,
+);

@@ -1,0 +1,66 @@
+import type { Listed } from "../index.ts";
+import { type Call, command } from "./command.ts";
+import { connect } from "./connection.ts";
+import { showDuration } from "./durations.ts";
+import { EXIT, UsageError } from "./exit-codes.ts";
+import { LISTING } from "./listing.ts";
+import { lookAt } from "./look.ts";
+import { type Output, visible } from "./output.ts";
+import { showPerson } from "./people.ts";
+
+const FLAGS = { kind: LISTING.kind };
+
+async function inspect({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
+  const [name, further] = positionals;
+  if (name === undefined || further !== undefined || rest !== null)
+    throw new UsageError("holdfast inspect takes one name; holdfast ls lists them.");
+  const { locks, close } = await connect(values);
+  try {
+    const found = await lookAt(locks, name, values.kind);
+    if (output.isJson) for (const one of found) output.printJson(one);
+    else if (found.length === 0) output.print(visible(`${name} is free.`));
+    else for (const one of found) printOne(one, output);
+    return EXIT.ok;
+  } finally {
+    await close();
+  }
+}
+
+/** One line for the lock, one for each holder and each waiter in order. */
+export function printOne({ kind, name, holders, waiters, kept, permits }: Listed, output: Output): void {
+  const of = permits === null ? "" : ` of ${permits} permits`;
+  output.print(output.paint("bold", visible(`${name} (${kind}${of})`)));
+  if (holders.length === 0) output.print("  free");
+  for (const one of holders) {
+    const { token, heldFor, remaining, mode, units } = one;
+    const what = [mode ?? "", units > 1 ? `${units} permits` : ""].filter(Boolean).join(", ");
+    const how = `${kept ? "kept" : "held"}${what ? ` (${what})` : ""} for ${showDuration(heldFor)}`;
+    output.print(
+      visible(
+        `  ${how} by ${showPerson(one, one.id)}, token ${token}, lease left ${showDuration(remaining)}`,
+      ),
+    );
+  }
+  for (const [i, one] of waiters.entries()) {
+    const what = [one.mode ?? "", one.units > 1 ? `${one.units} permits` : ""].filter(Boolean).join(", ");
+    const text = `  ${i + 1}. ${showPerson(one, one.id)} waits for ${showDuration(one.waitedFor)}${what ? ` (${what})` : ""}`;
+    output.print(output.paint("yellow", visible(text)));
+  }
+}
+
+export const INSPECT = command(
+  {
+    name: "inspect",
+    summary: "shows the holder of a lock and all that wait for it, in order",
+    usage: ["inspect [flags] <name>"],
+    examples: [
+      [
+        "holdfast inspect order:42",
+        "label, host and process of the holder, since when, its token, what is left of its lease; and the queue",
+      ],
+      ["holdfast inspect order:42 --json | jq '.holder.token'", "for programs; times in ms"],
+    ],
+    flags: FLAGS,
+  },
+  inspect,
+);

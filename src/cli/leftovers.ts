@@ -1,0 +1,36 @@
+import type { Connected } from "./connection.ts";
+
+/** What is in Redis. */
+export interface Leftovers {
+  readonly held: number;
+  readonly waited: number;
+  readonly longest: { readonly name: string; readonly heldFor: number } | null;
+  /** Names of locks that never end by themselves: written by hand, or by another program. */
+  readonly endless: readonly string[];
+  /** Why it is not known; null: it is. */
+  readonly missing: string | null;
+}
+
+/** `timeout`: ms for all of it. */
+export async function leftovers({ locks }: Connected, timeout: number): Promise<Leftovers> {
+  let [held, waited] = [0, 0];
+  let longest: Leftovers["longest"] = null;
+  const endless: string[] = [];
+  try {
+    for await (const { name, holder, waiters, heldFor, remaining } of locks.list({
+      signal: AbortSignal.timeout(timeout),
+    })) {
+      if (holder) held++;
+      if (waiters.length > 0) waited++;
+      if (heldFor !== null && heldFor > (longest?.heldFor ?? -1)) longest = { name, heldFor };
+      if (remaining === Number.POSITIVE_INFINITY) endless.push(name);
+    }
+    return { held, waited, longest, endless, missing: null };
+  } catch (error) {
+    const why =
+      error instanceof Error && error.name === "TimeoutError"
+        ? "there is too much in this Redis to look at in time (--timeout)."
+        : String((error as Error).message);
+    return { held, waited, longest, endless, missing: why };
+  }
+}

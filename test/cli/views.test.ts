@@ -1,0 +1,188 @@
+import { execFileSync } from "node:child_process";
+import { Redis } from "ioredis";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { launchServer } from "../../tools/redis/index.ts";
+import { Cli } from "../support/cli.ts";
+import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+
+// What people look with: ls, inspect, break, ask, doctor, completion.
+
+const parties = new Parties();
+afterAll(parties.close);
+afterEach(() => Cli.endAll());
+
+const cli = (...args: string[]) => new Cli(testUrl(), args).finished;
+const lines = (text: string) => text.split("\n").filter(Boolean);
+
+/** A lock with a holder and one waiter. */
+async function contended(name: string) {
+  const { locks } = await parties.join({ client: { label: "nightly" } });
+  const { locks: others } = await parties.join({ client: { label: "daily" } });
+  const lease = await locks.lock(name).lock();
+  const next = others.lock(name).lock();
+  await until(async () => (await locks.lock(name).inspect()).waiters.length === 1);
+  return { locks, lease, next };
+}
+
+describe("ls and inspect", () => {
+  it("show holder, times and waiters, for people and for programs", async () => {
+    const [busy, quiet] = [freshName("busy"), freshName("quiet")];
+    const { locks, lease, next } = await contended(busy);
+    await using _ = await locks.semaphore(quiet, { permits: 3 }).acquire(2);
+
+    const { stdout } = await cli("ls", busy);
+    expect(lines(stdout)).toHaveLength(2);
+    expect(stdout).toMatch(new RegExp(`^NAME .*\\n${busy} +lock +nightly \\(.*:${process.pid}\\) .* 1 `));
+    const [json] = lines((await cli("ls", "--json", busy)).stdout).map((line) => JSON.parse(line));
+    expect(json).toMatchObject({
+      name: busy,
+      kind: "lock",
+      holder: { label: "nightly", token: lease.token },
+      waiters: [{ label: "daily" }],
+    });
+    expect((await cli("ls", "--plain", quiet)).stdout.split("\t").slice(0, 2)).toEqual([quiet, "2/3 slots"]);
+    expect((await cli("ls", "--waited", quiet)).stdout).toBe("");
+
+    const seen = await cli("inspect", busy);
+    expect(seen.stdout).toMatch(/held for .* by nightly .*token \d+.*\n {2}1\. daily .* waits/);
+    expect(JSON.parse((await cli("inspect", "--json", quiet)).stdout)).toMatchObject({
+      kind: "semaphore",
+      permits: 3,
+      holders: [{ units: 2 }],
+    });
+    expect((await cli("inspect", freshName())).stdout).toContain("is free");
+    await lease.unlock();
+    await (await next).unlock();
+  });
+
+  it("show no control characters of names and labels", async () => {
+    const name = `${freshName()}\x1b[2J\r\n\u202e`;
+    const { locks } = await parties.join();
+    await using _ = await locks.lock(name).lock();
+    for (const args of [
+      ["inspect", name],
+      ["ls", `${name.slice(0, 40)}*`],
+      ["ls", "--plain", `${name.slice(0, 40)}*`],
+    ])
+      expect((await cli(...args)).stdout).not.toMatch(/[\x1b\r\u202e]/);
+  });
+});
+
+describe("break", () => {
+  it("ends the holder that was shown, and none with another token", async () => {
+    const name = freshName();
+    const { lease, next } = await contended(name);
+    expect(await cli("break", name)).toMatchObject({ code: 64, stderr: expect.stringContaining("--yes") });
+    expect((await cli("break", name, "--yes", "--token", String(lease.token + 1))).code).toBe(75);
+    expect(lease.held).toBe(true);
+    const { code, stdout } = await cli(
+      "break",
+      name,
+      "--yes",
+      "--json",
+      "--label",
+      "alice",
+      "--token",
+      String(lease.token),
+    );
+    expect([code, JSON.parse(stdout)]).toEqual([0, { name, broken: 1 }]);
+    await until(() => lease.signal.aborted);
+    expect(lease.signal.reason).toMatchObject({ reason: "revoked", by: "alice" });
+    await (await next).unlock();
+    await lease.unlock().catch(() => {});
+  });
+
+  it.skipIf(process.platform !== "linux")("asks a person for the name", async () => {
+    const name = freshName();
+    const { lease, next } = await contended(name);
+    const refused = Cli.inTerminal(testUrl(), ["break", name]);
+    await refused.says("Type the name");
+    refused.child.stdin?.write("yes\r");
+    expect((await refused.finished).code).toBe(75);
+    expect(lease.held).toBe(true);
+    const broken = Cli.inTerminal(testUrl(), ["break", name]);
+    await broken.says("Type the name");
+    broken.child.stdin?.write(`${name}\r`);
+    expect((await broken.finished).code).toBe(0);
+    await (await next).unlock();
+    await lease.unlock().catch(() => {});
+  });
+});
+
+it("ask says whether somebody is inside, by its exit code too", async () => {
+  const name = freshName();
+  const { locks } = await parties.join({ client: { linger: 1_500 } });
+  const lease = await locks.lock(name).lock();
+  expect(await cli("ask", name)).toMatchObject({
+    code: 75,
+    stderr: expect.stringContaining("somebody is inside"),
+  });
+  await lease.unlock();
+  expect((await cli("ask", "--json", name)).code).toBe(0);
+});
+
+describe("doctor", () => {
+  it("finds nothing wrong with a Redis that is fit for locks, and measures it", async () => {
+    const server = await launchServer();
+    try {
+      const { code, stdout } = await new Cli(server.url, ["doctor"]).finished;
+      expect(lines(stdout).filter((line) => !line.startsWith("✔"))).toEqual([]);
+      expect(stdout).toMatch(
+        /round trip takes [\d.]+ ms[^]*handed over to a waiter in [\d.]+ ms[^]*message takes [\d.]+ ms/,
+      );
+      expect(code).toBe(0);
+    } finally {
+      await server.stop();
+    }
+  });
+
+  it("says what is wrong, and what to do", async () => {
+    const server = await launchServer({ args: ["--maxmemory-policy", "allkeys-lru"] });
+    try {
+      const { code, stdout } = await new Cli(server.url, ["doctor"]).finished;
+      expect(code).toBe(69);
+      expect(stdout).toMatch(/^✘ .*CONFIG SET maxmemory-policy noeviction/m);
+    } finally {
+      await server.stop();
+    }
+  });
+
+  it("finds locks that never end", async () => {
+    const server = await launchServer();
+    const redis = new Redis(server.url);
+    try {
+      const { locks } = await parties.join({ url: server.url });
+      await locks.lock("stuck").lock();
+      await redis.persist("holdfast:{stuck}");
+      const { code, stdout } = await new Cli(server.url, ["doctor"]).finished;
+      expect(stdout).toMatch(/^✘ stuck has no end.*holdfast break/m);
+      expect(code).toBe(69);
+      await redis.flushall();
+    } finally {
+      redis.disconnect();
+      await parties.close();
+      await server.stop();
+    }
+  });
+});
+
+it("completion is what the shell understands", async () => {
+  const { stdout } = await cli("completion", "bash");
+  const script = `${stdout}\nCOMP_WORDS=(holdfast run --kill) COMP_CWORD=2; _holdfast; echo "\${COMPREPLY[@]}"`;
+  expect(execFileSync("bash", ["-c", script], { encoding: "utf8" }).trim()).toBe("--kill-after");
+  expect((await cli("completion", "tcsh")).code).toBe(64);
+});
+
+it.each([
+  [["nonsense"], /no command/],
+  [["ls", "a", "b"], /one pattern/],
+  [["ls", "--json", "--plain"], /two formats/],
+  [["inspect"], /one name/],
+  [["break"], /one name/],
+  [["ask", "a", "b"], /one name/],
+  [["doctor", "x"], /no names/],
+])("%j exits with 64", async (args, sentence) => {
+  const { code, stderr } = await cli(...args);
+  expect({ code, stderr }).toEqual({ code: 64, stderr: expect.stringMatching(sentence) });
+});
