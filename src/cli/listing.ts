@@ -46,7 +46,7 @@ export async function* listed(
 }
 
 /** ms that the one that waits longest has waited; 0: nobody does. */
-export const longestWait = ({ waiters }: Listed): number =>
+const longestWait = ({ waiters }: Listed): number =>
   Math.max(0, ...waiters.map(({ waitedFor }) => waitedFor ?? 0));
 
 const ORDERS: Readonly<Record<NonNullable<ListingValues["sort"]>, (a: Listed, b: Listed) => number>> = {

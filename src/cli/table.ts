@@ -45,7 +45,7 @@ function pad(text: string, width: number, isRight: boolean): string {
 }
 
 /** The last columns of a text that is too wide are "…". */
-export function cut(text: string, width: number): string {
+function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   let kept = "";
   for (const one of text) {
