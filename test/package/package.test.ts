@@ -67,6 +67,15 @@ describe("the tarball", () => {
     expect(await kib(reached)).toBeLessThanOrEqual(LOCK_KIB);
   });
 
+  it("has exporters that load nothing of the lock, which loads nothing of them", async () => {
+    const lock = new Set(await reachedFrom("dist/index.js"));
+    for (const name of ["otel", "prometheus"]) {
+      const exporter = await reachedFrom(`dist/${name}.js`);
+      expect(exporter.sort()).toEqual(["dist/exporters.js", `dist/${name}.js`].sort());
+      expect(exporter.filter((path) => lock.has(path))).toEqual([]);
+    }
+  });
+
   it("has every script once, and every declaration that another one names", async () => {
     // A long string goes on in the next line.
     const modules = await reachedFrom("dist/index.js");
@@ -82,18 +91,25 @@ describe("the tarball", () => {
     }
   });
 
-  it("imports nothing but Node.js, eventemitter3, p-timeout and itself", async () => {
-    const allowed = /^(node:[\w/]+|eventemitter3|p-timeout|\.\.?\/[\w./-]+)$/;
+  it("imports nothing but Node.js, eventemitter3, p-timeout and itself; each exporter what it exports to", async () => {
+    const own = /^(node:[\w/]+|eventemitter3|p-timeout|\.\.?\/[\w./-]+)$/;
+    // The program connects by itself.
+    const peers: Record<string, string> = {
+      otel: "@opentelemetry/api",
+      prometheus: "prom-client",
+      cli: "ioredis",
+    };
     const specifier = /\b(?:from|import|require)\s*\(?\s*["']([^"'\n]+)["']/g;
     const imported = new Set<string>();
     for (const path of packed.filter((path) => path.startsWith("dist/"))) {
       const text = await readFile(join(temp, "package", path), "utf8");
       const code = text.replace(/^\s*(\/?\*|\/\/).*$/gm, ""); // examples in comments import ioredis
-      // The program connects by itself.
-      for (const [, name = ""] of code.matchAll(specifier))
-        if (name !== "ioredis" || path !== "dist/cli.js") imported.add(name);
+      const [, entry = ""] = /^dist\/(\w+)\./.exec(path) ?? [];
+      for (const [, name = ""] of code.matchAll(specifier)) {
+        imported.add(name);
+        if (!own.test(name)) expect(`${path}: ${name}`).toBe(`${path}: ${peers[entry]}`);
+      }
     }
-    expect([...imported].filter((name) => !allowed.test(name))).toEqual([]);
     expect(imported).toContain("eventemitter3"); // the search finds something
     expect(imported).toContain("p-timeout");
   });

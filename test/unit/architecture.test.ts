@@ -12,6 +12,8 @@ import { tryLockPassage } from "../support/passage.ts";
 /** From above to below; each entry may import those behind it. "" is every other file that lies in src itself. */
 const LAYERS = [
   ["cli"],
+  ["otel", "prometheus"],
+  ["exporters"],
   ["index", "testing"],
   ["client"],
   ["server"],

@@ -42,7 +42,10 @@ const bundle = await rolldown({
   external: /^[^./]/, // packages, and what Node.js brings
   tsconfig: config,
 });
-const { output } = await bundle.generate({ format: "esm", comments: false, chunkFileNames: "core.js" });
+/** What several entry points share: with the lock, or the exporters among themselves. */
+const chunkFileNames = ({ moduleIds }) =>
+  moduleIds.every((id) => id.startsWith(join(root, "src/exporters"))) ? "exporters.js" : "core.js";
+const { output } = await bundle.generate({ format: "esm", comments: false, chunkFileNames });
 for (const chunk of output) {
   // In short lines: Node.js prints the line of an uncaught error, and names the column in stacks.
   const { code } = await transform(chunk.code, { minifyWhitespace: true, lineLimit: LINE });

@@ -1,0 +1,219 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { type Attributes, context, SpanStatusCode, trace } from "@opentelemetry/api";
+import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from "@opentelemetry/sdk-metrics";
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+} from "@opentelemetry/sdk-trace-base";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { instrument } from "../../src/otel/index.ts";
+import { failure } from "../contract/observe.ts";
+import { freshName, Parties } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+
+// holdfast/otel with the real SDK of OpenTelemetry, which exports to memory.
+
+const parties = new Parties();
+afterAll(parties.close);
+
+describe("traces", () => {
+  const exporter = new InMemorySpanExporter();
+  const provider = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] });
+  const tracer = provider.getTracer("test");
+  beforeAll(() => void context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()));
+  afterAll(async () => {
+    context.disable();
+    await provider.shutdown();
+  });
+
+  /** The spans that have ended since the last call. */
+  const take = (): ReadableSpan[] => {
+    const spans = [...exporter.getFinishedSpans()];
+    exporter.reset();
+    return spans;
+  };
+  const named = (spans: ReadableSpan[], name: string): ReadableSpan => {
+    const found = spans.find((span) => span.name === name);
+    if (!found) throw new Error(`There is no span ${name} among ${spans.map((span) => span.name)}`);
+    return found;
+  };
+  const parentOf = (span: ReadableSpan) => span.parentSpanContext?.spanId;
+  const seconds = ({ duration: [s, ns] }: ReadableSpan): number => s + ns / 1e9;
+
+  it("a hold is a child of its caller's span, and what its body does is a child of the hold", async () => {
+    const { locks } = await parties.join();
+    const undo = instrument(locks, { tracer });
+    const requests = new AsyncLocalStorage<string>();
+    const name = `order:${freshName()}`;
+    await tracer.startActiveSpan("request", async (request) => {
+      await requests.run("r1", () =>
+        locks.lock(name).withLock(async () => {
+          await tracer.startActiveSpan("charge", async (charge) => {
+            // Entered again, by the scope of the hold: no span of its own.
+            await locks.lock(name).withLock(() => expect(requests.getStore()).toBe("r1"));
+            charge.end();
+          });
+        }),
+      );
+      request.end();
+    });
+    const spans = take();
+    expect(spans.map((span) => span.name)).toEqual(["charge", "lock hold", "request"]);
+    const [charge, hold, request] = spans;
+    if (!charge || !hold || !request) throw new Error("unreachable");
+    expect(parentOf(hold)).toBe(request.spanContext().spanId);
+    expect(parentOf(charge)).toBe(hold.spanContext().spanId);
+    expect(hold.attributes).toEqual({
+      "lock.name": "order",
+      "lock.kind": "lock",
+      "lock.token": expect.any(Number),
+    });
+    undo();
+    await locks.lock(name).withLock(() => {});
+    expect(take()).toEqual([]);
+  });
+
+  it("a wait is a span of its caller, as long as the wait, and so is one in vain, with its error", async () => {
+    const { locks } = await parties.join();
+    const { locks: others } = await parties.join();
+    const undo = instrument(locks, { tracer, nameOf: () => "name" });
+    const lock = locks.lock(freshName());
+    const held = await others.lock(lock.name).lock();
+    await tracer.startActiveSpan("request", async (request) => {
+      expect(await lock.tryLock()).toBeNull();
+      await failure(lock.lock({ wait: 30 }));
+      const waiting = lock.lock();
+      await until(async () => (await lock.inspect()).waiters.length === 1);
+      await held.unlock();
+      await (await waiting).unlock();
+      request.end();
+    });
+    const spans = take();
+    // A lock that is busy for a caller who will not wait is no failure.
+    expect(spans.map((span) => span.name)).toEqual(["lock acquire", "lock acquire", "lock hold", "request"]);
+    const [vain, got, , request] = spans;
+    if (!vain || !got) throw new Error("unreachable");
+    expect(vain.attributes).toEqual({
+      "lock.name": "name",
+      "lock.kind": "lock",
+      "lock.outcome": "timeout",
+    });
+    expect(vain.status.code).toBe(SpanStatusCode.ERROR);
+    expect(seconds(vain)).toBeGreaterThanOrEqual(0.029);
+    expect(got.attributes["lock.outcome"]).toBe("acquired");
+    expect(got.status.code).toBe(SpanStatusCode.UNSET);
+    for (const span of [vain, got]) expect(parentOf(span)).toBe(request?.spanContext().spanId);
+    undo();
+  });
+
+  it("what failed says so: an unavailable Redis, and a loss, which ends the span of its hold once", async () => {
+    const { locks, redis } = await parties.join({ client: { leaseTime: 300, replyTimeout: 100 } });
+    locks.on("error", () => {}); // the renewals that fail
+    const undo = instrument(locks, { tracer });
+    const lost = failure(
+      locks.lock(freshName()).withLock(async ({ signal }) => {
+        redis.disconnect();
+        await until(() => signal.aborted);
+      }),
+    );
+    await until(() => redis.status === "end" || redis.status === "close");
+    const unavailable = await failure(locks.lock(freshName()).lock());
+    expect(unavailable).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+    expect(await lost).toMatchObject({ code: "LOCK_LOST" });
+    const spans = take();
+    expect(spans.map((span) => span.name).sort()).toEqual(["lock acquire", "lock hold"]);
+    const [acquire, hold] = [named(spans, "lock acquire"), named(spans, "lock hold")];
+    expect(acquire.attributes["lock.outcome"]).toBe("unavailable");
+    for (const { status, events } of [acquire, hold]) {
+      expect(status.code).toBe(SpanStatusCode.ERROR);
+      expect(events.map(({ name }) => name)).toEqual(["exception"]);
+    }
+    undo();
+  });
+
+  it("spans of several clients do not mix, and those of holds that last end when a client is not traced any more", async () => {
+    const [{ locks }, { locks: others }] = [await parties.join(), await parties.join()];
+    const undo = instrument(locks, { tracer });
+    await using _ = await others.lock(freshName()).lock();
+    const lease = await locks.semaphore(freshName(), { permits: 1 }).acquire();
+    expect(take()).toEqual([]);
+    undo();
+    undo();
+    const [span, ...more] = take();
+    expect([span?.attributes["lock.kind"], more]).toEqual(["semaphore", []]);
+    await lease.unlock();
+    expect(take()).toEqual([]);
+  });
+
+  it("neither a meter nor a tracer is refused", async () => {
+    const { locks } = await parties.join();
+    expect(() => instrument(locks, {})).toThrow(TypeError);
+    expect(() => instrument(locks, { tracer, nameOf: 5 as never })).toThrow(TypeError);
+    expect(trace.getActiveSpan()).toBeUndefined();
+  });
+});
+
+it("metrics: what the locks of a client did, in seconds, by the templates of their names", async () => {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 1_000_000 });
+  const provider = new MeterProvider({ readers: [reader] });
+  const read = async () => {
+    exporter.reset();
+    await reader.forceFlush();
+    const metrics = exporter.getMetrics().flatMap((one) => one.scopeMetrics.flatMap((two) => two.metrics));
+    return (name: string, attributes: Attributes = {}) => {
+      const metric = metrics.find(({ descriptor }) => descriptor.name === name);
+      const point = metric?.dataPoints.find((one) =>
+        Object.entries(attributes).every(([key, value]) => one.attributes[key] === value),
+      );
+      return { unit: metric?.descriptor.unit, value: point?.value, attributes: point?.attributes };
+    };
+  };
+  const { locks } = await parties.join();
+  const undo = instrument(locks, { meter: provider.getMeter("test"), nameOf: () => "a" });
+  let passes = 0;
+  locks.on("acquire", ({ passed }) => {
+    passes += Number(passed);
+  });
+  const lock = locks.lock(freshName());
+  const lease = await lock.lock();
+  const waiting = lock.lock();
+  const series = { "lock.name": "a", "lock.kind": "lock" };
+  await until(async () => (await read())("holdfast.lock.pending_requests").value === 1);
+  let metric = await read();
+  expect(metric("holdfast.lock.held")).toEqual({ unit: "{lease}", value: 1, attributes: series });
+  expect(metric("holdfast.lock.oldest_hold").unit).toBe("s");
+  expect(metric("holdfast.lock.oldest_hold").value).toBeGreaterThan(0);
+  expect(metric("holdfast.lock.losses", { "lock.loss_reason": "expired" }).value).toBe(0);
+  await failure(lock.lock({ wait: 20 }));
+  await lease.unlock();
+  const last = await waiting;
+
+  metric = await read();
+  expect(metric("holdfast.lock.held").value).toBe(1);
+  expect(metric("holdfast.lock.pending_requests").value).toBe(0);
+  expect(metric("holdfast.lock.timeouts").value).toBe(1);
+  expect(metric("holdfast.lock.passes").value).toBe(passes);
+  expect(metric("holdfast.lock.renew_failures").value).toBe(0);
+  expect(metric("holdfast.lock.wait_time", { "lock.outcome": "timeout" })).toMatchObject({
+    unit: "s",
+    value: { count: 1, buckets: { boundaries: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60] } },
+  });
+  expect(metric("holdfast.lock.wait_time", { "lock.outcome": "acquired" }).value).toMatchObject({ count: 2 });
+  expect(metric("holdfast.lock.hold_time").attributes).toEqual({ ...series, "lock.outcome": "released" });
+
+  // What is left when it ends is taken out of the counters that go up and down.
+  undo();
+  expect((await read())("holdfast.lock.held").value).toBe(0);
+  await last.unlock();
+  expect((await read())("holdfast.lock.held").value).toBe(0);
+  await provider.shutdown();
+});
