@@ -3,8 +3,6 @@ import { BUCKETS, Census, type Instruments, type Observed, type Series } from ".
 import { type NameOf, Templates } from "../exporters/templates.ts";
 import { trace } from "./spans.ts";
 
-export type { NameOf, Observed };
-
 export interface OtelOptions {
   /** Gets the metrics. Left out: there are none. */
   readonly meter?: Meter | undefined;

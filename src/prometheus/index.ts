@@ -2,8 +2,6 @@ import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { BUCKETS, Census, type Instruments, type Observed, type Series } from "../exporters/census.ts";
 import { type NameOf, Templates } from "../exporters/templates.ts";
 
-export type { NameOf, Observed };
-
 export interface PrometheusOptions {
   /**
    * What stands for a lock's name in the label `lock`: it must have few values. Left out: the part before the first `:`, with `*` for
