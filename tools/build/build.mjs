@@ -45,7 +45,13 @@ const bundle = await rolldown({
 /** What several entry points share: with the lock, or the exporters among themselves. */
 const chunkFileNames = ({ moduleIds }) =>
   moduleIds.every((id) => id.startsWith(join(root, "src/exporters"))) ? "exporters.js" : "core.js";
-const { output } = await bundle.generate({ format: "esm", comments: false, chunkFileNames });
+const { output } = await bundle.generate({
+  format: "esm",
+  comments: false,
+  chunkFileNames,
+  // Local variables alone get short names: stacks name functions, methods and classes as the source does.
+  minify: { compress: false, mangle: { keepNames: true }, codegen: { removeWhitespace: false } },
+});
 for (const chunk of output) {
   // In short lines: Node.js prints the line of an uncaught error, and names the column in stacks.
   const { code } = await transform(chunk.code, { minifyWhitespace: true, lineLimit: LINE });
