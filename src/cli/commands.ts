@@ -7,12 +7,14 @@ import { INSPECT } from "./inspect.ts";
 import { LS } from "./ls.ts";
 import { ELECT } from "./run/elect.ts";
 import { RUN_COMMAND } from "./run/run.ts";
+import { TOP } from "./top.ts";
 
 /** In the order of the help. */
 export const COMMANDS: readonly Command[] = [
   RUN_COMMAND,
   ELECT,
   LS,
+  TOP,
   INSPECT,
   BREAK,
   ASK,

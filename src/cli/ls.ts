@@ -49,7 +49,11 @@ function print(rows: readonly Listed[], match: string | undefined, output: Outpu
     return;
   }
   const { isTTY, columns } = process.stdout;
-  const [titles = "", ...lines] = table(COLUMNS, rows, isTTY ? columns : Number.POSITIVE_INFINITY);
+  const [titles = "", ...lines] = table(
+    COLUMNS,
+    rows,
+    isTTY && columns > 0 ? columns : Number.POSITIVE_INFINITY,
+  );
   output.print(output.paint("bold", titles));
   for (const [i, line] of lines.entries())
     output.print((rows[i]?.waiters.length ?? 0) > 0 ? output.paint("yellow", line) : line);

@@ -58,4 +58,22 @@ describe.skipIf(!hasScript)("in a terminal", () => {
     expect((await terminal.finished).code).toBe(79);
     await until(() => !lives(pid));
   });
+
+  it("top draws the locks again and again, filters by what is typed, and leaves the terminal as it was", async () => {
+    const [one, two] = [freshName("one"), freshName("two")];
+    const { locks } = await parties.join();
+    await using _ = await locks.multiLock([one, two]).lock();
+    const terminal = Cli.inTerminal(testUrl(), ["top", "test:*"]);
+    await terminal.says(one);
+    await terminal.says(two);
+    terminal.child.stdin?.write("/");
+    terminal.child.stdin?.write("nothing");
+    await terminal.says("/nothing");
+    terminal.child.stdin?.write("\r");
+    terminal.child.stdin?.write("q");
+    const { code, stdout } = await terminal.finished;
+    expect(code).toBe(0);
+    expect(stdout.slice(stdout.lastIndexOf("/nothing"))).not.toContain(one);
+    expect(stdout.trimEnd().endsWith("\x1b[?25h\x1b[?1049l")).toBe(true);
+  });
 });

@@ -85,7 +85,12 @@ export class Cli {
   static inTerminal(url: string, args: readonly string[], options: SpawnOptions = {}): Cli {
     const quoted = (line: readonly string[]) =>
       line.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
-    return new Cli(url, args, options, (line) => ["script", "-qefc", quoted(line), "/dev/null"]);
+    return new Cli(url, args, options, (line) => [
+      "script",
+      "-qefc",
+      `stty rows 40 cols 200; exec ${quoted(line)}`,
+      "/dev/null",
+    ]);
   }
 
   /** The path of the program. */
