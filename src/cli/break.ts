@@ -12,7 +12,11 @@ import { prompt } from "./prompt.ts";
 const FLAGS = {
   token: count(null, "only the holder with this token", 1, Number.MAX_SAFE_INTEGER),
   yes: flag("y", "do not ask: for scripts"),
-  label: text(null, "<text>", "what the holder is told of who did it. Default: user@host"),
+  label: text(
+    null,
+    "<text>",
+    "by which hand the holder is told that it has lost the lock. Default: user@host",
+  ),
   kind: LISTING.kind,
 };
 

@@ -55,7 +55,7 @@ const LOOKS: Readonly<Record<Kind, Look>> = {
       { permits },
     );
   },
-  // Who stands for election is only seen in its keys; the list knows where they are.
+  // Candidates are only seen in its keys; the list knows where they are.
   election: async (locks, name) => {
     const pattern = name.replace(/[*?[\]\\]/g, "\\$&");
     const leader = await locks.election(name).leader();

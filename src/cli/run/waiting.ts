@@ -18,7 +18,7 @@ export class WaitReport {
   #said = "";
   #isOver = false;
 
-  /** `look`: who has it, in words; null: nobody that is known. */
+  /** `look`: what has it, in words; null: nobody that is known. */
   constructor(look: () => Promise<string | null>, output: Output) {
     this.#look = look;
     this.#output = output;

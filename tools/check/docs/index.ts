@@ -1,11 +1,13 @@
 /**
  * npm run check:docs: holds the docs against the code, and all texts against the rule of language.ts.
- * `npm run check:docs -- --fix` first copies the marked parts of the programs in test/recipes into docs/recipes.md.
+ * `npm run check:docs -- --fix` first copies the marked parts of the programs in test/recipes into docs/recipes.md, and
+ * the program's help into docs/command-line.md.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkErrors, checkReadme, checkScripts } from "./code-checks.ts";
+import { checkCommandLine, embedHelp } from "./command-line.ts";
 import { checkLanguage } from "./language.ts";
 import { checkLinks } from "./links.ts";
 import { markdownFiles } from "./markdown.ts";
@@ -15,7 +17,10 @@ import { checkOptions } from "./option-checks.ts";
 import { checkRecipes, embedRecipes } from "./recipes.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
-if (process.argv.includes("--fix")) writeFileSync(join(root, "docs/recipes.md"), embedRecipes(root));
+if (process.argv.includes("--fix")) {
+  writeFileSync(join(root, "docs/recipes.md"), embedRecipes(root));
+  writeFileSync(join(root, "docs/command-line.md"), embedHelp(root));
+}
 
 const problems = [
   ...checkErrors(root),
@@ -25,6 +30,7 @@ const problems = [
   ...checkNames(root),
   ...checkMeasured(root),
   ...checkRecipes(root),
+  ...checkCommandLine(root),
   ...checkLinks(root),
   ...checkLanguage(root),
 ];

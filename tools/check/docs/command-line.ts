@@ -1,0 +1,50 @@
+import { COMMANDS } from "../../../src/cli/commands.ts";
+import { EXIT } from "../../../src/cli/exit-codes.ts";
+import { commandHelp, programHelp } from "../../../src/cli/help.ts";
+import { readText, splitCode, tableRows } from "./markdown.ts";
+
+const PAGE = "docs/command-line.md";
+
+/** A block of the page that shows what the program prints: ```text help=run, and ```text help for the program itself. */
+const HELP = /\bhelp(?:=(\w+))?$/;
+
+function helpOf(name: string | undefined): string | undefined {
+  if (name === undefined) return programHelp(COMMANDS);
+  const found = COMMANDS.find((command) => command.name === name);
+  return found && commandHelp(found);
+}
+
+/** The page shows the help of every command as the program prints it, and tells of every exit code. */
+export function checkCommandLine(root: string): string[] {
+  const page = readText(root, PAGE);
+  const shown = new Set<string | undefined>();
+  const problems = splitCode(page).blocks.flatMap(({ info, code, line }) => {
+    const match = HELP.exec(info);
+    if (!match) return [];
+    shown.add(match[1]);
+    return helpOf(match[1]) === code
+      ? []
+      : [`${PAGE}:${line}: differs from holdfast help: npm run check:docs -- --fix`];
+  });
+  const missing = [undefined, ...COMMANDS.map(({ name }) => name)].filter((name) => !shown.has(name));
+  const codes = tableRows(page)
+    .map(([first = ""]) => first)
+    .join(" ");
+  const untold = Object.values(EXIT).filter((code) => !new RegExp(`\\b${code}\\b`).test(codes));
+  return [
+    ...problems,
+    ...missing.map((name) => `${PAGE}: does not show holdfast help${name === undefined ? "" : ` ${name}`}`),
+    ...untold.map((code) => `${PAGE}: no row of a table tells of the exit code ${code}`),
+  ];
+}
+
+/** The page with the help as the program prints it. */
+export function embedHelp(root: string): string {
+  return readText(root, PAGE).replace(
+    /^(```text help(?:=(\w+))?\n).*?^```$/gms,
+    (whole, head: string, name: string | undefined) => {
+      const help = helpOf(name);
+      return help === undefined ? whole : `${head}${help}\n\`\`\``;
+    },
+  );
+}
