@@ -38,7 +38,12 @@ export default defineConfig({
       // The chaos run finds what was planted. One after the other: each has a fleet of processes.
       {
         extends: true,
-        test: { name: "chaos", include: ["test/chaos/**/*.test.ts"], fileParallelism: false },
+        test: {
+          name: "chaos",
+          include: ["test/chaos/**/*.test.ts"],
+          fileParallelism: false,
+          maxConcurrency: 3,
+        },
       },
     ],
     // Nothing is tried again: a test that fails on a machine that stands still for a second is wrong.

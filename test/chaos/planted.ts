@@ -6,7 +6,7 @@ import type { Plant } from "./worker/plants.ts";
 export interface Ill {
   readonly plant: Plant;
   /** What the bug needs to show itself. */
-  readonly needs: Pick<RunOptions, "seconds" | "only" | "faults" | "taste" | "workers" | "callers">;
+  readonly needs: Pick<RunOptions, "seconds" | "only" | "faults" | "taste" | "workers" | "callers" | "drain">;
   /** What is broken by it. */
   readonly rule: string;
 }
@@ -14,9 +14,10 @@ export interface Ill {
 /** In one short run a bug shows itself with some probability; the least of them does so in more than half of the runs. */
 const RUNS = 6;
 
-/** A checker that finds nothing proves nothing: with a bug in every worker, one of a few short runs must show it. */
-export function finds(topology: RunOptions["topology"], ills: readonly Ill[]): void {
-  it.each(ills)("$plant", { timeout: RUNS * 120_000 }, async ({ plant, needs, rule }) => {
+/** A checker that finds nothing proves nothing: with a bug in every worker, one of a few short runs must show it. `isAtOnce`: beside each other. */
+export function finds(topology: RunOptions["topology"], ills: readonly Ill[], isAtOnce = false): void {
+  const each = isAtOnce ? it.concurrent.each(ills) : it.each(ills);
+  each("$plant", { timeout: RUNS * 120_000 }, async ({ plant, needs, rule }) => {
     const broken = new Set<string>();
     for (let seed = 1; seed <= RUNS && !broken.has(rule); seed++) {
       const { violations, folder } = await run({

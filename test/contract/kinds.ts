@@ -50,16 +50,6 @@ export const EXCUSES: readonly { readonly kind: RegExp; readonly topology: RegEx
       topology: /key prefix$/,
       why: "refused there: Java would not find the token counter",
     },
-    {
-      kind: /^(permit|writeLock)$/,
-      topology: /^(?!standalone$|Cluster$|\d masters)/,
-      why: "its scripts are sent as those of lock, which runs there",
-    },
-    {
-      kind: /^readLock$/,
-      topology: /^(?!standalone$|\d masters)/,
-      why: "it is sent by the scripts of writeLock, which runs there",
-    },
     { kind: /^quorumLock$/, topology: /^(?!\d masters)/, why: "a quorum is made of independent servers" },
     {
       kind: /^(?!quorumLock$)/,

@@ -1,6 +1,6 @@
 import { Cluster, Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createLockClient, type QuorumClient } from "../../src/index.ts";
+import { createLockClient, type LockClient, type QuorumClient } from "../../src/index.ts";
 
 // Connections that would connect with the first command: as long as they wait, nothing was sent.
 let nodes: Redis[];
@@ -103,5 +103,22 @@ describe("a QuorumClient", () => {
     expect(locks.fairLock).toBeUndefined();
     // @ts-expect-error Redisson knows no quorum
     expect(locks.redissonLock).toBeUndefined();
+  });
+
+  it("refuses what a majority cannot count, and says why", async () => {
+    const locks = create(nodes) as unknown as LockClient;
+    await refused(
+      () => locks.semaphore("x"),
+      TypeError,
+      "a majority of several masters does not bound how many",
+    );
+    await refused(() => locks.readWriteLock("x"), TypeError, "agree on none");
+    await refused(() => locks.election("x"), TypeError, "must stand in one place");
+    await refused(
+      () => locks.once("x", { every: 1_000 }, () => {}),
+      TypeError,
+      "an interval counts by the clock of one server",
+    );
+    await refused(() => locks.lock("x").lock({ minHold: 10 }), TypeError, "minHold");
   });
 });

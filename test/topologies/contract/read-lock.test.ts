@@ -1,0 +1,3 @@
+import { describeElsewhere } from "../../contract/elsewhere.ts";
+
+describeElsewhere("readLock");
