@@ -111,6 +111,15 @@ describe("permits", () => {
     ]);
   });
 
+  it("are given at once to one that they suffice, unless something is wrong", () => {
+    const late = take("2.1", 2, 6, [3_000, 3_010]);
+    expect(broken(...take("1.1", 1, 5, [10, 2_500]), ...late)).toEqual(["what fits is given"]);
+    expect(broken(...take("1.1", 2, 5, [10, 2_900]), ...late)).toEqual([]);
+    expect(
+      broken([5, "director", fault("cut connections")], ...take("1.1", 1, 5, [10, 2_500]), ...late),
+    ).toEqual([]);
+  });
+
   it("that a server has forgotten are given once more", () => {
     const lost: Line = [20, "director", forgot(18, 150, 160)];
     const before = take("1.1", 3, 100, [10, 50]);

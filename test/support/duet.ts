@@ -87,7 +87,7 @@ export class Duet {
 }
 
 /** WAIT proves something for a connection that has written. */
-async function inStep(primary: Redis, key: string): Promise<void> {
+export async function inStep(primary: Redis, key: string): Promise<void> {
   await primary.set(key, "1", "PX", 1_000);
   await until(async () => (await primary.wait(1, 1_000)) >= 1, { what: "a replica in step" });
 }

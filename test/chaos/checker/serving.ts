@@ -9,6 +9,8 @@ const PATIENCE = 900;
 const SOON = 500;
 /** ms after a fault until its effects are over. */
 const SETTLED = 7_000;
+/** ms behind its death in which what a process had sent is executed. */
+const LAST_WORDS = 100;
 /** What this does to a worker is known: for how long its holds may live. */
 const KNOWN = "kill";
 
@@ -71,9 +73,9 @@ function taken(other: Call, call: Call, { lives, over }: Story): Span[] {
   if (hold) {
     const { unlocked, deadline } = hold;
     if (unlocked?.error === null) return [{ from, to: unlocked.at, units }];
-    const known = dead === undefined ? Math.max(deadline, unlocked?.at ?? over) : dead;
-    return [{ from, to: known + lease + soon, units }];
+    if (dead !== undefined) return [{ from, to: dead + lease + LAST_WORDS * 1_000, units }];
+    return [{ from, to: Math.max(deadline, unlocked?.at ?? over) + lease + soon, units }];
   }
   if (answered) return [{ from, to: answered.at + soon, units }];
-  return [{ from, to: dead === undefined ? over : dead + lease + soon, units }];
+  return [{ from, to: dead === undefined ? over : dead + lease + LAST_WORDS * 1_000, units }];
 }
