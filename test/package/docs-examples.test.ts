@@ -90,7 +90,10 @@ function write(example: Example): string {
   const fenced = 'redissonFencedLock("'; // is refused behind a prefix: there it stands in the name
   const options = example.code.includes(fenced) ? {} : { keyPrefix };
   const code = example.code
-    .replaceAll(/from "holdfast"/g, `from ${JSON.stringify(join(root, "src/index.ts"))}`)
+    .replaceAll(
+      /from "holdfast(\/\w+)?"/g,
+      (_, entry = "") => `from ${JSON.stringify(join(root, `src${entry}/index.ts`))}`,
+    )
     .replaceAll(fenced, `${fenced}${keyPrefix}`)
     .replaceAll(
       "new Redis({ host })",
