@@ -5,6 +5,8 @@
 export const LEASE_MIN = 10;
 export const NAME_BYTES_MAX = 512;
 export const LABEL_BYTES_MAX = 64;
+/** For so many ms a caller whose time is up is kept at the most, to learn which one holds the lock: several round trips. */
+export const HOLDER_REPLY = 100;
 /** Waiters that `inspect()` shows at the most. */
 export const SHOWN_MAX = 1_000;
 /** What a leader says of itself: room for addresses, not for documents. Every observer reads it, at each of its looks. */

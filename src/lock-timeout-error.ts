@@ -1,4 +1,5 @@
 import { LockError, quote } from "./errors.ts";
+import type { Owner } from "./owner.ts";
 
 /**
  * `lock()` or `withLock()` waited for `wait` ms and somebody else held the lock all the time; of a multi-lock, held the
@@ -21,6 +22,11 @@ export class LockTimeoutError extends LockError {
     readonly heldBy: "this scope" | "this process" | "somebody else" = "somebody else",
     units = 0,
     noun = "Lock",
+    /**
+     * The holder, as one look behind the end of the time has shown it: with its label, host and pid. Null: nobody held the lock at that
+     * moment, or Redis did not say so within 100 ms. Of a semaphore, and of readers, one of them.
+     */
+    readonly holder: Owner | null = null,
   ) {
     const held =
       members > 1
@@ -28,34 +34,41 @@ export class LockTimeoutError extends LockError {
         : heldBy === "somebody else"
           ? `for all of the ${wait} ms that this call waited`
           : `when the ${wait} ms were over that this call waited`;
-    const { holder, cure } = (heldBy === "somebody else" && OTHERS[noun]) || HOLDERS[heldBy];
+    const { by, cure } = (heldBy === "somebody else" && OTHERS[noun]) || HOLDERS[heldBy];
+    const seen = holder ? ` (at the end by ${named(holder)})` : "";
     const message =
       units > 0
-        ? `Semaphore ${quote(lockName)} had too few permits for this call, which wanted ${units}, ${held}. ${SOONER} tryAcquire() and treat null as busy.`
-        : `${noun} ${quote(lockName)} was ${noun === "Election" ? "led" : "held"} by ${holder} ${held}. ${cure}`;
+        ? `Semaphore ${quote(lockName)} had too few permits for this call, which wanted ${units}, ${held}${seen}. ${SOONER} tryAcquire() and treat null as busy.`
+        : `${noun} ${quote(lockName)} was ${noun === "Election" ? "led" : "held"} by ${by} ${held}${seen}. ${cure}`;
     super("LOCK_TIMEOUT", lockName, message);
   }
+}
+
+/** By its label where it has one, and where it runs. */
+function named({ label, host, pid, id }: Owner): string {
+  if (host === null) return quote(id);
+  return `${label === null ? "a process" : quote(label)} on ${host}, pid ${pid}`;
 }
 
 const SOONER = "Wait longer, hold them for a shorter time, or use";
 
 const HOLDERS = {
   "somebody else": {
-    holder: "somebody else",
+    by: "somebody else",
     cure: "Wait longer, hold it for a shorter time, or use tryLock() and treat null as busy.",
   },
   "this process": {
-    holder: "this process itself",
+    by: "this process itself",
     cure: "If this call comes from the code that holds it, no wait is long enough: nest withLock(), or re-enter inside locks.scope().",
   },
   "this scope": {
-    holder: "this scope itself, and lent to another body in it,",
+    by: "this scope itself, and lent to another body in it,",
     cure: "Bodies that run side by side in one scope have it one after the other.",
   },
 };
 
 /** What "somebody else" is, where it is not the holder of a lock. */
-const OTHERS: Readonly<Record<string, { readonly holder: string; readonly cure: string }>> = {
-  "Read lock": { holder: "a writer, or waited for by one,", cure: HOLDERS["somebody else"].cure },
-  Election: { holder: "another candidate", cure: "Wait longer; leader() tells which one it is." },
+const OTHERS: Readonly<Record<string, { readonly by: string; readonly cure: string }>> = {
+  "Read lock": { by: "a writer, or waited for by one,", cure: HOLDERS["somebody else"].cure },
+  Election: { by: "another candidate", cure: "Wait longer; leader() tells which one it is." },
 };

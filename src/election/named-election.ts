@@ -1,7 +1,7 @@
 import { CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD } from "../defaults.ts";
 import { ClientClosedError, isLockLost, LockUnavailableError, nounOf } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import { LockTimeoutError } from "../lock-timeout-error.ts";
+import { timedOut } from "../locks/timed-out.ts";
 import type { Leader } from "../redis/election-replies.ts";
 import { unavailable } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
@@ -98,7 +98,7 @@ export class NamedElection implements Election {
       const left = Math.max(0, until - performance.now());
       const entrance = { terms: this.#terms, wait: left, signal };
       const shared = await manager.enter(kind, this.name, entrance, itself);
-      if (!shared) throw new LockTimeoutError(this.name, wait, 1, "somebody else", 0, nounOf(kind));
+      if (!shared) return await timedOut(manager, kind, this.name, wait, { heldBy: "somebody else" });
       const term = new LeaderTerm(shared, kind, ending);
       try {
         await orAbort(signal, term.proclaim(value));

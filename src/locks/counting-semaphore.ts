@@ -1,6 +1,5 @@
 import { nounOf, quote } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import { LockTimeoutError } from "../lock-timeout-error.ts";
 import type { ForceUnlockOptions } from "../options.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import { unavailable } from "../redis/replies.ts";
@@ -15,6 +14,7 @@ import { LeaseHandle } from "./lease.ts";
 import { checkPermits, PermitRules } from "./permit-arguments.ts";
 import type { Scope, Scopes } from "./scope.ts";
 import type { PermitBody, PermitLease, Semaphore, SemaphoreInspection } from "./semaphore.ts";
+import { timedOut } from "./timed-out.ts";
 import { runBody } from "./with-lock.ts";
 
 /** The kind of a semaphore, and what that has beside a lock. */
@@ -60,13 +60,13 @@ export class CountingSemaphore implements Semaphore {
 
   async acquire(...args: unknown[]): Promise<PermitLease> {
     const request = this.#rules.acquire(args);
-    return (await this.#acquire(request)) ?? this.#timedOut(request);
+    return (await this.#acquire(request)) ?? (await this.#timedOut(request));
   }
 
   async withPermits<T>(...args: unknown[]): Promise<T> {
     const { body, request, confirm } = this.#rules.withPermits<PermitBody<T>>(args);
     const shared = await this.#manager.enter(this.#kind, this.name, request, itself);
-    if (!shared) return this.#timedOut(request);
+    if (!shared) return await this.#timedOut(request);
     const { events } = this.#manager;
     const inside = { scopes: this.#scopes, events, isOrdered: false, confirm, own: shared };
     return runBody(inside, [[KEY, shared]], new PermitHandle(shared, null), body, null);
@@ -119,8 +119,9 @@ export class CountingSemaphore implements Semaphore {
     return this.#manager.enter(this.#kind, this.name, request, take);
   }
 
-  #timedOut({ wait, terms }: Request): never {
-    throw new LockTimeoutError(this.name, wait, 1, "somebody else", terms.permits?.units);
+  #timedOut({ wait, terms }: Request): Promise<never> {
+    const units = terms.permits?.units ?? 1;
+    return timedOut(this.#manager, this.#kind, this.name, wait, { heldBy: "somebody else", units });
   }
 
   async #ask<T>(command: () => Promise<T>, failure: string): Promise<T> {

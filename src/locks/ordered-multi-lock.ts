@@ -15,6 +15,7 @@ import { holdingFor } from "./modes.ts";
 import { type MultiLease, MultiLeaseHandle } from "./multi-lease.ts";
 import type { MultiLock, MultiLockBody } from "./multi-lock.ts";
 import type { Holding, Scope, Scopes } from "./scope.ts";
+import { timedOut } from "./timed-out.ts";
 import { assertKept, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 
 /** A member in one call. */
@@ -73,7 +74,7 @@ export class OrderedMultiLock implements MultiLock {
         undo.push(() => holding.gate.leave());
       }
     });
-    if ("busy" in seats) this.#timedOut(seats.busy, request);
+    if ("busy" in seats) return await this.#timedOut(seats.busy, request);
     const { events } = this.#manager;
     const taken = seats.flatMap(({ key, lease }) => (lease ? [[key, lease] as const] : []));
     const lease = new MultiLeaseHandle(
@@ -200,9 +201,8 @@ export class OrderedMultiLock implements MultiLock {
 
   // ---- small parts
 
-  #timedOut({ kind, name }: Member, { wait }: Request): never {
-    const heldBy = this.#manager.holderOf(kind, name);
-    throw new LockTimeoutError(name, wait, this.names.length, heldBy, 0, nounOf(kind));
+  #timedOut({ kind, name }: Member, { wait }: Request): Promise<never> {
+    return timedOut(this.#manager, kind, name, wait, { members: this.names.length });
   }
 }
 

@@ -1,6 +1,5 @@
 import { nounOf, quote } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import { LockTimeoutError } from "../lock-timeout-error.ts";
 import type { AskOptions, ForceUnlockOptions } from "../options.ts";
 import { type Inspection, unavailable } from "../redis/replies.ts";
 import type { Request } from "../terms.ts";
@@ -16,6 +15,7 @@ import { type Lease, LeaseHandle, newLease } from "./lease.ts";
 import type { Lock, LockBody } from "./lock.ts";
 import { besideKey, holdingFor, isGated, isInside, readInside, toWrite } from "./modes.ts";
 import { Holding, type Scope, type Scopes } from "./scope.ts";
+import { timedOut } from "./timed-out.ts";
 import { assertKept, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 
 /**
@@ -76,20 +76,20 @@ export class ReentrantLock implements Lock {
     }
     if (!this.#scopes.current()) {
       const shared = await this.#manager.enter(this.#kind, this.name, request, itself);
-      if (!shared) this.#timedOut(request.wait);
+      if (!shared) return await this.#timedOut(request.wait);
       // Awaited here: what an async function returns unawaited costs two more turns of the microtask queue.
       return await this.#run(shared, body, null, confirm);
     }
     const until = performance.now() + request.wait;
     const holding = holdingFor(this.#scopes, this.#kind, this.name);
     const entered = holding ? this.#share(holding, request) : await this.#enter(request);
-    if (!entered) this.#timedOut(request.wait);
+    if (!entered) return await this.#timedOut(request.wait);
     if (!(entered instanceof Holding)) return await this.#run(entered, body, null, confirm);
     const { shared, gate } = entered;
     if (!isGated(shared)) return await this.#run(shared, body, () => lengthen(shared, request), confirm);
     try {
       const left = Math.max(0, until - performance.now());
-      if (!(await gate.enter(left, request.signal))) this.#timedOut(request.wait, "this scope");
+      if (!(await gate.enter(left, request.signal))) await this.#timedOut(request.wait, "this scope");
     } catch (error) {
       await shared.leave().catch(() => {});
       throw error;
@@ -234,8 +234,8 @@ export class ReentrantLock implements Lock {
     return keyOf(this.#kind.protocol, this.name);
   }
 
-  #timedOut(wait: number, heldBy = this.#manager.holderOf(this.#kind, this.name)): never {
-    throw new LockTimeoutError(this.name, wait, 1, heldBy, 0, nounOf(this.#kind));
+  #timedOut(wait: number, heldBy?: "this scope"): Promise<never> {
+    return timedOut(this.#manager, this.#kind, this.name, wait, heldBy && { heldBy });
   }
 
   async #ask<T>(command: (keepers: Keepers) => Promise<T>, failure: string): Promise<T> {

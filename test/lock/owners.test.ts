@@ -1,6 +1,9 @@
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { LockTimeoutError } from "../../src/index.ts";
 import { encodeLabel } from "../../src/label.ts";
-import { freshName, Parties } from "../support/fixture.ts";
+import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { timedAwake } from "../support/stage.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
 // What people see of holders and waiters, and how they end only the holder that they saw.
@@ -174,5 +177,80 @@ describe("forceUnlock with a token", () => {
     expect(await lock.forceUnlock({ token: lease.token })).toBe(true);
     for (const token of [0, 1.5, -1, Number.POSITIVE_INFINITY])
       await expect(lock.forceUnlock({ token })).rejects.toThrow(RangeError);
+  });
+});
+
+describe("a caller that has waited in vain", () => {
+  it("is told which one holds the lock, by its label, host and pid", async () => {
+    const [near, far] = [await parties.join(), await parties.join({ client: { label: "billing" } })];
+    for (const kind of ["lock", "fairLock", "spinLock"] as const) {
+      const lock = near.locks[kind](freshName());
+      const held = await far.locks[kind](lock.name).lock({ label: "nightly\ninvoice" });
+      const label = kind === "spinLock" ? "billing" : "nightly\ninvoice";
+      for (const call of [() => lock.lock({ wait: 30 }), () => lock.withLock(() => {}, { wait: 30 })]) {
+        const error = (await call().catch((error: unknown) => error)) as LockTimeoutError;
+        expect(error).toBeInstanceOf(LockTimeoutError);
+        expect(error.holder).toMatchObject({ label, client: far.locks.id, pid: process.pid });
+        const shown = label.replace("\n", "\\n");
+        expect(error.message).toContain(
+          `that this call waited (at the end by '${shown}' on ${error.holder?.host}, pid`,
+        );
+      }
+      await held.unlock();
+    }
+    const slots = near.locks.semaphore(freshName(), { permits: 1 });
+    const permit = await far.locks.semaphore(slots.name, { permits: 1 }).acquire(1, { label: "job" });
+    const { read, write } = near.locks.readWriteLock(freshName());
+    const reader = await far.locks.readWriteLock(read.name).read.lock({ label: "job" });
+    const both = near.locks.multiLock([freshName(), slots.name]);
+    const member = await far.locks.lock(slots.name).lock({ label: "job" });
+    const wait = 30;
+    for (const call of [
+      () => slots.acquire(1, { wait }),
+      () => write.lock({ wait }),
+      () => both.lock({ wait }),
+    ])
+      await expect(call()).rejects.toMatchObject({ code: "LOCK_TIMEOUT", holder: { label: "job" } });
+    for (const lease of [permit, reader, member]) await lease.unlock();
+  });
+
+  it("for its own process needs no question, and many callers share one look", async () => {
+    const { locks } = await parties.join({ client: { label: "me" } });
+    const lock = locks.lock(freshName());
+    await lock.withLock(
+      () =>
+        locks.outside(async () => {
+          const error = await lock.lock({ wait: 20 }).catch((error: unknown) => error);
+          expect(error).toMatchObject({ heldBy: "this process", holder: { label: "job", client: locks.id } });
+        }),
+      { label: "job" },
+    );
+    const far = await parties.join();
+    const held = await far.locks.lock(lock.name).lock();
+    const calls = Array.from({ length: 50 }, () => lock.lock({ wait: 60 }).catch((error: unknown) => error));
+    const holders = (await Promise.all(calls)).map((error) => (error as LockTimeoutError).holder);
+    expect(holders[0]).toMatchObject({ client: far.locks.id });
+    expect(new Set(holders).size).toBeLessThan(10);
+    await held.unlock();
+  });
+
+  it("is told in time by a Redis that is silent, without the holder", async () => {
+    const { hostname, port } = new URL(testUrl());
+    const proxy = await TcpProxy.start({ host: hostname, port: Number(port) });
+    onTestFinished(() => proxy.stop());
+    const [near, far] = [await parties.join({ url: proxy.url }), await parties.join()];
+    const name = freshName();
+    const held = await far.locks.lock(name).lock();
+    const waiting = near.locks
+      .lock(name)
+      .lock({ wait: 400 })
+      .catch((error: unknown) => error);
+    await until(async () => (await far.locks.lock(name).inspect()).queue.length === 1);
+    proxy.freeze();
+    const [error, waited] = await timedAwake(waiting);
+    expect(error).toMatchObject({ code: "LOCK_TIMEOUT", holder: null });
+    expect(waited).toBeLessThan(900);
+    proxy.thaw();
+    await held.unlock();
   });
 });
