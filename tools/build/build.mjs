@@ -54,7 +54,11 @@ const { output } = await bundle.generate({
 });
 for (const chunk of output) {
   // In short lines: Node.js prints the line of an uncaught error, and names the column in stacks.
-  const { code } = await transform(chunk.code, { minifyWhitespace: true, lineLimit: LINE });
+  const { code } = await transform(chunk.code, {
+    minifyWhitespace: true,
+    minifySyntax: true,
+    lineLimit: LINE,
+  });
   writeFileSync(join(dist, chunk.fileName), code);
 }
 

@@ -1,0 +1,92 @@
+import type { Action, Done, ShownHolder, ShownLock } from "../src/ui/shown.ts";
+import { h, say } from "./dom.ts";
+import { nameOf, visible } from "./format.ts";
+
+type Lock = Pick<ShownLock, "kind" | "name">;
+
+/** Asks for an action, by what nothing but this page can send. */
+async function act(action: Action, { kind, name }: Lock, { token, mode }: ShownHolder): Promise<Done> {
+  try {
+    const answer = await fetch("act", {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-holdfast": "page" },
+      body: JSON.stringify({ action, kind, name, token, mode }),
+    });
+    const text = await answer.text();
+    return answer.headers.get("content-type")?.startsWith("application/json")
+      ? (JSON.parse(text) as Done)
+      : { done: false, said: text };
+  } catch {
+    return { done: false, said: "The server of this page did not answer: whether it was done is not known." };
+  }
+}
+
+export async function askToLetGo(lock: Lock, holder: ShownHolder): Promise<void> {
+  tell(await act("ask", lock, holder));
+}
+
+/** Ends a hold, when the name has been typed. It is the one that was seen when this was opened, whatever comes meanwhile. */
+export function breakHold(lock: Lock, holder: ShownHolder): void {
+  const input = h("input", {
+    type: "text",
+    autocomplete: "off",
+    spellcheck: "false",
+    "aria-label": "Name of the lock",
+  });
+  const sure = h("button", { type: "submit", class: "danger", disabled: true }, "Break it");
+  input.addEventListener("input", () => {
+    sure.disabled = input.value !== visible(lock.name) && input.value !== lock.name;
+  });
+  const dialog = h(
+    "dialog",
+    { close: () => dialog.remove() },
+    h(
+      "form",
+      {
+        method: "dialog",
+        submit: (event) => {
+          event.preventDefault();
+          if (sure.disabled) return;
+          dialog.close();
+          void act("break", lock, holder).then(tell);
+        },
+      },
+      h("h2", {}, `Take it away from ${nameOf(holder)}?`),
+      h(
+        "p",
+        {},
+        "Its work goes on until it notices, beside that of the next holder. Only a resource that checks fencing tokens keeps the two apart. Type the name of the lock to go on:",
+      ),
+      h("p", { class: "mono typed" }, visible(lock.name)),
+      input,
+      h(
+        "p",
+        { class: "actions" },
+        h("button", { type: "button", click: () => dialog.close() }, "Leave it"),
+        sure,
+      ),
+    ),
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+  input.focus();
+}
+
+let timer = 0;
+
+/** For a while, at the foot of the page. */
+function tell({ done, said }: Done): void {
+  let toast = document.getElementById("toast");
+  if (!toast) {
+    toast = h("p", { id: "toast", role: "status" });
+    document.body.append(toast);
+  }
+  toast.className = done ? "done" : "failed";
+  say(toast, said);
+  toast.hidden = false;
+  const shown = toast;
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    shown.hidden = true;
+  }, 8_000);
+}

@@ -1,0 +1,49 @@
+import type { ShownLock, ShownOwner } from "../src/ui/shown.ts";
+
+const two = (number: number): string => String(Math.floor(number)).padStart(2, "0");
+
+/** "420 ms", "3.2 s", "42 s", "3 min 07 s", "2 h 05 min", "3 d 4 h". */
+export function time(ms: number | null): string {
+  if (ms === null) return "–";
+  const s = Math.max(0, ms) / 1_000;
+  if (s < 1) return `${Math.round(s * 1_000)} ms`;
+  if (s < 10) return `${(Math.floor(s * 10) / 10).toFixed(1)} s`;
+  if (s < 60) return `${Math.floor(s)} s`;
+  if (s < 3_600) return `${Math.floor(s / 60)} min ${two(s % 60)} s`;
+  if (s < 86_400) return `${Math.floor(s / 3_600)} h ${two((s / 60) % 60)} min`;
+  return `${Math.floor(s / 86_400)} d ${Math.floor((s / 3_600) % 24)} h`;
+}
+
+const NUMBER = new Intl.NumberFormat("en");
+export const number = (count: number): string => NUMBER.format(count).replaceAll(",", " ");
+
+export const many = (count: number, one: string, more = `${one}s`): string =>
+  `${number(count)} ${count === 1 ? one : more}`;
+
+/** Controls, and marks that turn the direction of writing, would show another text than there is. */
+export const visible = (text: string): string =>
+  text.replace(
+    /[\p{Cc}\p{Cf}\u2028\u2029]/gu,
+    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
+  );
+
+/** "billing@2.3", or where it runs. */
+export function nameOf(owner: ShownOwner): string {
+  return owner.label === null ? placeOf(owner) : visible(owner.label);
+}
+
+export const placeOf = ({ host, pid, id }: ShownOwner): string =>
+  host === null ? visible(id) : `${visible(host)}:${pid}`;
+
+const KINDS = {
+  lock: "lock",
+  readWrite: "read-write",
+  semaphore: "semaphore",
+  election: "election",
+  redisson: "Redisson",
+} as const;
+
+export const kindOf = (kind: ShownLock["kind"]): string => KINDS[kind];
+
+export const linkTo = ({ kind, name }: Pick<ShownLock, "kind" | "name">): string =>
+  `#/lock/${kind}/${encodeURIComponent(name)}`;

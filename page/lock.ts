@@ -1,0 +1,158 @@
+import type { Happened, ShownHolder, ShownLock, ShownOne, ShownOwner } from "../src/ui/shown.ts";
+import { askToLetGo, breakHold } from "./actions.ts";
+import { arrange, h, say } from "./dom.ts";
+import { many, number, time, visible } from "./format.ts";
+import { badge, LeaseBar, nothing, person } from "./parts.ts";
+import { grow } from "./ticking.ts";
+import type { View } from "./view.ts";
+
+/** One lock: its holders, its queue in order, and what became of it lately. */
+export class One implements View<ShownOne> {
+  readonly #lock: Pick<ShownLock, "kind" | "name">;
+  readonly #holders = h("ul", { class: "cards" });
+  readonly #queue = h("ol", { class: "queue" });
+  readonly #held = h("h2", {}, "Held by");
+  readonly #waiting = h("h2", {}, "Waiting");
+  readonly #free = h("div");
+  readonly #past = h("section", { class: "past" });
+  readonly #cards = new Map<string, Card>();
+  readonly #places = new Map<string, Place>();
+
+  constructor(lock: Pick<ShownLock, "kind" | "name">) {
+    this.#lock = lock;
+  }
+
+  begin(view: Element): void {
+    const { kind, name } = this.#lock;
+    view.replaceChildren(
+      h(
+        "div",
+        { class: "title" },
+        h("a", { class: "back", href: "#/now", "aria-label": "Back" }, "←"),
+        h("h1", {}, visible(name)),
+        badge(kind),
+      ),
+      this.#free,
+      h("section", { class: "held" }, this.#held, this.#holders),
+      h("section", { class: "waiting" }, this.#waiting, this.#queue),
+      this.#past,
+    );
+  }
+
+  show({ lock, holders, waiters, history, actions, age, trouble }: ShownOne): void {
+    this.#free.replaceChildren(
+      ...(lock || trouble ? [] : [nothing("It is free, and nobody waits.", "This page goes on looking.")]),
+    );
+    const permits = lock?.permits ?? null;
+    const used = holders.reduce((sum, { units }) => sum + units, 0);
+    say(this.#held, permits === null ? "Held by" : `Held by · ${number(used)} of ${many(permits, "permit")}`);
+    say(
+      this.#waiting,
+      waiters.length === 0 ? "Nobody waits" : `${many(waiters.length, "waits", "wait")}, in this order`,
+    );
+    this.#held.hidden = holders.length === 0;
+    this.#waiting.hidden = !lock;
+    arrange(
+      this.#holders,
+      holders.map((holder) => {
+        const card = this.#cards.get(holder.id) ?? new Card(this.#lock, holder, actions, lock?.kept === true);
+        this.#cards.set(holder.id, card);
+        card.show(holder, age);
+        return card.element;
+      }),
+    );
+    arrange(
+      this.#queue,
+      waiters.map((waiter) => {
+        const place = this.#places.get(waiter.id) ?? new Place(waiter);
+        this.#places.set(waiter.id, place);
+        grow(place.for, waiter.for, age);
+        return place.element;
+      }),
+    );
+    for (const known of [this.#cards, this.#places])
+      for (const [id, { element }] of known) if (!element.isConnected) known.delete(id);
+    this.#past.replaceChildren(...(history ? [h("h2", {}, "Lately"), lately(history)] : []));
+  }
+}
+
+class Card {
+  readonly element: HTMLElement;
+  readonly #for = h("dd");
+  readonly #lease = new LeaseBar();
+
+  constructor(
+    lock: Pick<ShownLock, "kind" | "name">,
+    holder: ShownHolder,
+    actions: ShownOne["actions"],
+    kept: boolean,
+  ) {
+    const canBreak = actions.includes("break") && holder.token > 0 && lock.kind !== "election";
+    const canAsk = actions.includes("ask") && lock.kind === "lock";
+    this.element = h(
+      "li",
+      { class: "card" },
+      person(holder),
+      kept && h("p", { class: "note" }, "Kept by its process, perhaps with nobody inside."),
+      h(
+        "dl",
+        {},
+        h("div", {}, h("dt", {}, "for"), this.#for),
+        h("div", {}, h("dt", {}, "lease left"), h("dd", {}, this.#lease.element)),
+        holder.token > 0 &&
+          h("div", {}, h("dt", {}, "token"), h("dd", { class: "mono" }, String(holder.token))),
+      ),
+      (canAsk || canBreak) &&
+        h(
+          "p",
+          { class: "actions" },
+          canAsk &&
+            h("button", { type: "button", click: () => void askToLetGo(lock, holder) }, "Ask to let go"),
+          canBreak &&
+            h("button", { type: "button", class: "danger", click: () => breakHold(lock, holder) }, "Break …"),
+        ),
+    );
+  }
+
+  show(holder: ShownHolder, age: number): void {
+    grow(this.#for, holder.for, age);
+    this.#lease.show(holder, age);
+  }
+}
+
+class Place {
+  readonly element: HTMLElement;
+  readonly for = h("span", { class: "time" });
+
+  constructor(waiter: ShownOwner) {
+    this.element = h("li", {}, person(waiter), this.for);
+  }
+}
+
+const WHAT = {
+  acquire: "got it, after",
+  giveup: "gave up, after",
+  lost: "lost it, after",
+} as const;
+
+function lately(history: readonly Happened[]): HTMLElement {
+  if (history.length === 0)
+    return h(
+      "p",
+      { class: "note" },
+      "Nothing was told in the last 15 minutes by processes that are observed.",
+    );
+  return h(
+    "ul",
+    { class: "history" },
+    ...history.map(({ what, ago, after, why, client }) =>
+      h(
+        "li",
+        { class: what },
+        h("span", { class: "time" }, `${time(ago)} ago`),
+        h("span", {}, `${visible(client.replace(/:[0-9a-f]{16}$/, ""))} ${WHAT[what]} ${time(after)}`),
+        why !== null && h("small", {}, why),
+      ),
+    ),
+  );
+}

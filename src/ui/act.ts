@@ -1,0 +1,84 @@
+import { json, plainly, type Viewer } from "./guard.ts";
+import type { LockUIOptions } from "./options.ts";
+import type { Action, Done, ShownHolder } from "./shown.ts";
+
+/** What a viewer wants to be done, of a lock as it was shown. */
+interface Wanted {
+  readonly action: Action;
+  readonly kind: string;
+  readonly name: string;
+  /** Of the holder that was seen: nobody who came after it is meant. */
+  readonly token: number;
+  readonly mode: ShownHolder["mode"];
+}
+
+/** Does what the page was asked for, if its viewers may do that. */
+export async function act(
+  { locks, actions = [] }: LockUIOptions,
+  viewer: Viewer,
+  request: Request,
+): Promise<Response> {
+  const wanted = decode(await request.text());
+  if (!wanted) return plainly(400, "This is no action of the page.");
+  if (!actions.includes(wanted.action))
+    return plainly(403, "This page only shows: its application has allowed no such action.");
+  try {
+    return json(wanted.action === "ask" ? await ask(locks, wanted) : await end(locks, wanted, viewer));
+  } catch (error) {
+    return json({ done: false, said: error instanceof Error ? error.message : String(error) }, 502);
+  }
+}
+
+async function ask(locks: LockUIOptions["locks"], { kind, name }: Wanted): Promise<Done> {
+  if (kind !== "lock") return { done: false, said: "Only a lock can be kept with nobody inside." };
+  const answer = await locks.lock(name).ask();
+  return { done: answer === "free" || answer === "released", said: ANSWERS[answer] };
+}
+
+const ANSWERS = {
+  free: "Nobody holds it.",
+  released: "It was kept with nobody inside, and its process has given it up.",
+  busy: "Somebody is inside.",
+  silent: "The process that keeps it does not answer.",
+};
+
+async function end(
+  locks: LockUIOptions["locks"],
+  { kind, name, token, mode }: Wanted,
+  { label }: Viewer,
+): Promise<Done> {
+  const target = breakable(locks, kind, name, mode);
+  if (!target)
+    return { done: false, said: "A lock of this kind has no token that tells its holder from the next one." };
+  const options = { token, ...(label !== null && { label: cut(label) }) };
+  const ended = await target.forceUnlock(options);
+  if (ended === true || Number(ended) > 0) return { done: true, said: "The hold that you saw is ended." };
+  return { done: false, said: "The holder that you saw has gone: nothing was done." };
+}
+
+function breakable(locks: LockUIOptions["locks"], kind: string, name: string, mode: Wanted["mode"]) {
+  if (kind === "lock") return locks.lock(name);
+  if (kind === "semaphore") return locks.semaphore(name);
+  if (kind !== "readWrite") return null;
+  const { read, write } = locks.readWriteLock(name);
+  return mode === "read" ? read : write;
+}
+
+/** Labels have 64 bytes at the most. */
+function cut(label: string): string {
+  let text = label.replace(/\p{Surrogate}/gu, "?");
+  while (Buffer.byteLength(text) > 64) text = [...text].slice(0, -1).join("");
+  return text;
+}
+
+function decode(text: string): Wanted | null {
+  try {
+    const { action, kind, name, token, mode } = JSON.parse(text) as Partial<Wanted>;
+    const isAction = action === "ask" || action === "break";
+    if (!isAction || typeof kind !== "string" || typeof name !== "string" || typeof token !== "number")
+      return null;
+    return { action, kind, name, token, mode: mode === "read" || mode === "write" ? mode : null };
+  } catch {
+    return null;
+  }
+}

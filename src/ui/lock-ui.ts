@@ -1,0 +1,138 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { act } from "./act.ts";
+import { type Asset, assets } from "./assets.generated.ts";
+import { blocked } from "./blocked.ts";
+import { admit, isFromPage, json, plainly, respond, type Viewer } from "./guard.ts";
+import { Heat } from "./heat.ts";
+import { serve } from "./node.ts";
+import { checkUIOptions, type LockUIOptions } from "./options.ts";
+import type { Shown } from "./shown.ts";
+import { stream } from "./stream.ts";
+import { fits, foremost, shownHolder, shownLock, shownWaiter } from "./views.ts";
+import { type Sight, Watch } from "./watch.ts";
+
+/** More viewers than this are told to come again. */
+const VIEWERS = 100;
+
+/** The page, as `createLockUI` makes it. Its handlers need no `this`. */
+export interface LockUI {
+  /** Answers a request of Hono, Bun, Deno, Next.js, h3 and others. It serves under any path that ends with its own. */
+  readonly fetch: (request: Request) => Promise<Response>;
+  /** Answers a request of `node:http`, Express, Koa, Nest; Fastify's by `reply.hijack()` and `node(request.raw, reply.raw)`. */
+  readonly node: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  /** Ends all streams of viewers. Requests that come later are answered with 503. */
+  readonly close: () => void;
+}
+
+/**
+ * Creates the page that shows the locks of all processes: who holds what since when, who waits, who blocks whom. It asks Redis
+ * every 2 s while anybody looks, once for all viewers, and nothing while nobody does. It changes nothing unless `actions` allow it.
+ *
+ * @param options.locks the lock client of one Redis.
+ * @param options.authorize decides who may see it. Left out: only browsers of this machine, and only by `node`.
+ * @param options.actions what viewers may do: "ask", "break". Default: nothing.
+ * @param options.redis a connection for what `observe()` has written. Left out: no heat, and no history.
+ * @throws TypeError for bad options.
+ * @example
+ * const ui = createLockUI({ locks, authorize: (request) => isAdmin(request) });
+ * app.use("/locks", ui.node);
+ */
+export function createLockUI(options: LockUIOptions): LockUI {
+  const checked = checkUIOptions(options);
+  const page = new Page(checked);
+  return {
+    fetch: (request) => page.answer(request, null),
+    node: (request, response) => serve((made, address) => page.answer(made, address), request, response),
+    close: () => page.close(),
+  };
+}
+
+class Page {
+  readonly #options: LockUIOptions;
+  readonly #watch: Watch;
+  readonly #heat: Heat | null;
+  readonly #ended = new AbortController();
+
+  constructor(options: LockUIOptions) {
+    this.#options = options;
+    const { locks, redis } = options;
+    const heat = redis ? new Heat(redis) : null;
+    this.#heat = heat;
+    this.#watch = new Watch(async function* (signal) {
+      await heat?.refresh();
+      yield* locks.list({ signal });
+    });
+  }
+
+  close(): void {
+    this.#ended.abort();
+  }
+
+  async answer(request: Request, address: string | null): Promise<Response> {
+    const viewer = await admit(request, address, this.#options.authorize);
+    if (viewer instanceof Response) return viewer;
+    if (this.#ended.signal.aborted) return plainly(503, "The page of locks is closed.");
+    const { pathname, searchParams } = new URL(request.url);
+    const last = pathname.slice(pathname.lastIndexOf("/") + 1);
+    if (request.method === "POST") return this.#act(last, viewer, request);
+    if (request.method !== "GET" && request.method !== "HEAD") return plainly(405, "GET and POST only.");
+    if (last === "events") return this.#events(request, searchParams);
+    if (last === "state") return json(this.#show(await this.#watch.once(), searchParams));
+    const file = last || "index.html";
+    const asset = Object.hasOwn(assets, file) ? assets[file] : undefined;
+    if (asset) return sendAsset(asset, request);
+    // Mounted at "/locks", it is asked for "/locks" first, below which no relative address would find it.
+    return /\btext\/html\b/.test(request.headers.get("accept") ?? "") && !last.includes(".")
+      ? respond(null, "text/plain", 307, { location: `./${last}/` })
+      : plainly(404, "There is nothing here.");
+  }
+
+  async #act(last: string, viewer: Viewer, request: Request): Promise<Response> {
+    if (last !== "act") return plainly(404, "There is nothing here.");
+    if (!isFromPage(request)) return plainly(403, "Actions come from the page itself.");
+    return act(this.#options, viewer, request);
+  }
+
+  #events(request: Request, wanted: URLSearchParams): Response {
+    if (this.#watch.viewers >= VIEWERS) return plainly(503, `${VIEWERS} viewers look already.`);
+    const ended = AbortSignal.any([this.#ended.signal, request.signal]);
+    return stream(this.#watch, (sight) => this.#show(sight, wanted), ended);
+  }
+
+  #show({ survey, trouble }: Sight, wanted: URLSearchParams): Shown {
+    const { locks, at } = survey ?? { locks: [], at: performance.now() };
+    const seen = {
+      age: Math.round(performance.now() - at),
+      total: locks.length,
+      waited: locks.filter(({ waiters }) => waiters.length > 0).length,
+      trouble,
+      actions: this.#options.actions ?? [],
+    };
+    switch (wanted.get("view")) {
+      case "lock": {
+        const [kind, name] = [wanted.get("kind"), wanted.get("name")];
+        const lock = locks.find((one) => one.kind === kind && one.name === name) ?? null;
+        const holders = lock?.holders.map(shownHolder) ?? [];
+        const waiters = lock?.waiters.map(shownWaiter) ?? [];
+        const history = this.#heat?.history(name ?? "") ?? null;
+        return { ...seen, view: "lock", lock: lock && shownLock(lock), holders, waiters, history };
+      }
+      case "blocked":
+        return { ...seen, view: "blocked", ...blocked(locks) };
+      case "heat": {
+        const processes = this.#heat?.processes ?? 0;
+        return { ...seen, view: "heat", heats: this.#heat?.heats() ?? null, processes };
+      }
+    }
+    const fitting = locks.filter((one) => fits(one, wanted.get("search") ?? ""));
+    return { ...seen, view: "now", fitting: fitting.length, locks: foremost(fitting) };
+  }
+}
+
+/** A browser asks again each time, and is told that nothing has changed: a new version of the package must not meet an old page. */
+function sendAsset({ type, text, tag }: Asset, request: Request): Response {
+  const headers = { etag: tag, "cache-control": "no-cache" };
+  return request.headers.get("if-none-match") === tag
+    ? respond(null, type, 304, headers)
+    : respond(text, type, 200, headers);
+}

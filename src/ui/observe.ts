@@ -1,0 +1,73 @@
+import type { LockEvents } from "../events.ts";
+import type { CommonClient } from "../lock-client.ts";
+import type { RedisLike } from "../redis/types.ts";
+import { ENTRIES, KEPT, STREAM, stepOf, type Told } from "./observed.ts";
+
+/** ms from one entry to the next: a process writes no more often. */
+const EVERY = 5_000;
+/** Of what a process tells at a time: names, and single calls. */
+const NAMES = 100;
+const EVENTS = 50;
+
+/**
+ * Has a client tell the page what its callers wait for: for the views of heat and history. It counts in memory, and writes one entry
+ * in 5 s at the most, into one stream of bounded length, which lives for an hour. Nothing is sent for calls that did not wait.
+ *
+ * @param locks the client.
+ * @param redis a connection to where the page reads; it may be that of the client. It needs the rights `+xadd +pexpire`, for
+ *   `holdfast:observed`.
+ * @returns how to stop it.
+ * @example
+ * const stop = observe(locks, redis);
+ */
+export function observe(
+  locks: Pick<CommonClient, "on" | "off" | "id">,
+  redis: Pick<RedisLike, "callBuffer">,
+): () => void {
+  let waits = new Map<string, Map<number, number>>();
+  let events: [Told["events"][number][0], string, number, number, string | null][] = [];
+  let timer: NodeJS.Timeout | undefined;
+
+  const tell = (): void => {
+    timer = undefined;
+    const now = performance.now();
+    const told: Told = {
+      client: locks.id,
+      waits: Object.fromEntries([...waits].map(([name, steps]) => [name, Object.fromEntries(steps)])),
+      events: events.map(([what, name, at, after, why]) => [what, name, Math.round(now - at), after, why]),
+    };
+    waits = new Map();
+    events = [];
+    // Nobody misses an entry that does not arrive: the locks themselves do not depend on it.
+    redis
+      .callBuffer("XADD", STREAM, "MAXLEN", "~", ENTRIES, "*", "told", JSON.stringify(told))
+      .catch(() => {});
+    redis.callBuffer("PEXPIRE", STREAM, KEPT).catch(() => {});
+  };
+  const happened = (what: "acquire" | "giveup" | "lost", name: string, after: number, why: string | null) => {
+    if (events.push([what, name, performance.now(), Math.round(after), why]) > EVENTS) events.shift();
+    timer ??= setTimeout(tell, EVERY).unref();
+  };
+  const waited = (name: string, ms: number): void => {
+    const steps = waits.get(name) ?? new Map<number, number>();
+    if (waits.size >= NAMES && !waits.has(name)) return;
+    waits.set(name, steps.set(stepOf(ms), (steps.get(stepOf(ms)) ?? 0) + 1));
+  };
+
+  const acquired: LockEvents["acquire"] = ({ name, waited: ms }) => {
+    if (ms < 1) return;
+    waited(name, ms);
+    happened("acquire", name, ms, null);
+  };
+  const gaveUp: LockEvents["giveup"] = ({ name, waited: ms, why }) => {
+    if (ms < 1) return;
+    waited(name, ms);
+    happened("giveup", name, ms, why);
+  };
+  const lost: LockEvents["lost"] = ({ name, held, error }) => happened("lost", name, held, error.reason);
+  locks.on("acquire", acquired).on("giveup", gaveUp).on("lost", lost);
+  return () => {
+    locks.off("acquire", acquired).off("giveup", gaveUp).off("lost", lost);
+    clearTimeout(timer);
+  };
+}

@@ -1,0 +1,135 @@
+// What the server of the page tells it, as JSON. Times are ms up to the moment when it was seen, so that no clock of a viewer counts.
+
+/** As `locks.list()` has it. */
+export type ShownKind = "lock" | "readWrite" | "semaphore" | "election" | "redisson";
+
+/** A holder or a waiter. */
+export interface ShownOwner {
+  readonly id: string;
+  readonly label: string | null;
+  readonly host: string | null;
+  readonly pid: number | null;
+  /** ms that it has held the lock, or waited for it; null: nothing says it. */
+  readonly for: number | null;
+  /** Permits of a semaphore; of others 1. */
+  readonly units: number;
+  readonly mode: "read" | "write" | null;
+}
+
+export interface ShownHolder extends ShownOwner {
+  readonly token: number;
+  /** ms until its hold ends unless it is renewed; null: no end is set. */
+  readonly left: number | null;
+}
+
+/** A lock in a list. */
+export interface ShownLock {
+  readonly kind: ShownKind;
+  readonly name: string;
+  /** The one that has held longest; null: it is free, and waited for. */
+  readonly holder: ShownHolder | null;
+  readonly holders: number;
+  readonly waiters: number;
+  /** ms that the first of them has waited. */
+  readonly waited: number | null;
+  readonly kept: boolean;
+  readonly permits: number | null;
+}
+
+/** What every view has. */
+interface Seen {
+  /** ms that have passed since Redis was asked. */
+  readonly age: number;
+  /** How many locks there are, and how many of them are waited for. */
+  readonly total: number;
+  readonly waited: number;
+  /** Why Redis says nothing newer; null: it does. */
+  readonly trouble: string | null;
+  /** What viewers may do. */
+  readonly actions: readonly Action[];
+}
+
+export type Action = "ask" | "break";
+
+export interface ShownNow extends Seen {
+  readonly view: "now";
+  /** How many locks fit the search. */
+  readonly fitting: number;
+  /** At most 500 of them, those first for which somebody has waited longest. */
+  readonly locks: readonly ShownLock[];
+}
+
+export interface ShownOne extends Seen {
+  readonly view: "lock";
+  /** Null: it is free, and nobody waits. */
+  readonly lock: ShownLock | null;
+  readonly holders: readonly ShownHolder[];
+  readonly waiters: readonly ShownOwner[];
+  /** What was told of it by observed processes, the latest first; null: nothing is observed. */
+  readonly history: readonly Happened[] | null;
+}
+
+/** A client in the view of who blocks whom. */
+export interface ShownClient {
+  readonly owner: ShownOwner;
+  /** How many of its calls wait there. */
+  readonly calls: number;
+  /** It stands further up in this branch as well: all of these processes wait for each other. */
+  readonly isCircle: boolean;
+  /** What it holds is shown elsewhere. */
+  readonly isElsewhere: boolean;
+  readonly blocks: readonly ShownBlock[];
+}
+
+/** A lock that a client holds, and those that wait for it. */
+export interface ShownBlock {
+  readonly kind: ShownKind;
+  readonly name: string;
+  readonly for: number | null;
+  readonly waiters: readonly ShownClient[];
+}
+
+export interface ShownBlocked extends Seen {
+  readonly view: "blocked";
+  readonly clients: readonly ShownClient[];
+  /** There are more. */
+  readonly isCut: boolean;
+}
+
+/** Something that an observed process has told of a lock. */
+export interface Happened {
+  readonly what: "acquire" | "giveup" | "lost";
+  /** ms ago. */
+  readonly ago: number;
+  /** ms that it had waited, or held a lock that it lost. */
+  readonly after: number;
+  readonly why: string | null;
+  readonly client: string;
+}
+
+/** The last 15 minutes of a lock, in 60 steps of 15 s, the latest last. */
+export interface ShownHeat {
+  readonly name: string;
+  /** How many calls had waited when they came to an end. */
+  readonly waits: readonly number[];
+  /** How long 95 of 100 of them had waited at the most, in ms; null: none had. */
+  readonly p95: readonly (number | null)[];
+  readonly lost: number;
+}
+
+export interface ShownHeats extends Seen {
+  readonly view: "heat";
+  /** The most waited for first; at most 100. Null: nothing is observed, because the page was made without `redis`. */
+  readonly heats: readonly ShownHeat[] | null;
+  /** How many processes have told something in this time. */
+  readonly processes: number;
+}
+
+export type Shown = ShownNow | ShownOne | ShownBlocked | ShownHeats;
+
+/** Of an action. */
+export interface Done {
+  /** What became of it, in a sentence. */
+  readonly said: string;
+  readonly done: boolean;
+}

@@ -1,0 +1,49 @@
+import { respond } from "./guard.ts";
+import type { Sight, Watch } from "./watch.ts";
+
+/** ms between comments that keep proxies from closing a quiet stream. */
+const PING = 15_000;
+/** A stream ends after so many ms, and the browser opens another one: by then its viewer may not be let in any more. */
+const LONGEST = 5 * 60_000;
+/** What was sent and not read yet, beyond which a slow reader gets no further look, in messages. */
+const BEHIND = 4;
+
+/** What a viewer sees, as it comes: server-sent events. */
+export function stream(watch: Watch, show: (sight: Sight) => unknown, ended: AbortSignal): Response {
+  const encoder = new TextEncoder();
+  let end = (): void => {};
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        const send = (text: string): void => {
+          if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(text));
+        };
+        send("retry: 1000\n\n");
+        const ping = setInterval(() => send(": still here\n\n"), PING).unref();
+        const over = setTimeout(() => end(), LONGEST).unref();
+        const stop = watch.view((sight) => {
+          const number = sight.survey?.number ?? 0;
+          send(`id: ${number}\ndata: ${JSON.stringify(show(sight))}\n\n`);
+        });
+        end = () => {
+          end = () => {};
+          stop();
+          clearInterval(ping);
+          clearTimeout(over);
+          ended.removeEventListener("abort", close);
+          try {
+            controller.close();
+          } catch {
+            // The reader has gone.
+          }
+        };
+        const close = (): void => end();
+        ended.addEventListener("abort", close);
+        if (ended.aborted) end();
+      },
+      cancel: () => end(),
+    },
+    { highWaterMark: BEHIND },
+  );
+  return respond(body, "text/event-stream; charset=utf-8", 200, { "x-accel-buffering": "no" });
+}

@@ -1,0 +1,64 @@
+import type { Redis } from "ioredis";
+import { decodeTold, STREAM, stepOf, type Told } from "../../src/ui/observed.ts";
+
+// Holds and waiters of many hosts, written as clients would have written them: one process cannot be thirty.
+
+const BITS = "0abcdefghijkl";
+let made = 0;
+
+/** A hold of a client. */
+function hold(host: string, pid: number): string {
+  const number = (++made).toString(36).padStart(8, "0");
+  return `holdfast:client:${host}:${pid}:${pid.toString(16).padStart(16, "0")}:${number}${BITS}`;
+}
+
+const micros = (ago: number): number => (Date.now() - ago) * 1_000;
+
+/** A lock that is held, since so many ms, for so many more; and those that wait for it, since when. */
+export interface Scene {
+  readonly name: string;
+  readonly by: readonly [host: string, pid: number];
+  readonly held: number;
+  readonly left: number;
+  readonly waiters?: readonly (readonly [host: string, pid: number, ago: number])[];
+  readonly label?: string;
+}
+
+const encode = (text: string): string => text.replace(/[%{}]/g, encodeURIComponent);
+
+export async function setScene(redis: Redis, scenes: readonly Scene[]): Promise<void> {
+  const pipeline = redis.pipeline();
+  for (const { name, by, held, left, waiters = [], label } of scenes) {
+    const key = `holdfast:{${encode(name)}}`;
+    const token = String(micros(held));
+    const said = label === undefined ? "" : ` ${encodeURIComponent(label)}`;
+    pipeline.set(key, `10 ${token} ${token} ${hold(...by)}${said}`, "PX", left);
+    for (const [host, pid, ago] of waiters)
+      pipeline.zadd(`${key}:queue`, micros(ago), `1 3000 0 ${hold(host, pid)}`);
+  }
+  await pipeline.exec();
+}
+
+/** What observed processes have told in 15 minutes, by name: how many waited in each step of 15 s, and for how long. */
+export async function tellHeat(
+  redis: Redis,
+  names: readonly (readonly [name: string, count: (step: number) => number, wait: (step: number) => number])[],
+  events: Told["events"] = [],
+): Promise<void> {
+  const now = Date.now();
+  const pipeline = redis.pipeline();
+  for (let step = 0; step < 60; step++) {
+    const waits = Object.fromEntries(
+      names.flatMap(([name, count, wait]) => {
+        const [calls, ms] = [Math.round(count(step)), wait(step)];
+        return calls > 0 ? [[name, { [stepOf(ms)]: calls, [stepOf(ms / 4)]: calls }]] : [];
+      }),
+    );
+    const client = `web-${step % 4}:1:${"0".repeat(15)}${step % 4}`;
+    const told: Told = { client, waits, events: step === 59 ? events : [] };
+    if (decodeTold(JSON.stringify(told)) === null) throw new Error("the page would not read it");
+    const at = now - (59 - step) * 15_000;
+    pipeline.xadd(STREAM, `${at}-0`, "told", JSON.stringify(told));
+  }
+  await pipeline.exec();
+}
