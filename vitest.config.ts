@@ -3,7 +3,7 @@ import { LongestFirst } from "./test/support/longest-first.ts";
 
 /** What is locked, and what belongs to none of these. A folder of them may have a folder for its own faults. */
 const AREAS =
-  "test/{unit,lock,multi-lock,read-write,semaphore,election,once,quorum,transactions,fencing,telemetry,testing}/**";
+  "test/{unit,lock,multi-lock,read-write,semaphore,election,once,quorum,transactions,fencing,telemetry,testing,ui}/**";
 
 export default defineConfig({
   test: {
@@ -24,6 +24,8 @@ export default defineConfig({
       { extends: true, test: { name: "package", include: ["test/package/*.test.ts"] } },
       // The program `holdfast`: each test has processes of its own, and most wait for them.
       { extends: true, test: { name: "cli", include: ["test/cli/**/*.test.ts"] } },
+      // The page in a real browser; `npm run test:page` finds or installs one.
+      { extends: true, test: { name: "page", include: ["test/page/*.test.ts"] } },
       // The contract of every lock kind on every topology: minutes, beside up to nine servers.
       { extends: true, test: { name: "topologies", include: ["test/topologies/**/*.test.ts"] } },
       // Locks that are shared with a real Redisson in Java; skipped where Maven or Java is missing.

@@ -94,9 +94,10 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const over = (): void => {
       clearTimeout(timer);
+      signal.removeEventListener("abort", over);
       resolve();
     };
     const timer = setTimeout(over, ms).unref();
-    signal.addEventListener("abort", over, { once: true });
+    signal.addEventListener("abort", over);
   });
 }

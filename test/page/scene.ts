@@ -42,7 +42,11 @@ export async function setScene(redis: Redis, scenes: readonly Scene[]): Promise<
 /** What observed processes have told in 15 minutes, by name: how many waited in each step of 15 s, and for how long. */
 export async function tellHeat(
   redis: Redis,
-  names: readonly (readonly [name: string, count: (step: number) => number, wait: (step: number) => number])[],
+  names: readonly (readonly [
+    name: string,
+    count: (step: number) => number,
+    wait: (step: number) => number,
+  ])[],
   events: Told["events"] = [],
 ): Promise<void> {
   const now = Date.now();

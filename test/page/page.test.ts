@@ -1,0 +1,271 @@
+import type { Page } from "playwright-core";
+import { expect, it, onTestFinished } from "vitest";
+import { createLockClient } from "../../src/index.ts";
+import type { LockUIOptions } from "../../src/ui/index.ts";
+import { OwnServer } from "../support/own-server.ts";
+import { type Served, servePage } from "../support/served-page.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
+import { Chromium, fitsWidth } from "./browser.ts";
+import { setScene, tellHeat } from "./scene.ts";
+import { EVENTS, heat, scenes } from "./shop.ts";
+
+const own = new OwnServer();
+const browser = new Chromium();
+
+/** The page on an empty Redis. */
+async function serve(options: Partial<LockUIOptions> = {}, url = own.url): Promise<Served> {
+  await own.admin.flushall();
+  const { redis } = await own.parties.join({ url });
+  const served = await servePage(redis, options);
+  onTestFinished(() => served.stop());
+  return served;
+}
+
+const join = async () => (await own.parties.join({ url: own.url })).locks;
+const live = (page: Page) => page.waitForSelector("#status[data-state=live]");
+const rows = (page: Page) => page.locator("tbody tr");
+const shows = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
+
+it("an empty Redis: says so, and a lock appears and goes without a reload", async () => {
+  const { url } = await serve();
+  const page = await browser.open(url);
+  expect(page.url()).toMatch(/\/locks\/$/);
+  await shows(page, "Nobody holds a lock.");
+  const locks = await join();
+  const lease = await locks.lock("order:42").lock();
+  await page.getByRole("link", { name: "order:42" }).waitFor();
+  const row = rows(page).first();
+  expect(await row.innerText()).toContain(`:${process.pid}`);
+  await row.getByText(/^(29|30) s$/).waitFor();
+  await lease.unlock();
+  await shows(page, "Nobody holds a lock.");
+});
+
+it("one lock: its holder, its queue in order, its times go on; a click on the row opens it", async () => {
+  const { url } = await serve();
+  const [a, b] = [await join(), await join()];
+  const lease = await a.lock("order:42").lock();
+  const first = b.lock("order:42").lock();
+  const second = b.fairLock("order:42").lock();
+  const page = await browser.open(`${url}/`);
+  await rows(page).first().locator("td").nth(1).click();
+  await page.getByRole("heading", { name: "order:42" }).waitFor();
+  expect(page.url()).toContain("#/lock/lock/order%3A42");
+  await shows(page, "2 wait, in this order");
+  expect(await page.locator(".queue li").count()).toBe(2);
+  expect(await page.locator("button").count()).toBe(0); // it only shows
+  const held = page.locator(".card dd").first();
+  const before = await held.innerText();
+  await expect.poll(() => held.innerText()).not.toBe(before);
+  await lease.unlock();
+  await shows(page, "1 waits, in this order");
+  await (await first).unlock();
+  await (await second).unlock();
+  await shows(page, "It is free, and nobody waits.");
+});
+
+it("5 000 locks: the foremost 500, and the search finds all others", async ({ annotate }) => {
+  const { url } = await serve();
+  const many = Array.from({ length: 5_000 }, (_, i) => ({
+    name: `job:${i}`,
+    by: ["worker-1", i] as const,
+    held: i,
+    left: 600_000,
+  }));
+  await setScene(own.admin, [
+    ...many,
+    { name: "wanted", by: ["web-1", 1], held: 5, left: 600_000, waiters: [["web-2", 2, 9_000]] },
+  ]);
+  const since = performance.now();
+  const page = await browser.open(`${url}/`);
+  await rows(page).nth(499).waitFor();
+  await annotate(`shown after ${Math.round(performance.now() - since)} ms`);
+  expect(await rows(page).count()).toBe(500);
+  await shows(page, "5 001 locks, 500 of 5 001 shown");
+  expect(await rows(page).first().innerText()).toContain("wanted");
+  await page.getByRole("searchbox").fill("job:4321");
+  await expect.poll(() => rows(page).count()).toBe(1);
+  await shows(page, "1 of 5 001 locks");
+  await page.getByRole("searchbox").fill("worker-1:77:");
+  await expect.poll(async () => (await rows(page).first().innerText()).includes("job:77")).toBe(true);
+});
+
+it("hostile names and labels are text, and nothing but text", async () => {
+  const { url } = await serve({ actions: ["ask", "break"] });
+  const names = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "javascript:alert(1)",
+    "../../../act?x=1#/now",
+    "%2e%2e/100%",
+    "\u202Egnol sdrawkcab\u0000\u001b[31m",
+    "#/lock/lock/other",
+    "constructor",
+    "é☃😀{}",
+    "w".repeat(512),
+  ];
+  const locks = await join();
+  const leases = await Promise.all(names.map((name) => locks.lock(name).lock()));
+  const page = await browser.open(`${url}/`);
+  await rows(page)
+    .nth(names.length - 1)
+    .waitFor();
+  expect(await page.locator("main img, main script").count()).toBe(0);
+  const links = await page
+    .locator("a.name")
+    .evaluateAll((all) => all.map((one) => one.getAttribute("href") ?? ""));
+  expect(links.map((link) => decodeURIComponent(link.slice("#/lock/lock/".length))).sort()).toEqual(
+    [...names].sort(),
+  );
+  for (const link of links) {
+    await page.goto(`${url}/${link}`);
+    await page.getByRole("button", { name: "Break …" }).waitFor();
+    expect(await fitsWidth(page)).toBe(true);
+  }
+  await page.goto(`${url}/#/lock/lock/${encodeURIComponent(names[5] ?? "")}`);
+  await shows(page, "\\u{202e}gnol sdrawkcab\\u{0}\\u{1b}[31m");
+  for (const lease of leases) await lease.unlock();
+});
+
+it("break ends the hold that was seen, and never the one that came after it", async () => {
+  const { url } = await serve({ actions: ["ask", "break"], authorize: () => "alice" });
+  const [a, b] = [await join(), await join()];
+  const stale = await a.lock("order:42").lock();
+  const page = await browser.open(`${url}/#/lock/lock/order%3A42`);
+  const pressed = async () => {
+    await page.getByRole("button", { name: "Break …" }).click();
+    const sure = page.getByRole("button", { name: "Break it" });
+    expect(await sure.isDisabled()).toBe(true);
+    await page.getByLabel("Name of the lock").fill("order:42");
+    return sure;
+  };
+  const sure = await pressed();
+  await stale.unlock();
+  const next = await b.lock("order:42").lock();
+  await sure.click();
+  await shows(page, "The holder that you saw has gone: nothing was done.");
+  expect((await b.lock("order:42").inspect()).token).toBe(next.token);
+  await page.locator(".card .mono").getByText(String(next.token)).waitFor();
+  await (await pressed()).click();
+  await shows(page, "The hold that you saw is ended.");
+  expect(await b.lock("order:42").isLocked()).toBe(false);
+  await expect(next.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
+});
+
+it("Redis away: it says so, what was seen stays, and it goes on when Redis is back", async () => {
+  const proxy = await TcpProxy.start(own.server);
+  onTestFinished(() => proxy.stop());
+  const { url } = await serve({}, proxy.url);
+  const locks = await join();
+  const lease = await locks.lock("order:42").lock();
+  const page = await browser.open(`${url}/`);
+  await page.getByRole("link", { name: "order:42" }).waitFor();
+  proxy.refuse(true);
+  proxy.cut();
+  await shows(page, /^Redis does not answer, so what you see is as it was/);
+  expect(await rows(page).count()).toBe(1);
+  await lease.unlock();
+  proxy.refuse(false);
+  await live(page);
+  await shows(page, "Nobody holds a lock.");
+  expect(await page.locator("#trouble").isHidden()).toBe(true);
+});
+
+it("two tabs share one look at Redis, and nobody asks while nobody looks", async () => {
+  const { url, ui } = await serve();
+  await (await join()).lock("order:42").lock();
+  const scans = async () => {
+    const text = await own.admin.info("commandstats");
+    return Number(/cmdstat_scan:calls=(\d+)/.exec(text)?.[1] ?? 0);
+  };
+  const tabs = [await browser.open(`${url}/`), await browser.open(`${url}/#/blocked`)];
+  await Promise.all(tabs.map(live));
+  const before = await scans();
+  const ages = await Promise.all(
+    tabs.map((page) => page.waitForResponse(/never/, { timeout: 4_500 }).catch(() => 0)),
+  );
+  expect(ages).toEqual([0, 0]);
+  expect((await scans()) - before).toBeLessThanOrEqual(4); // in 4.5 s: each 2 s one
+  for (const page of tabs) await page.close();
+  const over = await scans();
+  const locks = createLockClient(own.admin);
+  for (let i = 0; i < 3; i++) await locks.lock("other").inspect();
+  await new Promise((later) => setTimeout(later, 2_500));
+  expect((await scans()) - over).toBeLessThanOrEqual(1);
+  ui.close();
+});
+
+it("everything can be done by the keyboard", async () => {
+  const { url } = await serve();
+  await setScene(own.admin, scenes);
+  const page = await browser.open(`${url}/`);
+  await rows(page).nth(9).waitFor();
+  const focused = () => page.evaluate(() => document.activeElement?.textContent ?? "");
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  expect(await focused()).toBe("stock:sku-981");
+  await page.keyboard.press("k");
+  expect(await focused()).toBe("order:4711");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "order:4711" }).waitFor();
+  await page.keyboard.press("Escape");
+  await rows(page).first().waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("nobh:");
+  expect(await page.getByRole("searchbox").inputValue()).toBe("nobh:");
+  await page.keyboard.press("Escape");
+  for (const [key, view] of [
+    ["b", "Blocked"],
+    ["h", "Heat"],
+    ["n", "Now"],
+  ] as const) {
+    await page.keyboard.press(key);
+    await page.locator("nav [aria-current=page]").getByText(view).waitFor();
+  }
+});
+
+it("who blocks whom is a tree, and a circle of processes is told", async () => {
+  const { url } = await serve();
+  await setScene(own.admin, scenes);
+  const page = await browser.open(`${url}/#/blocked`);
+  await page.locator(".tree > li").nth(1).waitFor();
+  const [first] = await page.locator(".tree > li").allInnerTexts();
+  expect(first?.replaceAll(/\s+/g, " ")).toMatch(
+    /^billing-7c9f:1 holds order:4711 .*web-1:2041 .*holds stock:sku-981 .*picker-4:88 .*picker-2:91/,
+  );
+  expect(await page.getByText("waits in a circle").count()).toBe(1);
+});
+
+it("heat shows what observed processes have told, and the lock's page what happened to it", async () => {
+  const { url } = await serve();
+  const page = await browser.open(`${url}/#/heat`);
+  await shows(page, "No process is observed.");
+  await tellHeat(own.admin, heat, EVENTS);
+  await rows(page).nth(5).waitFor();
+  await shows(page, "Told by 4 processes");
+  expect(await page.locator(".strip svg").first().locator("rect").count()).toBeGreaterThan(30);
+  await page.getByRole("link", { name: "order:4711" }).click();
+  await shows(page, /lost it, after 30 s/);
+});
+
+it.each(["light", "dark"] as const)(
+  "360 px wide, %s: nothing is cut off, in no view",
+  async (colorScheme) => {
+    const { url } = await serve({ actions: ["ask", "break"] });
+    await setScene(own.admin, [
+      ...scenes,
+      { name: "x".repeat(400), by: ["h".repeat(60), 1], held: 5, left: 60_000 },
+    ]);
+    await tellHeat(own.admin, heat, EVENTS);
+    const page = await browser.open(`${url}/`, { viewport: { width: 360, height: 740 }, colorScheme });
+    for (const view of ["now", "lock/lock/order%3A4711", "blocked", "heat"]) {
+      await page.goto(`${url}/#/${view}`);
+      await live(page);
+      await expect.poll(() => page.locator("main tr, main li").count()).toBeGreaterThan(2);
+      expect(await fitsWidth(page)).toBe(true);
+    }
+    const ground = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    const [red = 0] = (/\d+/.exec(ground) ?? []).map(Number);
+    expect(red < 128).toBe(colorScheme === "dark");
+  },
+);

@@ -1,0 +1,37 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { expect, it, onTestFinished } from "vitest";
+import { OwnServer } from "../support/own-server.ts";
+import { servePage } from "../support/served-page.ts";
+import { Chromium } from "./browser.ts";
+import { setScene, tellHeat } from "./scene.ts";
+import { EVENTS, heat, scenes } from "./shop.ts";
+
+// npm run test:page -- --pictures: the pictures of docs/page.md.
+
+const own = new OwnServer();
+const browser = new Chromium();
+const folder = new URL("../../docs/images/", import.meta.url);
+/** Of one picture, in bytes. */
+const MOST = 60 * 1_024;
+
+it.each([
+  ["now", "now", "light", 920, 590],
+  ["lock", "lock/lock/order%3A4711", "light", 860, 720],
+  ["blocked", "blocked", "dark", 860, 700],
+  ["heat", "heat", "light", 920, 480],
+  ["narrow", "now", "dark", 360, 640],
+] as const)("%s", async (name, view, colorScheme, width, height) => {
+  await own.admin.flushall();
+  await setScene(own.admin, scenes);
+  await tellHeat(own.admin, heat, EVENTS);
+  const { redis } = await own.parties.join({ url: own.url });
+  const served = await servePage(redis, { actions: ["ask", "break"] });
+  onTestFinished(() => served.stop());
+  const page = await browser.open(`${served.url}/#/${view}`, { colorScheme, viewport: { width, height } });
+  await page.locator("#status[data-state=live]").waitFor();
+  await page.locator("main tr, main li").nth(2).waitFor();
+  const picture = await page.screenshot();
+  expect(picture.length).toBeLessThan(MOST);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(new URL(`page-${name}.png`, folder), picture);
+});

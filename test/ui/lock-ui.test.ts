@@ -1,0 +1,266 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, afterEach, describe, expect, it, onTestFinished } from "vitest";
+import { createLockClient } from "../../src/index.ts";
+import { createLockUI, type LockUIOptions, observe } from "../../src/ui/index.ts";
+import { decodeTold, STREAM } from "../../src/ui/observed.ts";
+import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { present } from "../support/present.ts";
+import { servePage } from "../support/served-page.ts";
+import { until } from "../support/until.ts";
+
+const parties = new Parties();
+afterAll(parties.close);
+const ended: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const end of ended.splice(0)) await end();
+});
+
+async function serve(options: Partial<LockUIOptions> = {}) {
+  const { redis } = await parties.join({ url: testUrl() });
+  const served = await servePage(redis, options);
+  ended.push(served.stop);
+  const get = (path: string, headers: Record<string, string> = {}, init: RequestInit = {}) =>
+    fetch(served.url + path, { redirect: "manual", ...init, headers });
+  const post = (body: unknown, headers: Record<string, string> = {}) =>
+    get(
+      "/act",
+      {
+        "content-type": "application/json",
+        "x-holdfast": "page",
+        "sec-fetch-site": "same-origin",
+        ...headers,
+      },
+      {
+        method: "POST",
+        body: JSON.stringify(body),
+      },
+    );
+  return { ...served, get, post };
+}
+
+/** What a view shows of it. */
+const state = async (answer: Response) => (await answer.json()) as Record<string, unknown>;
+
+describe("who may look", () => {
+  it("without authorize this machine alone, by its own name, and not through a proxy", async () => {
+    const { get, url } = await serve();
+    expect((await get("/")).status).toBe(200);
+    for (const header of ["x-forwarded-for", "forwarded", "x-real-ip"])
+      expect((await get("/", { [header]: "127.0.0.1" })).status).toBe(403);
+    const { port } = new URL(url);
+    // A name of somebody else's that leads here.
+    const { request } = await import("node:http");
+    const asked = request({ port, path: "/locks/state", headers: { host: `evil.example:${port}` } }).end();
+    const [answer] = await once(asked, "response");
+    expect(answer.statusCode).toBe(403);
+    answer.resume();
+  });
+
+  it("fetch sees no address, so it asks for authorize", async () => {
+    const { locks } = await parties.join();
+    const request = new Request("http://localhost/locks/");
+    const closed = createLockUI({ locks });
+    const answer = await closed.fetch(request);
+    expect([answer.status, await answer.text()]).toEqual([
+      403,
+      expect.stringMatching(/give createLockUI\(\) an `authorize`/),
+    ]);
+    const open = createLockUI({ locks, authorize: ({ headers }) => headers.get("cookie") === "admin" });
+    expect((await open.fetch(request)).status).toBe(403);
+    expect((await open.fetch(new Request(request, { headers: { cookie: "admin" } }))).status).toBe(200);
+    const login = createLockUI({
+      locks,
+      authorize: () => new Response(null, { status: 401, headers: { "www-authenticate": "Basic" } }),
+    });
+    expect((await login.fetch(request)).headers.get("www-authenticate")).toBe("Basic");
+  });
+});
+
+describe("what is answered", () => {
+  it("the page under any path, with a strict policy, and anew only when it has changed", async () => {
+    const { url, get } = await serve();
+    const bare = await fetch(url, { redirect: "manual", headers: { accept: "text/html" } });
+    expect([bare.status, bare.headers.get("location")]).toEqual([307, "./locks/"]);
+    for (const path of ["/", "/page.js", "/page.css", "/icon.svg"]) {
+      const answer = await get(path);
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get("content-security-policy")).toMatch(
+        /^default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'/,
+      );
+      expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+      const text = await answer.text();
+      expect(text).not.toMatch(/https?:\/\/(?!www\.w3\.org)/);
+      const again = await get(path, { "if-none-match": answer.headers.get("etag") ?? "" });
+      expect(again.status).toBe(304);
+      const head = await get(path, {}, { method: "HEAD" });
+      expect([head.status, await head.text()]).toEqual([200, ""]);
+    }
+    for (const path of ["/nothing.js", "/constructor", "/__proto__"])
+      expect((await get(path)).status).toBe(404);
+    expect((await get("/", {}, { method: "PUT" })).status).toBe(405);
+  });
+
+  it("what it embeds is small", async () => {
+    const { get } = await serve();
+    const sizes = await Promise.all(
+      ["/", "/page.js", "/page.css", "/icon.svg"].map(
+        async (path) => (await (await get(path)).text()).length,
+      ),
+    );
+    expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(60 * 1_024);
+  });
+
+  it("a stream of looks, which ends with the page", async () => {
+    const { get, ui } = await serve();
+    const name = freshName();
+    const { locks } = await parties.join();
+    const lease = await locks.lock(name).lock();
+    const answer = await get(`/events?view=lock&kind=lock&name=${encodeURIComponent(name)}`);
+    expect(answer.headers.get("content-type")).toMatch(/^text\/event-stream/);
+    const reader = present(answer.body).getReader();
+    let text = "";
+    const read = async (): Promise<boolean> => {
+      const { done, value } = await reader.read();
+      text += new TextDecoder().decode(value);
+      return done;
+    };
+    while (!text.includes("data:")) await read();
+    const seen = JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? "");
+    expect(seen).toMatchObject({
+      view: "lock",
+      trouble: null,
+      lock: { name, waiters: 0 },
+      holders: [{ pid: process.pid, token: lease.token }],
+    });
+    ui.close();
+    while (!(await read()));
+    expect((await get("/state")).status).toBe(503);
+    await lease.unlock();
+  });
+
+  it("the foremost locks, and those that fit a search", async () => {
+    const { get } = await serve();
+    const { locks } = await parties.join();
+    const mark = freshName();
+    const held = await Promise.all(["a", "b", "c"].map((end) => locks.lock(`${mark}:${end}`).lock()));
+    const waiter = (await parties.join()).locks.lock(`${mark}:b`).lock();
+    await until(async () => (await locks.lock(`${mark}:b`).inspect()).waiters.length === 1);
+    const now = await state(await get(`/state?view=now&search=${encodeURIComponent(mark.toUpperCase())}`));
+    expect(now).toMatchObject({ view: "now", fitting: 3, actions: [] });
+    expect((now.locks as { name: string }[]).map(({ name }) => name)[0]).toBe(`${mark}:b`);
+    for (const lease of held) await lease.unlock();
+    await (await waiter).unlock();
+  });
+});
+
+describe("actions", () => {
+  const wanted = { action: "break", kind: "lock", name: "x", token: 1, mode: null };
+
+  it("are refused where they are not allowed, and from anywhere but the page", async () => {
+    const shown = await serve();
+    expect((await shown.post(wanted)).status).toBe(403);
+    const { post, get } = await serve({ actions: ["break"] });
+    expect((await post(wanted, { "x-holdfast": "" })).status).toBe(403);
+    expect((await post(wanted, { "content-type": "text/plain" })).status).toBe(403);
+    expect((await post(wanted, { "sec-fetch-site": "cross-site" })).status).toBe(403);
+    const form = { "content-type": "application/json", "x-holdfast": "page", origin: "https://evil.example" };
+    expect((await get("/act", form, { method: "POST", body: JSON.stringify(wanted) })).status).toBe(403);
+    expect((await post({ ...wanted, action: "ask" })).status).toBe(403);
+    expect((await post({ ...wanted, token: "1" })).status).toBe(400);
+    expect((await post({ ...wanted, name: "x".repeat(10_000) })).status).toBe(413);
+    expect(await state(await post({ ...wanted, kind: "redisson" }))).toMatchObject({ done: false });
+  });
+
+  it("a hold is broken by its token, in the viewer's name, behind a parser of bodies too", async () => {
+    const { locks } = await parties.join();
+    const { redis } = await parties.join();
+    const own = createLockClient(redis);
+    const ui = createLockUI({ locks: own, authorize: () => "alice", actions: ["break", "ask"] });
+    const server = createServer((request, response) => {
+      let text = "";
+      request.on("data", (part) => {
+        text += part;
+      });
+      // As Express does below a path, behind express.json().
+      request.on("end", () => {
+        const body = text === "" ? undefined : JSON.parse(text);
+        Object.assign(request, { body, originalUrl: request.url, url: "/" });
+        void ui.node(request, response);
+      });
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    onTestFinished(async () => {
+      server.closeAllConnections();
+      server.close();
+      await own.close();
+    });
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/locks/act`;
+    const name = freshName();
+    const lease = await locks.lock(name).lock();
+    const post = async (body: object) => {
+      const headers = {
+        "content-type": "application/json",
+        "x-holdfast": "page",
+        origin: new URL(url).origin,
+      };
+      return state(
+        await fetch(url, { method: "POST", headers, body: JSON.stringify({ ...wanted, name, ...body }) }),
+      );
+    };
+    expect(await post({ action: "ask" })).toEqual({ done: false, said: "Somebody is inside." });
+    expect(await post({ token: lease.token - 1 })).toMatchObject({
+      done: false,
+      said: expect.stringMatching(/has gone/),
+    });
+    expect(lease.held).toBe(true);
+    expect(await post({ token: lease.token })).toMatchObject({ done: true });
+    await expect(lease.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
+  });
+});
+
+it("bad options are refused when it is made", async () => {
+  const { locks } = await parties.join();
+  const bad: [unknown, RegExp][] = [
+    [undefined, /takes \{ locks \}/],
+    [{}, /locks must be a lock client/],
+    [{ locks, authorise: () => true }, /unknown option "authorise"; known are locks, authorize/],
+    [{ locks, authorize: true }, /authorize must be a function/],
+    [{ locks, actions: ["delete"] }, /actions must be an array of "ask" and "break"/],
+    [{ locks, redis: "redis://" }, /redis must be an ioredis connection/],
+  ];
+  for (const [options, message] of bad) expect(() => createLockUI(options as LockUIOptions)).toThrow(message);
+});
+
+it("an observed client writes one entry for many calls, and nothing for calls that did not wait", async () => {
+  const { redis, locks } = await parties.join();
+  const { locks: other } = await parties.join();
+  await redis.del(STREAM);
+  const stop = observe(locks, redis);
+  const [quiet, busy] = [freshName(), freshName()];
+  await (await locks.lock(quiet).lock()).unlock();
+  const held = await other.lock(busy).lock();
+  const calls = Array.from({ length: 20 }, () => locks.lock(busy).withLock(() => {}));
+  const vain = locks
+    .lock(busy)
+    .lock({ wait: 60 })
+    .catch(() => {});
+  await vain;
+  await held.unlock();
+  await Promise.all(calls);
+  await until(async () => (await redis.xlen(STREAM)) > 0, 20_000);
+  const entries = await redis.xrange(STREAM, "-", "+");
+  expect(entries).toHaveLength(1);
+  const told = decodeTold(entries[0]?.[1][1] ?? "");
+  expect(told?.client).toBe(locks.id);
+  expect(Object.keys(told?.waits ?? {})).toEqual([busy]);
+  expect(Object.values(told?.waits[busy] ?? {}).reduce((sum, count) => sum + count, 0)).toBe(21);
+  expect(
+    told?.events.some(([what, name, , , why]) => what === "giveup" && name === busy && why === "timeout"),
+  ).toBe(true);
+  expect(await redis.pttl(STREAM)).toBeGreaterThan(3_000_000);
+  stop();
+  expect(decodeTold("{}")).toBeNull();
+});
