@@ -5,7 +5,7 @@ import { lockLink, nothing, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
 import type { View } from "./view.ts";
 
-/** Who keeps whom waiting, as trees. */
+/** Which clients keep which others waiting, as trees. */
 export class Blocked implements View<ShownBlocked> {
   readonly #tree = h("ul", { class: "tree" });
   readonly #note = h("p", { class: "note" });
@@ -37,7 +37,7 @@ export class Blocked implements View<ShownBlocked> {
         ? [
             nothing(
               "Nobody waits for anybody.",
-              "Who holds a lock that others want stands here, with those behind it.",
+              "A client that holds a lock that others want stands here, with those behind it.",
             ),
           ]
         : []),
@@ -54,7 +54,7 @@ function branch(client: ShownClient, age: number): HTMLElement {
     { class: isCircle ? "client circle" : "client" },
     h(
       "div",
-      { class: "who" },
+      { class: "client-line" },
       person(owner),
       calls > 1 && h("small", {}, many(calls, "call")),
       calls > 0 && owner.for !== null && h("small", {}, "waits for ", ago),

@@ -14,7 +14,7 @@ interface Holdings {
 }
 
 /**
- * Who waits for whom, as trees of clients: those that wait for nobody, what they hold, and who waits for that. Redis knows the
+ * Which clients wait for which others, as trees: those that wait for nobody, what they hold, and those that wait for that. Redis knows the
  * clients and not their callers, so a circle of clients is a sign and no proof of a deadlock: each of them may serve many callers.
  */
 export function blocked(locks: readonly Listed[]): {
@@ -57,8 +57,12 @@ export function blocked(locks: readonly Listed[]): {
   for (const isFirst of [true, false])
     for (const [id, { owner, waits }] of all)
       if (!told.has(id) && (waits === 0) === isFirst && shown < MOST) clients.push(branch(id, owner, 0, []));
+  clients.sort((one, other) => Number(isCircled(other)) - Number(isCircled(one)));
   return { clients, isCut: shown >= MOST };
 }
+
+const isCircled = ({ isCircle, blocks }: ShownClient): boolean =>
+  isCircle || blocks.some(({ waiters }) => waiters.some(isCircled));
 
 function holdingsIn(locks: readonly Listed[]): Map<string, Holdings> {
   const all = new Map<string, Holdings>();

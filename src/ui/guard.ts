@@ -1,12 +1,12 @@
 import type { Authorize } from "./options.ts";
 
-/** Who looks: what is told to a holder whose lock this viewer breaks; null: the application has not said. */
+/** The one that looks: what is told to a holder whose lock this viewer breaks; null: the application has not said. */
 export interface Viewer {
   readonly label: string | null;
 }
 
 const UNPROTECTED =
-  "This page shows who uses which lock, and is open to this machine alone: give createLockUI() an `authorize` function to open it to others.";
+  "This page shows which process uses which lock, and is open to this machine alone: give createLockUI() an `authorize` function to open it to others.";
 
 /**
  * Is this request let in? `address`: where it comes from; null: nobody has said. Without `authorize` only a browser of this machine

@@ -25,8 +25,8 @@ export interface LockUI {
 }
 
 /**
- * Creates the page that shows the locks of all processes: who holds what since when, who waits, who blocks whom. It asks Redis
- * every 2 s while anybody looks, once for all viewers, and nothing while nobody does. It changes nothing unless `actions` allow it.
+ * Creates the page that shows the locks of all processes: their holders and since when, their waiters, and which client blocks
+ * which. It asks Redis every 2 s while anybody looks, once for all viewers, and nothing while nobody does. It changes nothing unless `actions` allow it.
  *
  * @param options.locks the lock client of one Redis.
  * @param options.authorize decides who may see it. Left out: only browsers of this machine, and only by `node`.

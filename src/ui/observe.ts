@@ -3,8 +3,9 @@ import type { CommonClient } from "../lock-client.ts";
 import type { RedisLike } from "../redis/types.ts";
 import { ENTRIES, KEPT, STREAM, stepOf, type Told } from "./observed.ts";
 
-/** ms from one entry to the next: a process writes no more often. */
+/** ms from one entry to the next: a process writes no more often. And from what happens to the entry that tells it, at least. */
 const EVERY = 5_000;
+const SOON = 1_000;
 /** Of what a process tells at a time: names, and single calls. */
 const NAMES = 100;
 const EVENTS = 50;
@@ -27,10 +28,12 @@ export function observe(
   let waits = new Map<string, Map<number, number>>();
   let events: [Told["events"][number][0], string, number, number, string | null][] = [];
   let timer: NodeJS.Timeout | undefined;
+  let last = Number.NEGATIVE_INFINITY;
 
   const tell = (): void => {
     timer = undefined;
     const now = performance.now();
+    last = now;
     const told: Told = {
       client: locks.id,
       waits: Object.fromEntries([...waits].map(([name, steps]) => [name, Object.fromEntries(steps)])),
@@ -46,7 +49,7 @@ export function observe(
   };
   const happened = (what: "acquire" | "giveup" | "lost", name: string, after: number, why: string | null) => {
     if (events.push([what, name, performance.now(), Math.round(after), why]) > EVENTS) events.shift();
-    timer ??= setTimeout(tell, EVERY).unref();
+    timer ??= setTimeout(tell, Math.max(SOON, last + EVERY - performance.now())).unref();
   };
   const waited = (name: string, ms: number): void => {
     const steps = waits.get(name) ?? new Map<number, number>();

@@ -1,7 +1,7 @@
 // What the server of the page tells it, as JSON. Times are ms up to the moment when it was seen, so that no clock of a viewer counts.
 
 /** As `locks.list()` has it. */
-export type ShownKind = "lock" | "readWrite" | "semaphore" | "election" | "redisson";
+type ShownKind = "lock" | "readWrite" | "semaphore" | "election" | "redisson";
 
 /** A holder or a waiter. */
 export interface ShownOwner {
@@ -69,7 +69,7 @@ export interface ShownOne extends Seen {
   readonly history: readonly Happened[] | null;
 }
 
-/** A client in the view of who blocks whom. */
+/** A client in the view of blocked ones. */
 export interface ShownClient {
   readonly owner: ShownOwner;
   /** How many of its calls wait there. */

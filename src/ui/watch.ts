@@ -8,7 +8,7 @@ const SHARE = 1 / 4;
 const MOST = 200_000;
 
 /** The locks as they were. */
-export interface Survey {
+interface Survey {
   /** Counts the looks. */
   readonly number: number;
   readonly locks: readonly Listed[];

@@ -12,8 +12,9 @@ export class Chromium {
     beforeAll(async () => {
       const executablePath = process.env.CHROMIUM;
       if (!executablePath) throw new Error("CHROMIUM names no browser: use npm run test:page");
-      // As root, which is what a container is, there is no sandbox.
-      this.#browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
+      // As root, which is what a container is, there is no sandbox. Grey edges of letters make a picture half as large.
+      const args = ["--no-sandbox", "--disable-lcd-text"];
+      this.#browser = await chromium.launch({ executablePath, args });
     });
     afterEach(async () => {
       await Promise.all(this.#browser?.contexts().map((context) => context.close()) ?? []);

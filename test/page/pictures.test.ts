@@ -15,9 +15,9 @@ const folder = new URL("../../docs/images/", import.meta.url);
 const MOST = 60 * 1_024;
 
 it.each([
-  ["now", "now", "light", 920, 590],
+  ["now", "now", "light", 860, 500],
   ["lock", "lock/lock/order%3A4711", "light", 860, 720],
-  ["blocked", "blocked", "dark", 860, 700],
+  ["blocked", "blocked", "dark", 520, 560],
   ["heat", "heat", "light", 920, 480],
   ["narrow", "now", "dark", 360, 640],
 ] as const)("%s", async (name, view, colorScheme, width, height) => {

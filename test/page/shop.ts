@@ -10,6 +10,7 @@ export const scenes: readonly Scene[] = [
   {
     name: "order:4711",
     by: ["billing-7c9f", 1],
+    label: "nightly invoices",
     held: 41 * S,
     left: 23 * S,
     waiters: [
@@ -36,7 +37,7 @@ export const scenes: readonly Scene[] = [
     left: 12 * S,
     waiters: [["mailer-1", 1, 6 * S]],
   },
-  { name: "import:catalogue", by: ["jobs-2", 1], held: 14 * M, left: 28 * S },
+  { name: "import:catalogue", by: ["jobs-2", 1], label: "import@2.3", held: 14 * M, left: 28 * S },
   { name: "customer:88031", by: ["web-2", 2210], held: 2 * S, left: 27 * S },
   { name: "report:daily", by: ["jobs-1", 1], held: 3 * M + 12 * S, left: 3 * S },
   { name: "account:1", by: ["ledger-a", 12], held: 9 * S, left: 22 * S, waiters: [["ledger-b", 12, 8 * S]] },

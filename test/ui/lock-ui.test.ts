@@ -43,7 +43,7 @@ async function serve(options: Partial<LockUIOptions> = {}) {
 /** What a view shows of it. */
 const state = async (answer: Response) => (await answer.json()) as Record<string, unknown>;
 
-describe("who may look", () => {
+describe("admission", () => {
   it("without authorize this machine alone, by its own name, and not through a proxy", async () => {
     const { get, url } = await serve();
     expect((await get("/")).status).toBe(200);
@@ -119,7 +119,7 @@ describe("what is answered", () => {
     const lease = await locks.lock(name).lock();
     const answer = await get(`/events?view=lock&kind=lock&name=${encodeURIComponent(name)}`);
     expect(answer.headers.get("content-type")).toMatch(/^text\/event-stream/);
-    const reader = present(answer.body).getReader();
+    const reader = present(answer.body ?? undefined).getReader();
     let text = "";
     const read = async (): Promise<boolean> => {
       const { done, value } = await reader.read();
@@ -250,7 +250,7 @@ it("an observed client writes one entry for many calls, and nothing for calls th
   await vain;
   await held.unlock();
   await Promise.all(calls);
-  await until(async () => (await redis.xlen(STREAM)) > 0, 20_000);
+  await until(async () => (await redis.xlen(STREAM)) > 0, { timeout: 20_000 });
   const entries = await redis.xrange(STREAM, "-", "+");
   expect(entries).toHaveLength(1);
   const told = decodeTold(entries[0]?.[1][1] ?? "");
