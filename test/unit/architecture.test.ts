@@ -11,14 +11,10 @@ import { tryLockPassage } from "../support/passage.ts";
 
 /** From above to below; each entry may import those behind it. "" is every other file that lies in src itself. */
 const LAYERS = [
-<<<<<<< HEAD
   ["cli"],
   ["otel", "prometheus"],
   ["exporters"],
-  ["index", "testing"],
-=======
   ["index", "testing", "ui"],
->>>>>>> 56ff201 (The page has its place in the docs, with pictures, and in CI)
   ["client"],
   ["server"],
   ["quorum-client"],
