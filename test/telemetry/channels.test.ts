@@ -202,7 +202,7 @@ describe("a point channel tells", () => {
   });
 
   it("a renewal that failed, with the error, and leaves that to the client's events too", async () => {
-    const { locks, redis } = await parties.join({ client: { leaseTime: 300, replyTimeout: 100 } });
+    const { locks, redis } = await parties.join({ client: { leaseTime: 1_000 } });
     const renew = watchPoint("holdfast:renew", locks.id);
     const errors: Error[] = [];
     locks.on("error", (error) => errors.push(error));

@@ -115,7 +115,7 @@ describe("traces", () => {
   });
 
   it("what failed says so: an unavailable Redis, and a loss, which ends the span of its hold once", async () => {
-    const { locks, redis } = await parties.join({ client: { leaseTime: 300, replyTimeout: 100 } });
+    const { locks, redis } = await parties.join({ client: { leaseTime: 1_000 } });
     locks.on("error", () => {}); // the renewals that fail
     const undo = instrument(locks, { tracer });
     const lost = failure(

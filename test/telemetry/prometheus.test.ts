@@ -123,7 +123,7 @@ it("a lock that was held before is none of its own: no gauge is ever negative", 
 });
 
 it("a renewal that failed is counted, and no error event is taken from the process", async () => {
-  const { locks, redis } = await parties.join({ client: { leaseTime: 300, replyTimeout: 100 } });
+  const { locks, redis } = await parties.join({ client: { leaseTime: 1_000 } });
   const warnings = collectWarnings();
   const registry = new Registry();
   const unregister = register(locks, registry, { nameOf: () => "cut" });
