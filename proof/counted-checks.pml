@@ -108,9 +108,9 @@ inline check() {
 /* Everything that would be done at once is done. */
 #define READ(k) (dead[k] || frozen[k] || (to[k].ran == 0 && age[4*(k)+1] == 0 && age[4*(k)+2] == 0 && age[4*(k)+3] == 0 && age[4*(k)+4] == 0 && !SEEKS(k)))
 #ifdef URGENT
-#define SLOT_DONE(t) (dead[(t)/2] || frozen[(t)/2] || (!(st[t] == PARKED && !busy[t] && IS_DUE(t)) && !(st[t] == HAVE && dl[t] == 0) && !(st[t] == HAVE && inside[t] > 0 && (t)/2 != SITS)))
+#define SLOT_DONE(t) (dead[(t)/2] || frozen[(t)/2] || (!IS_FREE(t) && !(st[t] == PARKED && !busy[t] && IS_DUE(t)) && !(st[t] == HAVE && dl[t] == 0) && !(st[t] == HAVE && inside[t] > 0 && (t)/2 != SITS)))
 #else
-#define SLOT_DONE(t) (dead[(t)/2] || frozen[(t)/2] || !(st[t] == HAVE && dl[t] == 0))
+#define SLOT_DONE(t) (dead[(t)/2] || frozen[(t)/2] || !IS_FREE(t) && !(st[t] == HAVE && dl[t] == 0))
 #endif
 #define CLIENT_DONE(k) (to[k].ran == to[k].n && READ(k) && SLOT_DONE(2*(k)) && SLOT_DONE(2*(k)+1))
 #if CLIENTS > 2

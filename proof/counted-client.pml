@@ -249,6 +249,40 @@ inline readMessage(id) {
   t = 0
 }
 
+#if PASSED > 0
+/* Permits that a caller has left: to the next caller of this process, or back. */
+#define POOLS(t) (!SHARES((t)/2) && UP_TO((t)/2) != WANT((t)/2))
+#define IS_FREE(t) (st[t] == HAVE && POOLS(t) && has[t] > inside[t] * EACH((t)/2))
+#ifdef FLAW_MORE_USERS_THAN_UNITS
+#define HAS_ROOM(t) (st[t] == HAVE && POOLS(t) && inside[t] > 0)
+#else
+#define HAS_ROOM(t) IS_FREE(t)
+#endif
+#ifdef FLAW_PASSED_BEHIND_DEADLINE
+#define IS_IN_TIME(t) true
+#else
+#define IS_IN_TIME(t) (dl[t] > 0)
+#endif
+inline passPermits() {
+  passes[t]++; inside[t]++; waiting[k]--; if :: waiting[k] == 0 -> waited[k] = 0 :: else fi;
+#ifdef FLAW_PASSED_BEHIND_DEADLINE
+  /* The next caller goes by the lease that it has asked for. */
+  dl[t] = LEASE;
+#endif
+  printf("client %d: passes a permit of hold %d, %d inside\n", k, h[t], inside[t]);
+  checkEntry(t)
+}
+inline giveBack() {
+  if
+  :: inside[t] == 0 -> finish(RELEASE)
+  :: else -> has[t] = inside[t] * EACH(k); send(RELEASE, h[t], has[t])
+  fi
+}
+#else
+#define POOLS(t) false
+#define IS_FREE(t) false
+#endif
+
 inline unlock() {
   inside[t]--;
   if
@@ -257,8 +291,12 @@ inline unlock() {
 #else
   :: inside[t] == 0 && joining[t] -> skip
 #endif
-  :: inside[t] == 0 && !joining[t] -> finish(RELEASE)
-  :: inside[t] > 0 && !SHARES(k) && !isDown[t] -> has[t] = inside[t] * EACH(k); send(RELEASE, h[t], has[t])
+#if PASSED > 0
+  /* Until it has turned to its next caller, or to Redis, its units are free. */
+  :: POOLS(t) -> skip
+#endif
+  :: inside[t] == 0 && !joining[t] && !POOLS(t) -> finish(RELEASE)
+  :: inside[t] > 0 && !SHARES(k) && !isDown[t] && !POOLS(t) -> has[t] = inside[t] * EACH(k); send(RELEASE, h[t], has[t])
   :: else
   fi
 }

@@ -1,5 +1,4 @@
-/* Counted resources (read-write locks, semaphores), for Spin: README.md says what is modelled and how to run it. The package
- * does not have them yet: this is the protocol as it is to be built.
+/* Counted resources (read-write locks, semaphores), for Spin: README.md says what is modelled and how to run it.
  *
  * A resource has PERMITS units. A writer wants all, a reader one, a caller of a semaphore some. One hash in Redis has a field for
  * each hold, and the books: how many units are used, of how many. One queue, in which nobody overtakes.
@@ -23,6 +22,7 @@
  *   RENEWS PLAIN          renewals; only client 0 meets faults
  *   KEY_ENDS              the hash has a TTL, which is above all ends (else it is taken as given)
  *   YIELDS=n              times that a writer ends its hold and queues for its next caller in one command
+ *   PASSED=n              times that permits of a hold go from a caller to the next one of its process
  *   SITS=k SCAN=n         client k never leaves; ticks after which a re-check scans in any case
  *   FLAW_…                one rule is left out: the checks must find it
  */
@@ -82,6 +82,9 @@
 #endif
 #ifndef YIELDS
 #define YIELDS 0
+#endif
+#ifndef PASSED
+#define PASSED 0
 #endif
 #ifndef FAULTS
 #define FAULTS 0
@@ -236,6 +239,10 @@ end: do
   :: d_step { st[t] == HAVE && inside[t] > 0 && dl[t] > 0 && AWAKE && ROOM && k != SITS -> unlock(); check() }
 #if defined(READ_WRITE) && defined(TOKENS)
   :: d_step { st[t] == HAVE && IS_WRITER(k) && !isDown[t] && inside[t] > 0 && dl[t] > 0 && waiting[k] > 0 && passes[t] < PASSES && AWAKE -> pass(); check() }
+#endif
+#if PASSED > 0
+  :: d_step { HAS_ROOM(t) && IS_IN_TIME(t) && waiting[k] > 0 && passes[t] < PASSED && AWAKE -> passPermits(); check() }
+  :: d_step { IS_FREE(t) && AWAKE && ROOM -> giveBack(); check() }
 #endif
 #if YIELDS > 0
   :: d_step { yields > 0 && st[t] == HAVE && IS_WRITER(k) && !isDown[t] && inside[t] == 1 && dl[t] > 0 && waiting[k] > 0 && AWAKE && ROOM -> yields--; yield_(); check() }

@@ -264,6 +264,7 @@ const shared = `${rw} -DCLIENTS=2 -DC1=2`;
 const permits = "-DPERMITS=2 -DW0=1";
 const pooled = "-DPERMITS=3 -DW0=2 -DU1=2 -DC1=2";
 const ANY_CRASH = can("CRASH", "FREEZE", "MISS");
+const passed = "-DCLIENTS=2 -DPERMITS=3 -DW0=2 -DU1=2 -DPASSED=1";
 const yields = `${rw} -DTOKENS -DC0=2 -DYIELDS=1`;
 const numbers = `${permits} -DN0=1 -DN1=1`;
 const sits = `${permits} -DURGENT -DRENEWS -DBOUND=5 ${can("CRASH")}`;
@@ -284,6 +285,13 @@ const COUNTED_HOLDS = [
   ["counted: a longer lease", `${shared} -DLONG=6 -DRENEWS`, null],
   ["counted: permits of one process", "-DCLIENTS=2 -DPERMITS=2 -DU1=2 -DC1=2 -DC0=2 -DDELAYS=1", null],
   ["counted: permits, a late copy", `-DCLIENTS=2 -DPERMITS=3 -DW0=1 -DU1=3 -DC1=3 ${can("KEEP")}`, null],
+  ["counted: permits are passed", `${passed} -DC1=3 -DDELAYS=1 -DABORTS=1`, `${passed} -DC1=3`],
+  ["counted: permits are passed, a crash or a freeze", `${passed} -DC1=3 ${ANY_CRASH}`, null],
+  [
+    "counted: permits are passed, a late copy, a time-out",
+    `${passed} -DC1=3 ${can("KEEP", "TIME_OUT")}`,
+    null,
+  ],
   ["counted: two numbers of permits", `${numbers} -DKEY_ENDS -DFAULTS=2 -DCAN_CRASH -DCAN_VANISH`, null],
   ["counted: setPermits", `${permits} -DSETS=1 -DKEY_ENDS ${can("CRASH")}`, null],
   [
@@ -320,6 +328,7 @@ const QUICK = [
   "JOIN_IS_NO_USER",
   "SET_FADES",
   "DOWNGRADE_OLD_TOKEN",
+  "MORE_USERS_THAN_UNITS",
   "NO_RECOUNT",
 ];
 /** One rule is left out. Where two are, either is enough. */
@@ -334,6 +343,8 @@ const COUNTED_FINDS = [
   ["COPY_GROWS", `-DCLIENTS=2 -DPERMITS=3 -DW0=1 -DU1=3 -DC1=3 ${can("KEEP")}`],
   ["READERS_OVERTAKE", rw],
   ["NO_RECHECK", `${rw} -DCLIENTS=2 -DURGENT ${can("MISS")}`],
+  ["MORE_USERS_THAN_UNITS", `${passed} -DC1=3`],
+  ["PASSED_BEHIND_DEADLINE", `${passed} -DC1=3 -DDELAYS=1 ${can("FREEZE")}`],
   ["KEY_SHORTENED", `${permits} -DRENEWS -DKEY_ENDS`],
   ["REVIVED", `${rw} -DCLIENTS=2 -DDELAYS=1 -DRENEWS ${can("FREEZE")}`],
   ["SHARES_FOR_EVER", shared],

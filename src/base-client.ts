@@ -142,10 +142,12 @@ export abstract class BaseClient implements CommonClient {
     return new ReentrantLock(kind, checkName(name), this.#locks, this.#scopes, rules);
   }
 
-  /** @internal */
-  protected semaphoreOf(name: string, kind: PermitKind, permits: number | null): Semaphore {
+  /** `passes`: left out: as the kind passes permits on. @internal */
+  protected semaphoreOf(name: string, kind: PermitKind, permits: number | null, passes?: number): Semaphore {
     const checked = checkName(name, "Cannot create a semaphore");
-    return new CountingSemaphore(kind, checked, permits, this.#locks, this.#scopes, this.#unkept);
+    const { leaseTime, longestLease } = this.#parts;
+    const rules = passes === undefined ? this.#unkept : new CallRules(leaseTime, longestLease, passes, 0);
+    return new CountingSemaphore(kind, checked, permits, this.#locks, this.#scopes, rules);
   }
 
   /** @internal */

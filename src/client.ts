@@ -12,7 +12,7 @@ import { ElectionKind } from "./kinds/election.ts";
 import { handoffLock } from "./kinds/min-hold.ts";
 import { type ReadWriteKinds, readWriteKinds } from "./kinds/read-write.ts";
 import { checkFitsRedisson, RedissonLock } from "./kinds/redisson.ts";
-import { SemaphoreKind } from "./kinds/semaphore.ts";
+import { semaphoreKinds } from "./kinds/semaphore.ts";
 import { SpinLock } from "./kinds/spin.ts";
 import type { Listed, ListOptions } from "./list/listed.ts";
 import { Lister } from "./list/lister.ts";
@@ -58,7 +58,7 @@ import type { LockKind } from "./waiting/lock-kind.ts";
 export class ServerClient extends BaseClient implements LockClient {
   readonly #keys: Keys;
   readonly #kinds: Readonly<Record<"lock" | "fair" | "redisson" | "redissonFenced" | "spin", LockKind>>;
-  readonly #semaphores: SemaphoreKind;
+  readonly #semaphores: ReturnType<typeof semaphoreKinds>;
   readonly #lingering: ReturnType<typeof lingering>;
   readonly #once: Once;
   readonly #leaseTime: number;
@@ -111,7 +111,8 @@ export class ServerClient extends BaseClient implements LockClient {
       redissonFenced: new RedissonLock(commands, replication, true, 0),
       spin: new SpinLock(commands, replication, localPasses ?? LOCAL_PASSES),
     };
-    this.#semaphores = new SemaphoreKind(new CountedScripts(commands, replication, "semaphore", grantWindow));
+    const permits = new CountedScripts(commands, replication, "semaphore", grantWindow);
+    this.#semaphores = semaphoreKinds(permits, localPasses ?? LOCAL_PASSES);
   }
 
   lock(name: string, options?: LingerOptions): Lock {
@@ -152,7 +153,9 @@ export class ServerClient extends BaseClient implements LockClient {
   }
 
   semaphore(name: string, options?: SemaphoreOptions): Semaphore {
-    return this.semaphoreOf(name, this.#semaphores, checkSemaphore(options));
+    const { permits, fair, localPasses } = checkSemaphore(options);
+    const kind = fair ? this.#semaphores.fair : this.#semaphores.pooled;
+    return this.semaphoreOf(name, kind, permits ?? null, localPasses);
   }
 
   readWriteLock(name: string, options?: ReadWriteOptions): ReadWriteLock {
@@ -227,7 +230,7 @@ export class ServerClient extends BaseClient implements LockClient {
       lock: (name) => this.#kinds.lock.inspect(name),
       election: (name) => election.inspect(name),
       readWrite: (name) => scripts.inspect(name),
-      semaphore: (name) => this.#semaphores.look(name),
+      semaphore: (name) => this.#semaphores.fair.look(name),
     });
   }
 

@@ -165,12 +165,13 @@ export interface LockClient extends CommonClient {
   spinLock(name: string, options?: SpinLockOptions): Lock;
 
   /**
-   * At most so many at a time, over all processes: first come, first served, each holder with a lease of its own. Its keys are
-   * its own, so a lock of the same name is another thing.
+   * At most so many at a time, over all processes: first come, first served, each holder with a lease of its own. The order is
+   * that of processes, and inside a process that of callers. Its keys are its own, so a lock of the same name is another thing.
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
    * @param options.permits how many there are, 1 to 1 000 000. All processes must say the same, until `setPermits()` has said a
    *   number. Left out: what others have said.
+   * @param options.fair, options.localPasses as of `readWriteLock`: the order of callers, and passes inside a process.
    * @throws TypeError or RangeError for a bad name or bad options.
    * @example
    * const slots = locks.semaphore("smtp", { permits: 10 });

@@ -84,7 +84,7 @@ export interface LockClientOptions {
   grantWindow?: number | undefined;
   /**
    * How often a lock is passed on inside this process before it goes to the next one; 0: never. Given here it counts for
-   * `lock`, `readWriteLock`, `redissonLock` and `spinLock`. Default: 16; 0 for `redissonLock`, because Java would wait longer.
+   * `lock`, `readWriteLock`, `semaphore`, `redissonLock` and `spinLock`. Default: 16; 0 for `redissonLock`, because Java would wait longer.
    */
   localPasses?: number | undefined;
   /**
@@ -240,7 +240,7 @@ export const lingering = ({ grantWindow, replicas }: Settings) => ({
   linger: replicas > 0 ? NOT_WITH_REPLICAS : { ...lingerUpTo(grantWindow), fallback: undefined },
 });
 
-const PASSING = { localPasses: CLIENT.localPasses };
+export const PASSING = { localPasses: CLIENT.localPasses };
 export const REDISSON = {
   ...PASSING,
   linger: neverKept("a redissonLock is not kept, because Java could not ask for it"),
@@ -251,11 +251,13 @@ export const SPIN = {
   linger: neverKept("a spinLock is not kept, because nobody could ask for it"),
 };
 const READ_WRITE = { ...PASSING, fair: flag(false) };
+/** Of what is made with `fair: true`. */
+export const NEVER_PASSED = neverKept(
+  "with fair: true nothing is passed on inside a process, or the order would not hold",
+);
 const FAIR_READ_WRITE = {
   ...READ_WRITE,
-  localPasses: neverKept(
-    "with fair: true no lock is passed on inside a process, or the order would not hold",
-  ),
+  localPasses: NEVER_PASSED,
 };
 
 /** @throws TypeError, RangeError */

@@ -1,4 +1,4 @@
-import type { Hold } from "../lease/hold.ts";
+import type { Grant, Hold } from "../lease/hold.ts";
 import type { Renewal, Renewer } from "../lease/renewer.ts";
 import type { CountedAnswer, CountedInspection } from "../redis/counted-replies.ts";
 import {
@@ -81,11 +81,11 @@ export abstract class CountedKind implements Renewer {
  * What the engine takes as it is; all others are a refusal, which each kind words by itself. `isShared`: a process keeps the hold
  * for several callers, so it matters to it that somebody waits.
  */
-export function asAttempt(answer: CountedAnswer, isShared: boolean): AttemptAnswer {
+export function asAttempt(answer: CountedAnswer, isShared: boolean): AttemptAnswer & Pick<Grant, "units"> {
   switch (answer.is) {
     case "owner": {
-      const { at, token, ttl, already } = answer;
-      return { is: "owner", at, token, ttl, already, waits: isShared && answer.waits, isTold: false };
+      const { at, token, ttl, already, units } = answer;
+      return { is: "owner", at, token, ttl, already, waits: isShared && answer.waits, isTold: false, units };
     }
     case "held": {
       const { at, ttl, position } = answer;

@@ -5,35 +5,58 @@ import { PermitsError } from "../permits-error.ts";
 import type { CountedAnswer, CountedInspection } from "../redis/counted-replies.ts";
 import type { AttemptAnswer } from "../redis/replies.ts";
 import type { WantedPermits } from "../terms.ts";
-import type { Ask, LockKind, Told } from "../waiting/lock-kind.ts";
+import type { Ask, LockKind, Pooling, Told } from "../waiting/lock-kind.ts";
+import { PermitHold } from "../waiting/permit-hold.ts";
 import { asAttempt, CountedKind } from "./counted.ts";
+import type { CountedScripts } from "./counted-scripts.ts";
 
-/**
- * A semaphore, for the waiting engine: each caller has a hold and an entry of its own, so that the order holds over all
- * processes, whatever number of permits each wants.
- */
+/** A semaphore, and the same where each caller has a place of its own. `passes`: how often permits are passed on in this process. */
+export function semaphoreKinds(
+  scripts: CountedScripts,
+  passes: number,
+): Record<"pooled" | "fair", SemaphoreKind> {
+  return { pooled: new SemaphoreKind(scripts, passes, false), fair: new SemaphoreKind(scripts, 0, true) };
+}
+
+/** A semaphore, for the waiting engine. */
 export class SemaphoreKind extends CountedKind implements LockKind {
   readonly label = "semaphore";
   readonly eventKind = "semaphore";
   readonly protocol = "semaphore";
-  readonly wake = { by: "grant", solitary: true } as const;
-  readonly localPasses = 0;
-  /** A caller's hold is nobody else's: nothing is queued in its stead. */
+  readonly wake: { readonly by: "grant"; readonly solitary: boolean };
+  readonly localPasses: number;
+  readonly pooling?: Pooling;
+  /** The line of a process has its place also while it has permits: nothing is queued in their stead. */
   readonly yield = null;
+
+  /** `isFair`: each caller has a hold and an entry of its own, so that the order holds over all processes. */
+  constructor(scripts: CountedScripts, passes: number, isFair: boolean) {
+    super(scripts);
+    this.wake = { by: "grant", solitary: isFair };
+    this.localPasses = passes;
+    if (!isFair)
+      this.pooling = {
+        shrink: ({ id, name, token, passes }, stays, told) =>
+          scripts.release({ id, name, token: token + passes }, stays, told),
+      };
+  }
 
   attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
     const mode = ask.mode === "yield" ? "queue" : ask.mode;
     const { lease, entryTtl, channel, head } = ask;
     const { units, of: permits } = head?.terms.permits ?? ONE;
+    // Where callers share it, for those behind the first too. An entry stays as it was made.
+    const { upTo, callers } =
+      hold.record instanceof PermitHold ? hold.record.asked : { upTo: units, callers: 1 };
     const wanted = {
       mode,
       as: "p",
       lease,
       entryTtl,
       channel,
-      passes: 0,
+      passes: ask.passes + callers - 1,
       units,
-      upTo: units,
+      upTo,
       permits,
     } as const;
     this.scripts.attempt(hold, wanted, {

@@ -11,6 +11,8 @@ export interface Grant {
   readonly ttl: number;
   readonly token: number;
   readonly waits: boolean;
+  /** Of permits: how many. Left out: as many as were asked for. */
+  readonly units?: number;
 }
 
 /** What Redis said to a renewal. `waits`: does anybody else wait? Null: nothing is said about that. */

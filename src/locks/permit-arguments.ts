@@ -1,17 +1,23 @@
 import { PERMITS_MAX } from "../defaults.ts";
 import { quote } from "../errors.ts";
-import { neverKept } from "../options.ts";
+import { NEVER_PASSED, neverKept, PASSING, type PassingOptions } from "../options.ts";
 import type { Request } from "../terms.ts";
-import { checkOptions, checkValue, isWhole, type Rule } from "../validate.ts";
+import { checkOptions, checkValue, flag, isWhole, type Rule } from "../validate.ts";
 import type { CallRules } from "./arguments.ts";
 
 /** How `locks.semaphore` makes one. */
-export interface SemaphoreOptions {
+export interface SemaphoreOptions extends PassingOptions {
   /**
    * How many permits there are, 1 to 1 000 000. All processes must say the same, until `setPermits()` has said a number, which
    * counts for all from then on. Default: what others have said; where nobody has, callers are refused (`PERMITS_UNKNOWN`).
    */
   permits?: number | undefined;
+  /**
+   * true: callers are served one by one in the order in which they came, over all processes. Then callers of a process share
+   * nothing, and each costs two commands. Default: false: the order is that of processes, each of which has one place in the queue,
+   * and inside a process that of its callers.
+   */
+  fair?: boolean | undefined;
 }
 
 const permitsUpTo = <T>(most: number, fallback: T): Rule<number | T> => ({
@@ -23,13 +29,17 @@ const permitsUpTo = <T>(most: number, fallback: T): Rule<number | T> => ({
 
 const SEMAPHORE = {
   permits: permitsUpTo(PERMITS_MAX, undefined),
-  linger: neverKept("permits are not kept, because each caller has its own"),
-  localPasses: neverKept("permits are not passed on inside a process, or their order would not hold"),
+  linger: neverKept("permits are not kept when nobody uses them, because others may wait for them"),
+  fair: flag(false),
+  ...PASSING,
 };
+const FAIR_SEMAPHORE = { ...SEMAPHORE, localPasses: NEVER_PASSED };
 
-/** How many permits there are by the caller's code; null: it does not say. @throws TypeError, RangeError */
-export const checkSemaphore = (options: unknown): number | null =>
-  checkOptions("Cannot create a semaphore", SEMAPHORE, options).permits ?? null;
+/** How many permits there are by the caller's code, and how they are passed on. @throws TypeError, RangeError */
+export const checkSemaphore = (options: unknown) => {
+  const isFair = (options as SemaphoreOptions | null | undefined)?.fair === true;
+  return checkOptions("Cannot create a semaphore", isFair ? FAIR_SEMAPHORE : SEMAPHORE, options);
+};
 
 /** @throws TypeError, RangeError */
 export function checkPermits(name: string, permits: unknown): number {

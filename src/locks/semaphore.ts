@@ -3,8 +3,8 @@ import type { Owner } from "../owner.ts";
 import type { Lease } from "./lease.ts";
 
 /**
- * Held permits of a semaphore. Its `token` grows with the order in which permits were given, and fences nothing: others hold
- * permits at the same time, and their tokens are larger and smaller.
+ * Held permits of a semaphore. Its `token` is its own, and fences nothing: others hold permits at the same time, and their tokens
+ * are larger and smaller. Inside a process tokens grow in the order of callers; over all processes with `fair: true` alone.
  */
 export interface PermitLease extends Lease {
   /** How many permits it holds. */
@@ -22,7 +22,7 @@ export interface SemaphoreInspection {
   readonly isSet: boolean;
   /** How many are held; more than there are, for a while, when `setPermits()` has lowered the number. */
   readonly used: number;
-  /** Holds in no order, at most 1 000. `remaining`: ms until it ends in Redis unless it is renewed. */
+  /** Holds in no order, at most 1 000; several callers of a process may share one. `remaining`: ms until it ends in Redis unless it is renewed. */
   readonly holders: readonly {
     /** `<client id>:<number of the hold>`. */
     readonly holder: string;
@@ -32,7 +32,7 @@ export interface SemaphoreInspection {
     readonly token: number;
     readonly remaining: number;
   }[];
-  /** Callers that wait, the next one first, at most 1 000. */
+  /** Places in the queue, the next one first, at most 1 000: one for each process, with `fair: true` for each caller. */
   readonly waiters: readonly {
     readonly holder: string;
     readonly owner: Owner;
@@ -46,7 +46,9 @@ export interface SemaphoreInspection {
 
 /**
  * At most so many at a time, over all processes: a semaphore by name. Cheap and stateless, as a lock is. First come, first
- * served: nobody overtakes, so one that wants many is not starved by those that want few.
+ * served: nobody overtakes, so one that wants many is not starved by those that want few. The order is that of processes, each of
+ * which has one place in the queue, and inside a process that of its callers: they pass permits on for a moment, 25 ms at the most.
+ * With `fair: true` it is that of callers over all processes.
  *
  * A semaphore is not re-entered: two acquisitions in one scope are two. It counts what is in use at one time; it is no rate
  * limiter, because permits come back with `lease.unlock()` and not with time.
@@ -120,7 +122,7 @@ export interface Semaphore {
    * "revoked") where these are subscribed; else they learn of it at the next renewal or unlock.
    *
    * @param options.label 1 to 64 bytes of UTF-8, for the holders: `LockLostError.by`.
-   * @returns how many holders there were.
+   * @returns how many holds there were: callers of a process may share one.
    * @throws TypeError or RangeError for a bad label; LockUnavailableError.
    */
   forceUnlock(options?: ForceUnlockOptions): Promise<number>;

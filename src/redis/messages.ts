@@ -15,6 +15,8 @@ export type Message =
       readonly ttl: number;
       /** Does somebody else wait? */
       readonly waits: boolean;
+      /** Of a counted resource: how many. */
+      readonly units?: number;
       readonly hold: string;
       /** The lock's full key, prefix included. */
       readonly key: string;
@@ -91,7 +93,7 @@ function decodeGrant(text: string): Message | null {
   };
 }
 
-/** Units of a counted resource are granted as a lock is. How many they are its caller knows. */
+/** Units of a counted resource are granted as a lock is. */
 function decodeShared(text: string): Message | null {
   const share = decodeShare(text);
   return share && { is: "grant", ...share };

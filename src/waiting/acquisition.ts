@@ -33,7 +33,7 @@ export interface AcquisitionQueue extends ParkingPlace {
   firstTries: number;
   firstTried(): void;
   /** The lock is ours: by an answer to the acquisition (`isDirect`), or by a grant message. */
-  found(one: Acquisition, hold: Hold, isDirect: boolean): void;
+  found(one: Acquisition, hold: Hold, isDirect: boolean, grant: Grant): void;
   vacated(one: Acquisition, lease: SharedLease): Promise<void>;
   lost(one: Acquisition, lease: SharedLease, error: LockLostError): void;
   renewed(one: Acquisition, hold: Hold, sent: Instant, answer: RenewAnswer, told: Ask["told"] | null): void;
@@ -245,7 +245,7 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
     this.tries = 0;
     this.wakes?.owned();
     hold.owned(grant, sent, told);
-    this.queue.found(this, hold, sent !== null);
+    this.queue.found(this, hold, sent !== null, grant);
   }
 
   vacated(lease: SharedLease): Promise<void> {

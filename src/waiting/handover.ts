@@ -10,7 +10,7 @@ import type { Terms } from "../terms.ts";
  * may have eaten some. A grant or a pass brings what is left of another's time.
  */
 export function suits(
-  { ttl }: Hold,
+  { ttl }: Pick<Hold, "ttl">,
   left: number,
   { lease, watchdog }: Terms,
   window: number,

@@ -137,6 +137,8 @@ export interface LockKind extends Renewer {
   /** Which of the two locks it is where readers share one, and what they are to each other. Left out: its holder is alone. */
   readonly mode?: "read" | "write";
   readonly sharing?: Sharing;
+  /** Of a semaphore whose callers of one process share what it gives them. Left out: each has a hold of its own. */
+  readonly pooling?: Pooling;
   /** `nonce`: its holder is asked whether somebody is inside, if there may be nobody; left out: nobody is asked. */
   inspect(name: string, nonce?: string): Promise<Inspected>;
   /** The same without waiters. Left out: `inspect` is as cheap. */
@@ -162,6 +164,12 @@ export interface Sharing {
   join(hold: Hold, lease: number, told: Told<AttemptAnswer>): void;
   /** Makes a writer's hold a reader's. */
   shrink(hold: Hold, told: Told<ReleaseAnswer>): void;
+}
+
+/** What callers of one process that share permits need besides. */
+export interface Pooling {
+  /** Leaves a hold so many units; 0: it ends. */
+  shrink(hold: Hold, stays: number, told: Told<ReleaseAnswer>): void;
 }
 
 /** Takes a hold back, whatever has become of it; safe at any time, any number of times. */

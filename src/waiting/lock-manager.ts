@@ -22,7 +22,7 @@ import { LockQueue } from "./lock-queue.ts";
 import { LONGEST_ENTRY_TTL } from "./schedule.ts";
 import { SelfWait } from "./self-wait.ts";
 import type { Services } from "./services.ts";
-import { newQueueOf } from "./shrinking-queue.ts";
+import { newQueue } from "./shrinking-queue.ts";
 import { Stays } from "./stays.ts";
 import { type Entrance, Waiter } from "./waiter.ts";
 import { WantedLeases } from "./wanted.ts";
@@ -189,7 +189,7 @@ export class LockManager implements Services {
       this.#queues.set(kind, queues);
       if (kind.wake.by === "grant") this.#granting.set(kind.protocol, kind);
     }
-    const queue = kind.sharing ? newQueueOf(kind, name, this) : new LockQueue(kind, name, this);
+    const queue = kind.sharing || kind.pooling ? newQueue(kind, name, this) : new LockQueue(kind, name, this);
     queues.set(name, queue);
     if (this.#queues.size > 1 && kind.wake.by === "grant") this.#share(queue);
     return queue;

@@ -1,29 +1,13 @@
-import { LEASE_MIN, RENEWALS_PER_LEASE } from "../defaults.ts";
-import type { LockLostError, LossReason } from "../errors.ts";
-import { type Caller, ofHolder } from "../events.ts";
+import type { LossReason } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
-import { unconfirmed } from "../lease/release-outcome.ts";
-import { type LeaseOwner, SharedLease, type Turn } from "../lease/shared-lease.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
 import { type Instant, now } from "../util/clock.ts";
 import { failing } from "../util/stacks.ts";
 import { Admission } from "./admission.ts";
-import type { Expecting } from "./grant-inbox.ts";
-import type { LockKind } from "./lock-kind.ts";
+import { JointHold, type JointHome } from "./joint-hold.ts";
 import { Release } from "./lock-owner.ts";
-import type { Services } from "./services.ts";
-
-/** The lock queue of the readers. */
-export interface SharedHome {
-  readonly kind: LockKind;
-  readonly name: string;
-  readonly services: Services;
-  /** Was it lost before its release? Then its holder is told. */
-  lossOf(turn: Turn, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null;
-  /** It ends. */
-  ends(shared: SharedHold): void;
-}
 
 /** The last user has left, and the hold goes at the end of this turn of the event loop. */
 interface Leaving {
@@ -48,41 +32,26 @@ interface Leaving {
  * The last user of an open hold is followed by a turn of the event loop, in which another one may come. While a join is under way
  * the hold stays, because its answer is about a reader that comes in.
  */
-export class SharedHold implements LeaseOwner, Expecting {
-  readonly hold: Hold;
-  readonly users = new Set<SharedLease>();
+export class SharedHold extends JointHold {
   writer: SharedLease | null;
-  #home: SharedHome;
   /** Its users are part of a writer's call. */
   #isInside: boolean;
   readonly admission: Admission;
-  #isOver = false;
   #leaving: Leaving | null = null;
-  /** Has it ever had two users at a time? */
-  #isShared = false;
 
   /** `asked`: when Redis said that nobody waits; null: it did not say so. `writer`: in whose time it is. */
-  constructor(home: SharedHome, hold: Hold, asked: Instant | null, writer: SharedLease | null = null) {
-    this.#home = home;
-    this.hold = hold;
+  constructor(home: JointHome, hold: Hold, asked: Instant | null, writer: SharedLease | null = null) {
+    super(home, hold);
     this.writer = writer;
     this.#isInside = writer !== null;
     this.admission = new Admission(hold, asked, asked === null && writer === null);
-  }
-
-  get kind(): LockKind {
-    return this.#home.kind;
-  }
-
-  get services(): Services {
-    return this.#home.services;
   }
 
   // ---- callers come
 
   /** Does it suit a caller? "short": when its end is raised, by a join. "no": not at all. */
   suits(terms: Terms, mono: number, wall: number): "enough" | "short" | "no" {
-    const isOurs = !this.#isOver && !this.writer && !this.hold.isRevoked;
+    const isOurs = !this.isOver && !this.writer && !this.hold.isRevoked;
     return isOurs ? this.admission.suits(terms, mono, wall, this.services.window) : "no";
   }
 
@@ -93,7 +62,7 @@ export class SharedHold implements LeaseOwner, Expecting {
   join(lease: number, done: (sent: Instant, error?: unknown) => void): void {
     // RACE: a join is a user. Its answer may come behind the unlock of the last reader, and would be about a hold that was given back.
     this.admission.isAsking = true;
-    this.#stays();
+    this.stays();
     const sent = now();
     this.hold.asks(lease, sent.mono);
     this.kind.sharing?.join(this.hold, lease, {
@@ -113,7 +82,7 @@ export class SharedHold implements LeaseOwner, Expecting {
   /** The same without asking, behind a turn of the event loop: readers that come and go must not keep that to themselves. */
   rest(done: (sent: Instant) => void): void {
     this.admission.isAsking = true;
-    this.#stays();
+    this.stays();
     setImmediate(() => {
       this.admission.isAsking = false;
       done(this.admission.asked);
@@ -121,19 +90,9 @@ export class SharedHold implements LeaseOwner, Expecting {
     });
   }
 
-  /** A caller comes in. `caller`: its call. */
-  enter(terms: Terms, caller: Caller): SharedLease {
-    const lease = new SharedLease(this.hold, terms, this, caller);
-    this.users.add(lease);
-    if (this.users.size > 1) this.#isShared = true;
-    this.#stays();
-    this.services.watchdog.watch(lease);
-    return lease;
-  }
-
   /** The writer has left, and its readers stay. */
-  outlives(home: SharedHome): void {
-    this.#home = home;
+  outlives(home: JointHome): void {
+    this.home = home;
     this.writer = null;
     this.#isInside = false;
     this.services.inbox.expected.set(this.hold.id, this);
@@ -142,20 +101,15 @@ export class SharedHold implements LeaseOwner, Expecting {
   // ---- its users leave
 
   vacated(lease: SharedLease): Promise<void> {
-    const { watchdog, events } = this.services;
-    watchdog.leases.delete(lease);
-    this.users.delete(lease);
-    const held = performance.now() - lease.since;
+    const held = this.leaves(lease);
     // Of a reader that came in a writer's time the writer's call has told.
-    if (lease.kind !== "write" && events.isUsed && events.hears("release"))
-      events.tell("release", { ...ofHolder(lease), held });
-    const isLast = this.#isIdle;
-    if (!isLast) {
-      if (lease.isConfirmed) return this.#confirm(lease, held);
+    if (lease.kind !== "write") this.tellRelease(lease, held);
+    if (!this.isIdle) {
+      if (lease.isConfirmed) return this.confirm(lease, held);
       lease.settle();
       return Promise.resolve();
     }
-    if (lease.isConfirmed || !this.#isShared || !this.admission.isOpen(performance.now(), Date.now()))
+    if (lease.isConfirmed || !this.isShared || !this.admission.isOpen(performance.now(), Date.now()))
       return this.#release(lease, held);
     // Readers that come and go together leave in one turn of the event loop, and come back in the same one.
     return new Promise((resolve) => {
@@ -171,7 +125,7 @@ export class SharedHold implements LeaseOwner, Expecting {
   };
 
   /** Somebody is inside again, or will be. */
-  #stays(): void {
+  protected stays(): void {
     const leaving = this.#leaving;
     this.#leaving = null;
     leaving?.lease.settle();
@@ -180,117 +134,43 @@ export class SharedHold implements LeaseOwner, Expecting {
 
   /** A join was answered: without a user the hold goes. */
   #rests(): void {
-    if (this.#isIdle && !this.#leaving) this.#leave();
+    if (this.isIdle && !this.#leaving) this.leave();
   }
 
   /** Has nobody any use for it? */
-  get #isIdle(): boolean {
-    return this.users.size === 0 && !this.admission.isAsking && !this.writer && !this.#isOver;
+  protected get isIdle(): boolean {
+    return this.users.size === 0 && !this.admission.isAsking && !this.writer && !this.isOver;
   }
 
   #release(lease: SharedLease, held: number): Promise<void> {
     const { cleanup } = this.services;
-    this.#end();
+    this.end();
     cleanup.releases++;
     return new Promise((resolve) => {
-      this.kind.release(this.hold, new Release(this.#home, NOBODY, lease, held, resolve));
+      this.kind.release(this.hold, new Release(this.home, NOBODY, lease, held, resolve));
     });
   }
 
-  /** Its user wants to know that it was held so far, and others stay. */
-  async #confirm(lease: SharedLease, held: number): Promise<void> {
-    const { hold, kind, services } = this;
-    const sent = now();
-    const { commands } = services;
-    hold.asks(LEASE_MIN, sent.mono);
-    try {
-      const { id, label, name, record } = hold;
-      const [answer] = await kind.renew(
-        [{ id, label, name, ttl: LEASE_MIN, record, told: null }],
-        commands.replyTimeout,
-      );
-      if (!answer || answer.is === "renewed") return;
-      const loss = this.#home.lossOf(lease, held, { is: answer.is, clock: 0 }, false);
-      this.renewed(hold, sent, answer);
-      if (loss) throw loss;
-    } catch (error) {
-      throw lease.loss ?? unconfirmed(hold, error, kind);
-    } finally {
-      lease.settle();
-    }
+  // ---- it is lost
+
+  override renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void {
+    if (answer.is !== "renewed" && !this.isOver && this.writer) this.writer.lose(answer.is);
+    else super.renewed(hold, sent, answer);
   }
 
-  // ---- it is renewed, or lost
-
-  renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void {
-    if (this.#isOver) return;
-    if (answer.is !== "renewed") {
-      if (this.writer) this.writer.lose(answer.is);
-      else this.lose(answer.is);
-    } else if (hold.renewed(sent, answer)) {
-      // For all users that it suffices.
-      for (const user of this.users) {
-        const { lease } = user.terms;
-        if (user.due < Number.POSITIVE_INFINITY && answer.ttl >= lease)
-          user.due = Math.max(user.due, sent.mono + lease / RENEWALS_PER_LEASE);
-      }
-    }
-  }
-
-  /** It is nobody's any more: neither its users', nor a reader's that comes in. */
-  lose(reason: LossReason, by: string | null = null): void {
+  override lose(reason: LossReason, by: string | null = null): void {
     this.admission.isClosed = true;
     this.writer = null;
-    for (const user of [...this.users]) user.lose(reason, by);
-    if (this.#isIdle) this.#leave();
+    super.lose(reason, by);
   }
 
-  /** A user's time is over, or that of the hold. */
-  lost(lease: SharedLease, error: LockLostError): void {
-    const { watchdog, events } = this.services;
-    watchdog.leases.delete(lease);
-    this.users.delete(lease);
-    const held = performance.now() - lease.since;
-    if (!this.#isInside && events.hears("lost"))
-      events.tell("lost", { ...ofHolder(lease), since: lease.token, held, error });
-    if (this.#isIdle) this.#leave();
+  protected override isOwn(): boolean {
+    return !this.#isInside;
   }
-
-  /** RACE: late commands of it may be on their way, and one that queued it may be executed again: it is left, not released. */
-  #leave(): void {
-    this.#stays();
-    this.#end();
-    this.services.leave(this.kind, this.hold);
-  }
-
-  #end(): void {
-    this.#isOver = true;
-    this.services.inbox.forget(this.hold);
-    this.#home.ends(this);
-  }
-
-  wanted(lease: SharedLease): AbortSignal {
-    return this.services.wanted.signalOf(lease, this.kind);
-  }
-
-  // ---- messages
-
-  /** A late one, of what an answer has told already. */
-  granted(id: string): boolean {
-    return id === this.hold.id;
-  }
-
-  revoked(_id: string, by: string | null): void {
-    this.hold.isRevoked = true;
-    this.lose("revoked", by);
-  }
-
-  /** Nobody is told that others wait for what readers have. */
-  recalled(): void {}
 
   /** Its shrinking was answered. `lease`: of the writer that has left. */
   shrunk(lease: SharedLease, held: number, answer: ReleaseAnswer): Promise<void> | undefined {
-    const loss = this.#home.lossOf(lease, held, answer, false);
+    const loss = this.home.lossOf(lease, held, answer, false);
     if (answer.is !== "released") this.lose("gone");
     return loss ? failing(loss) : undefined;
   }

@@ -8,6 +8,7 @@ import { failing } from "../util/stacks.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { LockKind } from "./lock-kind.ts";
 import { LockQueue } from "./lock-queue.ts";
+import { PermitQueue } from "./permit-queue.ts";
 import { RecheckGroup } from "./recheck-group.ts";
 import type { Services } from "./services.ts";
 import { SharedHold } from "./shared-hold.ts";
@@ -95,8 +96,9 @@ function inside(lease: SharedLease): SharedHold | null {
   return record instanceof SharedHold && record.writer === lease ? record : null;
 }
 
-/** The callers at a lock that readers share. Readers who want their places in order have one each, and share nothing. */
-export function newQueueOf(kind: LockKind, name: string, services: Services): LockQueue {
+/** The callers at a lock that several have at a time. Readers who want their places in order have one each, and share nothing. */
+export function newQueue(kind: LockKind, name: string, services: Services): LockQueue {
+  if (kind.pooling) return new PermitQueue(kind, name, services);
   if (kind.mode === "write") return new ShrinkingQueue(kind, name, services);
   return kind === kind.sharing?.readers
     ? new SharingQueue(kind, name, services)

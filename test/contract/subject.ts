@@ -139,7 +139,7 @@ export class Subject implements Traits {
     return this.lingers ? { lease: 30_000 } : {};
   }
 
-  /** Every caller that waits has a place of its own in the queue. */
+  /** What its own client holds says nothing of what a caller gets: it asks Redis. Of permits one that waits may share a place. */
   get isFair(): boolean {
     return this.kind === "fairLock" || this.kind === "permit";
   }

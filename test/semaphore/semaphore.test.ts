@@ -14,13 +14,17 @@ async function open<N extends number>(
   count: N,
   permits?: number,
   client: LockClientOptions = {},
+  fair = false,
 ): Promise<Semaphore[] & { length: N }> {
   const name = freshName();
   const parties = await Promise.all(
     Array.from({ length: count }, () => own.parties.join({ url: own.url, client })),
   );
-  return parties.map(({ locks }) => locks.semaphore(name, { permits })) as Semaphore[] & { length: N };
+  return parties.map(({ locks }) => locks.semaphore(name, { permits, fair })) as Semaphore[] & { length: N };
 }
+
+/** The same, where each caller has a place of its own in the queue. */
+const openFair = <N extends number>(count: N, permits: number) => open(count, permits, {}, true);
 
 /** Resolves when so many callers wait in Redis. */
 const waiting = (slots: Semaphore, count: number): Promise<true> =>
@@ -32,8 +36,8 @@ const keys = ({ name }: Semaphore): [string, string] => [
 ];
 
 describe("permits", () => {
-  it("are held by several callers at once, and given in order: a large one is not overtaken", async () => {
-    const [a, b] = (await open(2, 3)) as [Semaphore, Semaphore];
+  it("with fair: true are given in the order of callers: a large one is not overtaken", async () => {
+    const [a, b] = (await openFair(2, 3)) as [Semaphore, Semaphore];
     const [one, two] = [await a.acquire(), await a.acquire()];
     expect([one.held, two.held, one.units, one.token < two.token]).toEqual([true, true, 1, true]);
     expect(await b.tryAcquire(2)).toBeNull();
@@ -59,8 +63,8 @@ describe("permits", () => {
     expect(await own.admin.exists(...keys(a))).toBe(0);
   });
 
-  it("are taken by callers of one process in the order in which they came, whatever each wants", async () => {
-    const [a, b] = (await open(2, 4)) as [Semaphore, Semaphore];
+  it("with fair: true are taken in the order in which callers of one process came, each at a place of its own", async () => {
+    const [a, b] = (await openFair(2, 4)) as [Semaphore, Semaphore];
     const held = await a.acquire(4);
     const order: number[] = [];
     const all = [2, 3, 1, 4, 1].map(async (units, i) => {
@@ -225,7 +229,7 @@ describe("the number of permits", () => {
   });
 
   it("that was set counts for all, up and down, while permits are in use", async () => {
-    const [a, b] = (await open(2, 2)) as [Semaphore, Semaphore];
+    const [a, b] = (await openFair(2, 2)) as [Semaphore, Semaphore];
     const held = [await a.acquire(), await a.acquire()];
     const later = [b.acquire(), b.acquire()];
     await waiting(a, 2);
@@ -246,7 +250,7 @@ describe("the number of permits", () => {
   });
 
   it("that is lowered refuses those that wait for more, and nobody else", async () => {
-    const [a, b] = (await open(2, 3)) as [Semaphore, Semaphore];
+    const [a, b] = (await openFair(2, 3)) as [Semaphore, Semaphore];
     const blocker = await a.acquire(3);
     const [large, small, middle] = [3, 1, 2].map((units) => b.acquire(units)) as [
       Promise<PermitLease>,
