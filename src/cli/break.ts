@@ -1,4 +1,3 @@
-import { hostname, userInfo } from "node:os";
 import type { Listed, ListedHolder, LockClient } from "../index.ts";
 import { count, flag, text } from "./args.ts";
 import { type Call, command } from "./command.ts";
@@ -7,6 +6,7 @@ import { EXIT, UsageError } from "./exit-codes.ts";
 import { printOne } from "./inspect.ts";
 import { LISTING } from "./listing.ts";
 import { lookAt } from "./look.ts";
+import { operator } from "./people.ts";
 import { prompt } from "./prompt.ts";
 
 const FLAGS = {
@@ -55,7 +55,7 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
         return EXIT.busy;
       }
     }
-    const label = values.label ?? `${userInfo().username}@${hostname()}`.slice(0, 64);
+    const label = values.label ?? operator();
     let broken = 0;
     // The tokens that were seen: a holder that has come since then is left alone.
     for (const holder of holders) if (await end(locks, lock, holder, label)) broken++;

@@ -8,6 +8,7 @@ import { LS } from "./ls.ts";
 import { ELECT } from "./run/elect.ts";
 import { RUN_COMMAND } from "./run/run.ts";
 import { TOP } from "./top.ts";
+import { UI } from "./ui.ts";
 
 /** In the order of the help. */
 export const COMMANDS: readonly Command[] = [
@@ -19,5 +20,6 @@ export const COMMANDS: readonly Command[] = [
   BREAK,
   ASK,
   DOCTOR,
+  UI,
   completion(() => COMMANDS),
 ];

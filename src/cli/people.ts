@@ -1,3 +1,5 @@
+import { hostname, userInfo } from "node:os";
+
 // Holders and waiters as people are shown them.
 
 /** What is known of a holder or a waiter, by whatever view. */
@@ -12,4 +14,15 @@ export function showPerson(owner: Person | null, id: string): string {
   const place = owner?.host ? `${owner.host}:${owner.pid}` : null;
   if (owner?.label) return place === null ? owner.label : `${owner.label} (${place})`;
   return place ?? id;
+}
+
+/** The caller of this program, as a label of a forced end: a user of a container may have no name. */
+export function operator(): string {
+  let user = `${process.getuid?.()}`;
+  try {
+    user = userInfo().username;
+  } catch {
+    // Its number is what there is.
+  }
+  return `${user}@${hostname()}`.slice(0, 64);
 }

@@ -19,16 +19,19 @@ export async function admit(
   authorize: Authorize | undefined,
 ): Promise<Viewer | Response> {
   if (!authorize) {
-    const { hostname } = new URL(request.url);
-    const isProxied = ["forwarded", "x-forwarded-for", "x-real-ip"].some((name) => request.headers.has(name));
-    const isLocal = address !== null && isLoopback(address) && isLoopback(hostname) && !isProxied;
-    return isLocal ? { label: null } : plainly(403, UNPROTECTED);
+    return isLocal(request, address) ? { label: null } : plainly(403, UNPROTECTED);
   }
   const answer = await authorize(request);
   if (answer instanceof Response) return answer;
   if (answer === true) return { label: null };
   if (typeof answer === "string" && answer !== "") return { label: answer };
   return plainly(403, "You may not see the locks of this application.");
+}
+
+/** Comes it from this machine, for a name of this machine, and straight? */
+export function isLocal({ url, headers }: Request, address: string | null): boolean {
+  const isProxied = ["forwarded", "x-forwarded-for", "x-real-ip"].some((name) => headers.has(name));
+  return address !== null && isLoopback(address) && isLoopback(new URL(url).hostname) && !isProxied;
 }
 
 const isLoopback = (address: string): boolean =>

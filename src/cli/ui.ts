@@ -1,0 +1,93 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { isLocal } from "../ui/guard.ts";
+import { createLockUI } from "../ui/index.ts";
+import { count, flag, text } from "./args.ts";
+import { type Call, command } from "./command.ts";
+import { connect } from "./connection.ts";
+import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
+import { operator } from "./people.ts";
+import { codeOf } from "./run/command.ts";
+import { Signals } from "./run/signals.ts";
+
+const FLAGS = {
+  port: count(null, "where the page is. Default: 4990; 0: any free one", 0, 65_535),
+  actions: flag(null, "viewers may ask for a lock, and break one; without it they only look"),
+  host: text(
+    null,
+    "<address>",
+    "127.0.0.1, which is the default, or ::1: whatever serves others puts its own login before the page",
+  ),
+};
+
+/** The page lets in browsers of this machine alone, whatever address it has, so others would only be refused. */
+const LOCAL = ["127.0.0.1", "::1", "localhost"];
+
+async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
+  if (positionals.length > 0 || rest !== null) throw new UsageError("holdfast ui takes no names.");
+  const { host = "127.0.0.1", port = 4_990 } = values;
+  if (!LOCAL.includes(host))
+    throw new UsageError(
+      "holdfast ui serves this machine alone: for others mount createLockUI() of holdfast/ui, with authorize.",
+    );
+  const signals = new Signals();
+  // Before anything is awaited, or a signal that comes meanwhile would be lost.
+  const stopping = new Promise<NodeJS.Signals>((resolve) => signals.to(resolve));
+  const { locks, redis, close } = await connect(values);
+  const page = createLockUI({
+    locks,
+    redis,
+    actions: values.actions ? ["ask", "break"] : [],
+    // A holder that a viewer ends is told whose page it was.
+    authorize: (request) => isLocal(request, host) && operator(),
+  });
+  const server = createServer((request, response) => void page.node(request, response));
+  try {
+    await listen(server, port, host);
+    const { port: actual } = server.address() as AddressInfo;
+    const url = `http://${host.includes(":") ? `[${host}]` : host}:${actual}/`;
+    if (output.isJson) output.printJson({ url });
+    else output.print(`The locks are shown at ${url} until Ctrl-C.`);
+    return codeOf(await stopping);
+  } finally {
+    page.close();
+    server.close();
+    server.closeAllConnections();
+    await close();
+    signals.stop();
+  }
+}
+
+/** @throws ExitError where the port is somebody else's, or may not be had. */
+async function listen(server: Server, port: number, host: string): Promise<void> {
+  try {
+    server.listen(port, host);
+    await once(server, "listening");
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ExitError(
+      EXIT.unavailable,
+      code === "EADDRINUSE"
+        ? `Port ${port} is in use: --port 0 takes any free one.`
+        : `The page cannot be served at port ${port}: ${code}.`,
+    );
+  }
+}
+
+export const UI = command(
+  {
+    name: "ui",
+    summary: "shows the locks on a web page of this machine",
+    usage: ["ui [flags]"],
+    examples: [
+      ["holdfast ui", "at http://127.0.0.1:4990/, to look at"],
+      [
+        "holdfast ui --actions --port 0",
+        "at any free port; with the buttons that ask for a lock, and break one",
+      ],
+    ],
+    flags: FLAGS,
+  },
+  ui,
+);
