@@ -118,16 +118,19 @@ export class HoldIds {
   }
 }
 
-/** A client's id, or that which Redisson's owners begin with; then the number, then the random bits. */
+/**
+ * A client's id, or that which Redisson's owners begin with; then the number, then the random bits. It fits at one place only, and
+ * no part of it can be told from the next one in two ways: other libraries' texts come here, of any length.
+ */
 const OWN_ID =
-  /(?:[!-~]*?holdfast:client:)?([\w.%-]*\/?[\w.-]*:\d+:[0-9a-f]{16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?::\{\w+\})?:([0-9a-z]{8})[0-9a-z]{13}(?![0-9a-z])/g;
+  /^(?:[!-~]*?holdfast:client:)?((?:[\w.%-]+\/)?[\w.-]*:\d+:[0-9a-f]{16}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?::\{\w+\})?:([0-9a-z]{8})[0-9a-z]{13}$/;
 
 /**
- * The same text with every hold's id in it as people see it: `<client id>:<number>`. The random bits are nobody's business,
- * and the channel says no more than the client's id does.
+ * A hold's id as people see it: `<client id>:<number>`. The random bits are nobody's business, and the channel says no more than the
+ * client's id does. Any other text stays as it is.
  */
-export function withoutBits(text: string): string {
-  return text.replace(
+export function withoutBits(id: string): string {
+  return id.replace(
     OWN_ID,
     (_, client: string, number: string) => `${client}:${Number.parseInt(number, 36)}`,
   );

@@ -170,9 +170,11 @@ export interface ForceUnlockOptions {
   /** Tells the holder of a `lock` or `fairLock` by whose hand it lost it: 1 to 64 bytes of UTF-8. Default: it is not told. */
   label?: string | undefined;
   /**
-   * Ends only the holder with this token, as `inspect()` or a LockTimeoutError's look has shown it; false, and nothing is done, where
-   * it has gone, and where another one has come. TypeError for kinds without tokens, `redissonLock` and `spinLock`. Readers that no
-   * writer divides have one token, and all end with it. Default: whichever holds the lock, of a semaphore all of them.
+   * Ends only the hold with this token, as `inspect()` has shown it; false, and nothing is done, where that has ended, whether or not
+   * another one has come. A hold is a process's: callers to which it was passed there, or that share it, end with it, and have tokens
+   * of their own, which name no hold. Readers that no writer divides have one token, and all end with it. A plain `redissonLock` of
+   * the same name leaves the counter of a `redissonFencedLock`, and would be ended by its last token: use one of them for a name.
+   * TypeError for kinds without tokens, `redissonLock` and `spinLock`. Default: whichever holds the lock, of a semaphore all of them.
    */
   token?: number | undefined;
 }

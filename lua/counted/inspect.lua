@@ -1,7 +1,7 @@
 -- Shows the holds and the waiters of a counted resource, for people, and how many permits it has.
 --
 -- KEYS  hash, queue, clients, clock
--- ARGV  none
+-- ARGV  1 "1": only one of the holds is wanted, and nothing else; left out: all
 -- RETURNS { now µs, permits, 1 = set-permits has said how many, units in use,
 --           { hold[ label], mode, units, token, remaining ms ... },
 --           { hold[ label], mode, units, up to, ticket ... in order }, stamp }
@@ -15,8 +15,11 @@
 local ms = math.ceil(now / 1000)
 local all = call("HGETALL", hash)
 local source, permits, used, shown, waiting, stamp = nil, 0, 0, {}, {}, now
+local one = ARGV[1] == "1"
 for i = 1, #all, 2 do
-  if all[i] == "=" then
+  if one and shown[1] then
+    break
+  elseif all[i] == "=" then
     if match(all[i + 1], "^[02-9]%l ") then
       return redis.error_reply("LOCKFORMAT " .. sub(all[i + 1], 1, 1))
     end
@@ -33,7 +36,7 @@ for i = 1, #all, 2 do
     end
   end
 end
-local entries = call("ZRANGE", queue, 0, 999, "WITHSCORES")
+local entries = one and {} or call("ZRANGE", queue, 0, 999, "WITHSCORES")
 for i = 1, #entries, 2 do
   local hold, _, mode, _, _, units, upTo, _, label = readEntry(entries[i])
   for _, word in ipairs(hold and { hold .. label, mode, units, upTo, entries[i + 1] } or {}) do

@@ -169,8 +169,9 @@ export class CountedScripts extends HoldScripts {
     });
   }
 
-  inspect(name: string): Promise<CountedInspection> {
-    return this.commands.run(lua.inspect, this.#keysOf(name), [], decodeCountedInspection);
+  /** `isOne`: only one of its holds is wanted. */
+  inspect(name: string, isOne = false): Promise<CountedInspection> {
+    return this.commands.run(lua.inspect, this.#keysOf(name), isOne ? ["1"] : [], decodeCountedInspection);
   }
 
   /** Ends all holds, those of one mode, or of one token. `label`: for their clients. Resolves with how many there were. */

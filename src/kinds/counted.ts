@@ -66,7 +66,7 @@ export abstract class CountedKind implements Renewer {
 
   /** The first one, whatever it is to this kind: writers wait for readers, too. */
   async holder(name: string): Promise<Inspected> {
-    const { at, holders } = await this.scripts.inspect(name);
+    const { at, holders } = await this.scripts.inspect(name, true);
     const [first = null] = holders;
     const { owner = null, token = 0, remaining = null } = first ?? {};
     return inspected({ at: at / 1_000, owner, token, remaining, kept: false, queue: [] });

@@ -31,6 +31,9 @@ const KINDS: Readonly<Record<GrantProtocol, ListedKind>> = {
 /** An owner of Redisson's plain lock: of a client and a thread, or a hold. Its other hashes have fields of other forms. */
 const REDISSON_OWNER = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+$/;
 
+/** What the scripts say of a key that is no lock of a format that is known. Redis 6.2 puts its own words before those of a script's call. */
+const isForeign = /^LOCKFORMAT|\bWRONGTYPE\b/;
+
 type Wanted = ReturnType<typeof checkList>;
 
 /** Finds the locks of a server or a Cluster by their keys, for people: step by step, so that nobody waits for it. */
@@ -115,7 +118,7 @@ export class Lister {
     try {
       look = await this.#inspect(kind, name);
     } catch (error) {
-      if (error instanceof Error && /^(LOCKFORMAT|WRONGTYPE)/.test(error.message)) return null;
+      if (error instanceof Error && isForeign.test(error.message)) return null;
       throw error;
     }
     // A lock that is held is found by its own key, which stands as long as anybody holds it; a free one has only its queue.

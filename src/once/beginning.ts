@@ -154,7 +154,8 @@ export class Beginning implements Abortable {
 const isFinal = (error: unknown): boolean =>
   isRefusal(error) ||
   foreignFormat(error) !== null ||
-  (error instanceof Error && error.message.startsWith("WRONGTYPE"));
+  // Redis 6.2 puts its own words before it.
+  (error instanceof Error && /\bWRONGTYPE\b/.test(error.message));
 
 const UNKNOWN = "Redis did not say whether this run may begin";
 const UNCONFIRMED = "its replicas did not confirm that this run begins";

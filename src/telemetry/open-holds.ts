@@ -72,6 +72,8 @@ export class OpenHolds implements FollowedHolds {
       holding.asyncStart.publish(message);
       holding.asyncEnd.publish(message);
     });
+    // What follows asynchronous contexts forgets this one.
+    place.emitDestroy();
   }
 }
 

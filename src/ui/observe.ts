@@ -26,6 +26,8 @@ export function observe(
   redis: Pick<RedisLike, "callBuffer">,
 ): () => void {
   let waits = new Map<string, Map<number, number>>();
+  /** Calls that have to wait, each with its lock. */
+  const waiting = new Set<string>();
   let events: [Told["events"][number][0], string, number, number, string | null][] = [];
   let timer: NodeJS.Timeout | undefined;
   let last = Number.NEGATIVE_INFINITY;
@@ -57,20 +59,21 @@ export function observe(
     waits.set(name, steps.set(stepOf(ms), (steps.get(stepOf(ms)) ?? 0) + 1));
   };
 
-  const acquired: LockEvents["acquire"] = ({ name, waited: ms }) => {
-    if (ms < 1) return;
+  const begins: LockEvents["wait"] = ({ call, name }) => void waiting.add(`${call} ${name}`);
+  const acquired: LockEvents["acquire"] = ({ call, name, waited: ms }) => {
+    if (!waiting.delete(`${call} ${name}`)) return;
     waited(name, ms);
     happened("acquire", name, ms, null);
   };
-  const gaveUp: LockEvents["giveup"] = ({ name, waited: ms, why }) => {
-    if (ms < 1) return;
+  const gaveUp: LockEvents["giveup"] = ({ call, name, waited: ms, why }) => {
+    if (!waiting.delete(`${call} ${name}`)) return;
     waited(name, ms);
     happened("giveup", name, ms, why);
   };
   const lost: LockEvents["lost"] = ({ name, held, error }) => happened("lost", name, held, error.reason);
-  locks.on("acquire", acquired).on("giveup", gaveUp).on("lost", lost);
+  locks.on("wait", begins).on("acquire", acquired).on("giveup", gaveUp).on("lost", lost);
   return () => {
-    locks.off("acquire", acquired).off("giveup", gaveUp).off("lost", lost);
+    locks.off("wait", begins).off("acquire", acquired).off("giveup", gaveUp).off("lost", lost);
     clearTimeout(timer);
   };
 }

@@ -188,7 +188,7 @@ const THINGS: readonly {
       const term = await locks.election(name).campaign({ wait });
       return { assertHeld: () => term.assertHeld(), unlock: () => term.resign() };
     },
-    late: /^Election '\S+' was led by another candidate for all of the 20 ms that this call waited\. Wait longer; leader\(\) tells/,
+    late: /^Election '\S+' was led by another candidate for all of the 20 ms that this call waited( \(at the end by [^)]+\))?\. Wait longer; leader\(\) tells/,
     keyOf: (name) => new Keys("", false).ofElection(name).lock,
   },
   {

@@ -75,7 +75,7 @@ describe("a label", () => {
       expect((await lock.inspect()).owner?.label).toBe(label);
       await lease.unlock();
     }
-    const slots = locks.semaphore(freshName(), { permits: 1 });
+    const slots = locks.semaphore(freshName(), { permits: 1, fair: true });
     const first = await slots.acquire(1, { label: "first" });
     const second = slots.acquire(1, { label: "second", lease: 20_000 });
     await until(async () => (await slots.inspect()).waiters.length === 1);
