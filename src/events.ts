@@ -10,6 +10,7 @@ import {
   NotReplicatedError,
 } from "./errors.ts";
 import { OVERTAKEN } from "./overtaken.ts";
+import { clocks } from "./util/clock.ts";
 import { outside } from "./util/outside.ts";
 
 /**
@@ -206,12 +207,12 @@ export class Events extends EventEmitter {
   tellGiveUp(name: string, { call, kind, units }: Caller, since: number, wait: number, error: unknown): void {
     if (!this.hears("giveup")) return;
     const why = error === null ? (wait > 0 ? "timeout" : "busy") : reasonOf(error);
-    this.tell("giveup", { ...ofCall({ name, kind, call, units }), waited: performance.now() - since, why });
+    this.tell("giveup", { ...ofCall({ name, kind, call, units }), waited: clocks.mono.now() - since, why });
   }
 
   #warn(error: Error): void {
     const code = error instanceof LockError ? error.code : error.name;
-    const now = performance.now();
+    const now = clocks.mono.now();
     const last = this.#warned.get(code);
     if (last !== undefined && now - last < MINUTE) return;
     this.#warned.set(code, now);

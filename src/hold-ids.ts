@@ -1,4 +1,5 @@
 import { startupSnapshot } from "node:v8";
+import { clocks } from "./util/clock.ts";
 import { drawBits } from "./util/random.ts";
 
 /** A hold's id in its parts. */
@@ -55,7 +56,7 @@ export class HoldIds {
 
   constructor(keep: number) {
     this.#keep = keep;
-    this.#times[0] = performance.now();
+    this.#times[0] = clocks.mono.now();
     drawBits(this.#bits, 0, 2 * this.#ahead);
   }
 
@@ -97,7 +98,7 @@ export class HoldIds {
   }
 
   #turnBlock(number: number): void {
-    const now = performance.now();
+    const now = clocks.mono.now();
     const block = number / BLOCK;
     const blocks = this.#times.length;
     // The last hold of the block that would be forgotten was made before the first one of the block behind it.

@@ -1,4 +1,5 @@
 import { LockError, quote } from "./errors.ts";
+import { clocks } from "./util/clock.ts";
 
 /**
  * Somebody waits for the lock: the reason of `lease.wanted`. Nothing has failed, and the lock is still held. Work that stops for
@@ -18,6 +19,6 @@ export class LockWantedError extends LockError {
 
   /** For how many ms it has been known by now that somebody waits. A caller of another process may have waited for longer. */
   get waited(): number {
-    return performance.now() - this.#since;
+    return clocks.mono.now() - this.#since;
   }
 }

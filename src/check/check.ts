@@ -1,5 +1,6 @@
 import type { Lock } from "../locks/lock.ts";
 import { placeOf } from "../redis/trouble.ts";
+import { clocks } from "../util/clock.ts";
 import { newNonce } from "../util/random.ts";
 import type { GrantInbox } from "../waiting/grant-inbox.ts";
 import type { Check } from "./answer.ts";
@@ -32,14 +33,14 @@ export async function check(
   const { isCluster, isQuorum, restartDelay } = target;
   // The lock with which it is tried, of this process alone. Several checks at a time wait for each other.
   const name = `holdfast:check:${clientId}`;
-  const until = performance.now() + timeout;
+  const until = clocks.mono.now() + timeout;
   // Shows the rights as nothing else does: all that a lock writes is written.
   const take = async (): Promise<void> => (await lock(name).lock({ wait: timeout })).unlock();
   const taking = problemOf("A lock cannot be taken and given back", take, timeout);
   // A Cluster knows its nodes when its first command is answered.
   if (isCluster) await taking;
   const servers = target.servers();
-  const left = Math.max(LEAST, until - performance.now());
+  const left = Math.max(LEAST, until - clocks.mono.now());
   const wanted = { timeout: left, replicas, isCluster, restartDelay };
   const [looked, ...failures] = await Promise.all([
     Promise.all(

@@ -3,6 +3,7 @@ import { FENCE_SKEW } from "../defaults.ts";
 import { checkLua } from "../redis/lua.generated.ts";
 import { withoutCommand } from "../redis/trouble.ts";
 import type { RedisLike } from "../redis/types.ts";
+import { clocks } from "../util/clock.ts";
 import type { CheckedServer } from "./answer.ts";
 
 /** What a server must be. */
@@ -33,12 +34,12 @@ export async function lookAt(
   wanted: Wanted,
 ): Promise<Looked> {
   const nothing = { place, version: null, roundTrip: null, evictionPolicy: null, replicas: null };
-  const since = performance.now();
+  const since = clocks.mono.now();
   try {
     const reply = await atMost(redis.eval(checkLua.look.lua, 0), wanted.timeout);
-    const roundTrip = performance.now() - since;
+    const roundTrip = clocks.mono.now() - since;
     const [at, ...sections] = reply as [number, string, string, string];
-    const clockAhead = Math.round(Number(at) / 1_000 - (Date.now() - roundTrip / 2));
+    const clockAhead = Math.round(Number(at) / 1_000 - (clocks.wall.now() - roundTrip / 2));
     return judge(place, sections.join("\n"), { roundTrip, clockAhead }, wanted);
   } catch (error) {
     const why = error instanceof Error ? withoutCommand(error).message : String(error);

@@ -6,6 +6,7 @@ import type { Leader } from "../redis/election-replies.ts";
 import { unavailable } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
 import { orAbort, pause } from "../util/abort.ts";
+import { clocks } from "../util/clock.ts";
 import { printAs } from "../util/print.ts";
 import { doubling } from "../util/random.ts";
 import type { Election, LeaderBody } from "./election.ts";
@@ -93,9 +94,9 @@ export class NamedElection implements Election {
 
   async #campaign({ value, wait, signal, ending }: Candidacy): Promise<Term> {
     const { kind, manager } = this.#elections;
-    const until = performance.now() + wait;
+    const until = clocks.mono.now() + wait;
     for (;;) {
-      const left = Math.max(0, until - performance.now());
+      const left = Math.max(0, until - clocks.mono.now());
       const entrance = { terms: this.#terms, wait: left, signal };
       const shared = await manager.enter(kind, this.name, entrance, itself);
       if (!shared) return await timedOut(manager, kind, this.name, wait, { heldBy: "somebody else" });

@@ -15,7 +15,7 @@ import { LockUnavailableError } from "../errors.ts";
 import type { ElectionKind } from "../kinds/election.ts";
 import type { Leader, Observed } from "../redis/election-replies.ts";
 import { unavailable } from "../redis/replies.ts";
-import { type Instant, now } from "../util/clock.ts";
+import { clocks, type Instant, now } from "../util/clock.ts";
 import { between, doubling } from "../util/random.ts";
 import { CallTimer } from "../util/timers.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
@@ -79,7 +79,7 @@ export class Observation {
   get shown(): Leader | null | undefined {
     const seen = this.#seen;
     if (!seen) return seen;
-    return performance.now() < seen.until.mono && Date.now() < seen.until.wall ? seen.leader : null;
+    return clocks.mono.now() < seen.until.mono && clocks.wall.now() < seen.until.wall ? seen.leader : null;
   }
 
   join(watcher: Watcher): void {
@@ -206,14 +206,14 @@ export class Observation {
       );
     const pause = doubling(this.#failures++, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD);
     this.#tell();
-    this.#restFor(performance.now() + pause);
+    this.#restFor(clocks.mono.now() + pause);
   }
 
   #restFor(at: number): void {
     if (this.#state === "over" || this.#state === "unopened") return;
     this.#state = "resting";
     this.#askAt = at;
-    if (at <= performance.now()) this.#ask();
+    if (at <= clocks.mono.now()) this.#ask();
     else this.#arm();
   }
 
@@ -226,7 +226,7 @@ export class Observation {
 
   #rang(): void {
     this.#tell();
-    if (this.#state === "resting" && this.#askAt <= performance.now()) this.#ask();
+    if (this.#state === "resting" && this.#askAt <= clocks.mono.now()) this.#ask();
     else this.#arm();
   }
 

@@ -2,6 +2,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { LossReason } from "../errors.ts";
 import type { EventKind, GiveUpReason, LockEvent, LockEvents } from "../events.ts";
 import type { CommonClient } from "../lock-client.ts";
+import { clocks } from "../util/clock.ts";
 import type { Templates } from "./templates.ts";
 
 /** What exporters need of a client. */
@@ -78,7 +79,7 @@ export class Census {
     const first = new Map<Series, number>();
     for (const { series, since } of this.#held.values())
       first.set(series, Math.min(since, first.get(series) ?? since));
-    const now = performance.now();
+    const now = clocks.mono.now();
     for (const [series, since] of first) yield [series, (now - since) / 1_000];
   }
 
@@ -112,7 +113,7 @@ export class Census {
     if (event.passed) this.#to.passes(series, 1);
     const key = keyOf(event);
     if (!this.#held.has(key)) this.#to.held(series, 1);
-    this.#held.set(key, { series, since: performance.now() });
+    this.#held.set(key, { series, since: clocks.mono.now() });
   }
 
   #gaveUp(event: Parameters<LockEvents["giveup"]>[0]): void {

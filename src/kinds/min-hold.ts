@@ -5,6 +5,7 @@ import type { Commands } from "../redis/commands.ts";
 import { codes, handoffLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import { type AttemptAnswer, decodeRelease, type ReleaseAnswer } from "../redis/replies.ts";
+import { clocks } from "../util/clock.ts";
 import type { Ask, Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
 import { HandoffLock } from "./handoff.ts";
 
@@ -42,7 +43,7 @@ class MinHoldLock extends HandoffLock {
 
   override release(hold: Hold, told: Told<ReleaseAnswer>): void {
     const time = this.#timeOf(hold);
-    const held = performance.now() - hold.ownedAt;
+    const held = clocks.mono.now() - hold.ownedAt;
     // Its time began no later in Redis than here.
     if (held >= time) {
       super.release(hold, told);
@@ -76,7 +77,7 @@ class MinHoldLock extends HandoffLock {
   /** Of a hold that a caller has had: its release was not answered, or it is lost here and may live in Redis. */
   readonly former = {
     withdraw: (hold: Leavable): Promise<unknown> => {
-      const isOver = !(hold instanceof Hold) || performance.now() - hold.ownedAt >= this.#timeOf(hold);
+      const isOver = !(hold instanceof Hold) || clocks.mono.now() - hold.ownedAt >= this.#timeOf(hold);
       if (isOver) return this.withdraw(hold);
       return new Promise((answered, failed) => this.release(hold, { answered, failed }));
     },

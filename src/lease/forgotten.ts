@@ -1,5 +1,6 @@
 import { LockError, quote } from "../errors.ts";
 import type { Events } from "../events.ts";
+import { clocks } from "../util/clock.ts";
 import type { SharedLease } from "./shared-lease.ts";
 
 interface Forgotten {
@@ -27,7 +28,7 @@ export function unwatchHandle(handle: object): void {
 }
 
 function leftBehind({ name, token, since, noun }: SharedLease): string {
-  const held = Math.round(performance.now() - since);
+  const held = Math.round(clocks.mono.now() - since);
   const lease = token === 0 ? "its lease" : `its lease (token ${token})`;
   return (
     `${noun} ${quote(name)} has been held for ${held} ms and cannot be released any more: ${lease} was garbage collected ` +

@@ -1,6 +1,6 @@
 import { CLOCK_DRIFT, CLOCK_GRAIN, FRESH, GRANT_WINDOW } from "../defaults.ts";
 import type { ToldDigit } from "../redis/replies.ts";
-import type { Instant } from "../util/clock.ts";
+import { clocks, type Instant } from "../util/clock.ts";
 
 /**
  * A lock became ours: the server's time in µs when its TTL was set, that TTL in ms, the token, and whether anybody else
@@ -91,7 +91,7 @@ export class Hold {
   constructor(id: string, name: string) {
     this.id = id;
     this.name = name;
-    this.sent = { mono: performance.now(), wall: Date.now() };
+    this.sent = { mono: clocks.mono.now(), wall: clocks.wall.now() };
     this.asked = this.sent;
   }
 
@@ -99,7 +99,7 @@ export class Hold {
    * A command is sent that may set its TTL to this. Not noted when it is answered: the answer may be lost, and the hold must
    * then be taken back for as long as it can live.
    */
-  asks(ttl: number, at = performance.now()): void {
+  asks(ttl: number, at = clocks.mono.now()): void {
     if (ttl > this.mayLive) this.mayLive = ttl;
     if (at + ttl > this.mayLiveUntil) this.mayLiveUntil = at + ttl;
   }
@@ -127,8 +127,8 @@ export class Hold {
       this.asked = sent;
       this.#server = at;
     }
-    const mono = performance.now();
-    const wall = Date.now();
+    const mono = clocks.mono.now();
+    const wall = clocks.wall.now();
     const since = this.#server === 0 ? 0 : (at - this.#server) / 1_000;
     const span = (since + ttl) * (1 - CLOCK_DRIFT) - CLOCK_GRAIN;
     this.endMono = Math.max(this.endMono, Math.min(this.asked.mono + span, mono + ttl));
@@ -181,7 +181,7 @@ export class Hold {
     if (ttl > this.ttl) this.ttl = ttl;
     if (sent.mono > this.seen.mono) this.seen = sent;
     if (isTold) this.told = told || this.told || 1;
-    if (waits) this.recall(performance.now());
+    if (waits) this.recall(clocks.mono.now());
     return true;
   }
 
@@ -195,7 +195,7 @@ export class Hold {
   /** ms left, negative when it is over. The earlier of both clocks counts. */
   left(at?: Instant): number {
     if (at) return Math.min(this.endMono - at.mono, this.endWall - at.wall);
-    return Math.min(this.endMono - performance.now(), this.endWall - Date.now());
+    return Math.min(this.endMono - clocks.mono.now(), this.endWall - clocks.wall.now());
   }
 }
 

@@ -3,7 +3,7 @@ import { LockLostError, LockUnavailableError, type LossReason, nounOf, released 
 import type { Caller, EventKind, Events, LockEvent } from "../events.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
-import { type Instant, now } from "../util/clock.ts";
+import { clocks, type Instant, now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { thrownAt } from "../util/stacks.ts";
 import type { Hold } from "./hold.ts";
@@ -62,8 +62,8 @@ export class SharedLease implements Caller, Turn {
   readonly owner: LeaseOwner;
   terms: Terms;
   /** When it began, on the monotonic clock and on the wall clock. */
-  since = performance.now();
-  #sinceWall = Date.now();
+  since = clocks.mono.now();
+  #sinceWall = clocks.wall.now();
   loss: LockLostError | null = null;
   /** Redis must say at its end that it was held so far: it is not passed on, nor kept. */
   isConfirmed = false;
@@ -104,8 +104,8 @@ export class SharedLease implements Caller, Turn {
    */
   begin(terms: Terms): void {
     this.terms = terms;
-    this.since = performance.now();
-    this.#sinceWall = Date.now();
+    this.since = clocks.mono.now();
+    this.#sinceWall = clocks.wall.now();
     this.#end = terms.watchdog ? Number.POSITIVE_INFINITY : this.since + terms.lease;
     this.#longest = terms.lease;
   }
@@ -142,7 +142,7 @@ export class SharedLease implements Caller, Turn {
   }
 
   /** ms until the local deadline: of the hold or its own, on either clock. */
-  left(mono = performance.now(), wall = Date.now()): number {
+  left(mono = clocks.mono.now(), wall = clocks.wall.now()): number {
     const { since, hold } = this;
     const end = Math.min(this.#end, since + this.terms.maxHold);
     const wallEnd = this.#sinceWall + (end - since);

@@ -3,7 +3,7 @@ import { CLAIM_AFTER, RENEWAL_LOOKAHEAD, RENEWALS_PER_LEASE, RENEWALS_PER_TURN }
 import { LockUnavailableError } from "../errors.ts";
 import { type Events, ofHolder } from "../events.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
-import { type Instant, now } from "../util/clock.ts";
+import { clocks, type Instant, now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { CallTimer, Timers } from "../util/timers.ts";
 import { watchHandle } from "./forgotten.ts";
@@ -21,7 +21,7 @@ import type { SharedLease } from "./shared-lease.ts";
 export class Watchdog {
   /** Those that it watches. */
   readonly leases = new Set<SharedLease>();
-  readonly #timers = new Timers(false);
+  readonly timers = new Timers(false);
   readonly #events: Events;
   /** Renewals that are due and wait for a turn of the event loop, the most urgent one last. `end`: when the first lease ends. */
   readonly #unsent: {
@@ -55,11 +55,11 @@ export class Watchdog {
     lease.due = terms.watchdog ? since + Math.max(0, first) : Number.POSITIVE_INFINITY;
     this.leases.add(lease);
     const at = Math.min(lease.due, since + left);
-    if (this.#alarm.index < 0 || at < this.#alarm.at) this.#timers.set(this.#alarm, at);
+    if (this.#alarm.index < 0 || at < this.#alarm.at) this.timers.set(this.#alarm, at);
   }
 
   close(): void {
-    this.#timers.close();
+    this.timers.close();
     clearImmediate(this.#sending);
     this.#unsent.length = 0;
   }
@@ -78,7 +78,7 @@ export class Watchdog {
     if (due.length > 0) this.#renew([...due, ...soon], mono);
     let next = Number.POSITIVE_INFINITY;
     for (const lease of this.leases) next = Math.min(next, lease.due, mono + lease.left(mono, wall));
-    this.#timers.set(this.#alarm, next);
+    this.timers.set(this.#alarm, next);
   }
 
   /** The alarm rang so many ms late: nothing else could be done in this process meanwhile. Told before what it has cost. */
@@ -156,7 +156,7 @@ export class Watchdog {
       for (const lease of batch) this.#tellFailure(lease, failure);
       // Unknown: again after a tenth of what is left, so that several tries fit in before the deadline.
       for (const lease of batch)
-        this.#dueIn(lease, performance.now(), Math.min(Math.max(lease.left() / 10, 10), period(lease)));
+        this.#dueIn(lease, clocks.mono.now(), Math.min(Math.max(lease.left() / 10, 10), period(lease)));
       return;
     }
     for (const [i, lease] of batch.entries()) {
@@ -193,7 +193,7 @@ export class Watchdog {
   #dueIn(lease: SharedLease, from: number, ms: number): void {
     if (!this.#isWanted(lease)) return;
     lease.due = Math.min(lease.due, from + ms);
-    if (this.#alarm.index < 0 || lease.due < this.#alarm.at) this.#timers.set(this.#alarm, lease.due);
+    if (this.#alarm.index < 0 || lease.due < this.#alarm.at) this.timers.set(this.#alarm, lease.due);
   }
 
   #isWanted(lease: SharedLease): boolean {

@@ -3,6 +3,7 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
 import { OVERTAKEN } from "../overtaken.ts";
 import type { Request } from "../terms.ts";
+import { clocks } from "../util/clock.ts";
 import type { LocalSemaphore } from "../util/local-semaphore.ts";
 import { printAs } from "../util/print.ts";
 import type { Busy } from "../waiting/acquire-all.ts";
@@ -60,7 +61,7 @@ export class OrderedMultiLock implements MultiLock {
 
   async withLock<T>(...args: unknown[]): Promise<T> {
     const { body, request, confirm } = this.#rules.withLock<MultiLockBody<T>>(this.names, args);
-    const until = performance.now() + request.wait;
+    const until = clocks.mono.now() + request.wait;
     let gates: LocalSemaphore[] = [];
     const seats = await this.#take(request, async (held, undo) => {
       gates = [];
@@ -145,7 +146,7 @@ export class OrderedMultiLock implements MultiLock {
       throw new TypeError(
         `Cannot lock ${quoteAll(this.names)}: minHold is an option of one lock or fairLock alone`,
       );
-    const until = performance.now() + request.wait;
+    const until = clocks.mono.now() + request.wait;
     const seats = this.#seats(request);
     const missing = seats.filter(({ holding }) => !holding);
     const undo: (() => unknown)[] = [];
@@ -224,7 +225,7 @@ const enterAll: Enter = async (held, undo) => {
 const lengthenAll = (seats: readonly Seat[], request: Request): Promise<unknown> =>
   Promise.all(holdings(seats).map(({ shared }) => lengthen(shared, request)));
 
-const rest = (until: number): number => Math.max(0, until - performance.now());
+const rest = (until: number): number => Math.max(0, until - clocks.mono.now());
 
 const outOfOrder = (missing: string, last: string): LockError =>
   new LockError(

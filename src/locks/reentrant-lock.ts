@@ -3,6 +3,7 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import type { AskOptions, ForceUnlockOptions } from "../options.ts";
 import { type Inspection, unavailable } from "../redis/replies.ts";
 import type { Request } from "../terms.ts";
+import { clocks } from "../util/clock.ts";
 import { printAs } from "../util/print.ts";
 import type { Asked, Keepers } from "../waiting/keepers.ts";
 import type { LockKind, Member } from "../waiting/lock-kind.ts";
@@ -80,7 +81,7 @@ export class ReentrantLock implements Lock {
       // Awaited here: what an async function returns unawaited costs two more turns of the microtask queue.
       return await this.#run(shared, body, null, confirm);
     }
-    const until = performance.now() + request.wait;
+    const until = clocks.mono.now() + request.wait;
     const holding = holdingFor(this.#scopes, this.#kind, this.name);
     const entered = holding ? this.#share(holding, request) : await this.#enter(request);
     if (!entered) return await this.#timedOut(request.wait);
@@ -88,7 +89,7 @@ export class ReentrantLock implements Lock {
     const { shared, gate } = entered;
     if (!isGated(shared)) return await this.#run(shared, body, () => lengthen(shared, request), confirm);
     try {
-      const left = Math.max(0, until - performance.now());
+      const left = Math.max(0, until - clocks.mono.now());
       if (!(await gate.enter(left, request.signal))) await this.#timedOut(request.wait, "this scope");
     } catch (error) {
       await shared.leave().catch(() => {});

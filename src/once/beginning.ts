@@ -6,7 +6,7 @@ import type { Told } from "../redis/call.ts";
 import { foreignFormat, isRefusal, unavailable } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
 import { type Abortable, pause } from "../util/abort.ts";
-import { now } from "../util/clock.ts";
+import { clocks, now } from "../util/clock.ts";
 import type { Cleanup } from "../waiting/cleanup.ts";
 import { backOff } from "../waiting/schedule.ts";
 import type { BeginAnswer, OnceScripts } from "./once-scripts.ts";
@@ -46,7 +46,7 @@ export class Beginning implements Abortable {
     this.#hold = hold;
     this.#interval = interval;
     this.#told = told;
-    this.#until = performance.now() + client.commands.replyTimeout;
+    this.#until = clocks.mono.now() + client.commands.replyTimeout;
   }
 
   get name(): string {
@@ -111,9 +111,9 @@ export class Beginning implements Abortable {
           failure = error;
         }
       }
-      if (performance.now() >= this.#until || commands.ended)
+      if (clocks.mono.now() >= this.#until || commands.ended)
         throw unavailable(name, UNKNOWN, failure ?? commands.trouble(), nounOf(this.#scripts));
-      await pause(Math.min(backOff(failures), this.#until - performance.now()), undefined);
+      await pause(Math.min(backOff(failures), this.#until - clocks.mono.now()), undefined);
     }
     return null;
   }

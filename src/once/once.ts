@@ -5,6 +5,7 @@ import { HoldIds } from "../hold-ids.ts";
 import { Hold } from "../lease/hold.ts";
 import { Following } from "../telemetry/following.ts";
 import { listen, unlisten } from "../util/abort.ts";
+import { clocks } from "../util/clock.ts";
 import { Beginning, type Begun } from "./beginning.ts";
 import type { OnceScripts } from "./once-scripts.ts";
 import type { Interval } from "./options.ts";
@@ -38,7 +39,7 @@ export class Once {
     const { clientId, events } = this.#client;
     const { signal } = interval;
     const caller = this.#client.newCaller("once");
-    const since = performance.now();
+    const since = clocks.mono.now();
     this.#ids ??= new HoldIds(0);
     const hold = new Hold(this.#ids.next(clientId), name);
     const followed =
@@ -89,7 +90,7 @@ export class Once {
     });
     this.#runs.add(run);
     followed?.got([run.lease]);
-    return { ran: true, value: await run.go(body, performance.now() - since) };
+    return { ran: true, value: await run.go(body, clocks.mono.now() - since) };
   }
 
   /** Refuses those that ask. Resolves when no turn is left, and Redis has answered all questions that it may have heard. */

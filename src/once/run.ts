@@ -6,7 +6,7 @@ import { type LeaseOwner, SharedLease } from "../lease/shared-lease.ts";
 import type { Watchdog } from "../lease/watchdog.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
-import type { Instant } from "../util/clock.ts";
+import { clocks, type Instant } from "../util/clock.ts";
 import type { Cleanup } from "../waiting/cleanup.ts";
 import type { OnceScripts } from "./once-scripts.ts";
 import type { Interval } from "./options.ts";
@@ -88,7 +88,7 @@ export class Run implements LeaseOwner {
     const { watchdog, events } = this.services;
     watchdog.leases.delete(lease);
     if (events.hears("release"))
-      events.tell("release", { ...ofHolder(lease), held: performance.now() - lease.since });
+      events.tell("release", { ...ofHolder(lease), held: clocks.mono.now() - lease.since });
     // A body that throws at once must not run on every process in a row.
     const isLeft = this.#hasThrown && this.#interval.onCrash === "again" && this.#rest > lease.hold.left();
     try {
@@ -129,7 +129,7 @@ export class Run implements LeaseOwner {
     const { hold } = this.#lease;
     const begin = hold.token / 1_000;
     const length = aligned ? every - (begin % every) : every;
-    return hold.sent.mono + length - performance.now();
+    return hold.sent.mono + length - clocks.mono.now();
   }
 
   lost(lease: SharedLease, error: LockLostError): void {
@@ -140,7 +140,7 @@ export class Run implements LeaseOwner {
 
   #tellLoss(lease: SharedLease, error: LockLostError): void {
     const { events } = this.services;
-    const held = performance.now() - lease.since;
+    const held = clocks.mono.now() - lease.since;
     if (events.hears("lost")) events.tell("lost", { ...ofHolder(lease), since: lease.token, held, error });
   }
 

@@ -12,6 +12,7 @@ import {
 import type { Script } from "../redis/script.ts";
 import { ScriptRunner } from "../redis/script-runner.ts";
 import type { RedisArgument, RedisLike } from "../redis/types.ts";
+import { clocks } from "../util/clock.ts";
 import type { QuorumSettings } from "./options.ts";
 
 /** Given up with the connection: on the next one a process may answer that has forgotten everything. */
@@ -126,7 +127,7 @@ export class NodeCommands {
 
   /** For how long the node has answered nothing although it was asked. */
   protected get silence(): number {
-    return this.askedSince === null ? 0 : performance.now() - this.askedSince;
+    return this.askedSince === null ? 0 : clocks.mono.now() - this.askedSince;
   }
 
   /** Why nothing can be sent to the node now. */
@@ -146,7 +147,7 @@ export class NodeCommands {
     decode: (reply: unknown) => T,
     timeout?: number,
   ): Promise<T> {
-    this.askedSince ??= performance.now();
+    this.askedSince ??= clocks.mono.now();
     return this.commands.run(script, [lock, clock], args, decode, timeout).then(
       (answer) => {
         this.askedSince = null;

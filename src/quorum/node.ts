@@ -1,5 +1,6 @@
 import type { QuorumKeys } from "../keys.ts";
 import type { RedisLike } from "../redis/types.ts";
+import { clocks } from "../util/clock.ts";
 import {
   type Agreement,
   NodeCommands,
@@ -90,7 +91,7 @@ export class QuorumNode extends NodeCommands {
   get quarantine(): number {
     const { restartDelay } = this.settings;
     if (this.#process === null || restartDelay === 0) return 0;
-    return Math.max(0, this.#process.upSince + restartDelay - performance.now());
+    return Math.max(0, this.#process.upSince + restartDelay - clocks.mono.now());
   }
 
   /** Why it is not asked in this state. Where asking can change that, it is asked which process it is. */
@@ -153,7 +154,7 @@ export class QuorumNode extends NodeCommands {
 
   /** `uptime` in s. */
   #introduced(runId: string, uptime: number): void {
-    const now = performance.now();
+    const now = clocks.mono.now();
     const known = this.#registry.get(runId);
     // Two nodes may change their addresses: a process is that of the node which it answers as now.
     this.#twin = known && known !== this && known.#process ? known.number : null;

@@ -11,7 +11,7 @@ import {
 } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
-import { now } from "../util/clock.ts";
+import { clocks, now } from "../util/clock.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { Footprint } from "./footprint.ts";
 import type { QuorumSettings } from "./options.ts";
@@ -74,7 +74,7 @@ export class KeptFootprint extends Footprint {
   begin(token: number, votes: readonly Granted[]): void {
     this.#token = token;
     this.#last = token + this.#settings.localPasses;
-    this.#askedAt = performance.now();
+    this.#askedAt = clocks.mono.now();
     this.granted((vote) => vote.token > token || !(votes.includes(vote) || this.isPrompt));
   }
 
@@ -86,7 +86,7 @@ export class KeptFootprint extends Footprint {
   }
 
   protected override renewing(): void {
-    this.#askedAt = performance.now();
+    this.#askedAt = clocks.mono.now();
   }
 
   protected override renewed(silent: readonly Standing[]): void {
@@ -96,7 +96,7 @@ export class KeptFootprint extends Footprint {
     if (!isLate) this.#again = 0;
     // It may only have been late. Where it stays silent, the next renewal is soon enough.
     else if (this.#lateAt < 0) this.#again = LATE_TRIES;
-    this.#lateAt = isLate ? performance.now() : Number.NEGATIVE_INFINITY;
+    this.#lateAt = isLate ? clocks.mono.now() : Number.NEGATIVE_INFINITY;
     if (this.#again > 0 && this.#state === "idle") this.#goOn();
   }
 
@@ -143,7 +143,7 @@ export class KeptFootprint extends Footprint {
     this.#span = Math.max(this.#span, this.#hold.left());
     const look = this.#askedAt + this.#span * LOOK_PART;
     const again = Math.max(this.#lateAt, this.#askedAt) + LATE_AGAIN;
-    return (this.#again > 0 ? Math.min(again, look) : look) - performance.now();
+    return (this.#again > 0 ? Math.min(again, look) : look) - clocks.mono.now();
   }
 
   async #try(): Promise<void> {

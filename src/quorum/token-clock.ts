@@ -1,3 +1,4 @@
+import { clocks } from "../util/clock.ts";
 /**
  * Which token to propose next: larger than every one that was seen. A client whose clock is behind another's goes by that
  * one from then on, so that its proposals are likely to be the largest at every node. That saves the round trip of
@@ -35,4 +36,4 @@ export class TokenClock {
 /** The year 2255 as a µs clock; the same number stands in acquire.lua. */
 const TOKEN_MAX = 9e15;
 
-const micros = (): number => Date.now() * 1_000;
+const micros = (): number => clocks.wall.now() * 1_000;

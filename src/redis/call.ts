@@ -1,5 +1,6 @@
 import { tracingChannel } from "node:diagnostics_channel";
 import type { Writable } from "node:stream";
+import { clocks } from "../util/clock.ts";
 import type { Script, ScriptKeys } from "./script.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "./types.ts";
 import { cork, isPatient, type Writes } from "./writes.ts";
@@ -75,7 +76,7 @@ function makeClass(methods: object): CallClass {
     readonly argv: readonly RedisArgument[];
     readonly decode: Decode<unknown>;
     readonly told: Told<unknown>;
-    readonly since = performance.now();
+    readonly since = clocks.mono.now();
     readonly epoch: number;
     until: number;
     node = "";

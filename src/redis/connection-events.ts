@@ -1,3 +1,4 @@
+import { clocks } from "../util/clock.ts";
 import { type ClusterLike, isCluster, type NodeLike, type RedisLike } from "./types.ts";
 
 /** Is told when a connection comes and goes. */
@@ -81,7 +82,7 @@ class Link {
   }
 
   get readyUntil(): number {
-    return this.#connection.status === "ready" ? performance.now() : this.#readyUntil;
+    return this.#connection.status === "ready" ? clocks.mono.now() : this.#readyUntil;
   }
 
   /**
@@ -116,7 +117,7 @@ class Link {
     const connection = this.#connection;
     // Of a Cluster it may be one node only.
     if (this.#isReady && connection.status !== "ready") {
-      this.#readyUntil = performance.now();
+      this.#readyUntil = clocks.mono.now();
       this.#isReady = false;
     }
     const forgets = (isCluster(connection) ? connection.nodes() : [connection]).some(isForgetful);

@@ -1,5 +1,6 @@
 import pTimeout from "p-timeout";
 import { NotReplicatedError } from "../errors.ts";
+import { clocks } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { slotOf } from "../util/slots.ts";
 import { decodeRenewal, type RenewAnswer } from "./replies.ts";
@@ -102,7 +103,7 @@ const OVERRIDES = {
 /** What the script says is true when it is read; WAIT may take longer than a grant lasts. */
 const decodeConfirmed = (reply: unknown): RenewAnswer => ({
   ...decodeRenewal(reply),
-  read: { mono: performance.now(), wall: Date.now() },
+  read: { mono: clocks.mono.now(), wall: clocks.wall.now() },
 });
 
 /** How long the answer to a WAIT may take beyond the time that it waits, in ms. */

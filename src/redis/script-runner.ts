@@ -1,4 +1,5 @@
 import { Keys } from "../keys.ts";
+import { clocks } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { slotOf } from "../util/slots.ts";
 import {
@@ -182,7 +183,7 @@ export class ScriptRunner implements Commands, CallOwner {
 
   /** The server that has this key said that its time was so many µs. */
   tellTime(key: string | ScriptKeys, micros: number): void {
-    this.#ahead = micros / 1_000 - performance.now();
+    this.#ahead = micros / 1_000 - clocks.mono.now();
     if (this.isCluster) this.#aheads.set(this.#serverOf(key), this.#ahead);
   }
 
@@ -206,7 +207,7 @@ export class ScriptRunner implements Commands, CallOwner {
    */
   notAfter(key: string | ScriptKeys, timeout = this.replyTimeout): number {
     const ahead = (this.isCluster ? this.#aheads.get(this.#serverOf(key)) : undefined) ?? this.#ahead;
-    return Math.ceil(ahead + performance.now() + Math.min(timeout, this.replyTimeout)) || 0;
+    return Math.ceil(ahead + clocks.mono.now() + Math.min(timeout, this.replyTimeout)) || 0;
   }
 
   /** The address of the node that has this key; in Cluster there are several. */
@@ -231,7 +232,7 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   readonly #sweep = (): void => {
-    const now = performance.now();
+    const now = clocks.mono.now();
     this.#isSweeping = false;
     this.#giveUp(
       (sent) => sent.until <= now,

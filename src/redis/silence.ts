@@ -1,4 +1,5 @@
 import { SILENCE_MAX } from "../defaults.ts";
+import { clocks } from "../util/clock.ts";
 import { type ClusterLike, isCluster, type RedisLike } from "./types.ts";
 
 /** What is known of one connection. Times on the monotonic clock, in ms. */
@@ -32,15 +33,15 @@ export class Silence {
   /** A command goes there now. */
   sent(node: string): void {
     const link = this.#links.get(node);
-    if (!link) this.#links.set(node, { since: performance.now(), patience: this.#replyTimeout });
-    else link.since ??= performance.now();
+    if (!link) this.#links.set(node, { since: clocks.mono.now(), patience: this.#replyTimeout });
+    else link.since ??= clocks.mono.now();
   }
 
   /** The server said something. */
   heard(node: string): void {
     const link = this.#links.get(node);
     if (!link || link.since === null) return;
-    const took = performance.now() - link.since;
+    const took = clocks.mono.now() - link.since;
     link.since = null;
     link.patience = Math.min(Math.max(this.#replyTimeout, 2 * took), this.#longest);
   }

@@ -1,5 +1,6 @@
 import pTimeout, { TimeoutError } from "p-timeout";
 import { RECHECK_SPREAD, RETRY_MAX, RETRY_MIN, SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
+import { clocks } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { doubling, newNonce } from "../util/random.ts";
 import { Channel, type Listener } from "./channel.ts";
@@ -116,7 +117,7 @@ export class Subscriber implements Subscriptions {
    */
   async selfTest(channel: string): Promise<void> {
     const connection = this.#connection;
-    const now = performance.now();
+    const now = clocks.mono.now();
     if (!connection || !this.isReady(channel) || now - this.#tested < SELF_TEST_EVERY) return;
     this.#tested = now;
     const message = probeMessage(newNonce());

@@ -1,5 +1,6 @@
 import type { Writable } from "node:stream";
 import { HELD_BACK } from "../defaults.ts";
+import { clocks } from "../util/clock.ts";
 
 /** Streams with commands that are not written yet, and since when there are any. */
 export const corked: Writable[] = [];
@@ -20,7 +21,7 @@ export function cork(stream: Writable): void {
   if (stream.writableCorked === 0) {
     stream.cork();
     if (corked.push(stream) === 1) {
-      since = performance.now();
+      since = clocks.mono.now();
       if (isPatient) setImmediate(writeNow);
     }
   }
@@ -53,7 +54,7 @@ export function writeNow(): void {
   if (corked.length === 0) return;
   for (const stream of corked.splice(0)) stream.uncork();
   // RACE: a caller has blocked the event loop behind its call, and the next caller's command takes the first one's along.
-  const now = performance.now();
+  const now = clocks.mono.now();
   if (now - since > HELD_BACK) until = now;
 }
 

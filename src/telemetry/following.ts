@@ -1,6 +1,7 @@
 import { acquiring } from "../channels.ts";
 import { type Caller, type Events, type GiveUpReason, type LockEvent, ofCall, reasonOf } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
+import { clocks } from "../util/clock.ts";
 import { OpenHolds } from "./open-holds.ts";
 
 /** What is told of a call that wants a lock, the same object from its beginning to its end. Times are in ms. */
@@ -33,7 +34,7 @@ interface Asked {
  */
 export class Following {
   readonly #message: AcquireMessage;
-  readonly #since = performance.now();
+  readonly #since = clocks.mono.now();
   readonly #holds: OpenHolds;
 
   constructor(events: Events, caller: Caller, { name, wait, lease }: Asked) {
@@ -53,7 +54,7 @@ export class Following {
   }
 
   /** The caller has these. `waited`: ms; left out: until now. */
-  got(leases: readonly SharedLease[], waited = performance.now() - this.#since): void {
+  got(leases: readonly SharedLease[], waited = clocks.mono.now() - this.#since): void {
     const [first] = leases;
     this.#end("acquired", waited, first && { token: first.token, passed: first.hold.passes > 0 });
     for (const lease of leases) this.#holds.begin(lease);
@@ -66,7 +67,7 @@ export class Following {
       this.#message.error = error;
       acquiring.error.publish(this.#message);
     }
-    this.#end(why, performance.now() - this.#since);
+    this.#end(why, clocks.mono.now() - this.#since);
   }
 
   #end(outcome: AcquireMessage["outcome"], waited: number, more?: Partial<AcquireMessage>): void {
@@ -87,11 +88,11 @@ export function follow<T>(
   work: (got: (lease: SharedLease) => void) => Promise<T>,
 ): Promise<T> {
   const one = new Following(events, caller, asked);
-  const since = performance.now();
+  const since = clocks.mono.now();
   const leases: SharedLease[] = [];
   let waited = 0;
   const got = (lease: SharedLease): void => {
-    waited = performance.now() - since;
+    waited = clocks.mono.now() - since;
     leases.push(lease);
   };
   // Behind the answer: it is read in nobody's context, and this is the caller's again.

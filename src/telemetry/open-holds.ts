@@ -3,6 +3,7 @@ import { holding } from "../channels.ts";
 import type { LockLostError } from "../errors.ts";
 import { type FollowedHolds, type LockEvent, ofHolder } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
+import { clocks } from "../util/clock.ts";
 
 /** What is told of a hold, the same object from its beginning to its end. */
 interface HoldMessage extends LockEvent {
@@ -47,7 +48,7 @@ export class OpenHolds implements FollowedHolds {
     this.#open.set(keyOf(lease), { message, place });
     // RACE: it was lost before the caller heard that it has it.
     if (lease.loss || lease.ended)
-      this.ended({ ...message, held: performance.now() - lease.since }, lease.loss);
+      this.ended({ ...message, held: clocks.mono.now() - lease.since }, lease.loss);
   }
 
   within<T>({ call, name }: Pick<LockEvent, "call" | "name">, body: () => T): T {

@@ -4,6 +4,8 @@ import type { LockClient } from "../lock-client.ts";
 import type { Lock } from "../locks/lock.ts";
 import { checkClientOptions, type LockClientOptions } from "../options.ts";
 import type { RedisLike } from "../redis/types.ts";
+import { checkValue, time } from "../validate.ts";
+import { advance } from "./advance.ts";
 import { MemoryCommands } from "./commands.ts";
 import type { Memory } from "./memory.ts";
 import { MemorySubscriptions } from "./subscriptions.ts";
@@ -50,6 +52,20 @@ export interface LockTests {
   expire(name: string): number;
 
   /**
+   * Puts the clock on: leases run out or are renewed, waits end, intervals pass, one behind the other as in so many ms. The clock is
+   * that of all lock clients of this process, and never goes back. Timers of the application stand still.
+   *
+   * @param ms from 0.
+   * @returns a promise that resolves when what was due has happened.
+   * @throws TypeError or RangeError for anything else.
+   * @example
+   * const lease = await locks.lock("order:42").lock({ lease: 5_000 });
+   * await locks.test.advance(5_000);
+   * console.log(lease.held); // false
+   */
+  advance(ms: number): Promise<void>;
+
+  /**
    * Another client with the same locks, as another process has one. Close it too.
    *
    * @throws TypeError or RangeError for bad options.
@@ -71,6 +87,8 @@ const connected = (memory: Memory): RedisLike =>
     eval: async () => [memory.now, "redis_version:7.2.0\nmaxmemory_policy:noeviction\nrole:master"],
     callBuffer: async () => ["0", memory.keys()],
   }) as unknown as RedisLike;
+
+const TO_ADVANCE = time(0, undefined);
 
 export class TestClient extends ServerClient implements TestLocks {
   readonly test: LockTests;
@@ -99,6 +117,12 @@ export class TestClient extends ServerClient implements TestLocks {
       busy: (name, kind = "lock") => busy(new TestClient(memory, clients, {}), name, kind),
       lose: (name) => lose(name, "gone"),
       expire: (name) => lose(name, "expired"),
+      advance: async (ms) => {
+        checkValue("Cannot put the clock on", "ms", ms, TO_ADVANCE);
+        await advance(ms, memory, () =>
+          [...clients].flatMap(({ locks: { timers, watchdog } }) => [timers, watchdog.timers]),
+        );
+      },
       another: (more = {}) => new TestClient(memory, clients, { ...options, ...more }),
     };
   }

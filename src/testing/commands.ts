@@ -1,7 +1,7 @@
 import { Keys } from "../keys.ts";
 import { type Decode, plain, type Told } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
-import { connectionLua } from "../redis/lua.generated.ts";
+import * as lua from "../redis/lua.generated.ts";
 import { type Script, ScriptKeys } from "../redis/script.ts";
 import { counted } from "./counted.ts";
 import { elections } from "./elections.ts";
@@ -12,8 +12,23 @@ import { others } from "./others.ts";
 
 /** What a script does in a memory, by its name: kinds send variants of some. */
 function scriptsOf(memory: Memory): ReadonlyMap<string, Run> {
-  const all = [handOff, elections, others, counted, once].flatMap((scripts) => scripts(memory));
-  return new Map(all.map(([{ name }, run]) => [name, run]));
+  const plain = others(memory);
+  const families: [Readonly<Record<string, Script>>, Readonly<Record<string, Run>>][] = [
+    [lua.handoffLua, handOff(memory)],
+    [lua.electionLua, elections(memory)],
+    [lua.countedLua, counted(memory)],
+    [lua.onceLua, once(memory)],
+    [lua.redissonLua, plain],
+    [lua.spinLua, plain],
+    [lua.listLua, { redisson: plain.inspect }],
+  ];
+  const known = new Map<string, Run>();
+  for (const [scripts, runs] of families)
+    for (const [word, { name }] of Object.entries(scripts)) {
+      const run = runs[word];
+      if (run) known.set(name, run);
+    }
+  return known;
 }
 
 /** As ioredis has them: texts are Buffers, because a string would be a number that it has made a text of. */
@@ -75,7 +90,7 @@ export class MemoryCommands implements Commands {
   }
 
   #run(script: Script, keys: readonly string[], argv: readonly (string | number)[]): Reply {
-    if (script === connectionLua.probe) return this.#memory.publish(String(argv[0]), String(argv[1]));
+    if (script === lua.connectionLua.probe) return this.#memory.publish(String(argv[0]), String(argv[1]));
     const run = this.#scripts.get(script.name);
     if (!run) throw new Error(`the memory of a test has no script ${script.name}`);
     return run(keys, argv);

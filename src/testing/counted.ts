@@ -1,9 +1,20 @@
-import { codes, countedLua as lua } from "../redis/lua.generated.ts";
-import type { Script } from "../redis/script.ts";
-import { channelOf, enqueue, take, ticketOf, waiting } from "./held.ts";
-import type { Kept, Memory, Reply, Run } from "./memory.ts";
-
-const { OWNER, MINE, HELD, GONE, RELEASED, RENEWED, DIFFERS, CROWDED, MOST_HOLDS } = codes;
+import type { countedLua as lua } from "../redis/lua.generated.ts";
+import {
+  CROWDED,
+  DIFFERS,
+  GONE,
+  HELD,
+  type Kept,
+  type Memory,
+  MINE,
+  MOST_HOLDS,
+  OWNER,
+  RELEASED,
+  RENEWED,
+  type Reply,
+  type Run,
+  type Two,
+} from "./memory.ts";
 
 interface Units extends Kept {
   mode: string;
@@ -34,35 +45,39 @@ interface Wanted {
 }
 
 function wantedBy(entry: string): Wanted {
-  const [digits = "", ttl, passes, units, upTo, of, hold = "", label] = entry.split(" ");
+  const [digits = "", ttl, passes, units, upTo, of, hold = "", ...words] = entry.split(" ");
   const wanted = { ttl: Number(ttl), passes: Number(passes), units: Number(units), upTo: Number(upTo) };
   return {
     ...wanted,
     hold,
-    label: label === undefined ? "" : ` ${label}`,
+    label: words.map((label) => ` ${label}`).join(""),
     mode: digits.slice(1),
     of: Number(of),
   };
 }
 
+/** A hold, how many of its units stay with it, its token. */
+type Ended = readonly [string, number, number];
+/** A hold, its lease, until when it counts, mode, units, up to so many, of so many permits, passes, entry. */
+type Acquire = readonly [string, number, number, string, number, number, number, number, string, ...string[]];
+
 /** The scripts of read-write locks and semaphores. */
-export function counted(memory: Memory): [Script, Run][] {
+export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
   /** The books without what is over. */
   function open(key: string): Book {
     const none = { permits: 0, isSet: false, phase: 0, holds: new Map<string, Units>() };
-    const book = memory.get<Book>(key) ?? memory.keep(key, Number.POSITIVE_INFINITY, none);
-    for (const [hold, { until }] of book.holds) if (until <= memory.now) book.holds.delete(hold);
+    const book = db.get<Book>(key) ?? db.keep(key, none);
+    for (const [hold, { until }] of book.holds) if (until <= db.now) book.holds.delete(hold);
     return book;
   }
 
   /** What nobody holds, waits for or has set is nothing. */
   function close(key: string, queue: string): void {
     const { holds, isSet } = open(key);
-    if (holds.size === 0 && !isSet && waiting(memory, queue).length === 0) memory.drop(key);
+    if (holds.size === 0 && !isSet && !db.waits(queue)) db.drop(key);
   }
 
   const used = ({ holds }: Book): number => [...holds.values()].reduce((sum, { units }) => sum + units, 0);
-  const waits = (queue: string): number => (waiting(memory, queue).length > 0 ? 1 : 0);
   const fits = (book: Book, units: number): boolean =>
     units <= book.permits - used(book) && book.holds.size < MOST_HOLDS;
   /** Was it asked for under another number of permits, or are there not so many? */
@@ -72,19 +87,19 @@ export function counted(memory: Memory): [Script, Run][] {
   /** Readers with no writer between them share a token. */
   function own(book: Book, { hold, label, mode, units, upTo, passes }: Wanted, ttl: number): Units {
     const isShared = mode === "r" && book.holds.size > 0 && book.phase > 0;
-    const token = isShared ? book.phase : memory.token(passes);
+    const token = isShared ? book.phase : db.token(passes);
     if (mode === "r") book.phase = token;
     const gets = Math.min(Math.max(units, upTo), book.permits - used(book));
-    const made = { mode, units: gets, token, label, until: memory.after(ttl) };
+    const made = { mode, units: gets, token, label, until: db.after(ttl) };
     book.holds.set(hold, made);
     return made;
   }
 
   /** Gives to those that wait, in order, until one does not fit. `me`: the caller's own hold, and its lease. */
-  function advance(key: string, queue: string, me?: unknown, lease = 0): void {
+  function advance(key: string, queue: string, me?: string, lease = 0): void {
     const book = open(key);
     const told: (() => void)[] = [];
-    for (const entry of [...waiting(memory, queue)]) {
+    for (const [entry] of db.waiting(queue)) {
       const wanted = wantedBy(entry);
       book.permits ||= wanted.of;
       if (!differs(book, wanted)) {
@@ -92,83 +107,79 @@ export function counted(memory: Memory): [Script, Run][] {
         const { hold, ttl } = wanted;
         const { token, units } = own(book, wanted, hold === me ? lease : ttl);
         const share = (): unknown =>
-          memory.publish(
-            channelOf(hold),
-            `share ${token} ${memory.now} ${ttl} ${waits(queue)} ${units} ${hold} ${key}`,
-          );
+          db.tell(hold, `share ${token} ${db.now} ${ttl} ${db.waits(queue)} ${units} ${hold} ${key}`);
         if (hold !== me) told.push(share);
       }
-      take(memory, queue, entry);
+      db.take(queue, entry);
     }
     for (const tell of told) tell();
   }
 
-  function mine(key: string, queue: string, hold: unknown, lease: number, joins = false): Reply | null {
-    const units = open(key).holds.get(String(hold));
+  function mine(key: string, queue: string, hold: string, lease: number, joins = false): Reply | null {
+    const units = open(key).holds.get(hold);
     if (!units) return null;
-    const left = joins && waits(queue) ? memory.left(units) : memory.raise(units, lease);
-    return [MINE, memory.now, units.token, units.units, waits(queue), left, 0];
+    const left = joins && db.waits(queue) ? db.left(units) : db.raise(units, lease);
+    return [MINE, db.now, units.token, units.units, db.waits(queue), left, 0];
   }
 
   const owner = (queue: string, { token, units }: Units): Reply => [
     OWNER,
-    memory.now,
+    db.now,
     token,
     units,
-    waits(queue),
+    db.waits(queue),
     0,
   ];
 
   /** When a unit may come back by itself is when the first place looks at the latest. */
   function held(key: string, queue: string, entry: string): Reply {
-    const ends = [...open(key).holds.values()].map((units) => memory.left(units));
-    return [HELD, memory.now, Math.max(0, Math.min(...ends, 1e9)), waiting(memory, queue).indexOf(entry), 0];
+    const ends = [...open(key).holds.values()].map((units) => db.left(units));
+    return [HELD, db.now, Math.max(0, Math.min(...ends, 1e9)), db.placeOf(queue, entry), 0];
   }
 
-  const acquire: Run = ([key = "", queue = ""], argv) => {
-    const [hold, lease, , mode, units, upTo, of, passes, entry, label = ""] = argv;
-    const wanted = {
-      ...wantedBy(`0${mode} 0 ${passes} ${units} ${upTo} ${of} ${hold}${label}`),
-      ttl: Number(lease),
-    };
+  const acquire = ([key, queue]: Two, argv: Acquire): Reply => {
+    const [hold, ttl, , mode, units, upTo, of, passes, entry, label = ""] = argv;
+    const wanted = { hold, label, ttl, mode, units, upTo, of, passes };
     const already = mine(key, queue, hold, wanted.ttl);
     if (already) return already;
     const book = open(key);
     const isOther = book.permits === 0 || differs(book, wanted);
     advance(key, queue, isOther ? undefined : hold, wanted.ttl);
     let got = book.holds.get(wanted.hold);
-    const isFirst = !waits(queue);
+    const isFirst = !db.waits(queue);
     // A number from code is that of those that hold or wait.
     if (isOther && (!isFirst || used(book) > 0 || book.isSet || wanted.units > wanted.of))
-      return [DIFFERS, memory.now, book.permits, 0];
+      return [DIFFERS, db.now, book.permits, 0];
     if (isOther) book.permits = wanted.of;
     if (!got && isFirst && wanted.units <= book.permits - used(book)) {
-      if (!fits(book, wanted.units)) return [CROWDED, memory.now];
+      if (!fits(book, wanted.units)) return [CROWDED, db.now];
       got = own(book, wanted, wanted.ttl);
     }
     if (got) return owner(queue, got);
-    if (entry) enqueue(memory, queue, String(entry));
-    return held(key, queue, String(entry));
+    if (entry) db.enqueue(queue, entry);
+    return held(key, queue, entry);
   };
 
   /** It never queues; a join, of readers that share a hold, never makes one. */
-  const recheck: Run = ([key = "", queue = ""], [hold, lease, joins, text]) => {
-    const entry = String(text);
-    const already = mine(key, queue, hold, Number(lease), joins === "1");
+  const recheck = (
+    [key, queue]: Two,
+    [hold, lease, joins, entry]: readonly [string, number, string, string],
+  ): Reply => {
+    const already = mine(key, queue, hold, lease, joins === "1");
     if (already) return already;
-    if (joins === "1" || !waiting(memory, queue).includes(entry)) return [GONE, memory.now, 0];
-    advance(key, queue, hold, Number(lease));
-    const got = open(key).holds.get(String(hold));
+    if (joins === "1" || db.placeOf(queue, entry) < 0) return [GONE, db.now, 0];
+    advance(key, queue, hold, lease);
+    const got = open(key).holds.get(hold);
     if (got) return owner(queue, got);
-    return waiting(memory, queue).includes(entry) ? held(key, queue, entry) : [GONE, memory.now, 0];
+    return db.placeOf(queue, entry) >= 0 ? held(key, queue, entry) : [GONE, db.now, 0];
   };
 
   /** Ends a hold, or leaves it fewer units: a writer that keeps one becomes a reader. Returns whether it was there. */
-  function end(key: string, hold: unknown, stays: number, token: number): boolean {
+  function end(key: string, hold: string, stays: number, token: number): boolean {
     const book = open(key);
-    const units = book.holds.get(String(hold));
+    const units = book.holds.get(hold);
     if (!units) return false;
-    if (stays === 0) book.holds.delete(String(hold));
+    if (stays === 0) book.holds.delete(hold);
     else if (units.units > stays) {
       if (units.mode === "w") book.phase = token;
       Object.assign(units, units.mode === "w" ? { mode: "r", units: stays, token } : { units: stays });
@@ -176,28 +187,28 @@ export function counted(memory: Memory): [Script, Run][] {
     return true;
   }
 
-  const release: Run = ([key = "", queue = ""], [hold, stays, token]) => {
-    const wasThere = end(key, hold, Number(stays), Number(token));
+  const release = ([key, queue]: Two, [hold, stays, token]: Ended): Reply => {
+    const wasThere = end(key, hold, stays, token);
     advance(key, queue);
-    return wasThere ? [RELEASED, 0] : [GONE, memory.lastToken, 0];
+    return wasThere ? [RELEASED, 0] : [GONE, db.lastToken, 0];
   };
 
-  const yields: Run = ([key = "", queue = ""], [old, stays, token, hold, lease, text]) => {
-    const entry = String(text);
-    const already = mine(key, queue, hold, Number(lease));
+  const yields = ([key, queue]: Two, argv: readonly [...Ended, string, number, string]): Reply => {
+    const [old, stays, token, hold, lease, entry] = argv;
+    const already = mine(key, queue, hold, lease);
     if (already) return already;
-    if (!end(key, old, Number(stays), Number(token))) {
+    if (!end(key, old, stays, token)) {
       advance(key, queue);
-      return [GONE, memory.lastToken, 0];
+      return [GONE, db.lastToken, 0];
     }
-    enqueue(memory, queue, entry);
-    advance(key, queue, hold, Number(lease));
-    const got = open(key).holds.get(String(hold));
+    db.enqueue(queue, entry);
+    advance(key, queue, hold, lease);
+    const got = open(key).holds.get(hold);
     return got ? owner(queue, got) : held(key, queue, entry);
   };
 
-  const leave: Run = ([key = "", queue = ""], [hold, entry]) => {
-    take(memory, queue, String(entry));
+  const leave = ([key, queue]: Two, [hold, entry]: Two): Reply => {
+    db.take(queue, entry);
     const wasThere = end(key, hold, 0, 0);
     advance(key, queue);
     return [wasThere ? RELEASED : GONE, 0];
@@ -205,39 +216,41 @@ export function counted(memory: Memory): [Script, Run][] {
 
   const renew: Run = (keys, argv) =>
     keys.flatMap((key, i) => {
-      const units = memory.get<Book>(key) && open(key).holds.get(String(argv[2 * i]));
-      return units ? [RENEWED, memory.raise(units, Number(argv[2 * i + 1]))] : [GONE, 0];
+      const units = db.get<Book>(key) && open(key).holds.get(String(argv[2 * i]));
+      return units ? [RENEWED, db.raise(units, Number(argv[2 * i + 1]))] : [GONE, 0];
     });
 
-  const setPermits: Run = ([key = "", queue = ""], [permits]) => {
+  const setPermits = ([key, queue]: Two, [permits]: readonly [number]): Reply => {
     const book = open(key);
     const old = book.permits;
-    Object.assign(book, { permits: Number(permits), isSet: true });
+    Object.assign(book, { permits, isSet: true });
     advance(key, queue);
     return [RELEASED, old, used(book), 0];
   };
 
-  const inspect: Run = ([key = "", queue = ""]) => {
+  const inspect = ([key, queue]: Two): Reply => {
     const book = open(key);
     const holders = [...book.holds].flatMap(([hold, units]): Reply[] => {
-      return [hold + units.label, units.mode, units.units, units.token, memory.left(units)];
+      return [hold + units.label, units.mode, units.units, units.token, db.left(units)];
     });
-    const queued = waiting(memory, queue).flatMap((entry): Reply[] => {
+    const queued = db.waiting(queue).flatMap(([entry, at]): Reply[] => {
       const { hold, label, mode, units, upTo } = wantedBy(entry);
-      return [hold + label, mode, units, upTo, ticketOf(memory, queue, entry)];
+      return [hold + label, mode, units, upTo, at];
     });
-    return [memory.now, book.permits, book.isSet ? 1 : 0, used(book), holders, queued, memory.now];
+    return [db.now, book.permits, book.isSet ? 1 : 0, used(book), holders, queued, db.now];
   };
 
-  const forceRelease: Run = ([key = "", queue = ""], [mode, label, token]) => {
+  const forceRelease = (
+    [key, queue]: Two,
+    [mode, label, token]: readonly [string, string, string],
+  ): Reply => {
     const { holds } = open(key);
     const isMeant = (units: Units): boolean =>
       (mode === "" || units.mode === mode) && (!token || Number(token) === units.token);
     const ended = [...holds].filter(([, units]) => isMeant(units)).map(([hold]) => hold);
     for (const hold of ended) holds.delete(hold);
     advance(key, queue);
-    for (const hold of ended)
-      memory.publish(channelOf(hold), `revoked ${hold} ${key}${label ? ` ${label}` : ""}`);
+    for (const hold of ended) db.tellRevoked(hold, key, label);
     return [ended.length, 0];
   };
 
@@ -248,17 +261,17 @@ export function counted(memory: Memory): [Script, Run][] {
       close(keys[0] ?? "", keys[1] ?? "");
       return reply;
     };
-  const scripts: [Script, Run][] = [
-    [lua.acquire, acquire],
-    [lua.firstAcquire, acquire],
-    [lua.recheck, recheck],
-    [lua.firstRecheck, recheck],
-    [lua.release, release],
-    [lua.yield, yields],
-    [lua.leave, leave],
-    [lua.setPermits, setPermits],
-    [lua.inspect, inspect],
-    [lua.forceRelease, forceRelease],
-  ];
-  return [...scripts.map(([script, run]): [Script, Run] => [script, closing(run)]), [lua.renew, renew]];
+  return {
+    acquire: closing(acquire),
+    firstAcquire: closing(acquire),
+    recheck: closing(recheck),
+    firstRecheck: closing(recheck),
+    release: closing(release),
+    yield: closing(yields),
+    leave: closing(leave),
+    setPermits: closing(setPermits),
+    inspect: closing(inspect),
+    forceRelease: closing(forceRelease),
+    renew,
+  };
 }

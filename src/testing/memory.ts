@@ -1,3 +1,5 @@
+import { codes } from "../redis/lua.generated.ts";
+import { clocks } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 
 /** What a key holds, until a time of the server in µs. */
@@ -5,11 +7,36 @@ export interface Kept {
   until: number;
 }
 
+/**
+ * A lock that is held. `hold`: with its label behind a space, as commands name it. `since`: the token of the first hold of an unbroken
+ * chain of hand-overs.
+ */
+export interface Held extends Kept {
+  readonly hold: string;
+  readonly token: number;
+  readonly since: number;
+  told: number;
+}
+
+/** Those that wait, in order: what each is granted (lua/handoff/start.lua, lua/counted/start.lua), and since when it waits, in µs. */
+interface Queue extends Kept {
+  readonly entries: Map<string, number>;
+}
+
+/** A hold without its label, as messages name it. */
+export const idOf = (hold: string): string => hold.split(" ", 1)[0] ?? "";
+
 /** The words of a script's answer, as they are written in lua/: texts, numbers, and lists of these. */
 export type Reply = string | number | readonly Reply[];
 
-/** What a script does: with its keys and arguments, which stand where lua/ says. */
-export type Run = (keys: readonly string[], argv: readonly (string | number)[]) => Reply;
+/** What a script does with its keys and arguments. Each says itself which it has: they stand where lua/ says. */
+export type Run = { run(keys: readonly string[], argv: readonly (string | number)[]): Reply }["run"];
+
+export type One = readonly [string];
+export type Two = readonly [string, string];
+
+export const { OWNER, MINE, HELD, GONE, RELEASED, TAKEN, RENEWED, BLOCKED, DIFFERS, CROWDED, MOST_HOLDS } =
+  codes;
 
 /** As it was when this was loaded: where a test replaces the timers, its locks go on. */
 const nextTurn = setImmediate;
@@ -28,7 +55,7 @@ export class Memory {
 
   /** The server's time in µs. */
   get now(): number {
-    return Math.floor((performance.timeOrigin + performance.now()) * 1_000);
+    return Math.floor((performance.timeOrigin + clocks.mono.now()) * 1_000);
   }
 
   // ---- keys
@@ -41,7 +68,7 @@ export class Memory {
   }
 
   /** For so many ms. */
-  keep<T extends object>(key: string, ttl: number, value: T): T & Kept {
+  keep<T extends object>(key: string, value: T, ttl = Number.POSITIVE_INFINITY): T & Kept {
     const kept = { ...value, until: this.after(ttl) };
     this.#kept.set(key, kept);
     return kept;
@@ -78,6 +105,45 @@ export class Memory {
     return token;
   }
 
+  /** Of a renewal: what became of a hold, and the ms that are left. */
+  renewal(held: (Kept & { readonly hold: string }) | undefined, hold: unknown, ttl: unknown): Reply[] {
+    return held?.hold === hold ? [RENEWED, this.raise(held as Kept, Number(ttl))] : [held ? TAKEN : GONE, 0];
+  }
+
+  /** The same of several, of which each has a key and two arguments. */
+  readonly renewals: Run = (keys, argv) =>
+    keys.flatMap((key, i) => this.renewal(this.get<Held>(key), argv[2 * i], argv[2 * i + 1]));
+
+  // ---- queues
+
+  waiting(queue: string): readonly (readonly [entry: string, ticket: number])[] {
+    return [...(this.get<Queue>(queue)?.entries ?? [])];
+  }
+
+  /** 1: somebody waits. */
+  waits(queue: string): number {
+    return this.get(queue) ? 1 : 0;
+  }
+
+  /** Where an entry stands; -1: it does not. */
+  placeOf(queue: string, entry: string): number {
+    return this.waiting(queue).findIndex(([one]) => one === entry);
+  }
+
+  /** Its place. An entry that stands there already stays where it is. */
+  enqueue(queue: string, entry: string): number {
+    const { entries } = this.get<Queue>(queue) ?? this.keep(queue, { entries: new Map<string, number>() });
+    entries.set(entry, entries.get(entry) ?? this.now);
+    return this.placeOf(queue, entry);
+  }
+
+  /** Takes an entry out of a queue. */
+  take(queue: string, entry: string): void {
+    const entries = this.get<Queue>(queue)?.entries;
+    entries?.delete(entry);
+    if (entries?.size === 0) this.drop(queue);
+  }
+
   // ---- what travels
 
   listen(channel: string, listener: (message: string) => void): void {
@@ -96,10 +162,26 @@ export class Memory {
     return this.#channels.get(channel)?.size ?? 0;
   }
 
+  /** To the client of a hold. */
+  tell(hold: string, message: string): void {
+    this.publish(idOf(hold).slice(0, -22), message);
+  }
+
+  /** `label`: of the caller that took the hold away, as one word. */
+  tellRevoked(hold: string, key: string, label: string): void {
+    this.tell(hold, `revoked ${idOf(hold)} ${key}${label && ` ${label}`}`);
+  }
+
   /** Returns how many hear it. */
   publish(channel: string, message: string): number {
     for (const listener of this.#channels.get(channel) ?? []) this.soon(() => listener(message));
     return this.listeners(channel);
+  }
+
+  /** Resolves when all that is under way has arrived, and what it has led to. */
+  async settled(): Promise<void> {
+    do await new Promise<void>((resolve) => nextTurn(resolve));
+    while (this.underWay > 0);
   }
 
   /** In no caller's context, as what a connection reads. */

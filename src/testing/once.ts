@@ -1,9 +1,16 @@
-import { codes, onceLua } from "../redis/lua.generated.ts";
-import type { Script } from "../redis/script.ts";
-import { renewals } from "./held.ts";
-import type { Kept, Memory, Run } from "./memory.ts";
-
-const { OWNER, MINE, HELD, GONE, RELEASED, TAKEN } = codes;
+import type { onceLua } from "../redis/lua.generated.ts";
+import {
+  GONE,
+  HELD,
+  type Kept,
+  type Memory,
+  MINE,
+  type One,
+  OWNER,
+  RELEASED,
+  type Run,
+  TAKEN,
+} from "./memory.ts";
 
 /** The turn of what runs once per interval. It runs for a hold, or is done: "". */
 interface Turn extends Kept {
@@ -18,41 +25,35 @@ function untilEnd(begin: number, now: number, every: number, isAligned: boolean)
 }
 
 /** The scripts of what runs once per interval. */
-export function once(memory: Memory): [Script, Run][] {
-  return [
-    [
-      onceLua.begin,
-      ([key = ""], [hold, lease, every, aligned, onCrash]) => {
-        const { now } = memory;
-        const turn = memory.get<Turn>(key);
-        if (turn && turn.hold === hold) return [MINE, now, turn.begin, memory.raise(turn, Number(lease))];
-        if (turn) return [turn.hold === "" ? GONE : HELD, now, memory.left(turn)];
-        const rest = onCrash === "keep" ? untilEnd(now, now, Number(every), aligned === 1) : 0;
-        const ttl = Math.max(Number(lease), rest);
-        memory.keep(key, ttl, { hold: String(hold), begin: now });
-        return [OWNER, now, now, ttl];
-      },
-    ],
-    [
-      onceLua.end,
-      ([key = ""], [hold, every, aligned, begin]) => {
-        const turn = memory.get<Turn>(key);
-        if (!turn) return GONE;
-        if (turn.hold !== hold) return turn.hold === "" && turn.begin === Number(begin) ? RELEASED : TAKEN;
-        const left = untilEnd(turn.begin, memory.now, Number(every), aligned === 1);
-        if (left > 0) memory.keep(key, left, { hold: "", begin: turn.begin });
-        else memory.drop(key);
-        return RELEASED;
-      },
-    ],
-    [
-      onceLua.leave,
-      ([key = ""], [hold]) => {
-        if (memory.get<Turn>(key)?.hold !== hold) return GONE;
-        memory.drop(key);
-        return RELEASED;
-      },
-    ],
-    [onceLua.renew, renewals(memory)],
-  ];
+export function once(db: Memory): Record<keyof typeof onceLua, Run> {
+  return {
+    begin(
+      [key]: One,
+      [hold, lease, every, aligned, onCrash]: readonly [string, number, number, number, string],
+    ) {
+      const { now } = db;
+      const turn = db.get<Turn>(key);
+      if (turn && turn.hold === hold) return [MINE, now, turn.begin, db.raise(turn, lease)];
+      if (turn) return [turn.hold === "" ? GONE : HELD, now, db.left(turn)];
+      const rest = onCrash === "keep" ? untilEnd(now, now, every, aligned === 1) : 0;
+      const ttl = Math.max(lease, rest);
+      db.keep(key, { hold, begin: now }, ttl);
+      return [OWNER, now, now, ttl];
+    },
+    end([key]: One, [hold, every, aligned, begin]: readonly [string, number, number, number]) {
+      const turn = db.get<Turn>(key);
+      if (!turn) return GONE;
+      if (turn.hold !== hold) return turn.hold === "" && turn.begin === begin ? RELEASED : TAKEN;
+      const left = untilEnd(turn.begin, db.now, every, aligned === 1);
+      if (left > 0) db.keep(key, { hold: "", begin: turn.begin }, left);
+      else db.drop(key);
+      return RELEASED;
+    },
+    leave([key]: One, [hold]: One) {
+      if (db.get<Turn>(key)?.hold !== hold) return GONE;
+      db.drop(key);
+      return RELEASED;
+    },
+    renew: db.renewals,
+  };
 }

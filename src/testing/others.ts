@@ -1,57 +1,55 @@
-import { codes, listLua, redissonLua, spinLua } from "../redis/lua.generated.ts";
-import type { Script } from "../redis/script.ts";
-import { type Held, renewal, renewals } from "./held.ts";
-import type { Kept, Memory, Run } from "./memory.ts";
+import type { redissonLua } from "../redis/lua.generated.ts";
+import {
+  GONE,
+  HELD,
+  type Held,
+  type Kept,
+  type Memory,
+  MINE,
+  type One,
+  OWNER,
+  RELEASED,
+  type Reply,
+  type Run,
+  TAKEN,
+  type Two,
+} from "./memory.ts";
 
-const { OWNER, MINE, HELD, GONE, RELEASED, TAKEN } = codes;
+type Acquire = readonly [string, number, number, string, ...string[]];
 
 /** The scripts of the locks that other libraries have: they keep no queue. */
-export function others(memory: Memory): [Script, Run][] {
-  const acquire: Run = ([lock = "", counter = ""], [hold, lease, , , fenced]) => {
-    const held = memory.get<Held>(lock);
-    const { now } = memory;
-    if (held?.hold === hold && held) return [MINE, now, held.token, memory.raise(held, Number(lease))];
+export function others(db: Memory): Record<Exclude<keyof typeof redissonLua, "confirm">, Run> {
+  const acquire = ([lock, counter]: Two, [hold, lease, , , fenced]: Acquire): Reply => {
+    const held = db.get<Held>(lock);
+    const { now } = db;
+    if (held?.hold === hold && held) return [MINE, now, held.token, db.raise(held, lease)];
     // With the holder, where the messages of a lock are public.
-    if (held) return [HELD, now, memory.left(held), -1, ...(fenced === undefined ? [] : [held.hold])];
+    if (held) return [HELD, now, db.left(held), -1, ...(fenced === undefined ? [] : [held.hold])];
     let token = 0;
     if (fenced === "fenced") {
-      const last = memory.get<Kept & { last: number }>(counter);
-      token = memory.keep(counter, Number.POSITIVE_INFINITY, { last: (last?.last ?? 0) + 1 }).last;
+      const last = db.get<Kept & { last: number }>(counter);
+      token = db.keep(counter, { last: (last?.last ?? 0) + 1 }).last;
     }
-    memory.keep(lock, Number(lease), { hold: String(hold), token, since: token, told: 0 });
+    db.keep(lock, { hold, token, since: token, told: 0 }, lease);
     return [OWNER, now, token];
   };
-  const release: Run = ([lock = ""], [hold, channel]) => {
-    const held = memory.get<Held>(lock);
+  const release = ([lock]: One, [hold, channel]: readonly string[]): Reply => {
+    const held = db.get<Held>(lock);
     if (held?.hold !== hold) return held ? TAKEN : GONE;
-    memory.drop(lock);
-    if (channel !== undefined) memory.publish(String(channel), "0");
+    db.drop(lock);
+    if (channel !== undefined) db.publish(channel, "0");
     return RELEASED;
   };
-  const inspect: Run = ([lock = ""]) => {
-    const held = memory.get<Held>(lock);
-    return held ? [held.hold, held.token, memory.left(held)] : ["", 0, 0];
+  const inspect = ([lock]: One): Reply => {
+    const held = db.get<Held>(lock);
+    return held ? [held.hold, held.token, db.left(held)] : ["", 0, 0];
   };
-  const forceRelease: Run = ([lock = ""], [channel, token]) => {
-    const held = memory.get<Held>(lock);
-    if (token && Number(token) !== held?.token) return [0];
-    return [
-      held && release([lock], [held.hold, ...(channel === undefined ? [] : [channel])]) === RELEASED ? 1 : 0,
-    ];
+  const forceRelease = ([lock]: One, [channel, token]: readonly string[]): Reply => {
+    const held = db.get<Held>(lock);
+    if (!held || (token && Number(token) !== held.token)) return [0];
+    release([lock], channel === undefined ? [held.hold] : [held.hold, channel]);
+    return [1];
   };
-  return [
-    ...[spinLua, redissonLua].flatMap((one): [Script, Run][] => [
-      [one.acquire, acquire],
-      [one.release, release],
-      [one.renew, renewals(memory)],
-      [one.inspect, inspect],
-      [one.forceRelease, forceRelease],
-    ]),
-    [redissonLua.forget, () => 0],
-    [listLua.redisson, inspect],
-    [
-      redissonLua.recount,
-      ([lock = ""], [hold]) => renewal(memory, memory.get<Held>(lock), [hold, 0])[0] ?? GONE,
-    ],
-  ];
+  const recount = ([lock]: One, [hold]: One): Reply => db.renewal(db.get<Held>(lock), hold, 0)[0] ?? GONE;
+  return { acquire, release, renew: db.renewals, inspect, forceRelease, recount, forget: () => 0 };
 }

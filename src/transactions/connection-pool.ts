@@ -2,6 +2,7 @@ import { REPLY_TIMEOUT, RETRY_MAX, RETRY_MIN, TRANSACTIONS_AT_ONCE } from "../de
 import { quote } from "../errors.ts";
 import { type ClusterLike, isCluster, ownerOf, type RedisLike } from "../redis/types.ts";
 import { pause } from "../util/abort.ts";
+import { clocks } from "../util/clock.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
 import { outside } from "../util/outside.ts";
 import { between } from "../util/random.ts";
@@ -73,18 +74,18 @@ class Pools {
         const { pool, connect } = this.#poolFor(slot);
         await pool.semaphore.enter(Number.POSITIVE_INFINITY, signal);
         entered = pool;
-        until = Math.min(until, performance.now() + REPLY_TIMEOUT);
+        until = Math.min(until, clocks.mono.now() + REPLY_TIMEOUT);
         let session = pool.idle.pop();
         while (session && !session.wake()) session = pool.idle.pop();
-        session ??= await Session.open(connect(), Math.max(1, until - performance.now()), signal);
+        session ??= await Session.open(connect(), Math.max(1, until - clocks.mono.now()), signal);
         const taken = session;
         return { session, checkin: () => this.#checkin(pool, taken) };
       } catch (error) {
         entered?.semaphore.leave();
-        until = Math.min(until, performance.now() + REPLY_TIMEOUT);
+        until = Math.min(until, clocks.mono.now() + REPLY_TIMEOUT);
         const ms = between(0, Math.min(RETRY_MAX, RETRY_MIN * 2 ** tries));
         const isFinal = isReply(error) && !isElsewhere(error); // a wrong password stays wrong
-        if (signal?.aborted || this.#isOver || isFinal || performance.now() + ms > until) throw error;
+        if (signal?.aborted || this.#isOver || isFinal || clocks.mono.now() + ms > until) throw error;
         this.refresh();
         await pause(ms, signal);
       }

@@ -1,3 +1,4 @@
+import { clocks } from "./clock.ts";
 import { outside } from "./outside.ts";
 
 /** The longest time a Node timer can wait is 2^31-1; longer waits are re-armed. */
@@ -46,6 +47,16 @@ export class Timers {
     return this.#heap.length;
   }
 
+  /** When the first one rings on the monotonic clock. */
+  get next(): number {
+    return this.#heap[0]?.at ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** Rings what is due: the clock was put on. */
+  look(): void {
+    this.#fire();
+  }
+
   /** Sets or moves it. Infinity clears it. */
   set(alarm: Timer, at: number): void {
     if (alarm.index >= 0) this.#remove(alarm);
@@ -69,7 +80,7 @@ export class Timers {
   #arm(at: number): void {
     this.#disarm();
     this.#armed = at;
-    const delay = Math.min(Math.max(1, Math.ceil(at - performance.now())), TIMER_MAX);
+    const delay = Math.min(Math.max(1, Math.ceil(at - clocks.mono.now())), TIMER_MAX);
     this.#timer = outside(() => setTimeout(this.#isPatient ? this.#read : this.#fire, delay).unref());
   }
 
@@ -86,7 +97,7 @@ export class Timers {
 
   readonly #fire = (): void => {
     this.#disarm();
-    const now = performance.now();
+    const now = clocks.mono.now();
     try {
       for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {
         this.#remove(first);

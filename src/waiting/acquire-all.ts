@@ -14,6 +14,7 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import { follow } from "../telemetry/following.ts";
 import type { Terms } from "../terms.ts";
 import { atMost, orAbort, pause } from "../util/abort.ts";
+import { clocks } from "../util/clock.ts";
 import { between } from "../util/random.ts";
 import { isOurs, thrownAt } from "../util/stacks.ts";
 import { suits } from "./handover.ts";
@@ -46,7 +47,7 @@ export async function acquireAll(
   const by = entrance.by ?? manager.newCaller("multi");
   if (!entrance.by && (acquiring.hasSubscribers || holding.hasSubscribers))
     return followAll(manager, members, entrance, by);
-  const since = performance.now();
+  const since = clocks.mono.now();
   const acquisition = new AllAcquisition(manager, members, { ...entrance, by });
   const gaveUp = (name: string, error: unknown): void =>
     manager.events.tellGiveUp(name, by, since, entrance.wait, error);
@@ -99,7 +100,7 @@ class AllAcquisition {
     this.#manager = manager;
     this.#members = members;
     this.#entrance = entrance;
-    this.#until = performance.now() + entrance.wait;
+    this.#until = clocks.mono.now() + entrance.wait;
     const lease = Math.max(entrance.terms.lease, MULTI_LOCK_LEASE);
     this.#meanwhile = { lease, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger: 0 };
   }
@@ -201,7 +202,7 @@ class AllAcquisition {
 
   /** One time to wait for all. When it is over, what is left is tried once. */
   get #left(): number {
-    return Math.max(0, this.#until - performance.now());
+    return Math.max(0, this.#until - clocks.mono.now());
   }
 
   /** Others are waited for, perhaps for longer than the lease: the watchdog keeps what is taken. */
@@ -220,7 +221,7 @@ class AllAcquisition {
     const { terms, signal } = this.#entrance;
     // The first may have been taken long ago: less is left than was asked for, or somebody took it away by force or deleted
     // it, which no renewal has told yet.
-    const at = performance.now();
+    const at = clocks.mono.now();
     const leases = this.taken;
     const old = leases.filter(
       ({ hold, since, terms: own }) =>
@@ -243,11 +244,11 @@ class AllAcquisition {
       return true;
     }
     const isOutrun = wereHeld && loss.reason === "expired";
-    const isOver = performance.now() >= this.#until;
+    const isOver = clocks.mono.now() >= this.#until;
     this.#outruns = isOutrun ? this.#outruns + 1 : 0;
     // Now and then that can happen. When it goes on, the lease is shorter than Redis takes, and more tries would end the same.
     if (isOutrun && (isOver || this.#outruns >= OUTRUN_ROUNDS))
-      throw outran(lost.name, terms.lease, performance.now() - at, lost.owner.kind);
+      throw outran(lost.name, terms.lease, clocks.mono.now() - at, lost.owner.kind);
     if (isOver)
       throw new LockUnavailableError(lost.name, "it was lost before all were held", loss, lost.noun);
     return false;

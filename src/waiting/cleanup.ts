@@ -1,5 +1,5 @@
 import type { Transport } from "../redis/transport.ts";
-import type { Instant } from "../util/clock.ts";
+import { clocks, type Instant } from "../util/clock.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
 import type { Leavable, Withdrawer } from "./lock-kind.ts";
 import { backOff } from "./schedule.ts";
@@ -33,13 +33,13 @@ export class Cleanup {
 
   /** `lease`: ms that the hold may live after its command is executed, which may be a reply timeout from now. */
   add(kind: Withdrawer, hold: Leavable & { readonly sent?: Instant }, lease: number): void {
-    const until = performance.now() + this.#commands.replyTimeout + lease;
+    const until = clocks.mono.now() + this.#commands.replyTimeout + lease;
     let failures = 0;
     const pending: Pending = { since: hold.sent?.mono ?? Number.NEGATIVE_INFINITY, retry: null };
     this.#pending.add(pending);
     const done = (): void => this.#done(pending);
     const later = (): void => {
-      const at = performance.now() + backOff(failures++);
+      const at = clocks.mono.now() + backOff(failures++);
       if (this.#commands.ended || this.isEnding || at > until) done();
       else {
         pending.retry = new CallTimer(attempt);

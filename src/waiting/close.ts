@@ -2,6 +2,7 @@ import { UNANSWERED } from "../defaults.ts";
 import { LockError, quote } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { atMost } from "../util/abort.ts";
+import { clocks } from "../util/clock.ts";
 import type { Cleanup } from "./cleanup.ts";
 import type { SelfWait } from "./self-wait.ts";
 import type { Services } from "./services.ts";
@@ -19,7 +20,7 @@ export async function closeManager(
   grace: number,
 ): Promise<void> {
   const patience = Math.min(grace, commands.replyTimeout);
-  const answerBy = performance.now() + patience;
+  const answerBy = clocks.mono.now() + patience;
   await atMost(emptied, watchdog.leases.size > 0 ? grace : patience);
   const left = [...watchdog.leases];
   // Of these the caller is told. With no grace that was what the caller wanted.
@@ -28,7 +29,7 @@ export async function closeManager(
   // One time for all answers: a Redis that did not answer while holders were waited for will not answer now. What is
   // taken only now gets the time of a first command; it is written all the same.
   const least = left.length > 0 ? Math.min(grace, UNANSWERED) : 0;
-  await atMost(cleanup.end(), Math.max(least, answerBy - performance.now()));
+  await atMost(cleanup.end(), Math.max(least, answerBy - clocks.mono.now()));
   inbox.subscriptions.close();
   commands.detach();
   timers.close();
@@ -37,7 +38,7 @@ export async function closeManager(
 }
 
 function leftBehind(leases: readonly SharedLease[]): LockError {
-  const at = performance.now();
+  const at = clocks.mono.now();
   const [first] = leases;
   const held = leases
     .slice(0, 10)

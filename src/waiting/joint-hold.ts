@@ -6,7 +6,7 @@ import { unconfirmed } from "../lease/release-outcome.ts";
 import { type LeaseOwner, SharedLease, type Turn } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
-import { type Instant, now } from "../util/clock.ts";
+import { type Instant, now, clocks } from "../util/clock.ts";
 import type { Expecting } from "./grant-inbox.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { Services } from "./services.ts";
@@ -70,7 +70,7 @@ export abstract class JointHold implements LeaseOwner, Expecting {
   protected leaves(lease: SharedLease): number {
     this.services.watchdog.leases.delete(lease);
     this.users.delete(lease);
-    return performance.now() - lease.since;
+    return clocks.mono.now() - lease.since;
   }
 
   protected tellRelease(lease: SharedLease, held: number): void {

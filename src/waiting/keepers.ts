@@ -2,6 +2,7 @@ import { FIRST_REPLY, GRANT_WINDOW, KEEPER_REPLY } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { AttemptAnswer, Inspected } from "../redis/replies.ts";
 import { atMost } from "../util/abort.ts";
+import { clocks } from "../util/clock.ts";
 import { newNonce } from "../util/random.ts";
 import type { Expecting } from "./grant-inbox.ts";
 import type { Ask, LockKind, Told } from "./lock-kind.ts";
@@ -91,9 +92,9 @@ export class Keepers {
   }
 
   async #ask(kind: LockKind, name: string, wait: number): Promise<Asked> {
-    const until = performance.now() + wait;
+    const until = clocks.mono.now() + wait;
     const seen = await kind.inspect(name);
-    const left = until - performance.now();
+    const left = until - clocks.mono.now();
     return this.#recall(kind, name, seen, left, left);
   }
 

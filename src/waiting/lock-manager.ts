@@ -9,6 +9,7 @@ import type { LockTimeoutError } from "../lock-timeout-error.ts";
 import { OVERTAKEN } from "../overtaken.ts";
 import type { Audience, Subscriptions, Transport } from "../redis/transport.ts";
 import { listen } from "../util/abort.ts";
+import { clocks } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { CallTimer, TIMER_MAX, Timers } from "../util/timers.ts";
 import { Cleanup } from "./cleanup.ts";
@@ -132,7 +133,7 @@ export class LockManager implements Services {
         if (signal?.aborted) throw signal.reason;
       } catch (error) {
         const whole = { ...caller, units: terms.permits?.units };
-        if (caller.kind !== "multi") this.events.tellGiveUp(name, whole, performance.now(), wait, error);
+        if (caller.kind !== "multi") this.events.tellGiveUp(name, whole, clocks.mono.now(), wait, error);
         throw error;
       }
       const settle = resolve as (value: unknown) => void;
@@ -264,15 +265,14 @@ export class LockManager implements Services {
     this.isSweeping = true;
     this.#keepAlive ??= outside(() => setInterval(() => {}, TIMER_MAX));
     this.#keepAlive.ref();
-    this.timers.set(this.#sweeper, performance.now() + SWEEP);
+    this.timers.set(this.#sweeper, clocks.mono.now() + SWEEP);
   }
 
   #sweep(): void {
-    const at = performance.now();
     try {
-      for (const one of [...this.asking]) one.sweep(at);
+      for (const one of [...this.asking]) one.sweep(clocks.mono.now());
     } finally {
-      if (this.asking.size > 0) this.timers.set(this.#sweeper, at + SWEEP);
+      if (this.asking.size > 0) this.timers.set(this.#sweeper, clocks.mono.now() + SWEEP);
       else {
         this.isSweeping = false;
         if (this.waiting === 0) this.#keepAlive?.unref();
@@ -282,8 +282,8 @@ export class LockManager implements Services {
 
   tellWait(name: string, { call, kind, units, since }: Waiter): void {
     if (!this.events.isUsed || !this.events.hears("wait")) return;
-    const waited = performance.now() - since;
-    this.events.tell("wait", { ...ofCall({ name, kind, call, units }), holder: "unknown", waited });
+    const caller = { ...ofCall({ name, kind, call, units }), waited: clocks.mono.now() - since };
+    this.events.tell("wait", { ...caller, holder: "unknown" });
   }
 
   gaveUp(name: string, waiter: Waiter, error: unknown): void {

@@ -5,7 +5,7 @@ import { DONE, refused, releaseOutcome, unconfirmed } from "../lease/release-out
 import { SharedLease, type Turn } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
-import { type Instant, now } from "../util/clock.ts";
+import { clocks, type Instant, now } from "../util/clock.ts";
 import { failing } from "../util/stacks.ts";
 import type { Acquisition } from "./acquisition.ts";
 import { suits } from "./handover.ts";
@@ -99,7 +99,7 @@ export abstract class LockOwner {
       if (one.first) this.channel.listen();
     }
     if (events.isUsed && events.hears("acquire")) {
-      const waited = performance.now() - waiter.since;
+      const waited = clocks.mono.now() - waiter.since;
       events.tell("acquire", { ...ofHolder(lease), waited, passed: hold.passes > 0, kept: false });
     }
   }
@@ -168,7 +168,7 @@ export abstract class LockOwner {
     watchdog.leases.delete(lease);
     if (wanted.leases.size > 0) wanted.ended(lease.hold);
     one.lease = null;
-    const held = performance.now() - lease.since;
+    const held = clocks.mono.now() - lease.since;
     if (events.isUsed && events.hears("release")) events.tell("release", { ...ofHolder(lease), held });
     if (lease.isConfirmed) return this.#release(one, lease, held);
     if (one.first) {
@@ -197,7 +197,7 @@ export abstract class LockOwner {
     const { by } = this.kind.wake;
     if (!one.first) one.stop();
     // With messages, our own one wakes us together with everybody else. A queue is joined behind the release.
-    else if (by === "time") one.coolDown(performance.now() - hold.ownedAt);
+    else if (by === "time") one.coolDown(clocks.mono.now() - hold.ownedAt);
     else if (by === "message" && this.channel.isHeard) one.parkForRelease();
     else one.start();
     return released;
@@ -237,7 +237,7 @@ export abstract class LockOwner {
       one.lease = null;
       one.start();
     }
-    this.toldLost(lease, performance.now() - lease.since, error);
+    this.toldLost(lease, clocks.mono.now() - lease.since, error);
   }
 
   protected toldLost(turn: Turn, held: number, error: LockLostError): LockLostError {

@@ -1,6 +1,7 @@
 import { FIRST_REPLY, SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
 import { nounOf } from "../errors.ts";
 import { unavailable } from "../redis/replies.ts";
+import { clocks } from "../util/clock.ts";
 import { CallTimer } from "../util/timers.ts";
 import { Acquisition, type AcquisitionQueue } from "./acquisition.ts";
 import { LockChannel } from "./lock-channel.ts";
@@ -95,11 +96,11 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
     if (one.state === "idle" || one.isUnsure || isDoubted) one.start();
     else if (isUnplaced && this.kind.wake.by === "time") {
       const at = lastTryOf(waiter);
-      if (at > performance.now()) one.lookBefore(at);
+      if (at > clocks.mono.now()) one.lookBefore(at);
     }
     // RACE: a try right behind our own release would keep other processes off for as long as callers come here, so it waits
     // for the message like everybody. The message may be lost.
-    else if (one.isParkedFor("release")) one.lookBefore(performance.now() + WAKE_SPREAD);
+    else if (one.isParkedFor("release")) one.lookBefore(clocks.mono.now() + WAKE_SPREAD);
     // RACE: the holder was asked for callers that do not wait, and does not know that one waits.
     else if (one.isParkedFor("grant") && one.first?.isAsking) one.lookAgain();
     else if (one.lease) {
@@ -123,7 +124,7 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
     const inTime = commands.heldUntil + FIRST_REPLY;
     // RACE: its command left this process late, because the event loop was blocked right behind the call.
     const isHeldBack = waiter.unanswered && commands.heldUntil >= waiter.since;
-    if (isHeldBack && !waiter.isHeldBack && performance.now() < inTime) {
+    if (isHeldBack && !waiter.isHeldBack && clocks.mono.now() < inTime) {
       // Once: other commands of this process may be late again and again.
       waiter.isHeldBack = true;
       waiter.at = inTime;
@@ -165,7 +166,7 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
 
   /** Messages may have been missed that say that somebody else wants the lock. */
   mayBeWanted(): void {
-    const at = performance.now();
+    const at = clocks.mono.now();
     if (this.kind.hasStays) for (const { hold } of this.#all) hold?.want(at);
   }
 
@@ -201,7 +202,7 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
     for (const { lease } of this.#all) {
       const waiter = lease && selfWaiter(this, lease);
       if (!waiter || waiter.isWarned) continue;
-      if (performance.now() < selfWaitAt(waiter)) this.#awaitSelfWait(waiter);
+      if (clocks.mono.now() < selfWaitAt(waiter)) this.#awaitSelfWait(waiter);
       else this.services.selfWait.warn(this.name, waiter, "this client");
     }
   }

@@ -1,5 +1,6 @@
 import { FIRST_REPLY } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
+import { clocks } from "../util/clock.ts";
 import { CallTimer } from "../util/timers.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Ask } from "./lock-kind.ts";
@@ -58,7 +59,7 @@ export abstract class Looking<Q extends ParkingPlace> extends Parking<Q> {
       this.stopAsking();
       this.deserted();
     });
-    timers.set(new CallTimer(() => inbox.asked.delete(nonce)), performance.now() + 2 * FIRST_REPLY);
+    timers.set(new CallTimer(() => inbox.asked.delete(nonce)), clocks.mono.now() + 2 * FIRST_REPLY);
     return nonce;
   }
 }

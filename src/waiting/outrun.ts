@@ -1,5 +1,6 @@
 import { OUTRUN_PATIENCE, OUTRUN_SHARE, OUTRUN_TRIES, SHORT_LEASE } from "../defaults.ts";
 import { LockUnavailableError, nounOf } from "../errors.ts";
+import { clocks } from "../util/clock.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { RedisHealth } from "./redis-health.ts";
 import type { Waiter } from "./waiter.ts";
@@ -14,7 +15,7 @@ export class Outrun {
   readonly #kind: LockKind;
   /** How many they are. */
   tries = 0;
-  readonly #since = performance.now();
+  readonly #since = clocks.mono.now();
   #fastest = Number.POSITIVE_INFINITY;
 
   constructor(waiter: Waiter, kind: LockKind) {
@@ -26,7 +27,7 @@ export class Outrun {
   add(took: number): boolean {
     this.tries++;
     this.#fastest = Math.min(this.#fastest, took);
-    if (this.tries < 2 || performance.now() - this.#since < OUTRUN_PATIENCE) return false;
+    if (this.tries < 2 || clocks.mono.now() - this.#since < OUTRUN_PATIENCE) return false;
     return this.tries >= OUTRUN_TRIES || this.#fastest > this.waiter.terms.lease * OUTRUN_SHARE;
   }
 

@@ -2,6 +2,7 @@ import { LEASE_TIME, RECHECKS } from "../defaults.ts";
 import { LockUnavailableError, nounOf } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
 import { type AttemptAnswer, isRefusal } from "../redis/replies.ts";
+import { clocks } from "../util/clock.ts";
 import type { Attempt } from "./attempt.ts";
 import type { LockChannel } from "./lock-channel.ts";
 import type { LockKind } from "./lock-kind.ts";
@@ -99,11 +100,11 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
   protected held(attempt: Attempt, { ttl, position, contended, told }: AttemptAnswer & { is: "held" }): void {
     const { kind, channel, health, services } = this.queue;
     const { hold } = attempt;
-    if (contended && this.isHasty(performance.now() + ttl)) {
+    if (contended && this.isHasty(clocks.mono.now() + ttl)) {
       // No client holds it, so "another client holds it" would be wrong: tried again for as long as a first command may take.
       services.inbox.forget(hold);
       health.failure = new Error("nobody holds the lock, and nobody got it: the votes were split");
-      this.retryAt(performance.now() + ttl);
+      this.retryAt(clocks.mono.now() + ttl);
       return;
     }
     this.metHolder(told === 2, position !== null, channel.isHeard);
@@ -201,7 +202,7 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
 
   /** Something failed: asks again after a pause, for the callers that still wait. */
   retry(failures = this.queue.health.failures): void {
-    if (this.first) this.retryAt(performance.now() + backOff(failures));
+    if (this.first) this.retryAt(clocks.mono.now() + backOff(failures));
     else this.stop();
   }
 
@@ -229,7 +230,7 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
   /** Tries again after so many ms, because no message will come. */
   #pause(delay: number): void {
     this.park("message");
-    this.sleep(Math.min(delay, this.lastTry - performance.now()));
+    this.sleep(Math.min(delay, this.lastTry - clocks.mono.now()));
   }
 
   /** A message of a kind without queue: it may be free. `word`: what it says. */
@@ -245,15 +246,14 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
   /** Looks again at this time at the latest. */
   lookBefore(at: number): void {
     this.#latest = Math.min(this.#latest, at);
-    const isTooLate = this.index < 0 || this.at > at;
-    if (this.state === "parked" && !this.isLooking && isTooLate) this.sleep(LEASE_TIME);
+    if (this.state === "parked" && !this.isLooking && !(this.index >= 0 && this.at <= at))
+      this.sleep(LEASE_TIME);
   }
 
   /** For so many ms, or until the latest time that was told. Of several places only the first one looks. */
   protected sleep(delay: number): void {
-    const { places } = this.queue;
-    if (this.hold && places && !places.isFirst(this)) return;
-    this.#sleepUntil(Math.min(performance.now() + delay, this.#latest));
+    if (this.hold && this.queue.places?.isFirst(this) === false) return;
+    this.#sleepUntil(Math.min(clocks.mono.now() + delay, this.#latest));
     this.#latest = Number.POSITIVE_INFINITY;
   }
 
@@ -267,7 +267,7 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
     // While the connection is away, more commands would only pile up in it. It is looked again when it comes back.
     if (services.commands.isAway) {
       health.failed(services.commands.trouble());
-      this.#sleepUntil(performance.now() + backOff(health.failures));
+      this.#sleepUntil(clocks.mono.now() + backOff(health.failures));
     } else this.lookAgain();
   }
 

@@ -5,7 +5,7 @@ import { unconfirmed } from "../lease/release-outcome.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
-import { now } from "../util/clock.ts";
+import { now, clocks } from "../util/clock.ts";
 import { failing } from "../util/stacks.ts";
 import { suits } from "./handover.ts";
 import { JointHold, type JointHome } from "./joint-hold.ts";
@@ -92,7 +92,7 @@ export class PermitHold extends JointHold {
    */
   passes(terms: Terms, most: number): boolean {
     const { hold } = this;
-    const isInTime = performance.now() - hold.ownedAt < PASS_TIME;
+    const isInTime = clocks.mono.now() - hold.ownedAt < PASS_TIME;
     return isInTime && hold.turns < Math.min(hold.mayPass, most) && this.serves(terms);
   }
 

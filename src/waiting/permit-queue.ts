@@ -1,3 +1,4 @@
+import { clocks } from "../util/clock.ts";
 import { LEASE_TIME } from "../defaults.ts";
 import { type Caller, ofHolder } from "../events.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
@@ -105,7 +106,7 @@ export class PermitQueue extends LockQueue implements PermitHome {
     const lease = pooled.admit(waiter.terms, waiter, isPass);
     one.remove(waiter);
     waiter.give(lease);
-    this.#toldAcquired(lease, performance.now() - waiter.since, isPass);
+    this.#toldAcquired(lease, clocks.mono.now() - waiter.since, isPass);
   }
 
   #toldAcquired(lease: SharedLease, waited: number, passed: boolean): void {

@@ -1,4 +1,5 @@
 import { RECHECKS } from "../defaults.ts";
+import { clocks } from "../util/clock.ts";
 
 /** A hold in a queue of Redis: its acquisition. */
 interface Place {
@@ -33,7 +34,7 @@ export class RecheckGroup {
   add(place: Place): void {
     const [first] = this.#places;
     this.#places.add(place);
-    first?.lookBefore(performance.now() + RECHECKS[1].period);
+    first?.lookBefore(clocks.mono.now() + RECHECKS[1].period);
   }
 
   /** When the first goes, the next one looks when the first would have: there is a re-check in every period. */
@@ -42,7 +43,7 @@ export class RecheckGroup {
     if (!this.#places.delete(place) || !wasFirst) return;
     const [next] = this.#places;
     if (!next) return;
-    const now = performance.now();
+    const now = clocks.mono.now();
     next.lookBefore(Math.min(dueAt, now + RECHECKS[0].period));
     // RACE: in a crowd whose turns are as short as a look, every first one is granted before its look is executed, which keeps no
     // entries then, and all of them end. Sent before the caller that got the lock can give it back, a look is executed in time.

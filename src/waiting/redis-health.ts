@@ -1,4 +1,5 @@
 import { UNANSWERED } from "../defaults.ts";
+import { clocks } from "../util/clock.ts";
 
 /**
  * What the commands about one lock tell about Redis. "Somebody else holds it" is only said when Redis was heard saying
@@ -24,6 +25,6 @@ export class RedisHealth {
   }
 
   get isDoubtful(): boolean {
-    return this.failures > 0 || (this.askedAt !== 0 && performance.now() - this.askedAt > UNANSWERED);
+    return this.failures > 0 || (this.askedAt !== 0 && clocks.mono.now() - this.askedAt > UNANSWERED);
   }
 }

@@ -1,5 +1,6 @@
 // When to try again, and when to look again from the queue. Protects queue entries from ending before their client has
 // looked, grants from running out unseen, and Redis from waiters that all look at once. All times are ms.
+
 import {
   EXPIRY_JITTER,
   LEASE_TIME,
@@ -15,6 +16,7 @@ import {
   SUBSCRIBED_SOON,
   UNKNOWN_POSITION,
 } from "../defaults.ts";
+import { clocks } from "../util/clock.ts";
 import { between, doubling } from "../util/random.ts";
 
 /** The nominal re-check period at a position in the queue. */
@@ -60,7 +62,7 @@ export function cooldown(held: number): number {
  * 2 000. By its coming alone, so that the caller who came first tries first.
  */
 export function nextTry(since: number): number {
-  const waited = performance.now() - since;
+  const waited = clocks.mono.now() - since;
   let at = SUBSCRIBED_SOON;
   while (at <= waited) at += Math.min(at, RETRY_MAX);
   return since + at;

@@ -4,6 +4,7 @@ import { type Events, ofCall } from "../events.ts";
 import { withoutBits } from "../hold-ids.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Watchdog } from "../lease/watchdog.ts";
+import { clocks } from "../util/clock.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -62,7 +63,7 @@ export class SelfWait {
 
   /** Called now and then while callers wait in Redis; `head` is the first of them. */
   look(callers: Callers, head: Waiter): void {
-    const at = performance.now();
+    const at = clocks.mono.now();
     if (at < selfWaitAt(head) || at - (this.#lastLooks.get(callers) ?? 0) < LOOK_EVERY) return;
     const { kind, name } = callers;
     // Its candidates wait on purpose, also those of one process.
@@ -119,7 +120,7 @@ export class SelfWait {
 
   /** An event for every such caller; a process warning at most once a minute for each client. */
   warn(name: string, waiter: Waiter, holder: "this client" | "this process"): void {
-    const at = performance.now();
+    const at = clocks.mono.now();
     const waited = at - waiter.since;
     const { kind, call, units } = waiter;
     waiter.isWarned = true;

@@ -3,7 +3,7 @@ import type { Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
-import { type Instant, now } from "../util/clock.ts";
+import { type Instant, now, clocks } from "../util/clock.ts";
 import { failing } from "../util/stacks.ts";
 import { Admission } from "./admission.ts";
 import { JointHold, type JointHome } from "./joint-hold.ts";
@@ -109,7 +109,7 @@ export class SharedHold extends JointHold {
       lease.settle();
       return Promise.resolve();
     }
-    if (lease.isConfirmed || !this.isShared || !this.admission.isOpen(performance.now(), Date.now()))
+    if (lease.isConfirmed || !this.isShared || !this.admission.isOpen(clocks.mono.now(), clocks.wall.now()))
       return this.#release(lease, held);
     // Readers that come and go together leave in one turn of the event loop, and come back in the same one.
     return new Promise((resolve) => {

@@ -2,7 +2,7 @@ import { SHARE_TIME, TURNS_TIME } from "../defaults.ts";
 import { type Caller, ofHolder } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import { type Instant, now } from "../util/clock.ts";
+import { clocks, type Instant, now } from "../util/clock.ts";
 import { Acquisition } from "./acquisition.ts";
 import { LockQueue } from "./lock-queue.ts";
 import { RecheckGroup } from "./recheck-group.ts";
@@ -117,7 +117,7 @@ export class SharingQueue extends LockQueue {
     const lease = shared.enter(waiter.terms, waiter);
     one.remove(waiter);
     waiter.give(lease);
-    this.#toldAcquired(lease, performance.now() - waiter.since);
+    this.#toldAcquired(lease, clocks.mono.now() - waiter.since);
   }
 
   #toldAcquired(lease: SharedLease, waited: number): void {

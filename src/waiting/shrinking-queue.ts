@@ -4,6 +4,7 @@ import { unconfirmed } from "../lease/release-outcome.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
+import { clocks } from "../util/clock.ts";
 import { failing } from "../util/stacks.ts";
 import type { Acquisition } from "./acquisition.ts";
 import type { LockKind } from "./lock-kind.ts";
@@ -47,7 +48,7 @@ export class ShrinkingQueue extends LockQueue {
     const { watchdog, events, cleanup } = services;
     watchdog.leases.delete(lease);
     one.lease = null;
-    const held = performance.now() - lease.since;
+    const held = clocks.mono.now() - lease.since;
     if (events.isUsed && events.hears("release")) events.tell("release", { ...ofHolder(lease), held });
     this.#readers().outlives(shared);
     cleanup.releases++;

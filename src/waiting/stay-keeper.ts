@@ -3,6 +3,7 @@ import type { Hold } from "../lease/hold.ts";
 import { SharedLease, type Turn } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import { together, writeNow } from "../redis/writes.ts";
+import { clocks } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import { ASKED, TAKEN } from "./linger-policy.ts";
 import { mayBegin, type Stay } from "./stay.ts";
@@ -27,13 +28,13 @@ export abstract class StayKeeper extends StayOwner {
       stays.hear(this.name);
       return false;
     }
-    return linger.keeps(this.name, performance.now()) || linger.comesBack(this.name);
+    return linger.keeps(this.name, clocks.mono.now()) || linger.comesBack(this.name);
   }
 
   protected override keep(one: Acquisition, { hold, terms, kind, call }: SharedLease): boolean {
     const { inbox, linger, stays, commands } = this.services;
     if (!this.kind.hasStays || kind === "multi" || stays.isClosed || hold.isRevoked) return false;
-    const mono = performance.now();
+    const mono = clocks.mono.now();
     // RACE: a claim or an extension may be on its way, and what it sets counts, not what is known: if this process died, others
     // would wait for all of that for a lock that nobody uses.
     const isTooLong = hold.mayLiveUntil > mono + stays.window;
@@ -67,7 +68,7 @@ export abstract class StayKeeper extends StayOwner {
   #mayLeaveLater(one: Acquisition, hold: Hold, mono: number): boolean {
     const stay = this.stayOf(one, hold);
     const door = this.doorOf(one, hold, { terms: stay.terms, passes: this.kind.localPasses });
-    return mayBegin(door, mono, Date.now()) === "begin" && this.services.linger.comesBack(this.name);
+    return mayBegin(door, mono, clocks.wall.now()) === "begin" && this.services.linger.comesBack(this.name);
   }
 
   /** A caller comes to a stay in which nobody is. */
@@ -92,8 +93,8 @@ export abstract class StayKeeper extends StayOwner {
     if (!this.isKept || !one || !stay || one.first) return null;
     const { stays, watchdog, events, linger } = this.services;
     const { hold } = stay;
-    const mono = performance.now();
-    if (stays.isTired(mono) || mayBegin(this.doorOf(one, hold, comer), mono, Date.now()) !== "begin")
+    const mono = clocks.mono.now();
+    if (stays.isTired(mono) || mayBegin(this.doorOf(one, hold, comer), mono, clocks.wall.now()) !== "begin")
       return null;
     if (stay.state === "idle") linger.stats.takenAgain++;
     this.comes(stay, false);
@@ -105,7 +106,7 @@ export abstract class StayKeeper extends StayOwner {
     if (events.isUsed && events.hears("acquire"))
       events.tell("acquire", {
         ...ofHolder(lease),
-        waited: performance.now() - mono,
+        waited: clocks.mono.now() - mono,
         passed: true,
         kept: true,
       });
@@ -125,7 +126,7 @@ export abstract class StayKeeper extends StayOwner {
       return;
     }
     if (!hold) return;
-    hold.recall(performance.now());
+    hold.recall(clocks.mono.now());
     this.services.wanted.recalled(hold);
     // Its grant was lost, or is about to be read.
     if (state === "parked") one.lookAgain();
@@ -144,7 +145,7 @@ export abstract class StayKeeper extends StayOwner {
     events.tell("recall", {
       name: this.name,
       kind: this.kind.eventKind,
-      idle: performance.now() - since,
+      idle: clocks.mono.now() - since,
       uses,
     });
   }
@@ -170,7 +171,7 @@ export abstract class StayKeeper extends StayOwner {
     if (state === "idle") linger.stats.kept--;
     if (state === "leaving") linger.passedBack(this.name, false);
     if (!isKept) return;
-    const mono = performance.now();
+    const mono = clocks.mono.now();
     const isLapsed = state === "idle" && mono >= stay.until;
     // Where messages may have been missed nobody has said that it wants the lock.
     const wanted = stay.since > 0 ? "recalled" : "wanted";

@@ -2,7 +2,7 @@ import { LockLostError } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
-import type { Instant } from "../util/clock.ts";
+import { clocks, type Instant } from "../util/clock.ts";
 import type { Acquisition } from "./acquisition.ts";
 import { LockOwner } from "./lock-owner.ts";
 import { type Door, isMet, mayBegin, Stay, type StayHome, ttlOf } from "./stay.ts";
@@ -32,8 +32,8 @@ export abstract class StayOwner extends LockOwner implements StayHome {
     const next = one.first;
     if (!next) return false;
     const { stays, window } = this.services;
-    const mono = performance.now();
-    const how = mayBegin(this.doorOf(one, hold, next), mono, Date.now());
+    const mono = clocks.mono.now();
+    const how = mayBegin(this.doorOf(one, hold, next), mono, clocks.wall.now());
     if (how === "end") return false;
     const stay = this.stayOf(one, hold);
     this.comes(stay, how === "ask");
@@ -155,7 +155,7 @@ export abstract class StayOwner extends LockOwner implements StayHome {
     if (stay && answer.at > stay.tokensUntil) stay.tokensUntil = answer.at;
     if (stay && sent.mono >= stay.sentAt) stay.firstToken = stay.sentToken;
     // It says that the lock is ours, and not whether anybody waits.
-    if (this.kind.hasStays && answer.waits === null) hold.want(performance.now());
+    if (this.kind.hasStays && answer.waits === null) hold.want(clocks.mono.now());
     return true;
   }
 

@@ -6,7 +6,7 @@ import type { Hold } from "../lease/hold.ts";
 import type { Turn } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
-import type { Instant } from "../util/clock.ts";
+import { clocks, type Instant } from "../util/clock.ts";
 import { suits } from "./handover.ts";
 import type { LockKind } from "./lock-kind.ts";
 
@@ -162,7 +162,7 @@ export function mayBegin(door: Door, mono: number, wall: number): "begin" | "ask
 /** The same when the renewal was answered in time. What it did not bring, another one would not bring either. */
 export const isMet = (door: Door): boolean =>
   !door.hasStays ||
-  (hasToken(door) && (door.hold.wantedAt === null || isWithinLimit(door, performance.now())));
+  (hasToken(door) && (door.hold.wantedAt === null || isWithinLimit(door, clocks.mono.now())));
 
 /**
  * Others wait for so many callers of this process, and so long. Nobody is counted while no other process wants the lock, and it

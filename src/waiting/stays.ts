@@ -4,7 +4,7 @@ import type { Hold } from "../lease/hold.ts";
 import type { ReleaseAnswer, ToldDigit } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
 import { writeNow } from "../redis/writes.ts";
-import { now } from "../util/clock.ts";
+import { clocks, now } from "../util/clock.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
 import type { Cleanup } from "./cleanup.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
@@ -53,7 +53,7 @@ export class Stays {
     if (stay.isUsed) return;
     stay.isUsed = true;
     this.#used.push(stay);
-    if (this.#renewing.index < 0) this.#client.timers.set(this.#renewing, performance.now() + STAY_RENEWAL);
+    if (this.#renewing.index < 0) this.#client.timers.set(this.#renewing, clocks.mono.now() + STAY_RENEWAL);
   }
 
   // ---- turns of the event loop
@@ -77,7 +77,7 @@ export class Stays {
   /** It ends with this turn of the event loop, unless a caller comes. */
   leave(stay: Stay): void {
     stay.isKept = true;
-    this.isTired(performance.now());
+    this.isTired(clocks.mono.now());
     this.#resting.push(stay);
     this.#hearExit();
   }
@@ -133,7 +133,7 @@ export class Stays {
       }
     } catch {
       // Does anybody wait? Nobody has said so, and callers here do not go on for long without it. The hold ends by its deadline.
-      const at = performance.now();
+      const at = clocks.mono.now();
       for (const { hold } of stays) hold.want(at);
       this.#end(stays.filter(({ state }) => state === "idle"));
     }
@@ -149,7 +149,7 @@ export class Stays {
       this.#hearExit();
       this.#kept.add(stay);
       if (this.#kept.size > this.#client.linger.most) this.#makeRoom();
-      if (this.#sweeping.index < 0) this.#client.timers.set(this.#sweeping, performance.now() + KEPT_SWEEP);
+      if (this.#sweeping.index < 0) this.#client.timers.set(this.#sweeping, clocks.mono.now() + KEPT_SWEEP);
     }
     if (mustTell && !stay.isUsed) void this.#renew([stay]);
   }
@@ -163,7 +163,7 @@ export class Stays {
   /** Those whose time is over; and where no message could tell that somebody waits. */
   #sweep(): void {
     const { inbox, timers } = this.#client;
-    const mono = performance.now();
+    const mono = clocks.mono.now();
     const over: Stay[] = [];
     for (const stay of this.#kept) {
       if (stay.isOver) this.#kept.delete(stay);
@@ -236,7 +236,7 @@ export class Stays {
    * here would know. Told once a minute.
    */
   recalled(name: string): void {
-    const mono = performance.now();
+    const mono = clocks.mono.now();
     const late = this.#sweeping.index < 0 ? 0 : mono - this.#sweeping.at;
     if (late < RECALL_LATE || mono - this.#warnedAt < MINUTE) return;
     this.#warnedAt = mono;
@@ -249,7 +249,7 @@ export class Stays {
 
   /** This lock could be kept if its channel were heard: subscribed to for the next time, now and then. */
   hear(name: string): void {
-    const at = performance.now();
+    const at = clocks.mono.now();
     if (at - this.#heardAt < HEAR_AGAIN) return;
     this.#heardAt = at;
     const { inbox } = this.#client;

@@ -2,6 +2,7 @@ import type { Caller, EventKind } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Terms } from "../terms.ts";
 import { type Abortable, unlisten } from "../util/abort.ts";
+import { clocks } from "../util/clock.ts";
 import { failing, isOurs } from "../util/stacks.ts";
 import { Timer } from "../util/timers.ts";
 import type { Link } from "./lock-kind.ts";
@@ -37,7 +38,7 @@ export class Waiter extends Timer implements Caller, Abortable {
   readonly terms: Terms;
   /** ms that the caller is willing to wait, and when the call began. */
   wait: number;
-  readonly since = performance.now();
+  readonly since = clocks.mono.now();
   /** How often the lock may have been passed on in this process before this caller gets it. */
   readonly passes: number;
   /** Of a try that belongs to a multi-lock. */
@@ -129,6 +130,6 @@ export class Waiter extends Timer implements Caller, Abortable {
 
 /** How many callers of this client wait, and for how many ms the first of them has; null: none waits. */
 export function waitingHere(waiters: Iterable<Waiter>): { waiting: number; longest: number | null } {
-  const waited = Array.from(waiters, ({ since }) => performance.now() - since);
+  const waited = Array.from(waiters, ({ since }) => clocks.mono.now() - since);
   return { waiting: waited.length, longest: waited.length === 0 ? null : Math.max(...waited) };
 }

@@ -1,4 +1,5 @@
 import { FIRST_REPLY, KEEPER_REPLY, SPIN_LAST_TRY } from "../defaults.ts";
+import { clocks } from "../util/clock.ts";
 import type { Services } from "./services.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -72,7 +73,7 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
       if (this.unanswered++ === 0) this.queue.services.asking.add(this);
       this.#firstUnanswered = waiter;
       waiter.unanswered = true;
-      waiter.at = performance.now() + this.#patience(waiter);
+      waiter.at = clocks.mono.now() + this.#patience(waiter);
     } else this.queue.services.timers.set(waiter, waiter.deadline);
   }
 
@@ -105,14 +106,14 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
 
   /** Refuses everybody, or only callers whose first command is unanswered; of these, those whose time to wait is over. */
   refuseAll(error: () => unknown, which: "all" | "unanswered" | "hasty" = "all"): void {
-    const by = which === "hasty" ? performance.now() : Number.POSITIVE_INFINITY;
+    const by = which === "hasty" ? clocks.mono.now() : Number.POSITIVE_INFINITY;
     for (const waiter of which === "all" ? this : this.#withoutAnswer())
       if (waiter.deadline <= by) this.refuse(waiter, error());
   }
 
   /** Another try is made now for the callers without an answer: theirs is this one, and gets its time. */
   asksAgain(): void {
-    const at = performance.now();
+    const at = clocks.mono.now();
     for (const waiter of this.#withoutAnswer()) waiter.at = at + this.#patience(waiter);
   }
 
@@ -132,7 +133,7 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
    */
   tellBusy(asked = Number.POSITIVE_INFINITY): void {
     if (this.unanswered === 0) return;
-    const at = performance.now();
+    const at = clocks.mono.now();
     // A listener may call or abort while it is told: in rounds, over copies of the list.
     for (let isDone = false; !isDone; ) {
       isDone = true;
@@ -162,7 +163,7 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
       if (waiter.link) waiter.link.mayBeIdle = true;
       else if (waiter.wait === 0) {
         waiter.isAsking = true;
-        waiter.wait = performance.now() - waiter.since + ms;
+        waiter.wait = clocks.mono.now() - waiter.since + ms;
         this.patient++;
       }
     }
@@ -170,7 +171,7 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
 
   #awaitAnswer(): void {
     for (let waiter = this.first; waiter?.isAsking; waiter = waiter.next) {
-      waiter.wait = performance.now() - waiter.since + KEEPER_REPLY;
+      waiter.wait = clocks.mono.now() - waiter.since + KEEPER_REPLY;
       this.queue.services.timers.set(waiter, waiter.deadline);
     }
   }
@@ -192,7 +193,7 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
    * not behind it. Callers that would not wait come and go beside a crowd, and change nothing about that.
    */
   get lastTry(): number {
-    const now = performance.now();
+    const now = clocks.mono.now();
     if (this.#lastTry !== null && this.#lastTry > now) return this.#lastTry;
     this.#lastTry = Number.POSITIVE_INFINITY;
     for (const waiter of this) this.#tryFor(waiter, now);
@@ -204,7 +205,7 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
     waiter.group = this;
     waiter.listed = true;
     if (waiter.wait > 0) this.patient++;
-    if (this.#lastTry !== null) this.#tryFor(waiter, performance.now());
+    if (this.#lastTry !== null) this.#tryFor(waiter, clocks.mono.now());
     services.waiting++;
     if (!services.isSweeping) services.sweepSoon();
   }

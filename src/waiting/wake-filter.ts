@@ -1,5 +1,6 @@
 import { WAKE_REST } from "../defaults.ts";
 import type { AttemptAnswer } from "../redis/replies.ts";
+import { clocks } from "../util/clock.ts";
 
 /**
  * What an acquisition knows of the messages that say "the lock may be free". Protects Redis from tries without end that
@@ -26,7 +27,7 @@ export class WakeFilter {
   #vain = 0;
 
   get rests(): boolean {
-    return this.restsUntil > performance.now();
+    return this.restsUntil > clocks.mono.now();
   }
 
   /** A message came. Returns whether it may be tried for now. */

@@ -122,4 +122,40 @@ describe("what a test can make happen", () => {
       expect(one.test[how]("nobody's")).toBe(0);
     },
   );
+
+  it("advance: leases run out, and a waiter has waited", async () => {
+    const [one, other] = pair();
+    const lease = await one.lock("orders").lock({ lease: 5_000 });
+    const late = expect(other.lock("orders").lock({ wait: 4_000 })).rejects.toThrow(LockTimeoutError);
+    const next = other.lock("orders").lock({ wait: 60_000 });
+    await one.test.advance(4_000);
+    await late;
+    expect(lease.held).toBe(true);
+    await one.test.advance(1_000);
+    expect([lease.held, lease.signal.aborted]).toEqual([false, true]);
+    await one.test.advance(2_000);
+    expect((await next).held).toBe(true);
+  });
+
+  it("advance: what is renewed stays, in Redis's place too", async () => {
+    const [one, other] = pair();
+    const lease = await one.lock("orders").lock();
+    const term = await one.election("scheduler").campaign({ value: "here" });
+    await one.test.advance(3_600_000);
+    expect([lease.held, term.signal.aborted, await other.lock("orders").tryLock()]).toEqual([
+      true,
+      false,
+      null,
+    ]);
+  });
+
+  it("advance: an interval passes", async () => {
+    const [one, other] = pair();
+    await one.once("report", { every: 60_000 }, () => {});
+    await one.test.advance(59_000);
+    expect(await other.once("report", { every: 60_000 }, () => {})).toMatchObject({ ran: false });
+    await one.test.advance(1_000);
+    expect(await other.once("report", { every: 60_000 }, () => {})).toMatchObject({ ran: true });
+    await expect(one.test.advance(-1)).rejects.toThrow(RangeError);
+  });
 });

@@ -1,0 +1,4 @@
+import { describeLock } from "../../contract/describe-lock.ts";
+import { memory } from "./topology.ts";
+
+describeLock("redissonFencedLock", memory);
