@@ -31,7 +31,7 @@ class Onlooker extends EventEmitter {
   }
 
   async zcard(key: string): Promise<number> {
-    return this.#memory.get<{ until: number; entries: string[] }>(key)?.entries.length ?? 0;
+    return this.#memory.waiting(key).length;
   }
 
   async pttl(key: string): Promise<number> {
