@@ -3,7 +3,7 @@ import type { Redis } from "ioredis";
 import type { QuorumClient } from "../../../src/index.ts";
 import type { Commands } from "../../../src/redis/commands.ts";
 import { TestClient, type TestLocksOptions } from "../../../src/testing/client.ts";
-import { Memory } from "../../../src/testing/memory.ts";
+import { type Held, type Kept, Memory } from "../../../src/testing/memory.ts";
 import type { TopologyKind } from "../../support/servers/topology.ts";
 
 /** What the contract asks of a server beside its clients: what stands under a key. */
@@ -34,8 +34,16 @@ class Onlooker extends EventEmitter {
     return this.#memory.waiting(key).length;
   }
 
+  /** Of a resource that several share: of the hold that lasts longest. */
   async pttl(key: string): Promise<number> {
-    return this.#memory.left(this.#memory.get(key));
+    const kept = this.#memory.get<Kept & { holds?: ReadonlyMap<string, Kept> }>(key);
+    const holds = [...(kept?.holds?.values() ?? [])].map((hold) => this.#memory.left(hold));
+    return holds.length > 0 ? Math.max(...holds) : this.#memory.left(kept);
+  }
+
+  async hkeys(key: string): Promise<string[]> {
+    const held = this.#memory.get<Held>(key);
+    return held ? [held.hold] : [];
   }
 
   async pubsub(_: "NUMSUB", channel: string): Promise<unknown[]> {
