@@ -6,7 +6,7 @@ import { unconfirmed } from "../lease/release-outcome.ts";
 import { type LeaseOwner, SharedLease, type Turn } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
-import { type Instant, now, clocks } from "../util/clock.ts";
+import { clocks, type Instant, now } from "../util/clock.ts";
 import type { Expecting } from "./grant-inbox.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { Services } from "./services.ts";

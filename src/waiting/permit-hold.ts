@@ -5,7 +5,7 @@ import { unconfirmed } from "../lease/release-outcome.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
-import { now, clocks } from "../util/clock.ts";
+import { clocks, now } from "../util/clock.ts";
 import { failing } from "../util/stacks.ts";
 import { suits } from "./handover.ts";
 import { JointHold, type JointHome } from "./joint-hold.ts";

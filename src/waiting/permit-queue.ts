@@ -1,8 +1,8 @@
-import { clocks } from "../util/clock.ts";
 import { LEASE_TIME } from "../defaults.ts";
 import { type Caller, ofHolder } from "../events.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
+import { clocks } from "../util/clock.ts";
 import { Acquisition } from "./acquisition.ts";
 import { LockQueue } from "./lock-queue.ts";
 import { PermitHold, type PermitHome, unitsOf } from "./permit-hold.ts";

@@ -3,7 +3,7 @@ import type { Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
-import { type Instant, now, clocks } from "../util/clock.ts";
+import { clocks, type Instant, now } from "../util/clock.ts";
 import { failing } from "../util/stacks.ts";
 import { Admission } from "./admission.ts";
 import { JointHold, type JointHome } from "./joint-hold.ts";
