@@ -131,16 +131,19 @@ describe("a kept lock", () => {
 });
 
 it("a process that gives a kept lock up late, because its event loop is blocked, is warned", async () => {
-  const { name } = await kept();
   const codes: unknown[] = [];
   const hear = (warning: Error & { code?: string }): void => void codes.push(warning.code);
   process.on("warning", hear);
   onTestFinished(() => void process.off("warning", hear));
-  await (await keeper.locks.lock(name).lock()).unlock();
-  const theirs = other.locks.lock(name).lock();
-  for (const end = performance.now() + 850; performance.now() < end; );
-  await (await theirs).unlock();
-  await until(() => codes.includes("LOCK_RECALLED_LATE"));
+  // Where this machine stands still by itself, the lock may not be kept when it is asked for.
+  await until(async () => {
+    const { name } = await kept();
+    await (await keeper.locks.lock(name).lock()).unlock();
+    const theirs = other.locks.lock(name).lock();
+    for (const end = performance.now() + 850; performance.now() < end; );
+    await (await theirs).unlock();
+    return codes.includes("LOCK_RECALLED_LATE");
+  });
 });
 
 describe("a lock is not kept", () => {
