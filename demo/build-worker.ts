@@ -10,14 +10,14 @@ export interface WorkerProgram {
 }
 
 /** Builds it once for all processes of the demo: each of them would take 0.3 s of CPU to compile it for itself. */
-export async function buildWorker(): Promise<WorkerProgram> {
+export async function buildWorker(source: URL): Promise<WorkerProgram> {
   // Below node_modules, where it finds the packages that it imports.
   const modules = fileURLToPath(new URL("../node_modules", import.meta.url));
   const folder = await mkdtemp(join(modules, ".holdfast-demo-"));
   const remove = () => rm(folder, { recursive: true, force: true });
   const path = join(folder, "worker.js");
   try {
-    const input = fileURLToPath(new URL("./worker.ts", import.meta.url));
+    const input = fileURLToPath(source);
     const bundle = await rolldown({ input, platform: "node", external: /^[^./]/ });
     await bundle.write({ file: path, format: "esm" });
     return { path, remove };

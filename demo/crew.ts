@@ -4,20 +4,30 @@ import pTimeout from "p-timeout";
 import type { Shop } from "./shop.ts";
 import type { Strategy } from "./strategies.ts";
 
-/** What a worker process is to do. */
-export interface Job {
+/** What every worker process is told. */
+interface Task {
   readonly strategy: Strategy;
   readonly url: string;
+  readonly worker: number;
+}
+
+/** What a worker process of a run is to do. */
+export interface Job extends Task {
   /** The servers of the quorum; empty for the other strategies. */
   readonly quorum: readonly string[];
   readonly shop: Shop;
-  readonly worker: number;
   readonly leaseTime: number;
   readonly isFenced: boolean;
   /** It is stopped in the middle of a sale. */
   readonly naps: boolean;
   /** The orders that this worker serves. They come at the same moment, as when a sale opens. */
   readonly orders: readonly number[];
+}
+
+/** What a process of the shop that stays open is to do, until it is told to leave. */
+export interface Shift extends Task {
+  /** Stands before all its keys. */
+  readonly prefix: string;
 }
 
 /** What a worker process says. */
@@ -48,7 +58,7 @@ export class Crew {
   readonly #signal: AbortSignal;
 
   /** Starts one process of this program for each job. When the signal aborts, the step that is under way rejects with its reason. */
-  constructor(program: string, jobs: readonly Job[], signal: AbortSignal) {
+  constructor(program: string, jobs: readonly (Job | Shift)[], signal: AbortSignal) {
     this.#signal = signal;
     this.#members = jobs.map((job) => new Member(program, job));
   }
@@ -90,6 +100,24 @@ export class Crew {
     return done;
   }
 
+  /** Gives all of them the word, and resolves when `closing` aborts; rejects when one of them fails. */
+  async sellUntil(closing: AbortSignal): Promise<void> {
+    for (const member of this.#members) member.tell("start");
+    const closed = closing.aborted ? Promise.resolve() : once(closing, "abort");
+    await Promise.race([closed, ...this.#members.map((member) => member.fails())]);
+  }
+
+  /** Lets them end the sales that are under way, and resolves with their reports when they have ended by themselves. */
+  close(): Promise<Done[]> {
+    return this.#all("end", LEAVE_WITHIN_MS, async (member) => {
+      const done = member.hears("done");
+      member.tell("leave");
+      const report = await done;
+      await member.ends();
+      return report;
+    });
+  }
+
   /** Lets them close their connections and end by themselves. */
   async leave(): Promise<void> {
     await this.#all("end", LEAVE_WITHIN_MS, (member) => {
@@ -118,7 +146,7 @@ class Member {
   readonly #failure: Promise<never>;
   readonly #exit: Promise<unknown>;
 
-  constructor(program: string, job: Job) {
+  constructor(program: string, job: Job | Shift) {
     this.#child = fork(program, {
       execArgv: [],
       env: { ...process.env, HOLDFAST_DEMO_JOB: JSON.stringify(job) },
@@ -152,6 +180,10 @@ class Member {
       });
     });
     return Promise.race([heard, this.#failure]);
+  }
+
+  fails(): Promise<never> {
+    return this.#failure;
   }
 
   async ends(): Promise<void> {

@@ -1,9 +1,10 @@
-/** npm run demo: a shop sells 200 pieces from 4 processes, by every strategy that the command line asks for. */
+/** npm run demo: a shop sells 200 pieces from 4 processes, by every strategy that the command line asks for; or stays open. */
 import { constants } from "node:os";
 import { findRedis, launchServer, type RedisServer, serverCommand } from "../tools/redis/index.ts";
 import { buildWorker } from "./build-worker.ts";
 import { connect } from "./connect.ts";
-import { type Plan, readPlans, USAGE } from "./plans.ts";
+import { keepOpen } from "./open-shop.ts";
+import { type Plan, readArguments, USAGE } from "./plans.ts";
 import { Progress } from "./progress.ts";
 import { printReport } from "./report.ts";
 import { oversold, type Result, runOnce, tokensGrow, WORKERS } from "./run.ts";
@@ -14,7 +15,7 @@ import { paint, print } from "./terminal.ts";
 const QUORUM = 3;
 
 async function demo(plans: readonly Plan[], signal: AbortSignal): Promise<boolean> {
-  const worker = await buildWorker();
+  const worker = await buildWorker(new URL("./worker.ts", import.meta.url));
   const servers: RedisServer[] = [];
   try {
     const server = await findRedis({ say: print });
@@ -80,9 +81,11 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
 process.stdout.on("error", interruption.abort.bind(interruption));
 
 try {
-  const plans = readPlans(process.argv.slice(2));
-  if (plans === null) print(USAGE);
-  else if (!(await demo(plans, interruption.signal))) process.exitCode = 1;
+  const wanted = readArguments(process.argv.slice(2));
+  if (wanted === null) print(USAGE);
+  // Its end is that somebody interrupts it.
+  else if (wanted.isOpen) process.exitCode = (await keepOpen(interruption.signal)) ? 0 : 1;
+  else if (!(await demo(wanted.plans, interruption.signal))) process.exitCode = 1;
 } catch (error) {
   process.exitCode ??= 1;
   process.stderr.write(`\nThe demo failed. ${error instanceof Error ? error.message : String(error)}\n`);

@@ -93,9 +93,9 @@ export function watchedTill(tx: Transaction<Redis>, shop: Shop): Till {
 }
 
 /** Opens the shop with a full stock and no sales. */
-export async function openShop(redis: Redis, shop: Shop): Promise<void> {
+export async function openShop(redis: Redis, shop: Shop, stock = STOCK): Promise<void> {
   await closeShop(redis, shop);
-  await redis.set(shop.stock, STOCK);
+  await redis.set(shop.stock, stock);
 }
 
 /** Removes what a run has left in Redis: its own keys, nothing else, since the Redis may be somebody's. */

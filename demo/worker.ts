@@ -3,14 +3,15 @@ import { once } from "node:events";
 import { isLockLost } from "../src/index.ts";
 import { countCommands } from "../tools/redis/count-commands.ts";
 import { connect } from "./connect.ts";
-import type { Job, Report } from "./crew.ts";
+import type { Job } from "./crew.ts";
+import { report, workAs } from "./member.ts";
 import { chargeCustomer, sellOne } from "./shop.ts";
 import { guardOf } from "./strategies.ts";
 
 async function work(job: Job): Promise<void> {
   const commands = countCommands();
   const redis = await connect(job.url);
-  const quorum = await Promise.all(job.quorum.map(connect));
+  const quorum = await Promise.all(job.quorum.map((node) => connect(node)));
   const guard = guardOf(job.strategy, { ...job, redis, quorum });
   const waits: number[] = [];
   let charges = 0;
@@ -59,26 +60,6 @@ async function work(job: Job): Promise<void> {
   await once(process, "message");
   await guard.close();
   await Promise.all([redis, ...quorum].map((connection) => connection.quit()));
-  process.off("disconnect", abandon);
-  process.disconnect();
 }
 
-function report(what: Report): void {
-  process.send?.(what);
-}
-
-/** The demo is gone. Nobody wants these sales any more. */
-function abandon(): never {
-  process.exit(1);
-}
-
-// Ctrl-C reaches the whole process group; the demo ends its workers itself.
-process.on("SIGINT", () => {});
-process.on("disconnect", abandon);
-if (!process.connected) abandon();
-
-const { HOLDFAST_DEMO_JOB = "" } = process.env;
-work(JSON.parse(HOLDFAST_DEMO_JOB)).catch((error: unknown) => {
-  const why = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  process.send?.({ is: "failed", why } satisfies Report, abandon);
-});
+workAs<Job>(work);
