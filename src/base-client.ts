@@ -1,5 +1,6 @@
 import type { Check } from "./check/answer.ts";
 import { type Checkable, check } from "./check/check.ts";
+import type { Detector } from "./deadlocks/detector.ts";
 import { SHORT_LEASE } from "./defaults.ts";
 import { ClientClosedError } from "./errors.ts";
 import { Events, type LockEvents } from "./events.ts";
@@ -37,6 +38,8 @@ export interface Parts {
   readonly linger?: number;
   /** Do nested acquisitions re-enter what their scope holds? */
   readonly scopes: boolean;
+  /** What looks for callers that wait for each other. Left out: nothing does. */
+  readonly detector?: (locks: LockManager) => Detector | null;
   /** What `check()` looks at. */
   readonly checkable: Checkable;
   /** How many replicas must have a lock. */
@@ -62,11 +65,11 @@ export abstract class BaseClient implements CommonClient {
     this.#parts = parts;
     const id = newClientId(encodeLabel(parts.label ?? null));
     this.#events = new Events(id);
-    this.#scopes = new Scopes(parts.scopes);
     const { leaseTime, longestLease, linger = 0 } = parts;
     this.#rules = new CallRules(leaseTime, longestLease, undefined, linger);
     this.#unkept = linger === 0 ? this.#rules : new CallRules(leaseTime, longestLease, undefined, 0);
     this.#locks = new LockManager(parts.transport, parts.subscribe, id, parts.window, this.#events);
+    this.#scopes = new Scopes(parts.scopes, parts.detector?.(this.#locks));
   }
 
   get id(): string {

@@ -1,4 +1,5 @@
 import { BaseClient } from "./base-client.ts";
+import { detectorOf } from "./deadlocks/detector.ts";
 import { LOCAL_PASSES } from "./defaults.ts";
 import type { Election } from "./election/election.ts";
 import { Elections } from "./election/elections.ts";
@@ -84,6 +85,7 @@ export class ServerClient extends BaseClient implements LockClient {
       leaseTime,
       linger: settings.linger,
       scopes: settings.scopes,
+      detector: (locks) => detectorOf(settings.deadlocks, commands, locks, () => this.#inspections),
       replicas,
       checkable: {
         servers,
@@ -223,15 +225,21 @@ export class ServerClient extends BaseClient implements LockClient {
 
   #newLister(): Lister {
     const { redis, commands } = this.#parts;
-    this.#readWrite ??= this.#newReadWrite();
-    const { scripts } = this.#readWrite;
     const election = this.#newElectionKind();
     return new Lister(redis, commands, {
-      lock: (name) => this.#kinds.lock.inspect(name),
+      ...this.#inspections,
       election: (name) => election.inspect(name),
-      readWrite: (name) => scripts.inspect(name),
-      semaphore: (name) => this.#semaphores.fair.look(name),
     });
+  }
+
+  get #inspections() {
+    this.#readWrite ??= this.#newReadWrite();
+    const { scripts } = this.#readWrite;
+    return {
+      lock: (name: string) => this.#kinds.lock.inspect(name),
+      readWrite: (name: string) => scripts.inspect(name),
+      semaphore: (name: string) => this.#semaphores.fair.look(name),
+    };
   }
 
   stats(): LockStats {

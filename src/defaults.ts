@@ -154,10 +154,7 @@ export const TURNS_TIME = 1;
 
 // ---- Waiting
 
-/**
- * While SUBSCRIBE takes longer than this, the client tries the lock all the same, then after twice as long, and so on: the
- * lock may be free by now.
- */
+/** While SUBSCRIBE takes longer, the client tries the lock all the same, then after twice as long …: it may be free by now. */
 export const SUBSCRIBED_SOON = 100;
 /** How long a parked hold sleeps, by its position in the queue. Shorter than the grant window: a lost message must not cost the turn. */
 export const RECHECKS = [
@@ -179,6 +176,9 @@ export const PATIENCE_MIN = 4_500;
  * deadlock. Callers that hold for longer than a lease each are no deadlock.
  */
 export const SELF_WAIT_LEASES = 2;
+/** A caller that waits for so long in a scope notes that, each time: most never do. Where that shows a circle, sooner again. */
+export const DEADLOCK_AFTER = 5_000;
+export const DEADLOCK_AGAIN = 1_000;
 /**
  * A caller whose lease is over before it can have it is tried again for at least this long; then it is refused when even the
  * fastest answer took more than this part of the lease, and after so many tries in any case.

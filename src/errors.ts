@@ -13,6 +13,7 @@ export type LockErrorCode =
   | "LOCK_ORDER"
   | "LOCK_UPGRADE"
   | "LOCK_WANTED"
+  | "DEADLOCK"
   | "PERMITS_DIFFER"
   | "PERMITS_UNKNOWN"
   | "TOO_MANY_HOLDS"

@@ -1,5 +1,6 @@
 import { EventEmitter } from "eventemitter3";
 import { POINTS } from "./channels.ts";
+import type { DeadlockLink } from "./deadlock-error.ts";
 import {
   ClientClosedError,
   LockError,
@@ -103,6 +104,17 @@ export interface LockEvents {
       readonly waited: number;
     },
   ) => void;
+  /**
+   * A caller has waited for `waited` ms in a circle of callers, of which each waits for what the next one's scope holds: `cycle`, from
+   * what this caller waits for to what its own scope holds. `rejected`: it waits no longer. Told once for each such caller.
+   */
+  deadlock: (
+    event: Pick<LockEvent, "name" | "kind"> & {
+      readonly waited: number;
+      readonly cycle: readonly DeadlockLink[];
+      readonly rejected: boolean;
+    },
+  ) => void;
   /** A call ended without the lock, after `waited` ms; of a multi-lock once, with the name of the lock that was the cause. */
   giveup: (event: LockEvent & { readonly waited: number; readonly why: GiveUpReason }) => void;
   /** A caller gave the lock back after `held` ms. */
@@ -141,7 +153,12 @@ export interface LockEvents {
 
 const MINUTE = 60_000;
 
-const REFUSALS: ReadonlySet<LockErrorCode> = new Set(["PERMITS_DIFFER", "PERMITS_UNKNOWN", "TOO_MANY_HOLDS"]);
+const REFUSALS: ReadonlySet<LockErrorCode> = new Set([
+  "DEADLOCK",
+  "PERMITS_DIFFER",
+  "PERMITS_UNKNOWN",
+  "TOO_MANY_HOLDS",
+]);
 
 /** The holds of a client that something outside of it follows: src/telemetry. */
 export interface FollowedHolds {

@@ -1,5 +1,6 @@
 export type { Check, CheckedServer } from "./check/answer.ts";
 export { createLockClient } from "./client.ts";
+export { DeadlockError, type DeadlockLink } from "./deadlock-error.ts";
 export type { Election, LeaderBody } from "./election/election.ts";
 export type { CampaignOptions, ElectionOptions, LeadOptions, ObserveOptions } from "./election/options.ts";
 export type { Term } from "./election/term.ts";

@@ -64,6 +64,8 @@ const percent = (byte: number): string => `%${byte.toString(16).toUpperCase().pa
 /** The names of a client's keys and channels. */
 export class Keys {
   readonly prefix: string;
+  /** Where callers that wait for long note what their scopes hold. */
+  readonly waits = "holdfast:waits";
   /** As it stands in channels, and so in the ids of holds. */
   readonly #plainPrefix: string;
   readonly #isCluster: boolean;

@@ -114,6 +114,12 @@ export interface LockClientOptions {
    * `lock.isHeldHere()` throw, and a multi-lock cannot see that it is nested out of order. Default: true.
    */
   scopes?: boolean | undefined;
+  /**
+   * What becomes of callers that wait for each other in a circle, in scopes and bodies that hold something, found after they have
+   * waited for 5 s. "reject": the one that began to wait last rejects with DeadlockError. "warn": an event `deadlock` and a process
+   * warning, and they wait on. "off": nobody looks. Default: "warn".
+   */
+  deadlocks?: "reject" | "warn" | "off" | undefined;
 }
 
 /** How a lock is handed on. */
@@ -200,6 +206,11 @@ export const CLIENT = {
     fallback: "shared",
   } as Rule<"shared" | "own">,
   scopes: flag(true),
+  deadlocks: {
+    wanted: '"reject", "warn" or "off"',
+    fits: (value) => value === "reject" || value === "warn" || value === "off",
+    fallback: "warn",
+  } as Rule<"reject" | "warn" | "off">,
   label: LABEL,
 };
 

@@ -1,10 +1,12 @@
 // Several calls of one scope can want a lock at the same time. What one of them gets, its scope holds, so the others must
 // enter it again. A call that stayed in line instead would wait for its own scope, for ever.
+import { DeadlockError } from "../deadlock-error.ts";
 import { OVERLAP_MAX } from "../defaults.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { OVERTAKEN } from "../overtaken.ts";
 import type { Request } from "../terms.ts";
 import { onAbort, pause } from "../util/abort.ts";
+import { failing, thrownAt } from "../util/stacks.ts";
 import { acquireAll, type Busy } from "../waiting/acquire-all.ts";
 import type { LockKind, Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
@@ -25,18 +27,23 @@ export function waitBeside<T>(
   enter: (holding: Holding) => Promise<T>,
 ): Promise<T | null> {
   const key = keyOf(kind.protocol, name);
-  return new Promise((resolve, reject) => {
-    let leave = (): void => {};
+  return new Promise((resolve) => {
+    let leave = (_: unknown): void => {};
+    const unwatch = scopes.watch([{ kind, name }], kind.eventKind, request.wait, (error) => leave(error));
     let hasEntered = false;
     // RACE: `enter` counts itself among the lock's users in this very statement of the call that got it. A moment later that
     // call may have unlocked it again, and this one would be last in line.
-    const forget = scopes.want([key], (holding) => {
+    const unwant = scopes.want([key], (holding) => {
       hasEntered = true;
       forget();
-      leave();
+      leave(OVERTAKEN);
       resolve(enter(holding));
     });
-    const leaving = (how: () => void): void => {
+    const forget = (): void => {
+      unwant();
+      unwatch?.();
+    };
+    const leaving = (how: (reason: unknown) => void): void => {
       leave = how;
     };
     const mine = (shared: SharedLease): T => {
@@ -54,7 +61,7 @@ export function waitBeside<T>(
       },
       (error: unknown) => {
         forget();
-        reject(error);
+        resolve(error instanceof DeadlockError ? failing(error) : Promise.reject(error));
       },
     );
   });
@@ -84,17 +91,39 @@ export async function acquireAllBeside(
   const controller = new AbortController();
   const unlisten = signal && onAbort(signal, () => controller.abort(signal.reason));
   if (signal?.aborted) controller.abort(signal.reason);
-  const forget = scopes.want(keys, () => controller.abort(OVERTAKEN));
+  const unwant = scopes.want(keys, () => controller.abort(OVERTAKEN));
+  const unwatch = scopes.watch(members, "multi", request.wait, (error) => controller.abort(error));
   try {
     // RACE: its scope holds them before this call is forgotten. In between another one, which found them busy, would find
     // neither a lock of its scope nor a call that is about to get it.
     const busy = await acquire(controller.signal);
     if (busy && (await overtaken(scopes, keys))) throw OVERTAKEN;
     return busy;
+  } catch (error) {
+    throw error instanceof DeadlockError ? thrownAt(error, acquireAllBeside) : error;
   } finally {
-    forget();
+    unwant();
+    unwatch?.();
     unlisten?.();
   }
+}
+
+/** Waits for permits, which no scope lends. */
+export function waitAlone<T>(
+  manager: LockManager,
+  scopes: Scopes,
+  kind: LockKind,
+  name: string,
+  request: Request,
+  take: (shared: SharedLease) => T,
+): Promise<T | null> {
+  let leave = (_: unknown): void => {};
+  const unwatch = scopes.watch([{ kind, name }], kind.eventKind, request.wait, (error) => leave(error));
+  if (!unwatch) return manager.enter(kind, name, request, take);
+  const leaving = (how: (reason: unknown) => void): void => {
+    leave = how;
+  };
+  return manager.enter(kind, name, { ...request, leaving }, take).finally(unwatch);
 }
 
 /**

@@ -10,6 +10,7 @@ import type { LockManager } from "../waiting/lock-manager.ts";
 import { waitingHere } from "../waiting/waiter.ts";
 import type { CallRules } from "./arguments.ts";
 import { checkForceUnlock } from "./asking.ts";
+import { waitAlone } from "./beside.ts";
 import { LeaseHandle } from "./lease.ts";
 import { checkPermits, PermitRules } from "./permit-arguments.ts";
 import type { Scope, Scopes } from "./scope.ts";
@@ -65,7 +66,7 @@ export class CountingSemaphore implements Semaphore {
 
   async withPermits<T>(...args: unknown[]): Promise<T> {
     const { body, request, confirm } = this.#rules.withPermits<PermitBody<T>>(args);
-    const shared = await this.#manager.enter(this.#kind, this.name, request, itself);
+    const shared = await waitAlone(this.#manager, this.#scopes, this.#kind, this.name, request, itself);
     if (!shared) return await this.#timedOut(request);
     const { events } = this.#manager;
     const inside = { scopes: this.#scopes, events, isOrdered: false, confirm, own: shared };
@@ -116,7 +117,7 @@ export class CountingSemaphore implements Semaphore {
     // The scope may have ended while this waited: then the lease belongs to the caller alone.
     const take = (shared: SharedLease): PermitLease =>
       new PermitHandle(shared, scope?.hasEnded === false ? scope : null);
-    return this.#manager.enter(this.#kind, this.name, request, take);
+    return waitAlone(this.#manager, this.#scopes, this.#kind, this.name, request, take);
   }
 
   #timedOut({ wait, terms }: Request): Promise<never> {

@@ -1,7 +1,11 @@
 import { AsyncLocalStorage } from "node:async_hooks";
+import type { Detector } from "../deadlocks/detector.ts";
+import { DEADLOCK_AFTER } from "../defaults.ts";
 import { LockError, LockLostError, quote } from "../errors.ts";
+import type { EventKind } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
+import type { Member } from "../waiting/lock-kind.ts";
 import type { LeaseHandle } from "./lease.ts";
 
 /** A lock that a scope holds. */
@@ -98,10 +102,20 @@ export class Scope {
     return holding && !holding.shared.ended ? holding : null;
   }
 
+  /** All that it has got; some of it may be over. */
+  get #all(): Holding[] {
+    return [...(this.#first ? [this.#first] : []), ...(this.#others?.values() ?? [])];
+  }
+
+  /** What it and those around it hold. */
+  *held(): Iterable<SharedLease> {
+    for (const { shared } of this.hasEnded ? [] : this.#all) if (shared.held) yield shared;
+    if (this.parent) yield* this.parent.held();
+  }
+
   /** The last of what it holds in order; null: nothing. */
   get last(): Holding | null {
-    const all = [...(this.#first ? [this.#first] : []), ...(this.#others?.values() ?? [])];
-    const ordered = all.filter(({ shared, isOrdered }) => isOrdered && shared.held);
+    const ordered = this.#all.filter(({ shared, isOrdered }) => isOrdered && shared.held);
     return ordered.reduce<Holding | null>((last, one) => (last && last.key > one.key ? last : one), null);
   }
 
@@ -143,14 +157,25 @@ const leftBehind = ({ name, noun }: LeaseHandle): string =>
 
 /** The scopes of one client. `AsyncLocalStorage` costs every promise a little, so none is made before the first scope. */
 export class Scopes {
+  /** Looks for circles of callers that wait in scopes. Null: nobody does. */
+  readonly detector: Detector | null;
   readonly #isOn: boolean;
   #storage: AsyncLocalStorage<Scope | null> | null = null;
   /** Was there ever a scope? Until then a call need not look for one. */
   isUsed = false;
 
   /** `isOn`: false for a client without scopes. Bodies run then as if they were outside of any. */
-  constructor(isOn: boolean) {
+  constructor(isOn: boolean, detector: Detector | null = null) {
     this.#isOn = isOn;
+    this.detector = detector;
+  }
+
+  /** To be called when one of its callers begins to wait for all of these. Returns what it calls at its end; null: it is not followed. */
+  watch(locks: readonly Member[], by: EventKind, wait: number, leave: (error: unknown) => void) {
+    const scope = this.detector && this.isUsed && wait > DEADLOCK_AFTER ? this.current() : null;
+    return scope && this.detector
+      ? this.detector.watch({ locks, kind: by, held: () => scope.held(), leave })
+      : null;
   }
 
   /** @throws TypeError in a client without scopes. */

@@ -73,6 +73,7 @@ const CANNOT = "Cannot run anything once per interval";
 const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
   acquire: true,
   wait: true,
+  deadlock: true,
   giveup: true,
   release: true,
   recall: true,

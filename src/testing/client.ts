@@ -11,7 +11,10 @@ import type { Memory } from "./memory.ts";
 import { MemorySubscriptions } from "./subscriptions.ts";
 
 /** How test locks work: as those of a client on Redis, which replicas and a connection have a meaning for besides. */
-export type TestLocksOptions = Omit<LockClientOptions, "replicas" | "replicaTimeout" | "connection">;
+export type TestLocksOptions = Omit<
+  LockClientOptions,
+  "replicas" | "replicaTimeout" | "connection" | "deadlocks"
+>;
 
 /** The locks that somebody else can be made to hold. */
 export type BusyKind = "lock" | "redissonLock" | "redissonFencedLock" | "spinLock" | "readLock" | "writeLock";
@@ -94,7 +97,7 @@ export class TestClient extends ServerClient implements TestLocks {
   readonly test: LockTests;
 
   constructor(memory: Memory, clients: Set<TestClient>, options: TestLocksOptions) {
-    const settings = checkClientOptions(options);
+    const settings = { ...checkClientOptions(options), deadlocks: "off" } as const;
     const redis = connected(memory);
     super(
       {

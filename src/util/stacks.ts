@@ -19,7 +19,8 @@ const given = new WeakSet<Error>();
  */
 export function isOurs(error: unknown, signal: AbortSignal | undefined): boolean {
   if (signal?.aborted && error === signal.reason) return false;
-  return error instanceof LockError && !(error instanceof LockLostError);
+  // Where a deadlock ends, the scoped call itself gives it the stack: this is not the last to see it.
+  return error instanceof LockError && !(error instanceof LockLostError) && error.code !== "DEADLOCK";
 }
 
 /**

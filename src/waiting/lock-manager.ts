@@ -6,7 +6,6 @@ import { Hold, LabelledHold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { Watchdog } from "../lease/watchdog.ts";
 import type { LockTimeoutError } from "../lock-timeout-error.ts";
-import { OVERTAKEN } from "../overtaken.ts";
 import type { Audience, Subscriptions, Transport } from "../redis/transport.ts";
 import { listen } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
@@ -139,7 +138,7 @@ export class LockManager implements Services {
       const settle = resolve as (value: unknown) => void;
       const waiter = new Waiter(caller, terms, wait, passes, link ?? null, signal, take, settle);
       if (signal) listen(signal, waiter);
-      leaving?.(() => waiter.aborted(OVERTAKEN));
+      leaving?.((reason) => waiter.aborted(reason));
       (queue ?? this.#newQueue(kind, name)).join(waiter);
       if (this.wanted.leases.size > 0 && wait > 0) this.wanted.came(kind, name, waiter);
     });

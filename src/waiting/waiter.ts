@@ -19,7 +19,7 @@ export interface Entrance {
   /** It is one of several tries that are sent together, with `wait` 0. */
   readonly link?: Link | undefined;
   /** Is told how to leave the queue, for a call whose scope may get the lock by another call. */
-  readonly leaving?: ((leave: () => void) => void) | undefined;
+  readonly leaving?: ((leave: (reason: unknown) => void) => void) | undefined;
 }
 
 /** The callers among which one stands. */

@@ -107,6 +107,21 @@ const methods = {
 
   resign: () => term?.resign(),
 
+  /** Holds one lock, and wants a second one as soon as that is held too: what became of it. */
+  async nest(first: string, second: string) {
+    const { locks } = current();
+    const started = performance.now();
+    const body = async (): Promise<string> => {
+      while (!(await locks.lock(second).isLocked())) await sleep(5);
+      return locks.lock(second).withLock(() => "both");
+    };
+    const became = await locks
+      .lock(first)
+      .withLock(body)
+      .catch((error) => error.code);
+    return { became, took: performance.now() - started };
+  },
+
   /** Takes a lock that stays taken for so many ms. */
   async acquireFor(name: string, minHold: number) {
     return leases.push(await current().locks.lock(name).lock({ minHold })) - 1;

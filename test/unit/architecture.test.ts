@@ -23,6 +23,7 @@ const LAYERS = [
   ["check"],
   ["election", "list"],
   ["locks", "kinds", "quorum", "once"],
+  ["deadlocks"],
   ["waiting"],
   ["telemetry"],
   ["lease", "fencing", "transactions"],

@@ -1,0 +1,45 @@
+import { LockError, quote } from "./errors.ts";
+import type { Owner } from "./owner.ts";
+
+/** One lock of a circle of callers that wait for each other. */
+export interface DeadlockLink {
+  readonly name: string;
+  readonly kind: "lock" | "readWrite" | "semaphore";
+  /** The hold that is in the way: its caller waits for the next lock of the circle. */
+  readonly holder: Owner;
+}
+
+/**
+ * The call waited for a lock whose holder waits, over others perhaps, for a lock that the call's own scope holds, and it began to
+ * wait last of them. It waits no longer, so that the others go on when its scope ends. Of a client with `deadlocks: "reject"`.
+ */
+export class DeadlockError extends LockError {
+  override readonly name = "DeadlockError";
+
+  constructor(
+    lockName: string,
+    /** From the lock that this call waited for to the one that its own scope holds. */
+    readonly cycle: readonly DeadlockLink[],
+  ) {
+    super(
+      "DEADLOCK",
+      lockName,
+      `Lock ${quote(lockName)} is waited for no longer, because that would never end: ${circleText(cycle)}. ${DEADLOCK_CURE}`,
+    );
+  }
+}
+
+/** What to do about it. */
+export const DEADLOCK_CURE = "Take such locks in one order everywhere, or all of them by one multiLock().";
+
+/** As messages tell it. */
+export function circleText(cycle: readonly DeadlockLink[]): string {
+  const last = cycle.length - 1;
+  return cycle
+    .map(({ name, holder: { label, id } }, i) =>
+      i === last
+        ? `${quote(name)}, held by the scope of this call`
+        : `${quote(name)}, held by ${quote(label ?? id)}, which waits for `,
+    )
+    .join("");
+}

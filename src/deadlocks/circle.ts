@@ -1,0 +1,127 @@
+import type { DeadlockLink } from "../deadlock-error.ts";
+import type { Owner } from "../owner.ts";
+import type { CountedInspection } from "../redis/counted-replies.ts";
+import type { Inspected } from "../redis/replies.ts";
+import { lockOf, type Note, type NotedHold, type NotedProtocol } from "./note.ts";
+
+/** What an inspection shows of a lock. */
+export interface Seen {
+  readonly holders: readonly Owner[];
+  readonly queue: readonly Owner[];
+}
+
+/** Looks at a lock, by one command. */
+export type Look = (protocol: NotedProtocol, name: string) => Promise<Seen>;
+
+/** How one lock of each kind is inspected. */
+export interface Inspections {
+  readonly lock: (name: string) => Promise<Inspected>;
+  readonly readWrite: (name: string) => Promise<CountedInspection>;
+  readonly semaphore: (name: string) => Promise<CountedInspection>;
+}
+
+export const seeing =
+  (inspections: () => Inspections): Look =>
+  async (protocol, name) => {
+    if (protocol === "handoff") {
+      const { owner, queue } = await inspections().lock(name);
+      return { holders: owner ? [owner] : [], queue };
+    }
+    const { holders, waiters } = await inspections()[KINDS[protocol]](name);
+    return { holders: holders.map(({ owner }) => owner), queue: waiters.map(({ owner }) => owner) };
+  };
+
+/** A caller, the lock that it waits for, and the hold of the next caller that is in its way. */
+interface Step {
+  readonly waiter: Note;
+  readonly ref: string;
+  readonly hold: NotedHold;
+  readonly holder: Note;
+}
+
+/** Callers of which each waits for the next, and the last for the first. */
+export class Circle {
+  readonly #steps: readonly Step[];
+  /** Two circles with this text are one: the same waits, for the same turns. */
+  readonly key: string;
+
+  constructor(steps: readonly Step[]) {
+    this.#steps = steps;
+    this.key = steps.map(({ waiter, ref, hold }) => `${waiter.id} ${ref} ${hold.id} ${hold.turn}`).join(", ");
+  }
+
+  /** The lock that the first one waits for. */
+  get name(): string {
+    const [first] = this.#steps;
+    return (first && lockOf(first.ref)?.name) ?? "";
+  }
+
+  /** What the first one has, for which the last one waits. */
+  get ownHold(): NotedHold | undefined {
+    return this.#steps.at(-1)?.hold;
+  }
+
+  /** Were all other callers asked by their own clients later than this moment? */
+  isLaterThan(moment: number): boolean {
+    return this.#steps.slice(1).every(({ waiter }) => waiter.after >= moment);
+  }
+
+  /**
+   * Of the callers that may be rejected the one that began to wait last: all of them find the same one. Null: none may, or it is
+   * none but a possible deadlock. Others can give back permits of a semaphore, and the writer between two readers can leave.
+   */
+  get rejected(): string | null {
+    const isSure = this.#steps.every(
+      ({ waiter, ref, hold }) => lockOf(ref)?.protocol !== "semaphore" && !(waiter.isRead && hold.isRead),
+    );
+    const all = this.#steps.map(({ waiter }) => waiter).filter(({ rejects }) => isSure && rejects);
+    all.sort((one, other) => other.since - one.since || (other.id < one.id ? -1 : 1));
+    return all[0]?.id ?? null;
+  }
+
+  /** What Redis says of it now. Null: a hold of it has ended, or a waiter has left. */
+  async confirm(look: Look): Promise<DeadlockLink[] | null> {
+    const links = await Promise.all(this.#steps.map((step, i) => linkOf(step, i === 0, look)));
+    const found = links.filter((link) => link !== null);
+    return found.length === links.length ? found : null;
+  }
+}
+
+const KINDS = { handoff: "lock", rw: "readWrite", semaphore: "semaphore" } as const;
+
+/** `isOwn`: of a caller of this client, which knows whether that waits. */
+async function linkOf({ waiter, ref, hold }: Step, isOwn: boolean, look: Look): Promise<DeadlockLink | null> {
+  const lock = lockOf(ref);
+  if (!lock) return null;
+  const { holders, queue } = await look(lock.protocol, lock.name);
+  const holder = holders.find(({ id }) => id === hold.id);
+  const client = waiter.id.slice(0, waiter.id.lastIndexOf("/"));
+  // Behind its own process a caller waits there, and not in Redis.
+  const waits = isOwn || [...queue, ...holders].some((one) => one.client === client);
+  return holder && waits ? { name: lock.name, kind: KINDS[lock.protocol], holder } : null;
+}
+
+/** The shortest circle through this caller. Null: there is none. */
+export function circleOf(own: Note, others: readonly Note[]): Circle | null {
+  let ways: (readonly Step[])[] = [[]];
+  const seen = new Set<Note>();
+  while (ways.length > 0) {
+    const longer: (readonly Step[])[] = [];
+    for (const way of ways) {
+      const waiter = way.at(-1)?.holder ?? own;
+      for (const ref of waiter.waits) {
+        const back = way.length > 0 && own.holds.find((hold) => hold.ref === ref);
+        if (back) return new Circle([...way, { waiter, ref, hold: back, holder: own }]);
+        for (const holder of others) {
+          const hold =
+            !seen.has(holder) && holder.id !== own.id && holder.holds.find((one) => one.ref === ref);
+          if (!hold) continue;
+          seen.add(holder);
+          longer.push([...way, { waiter, ref, hold, holder }]);
+        }
+      }
+    }
+    ways = longer;
+  }
+  return null;
+}
