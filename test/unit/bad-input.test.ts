@@ -310,7 +310,7 @@ describe("createLockClient", () => {
     [
       { lease: 5 },
       TypeError,
-      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localPasses, linger, replicas, replicaTimeout, connection, scopes, label",
+      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localPasses, linger, replicas, replicaTimeout, connection, scopes, deadlocks, label",
     ],
   ])("%j is refused", (options, kind, message) =>
     refused(() => create(redis, options), kind, `Cannot create a lock client: ${message}`),
