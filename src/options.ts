@@ -115,9 +115,8 @@ export interface LockClientOptions {
    */
   scopes?: boolean | undefined;
   /**
-   * What becomes of callers that wait for each other in a circle, in scopes and bodies that hold something, found after they have
-   * waited for 5 s. "reject": the one that began to wait last rejects with DeadlockError. "warn": an event `deadlock` and a process
-   * warning, and they wait on. "off": nobody looks. Default: "warn".
+   * Of callers that have waited for 5 s in a circle, each in a scope that holds what another wants, "reject" rejects the last one with
+   * DeadlockError; "warn" tells an event `deadlock` and a process warning; "off" does not look. Default: "warn".
    */
   deadlocks?: "reject" | "warn" | "off" | undefined;
 }

@@ -5,7 +5,7 @@ import type { Inspected } from "../redis/replies.ts";
 import { lockOf, type Note, type NotedHold, type NotedProtocol } from "./note.ts";
 
 /** What an inspection shows of a lock. */
-export interface Seen {
+interface Seen {
   readonly holders: readonly Owner[];
   readonly queue: readonly Owner[];
 }

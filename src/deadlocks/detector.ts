@@ -51,16 +51,17 @@ class Watched {
   constructor(id: string, wait: ScopedWait) {
     this.id = id;
     this.wait = wait;
-    this.waits = wait.locks.flatMap(({ kind: { protocol }, name }) =>
+    const refs = wait.locks.flatMap(({ kind: { protocol }, name }) =>
       isNoted(protocol) ? refOf(protocol, name) : [],
     );
+    this.waits = refs.slice(0, MOST_LOCKS);
   }
 
   holds(): NotedHold[] {
     const found = new Map<string, NotedHold>();
     for (const lease of this.wait.held()) {
       const { protocol } = lease.owner.kind;
-      if (found.size < MOST_HOLDS && isNoted(protocol)) {
+      if (found.size < MOST_LOCKS && isNoted(protocol)) {
         const hold = holdOf(protocol, lease);
         found.set(`${hold.ref} ${hold.turn}`, hold);
       }
@@ -231,5 +232,5 @@ const MINUTE = 60_000;
 /** A ring of the timer does so much at the most, and rings come no closer than this, in ms. */
 const AT_ONCE = 100;
 const COARSE = 50;
-/** Of one scope. What it holds beyond these is not seen. */
-const MOST_HOLDS = 16;
+/** That one call waits for, and that its scope holds. What is beyond these is not seen. */
+const MOST_LOCKS = 16;
