@@ -1,4 +1,4 @@
 import { describeLock } from "../../contract/describe-lock.ts";
-import { memory } from "./topology.ts";
+import { memory } from "./memory.ts";
 
 describeLock("redissonLock", memory);
