@@ -1,4 +1,5 @@
-import { stripVTControlCharacters, styleText } from "node:util";
+import { styleText } from "node:util";
+import { Stderr } from "./stderr.ts";
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -8,6 +9,7 @@ export class Output {
   readonly #isQuiet: boolean;
   readonly #isVerbose: boolean;
   readonly #isPlain: boolean;
+  readonly #stderr = new Stderr();
 
   constructor(given: {
     json?: true | undefined;
@@ -22,6 +24,16 @@ export class Output {
     this.#isPlain = given["no-color"] === true || NO_COLOR !== "" || TERM === "dumb";
   }
 
+  /** False: from now on no write to stderr holds this program up, which has a command to look after. */
+  set mayBlock(mayBlock: boolean) {
+    this.#stderr.mayBlock = mayBlock;
+  }
+
+  /** Resolves when what was said is written, or after so many ms. */
+  drained(most: number): Promise<void> {
+    return this.#stderr.drained(most);
+  }
+
   /** To stderr, in one line; not where the caller wants quiet. */
   say(line: string): void {
     if (!this.#isQuiet) this.fail(line);
@@ -34,7 +46,7 @@ export class Output {
 
   /** To stderr, in any case. */
   fail(line: string): void {
-    process.stderr.write(`holdfast: ${visible(line)}\n`);
+    this.#stderr.write(`holdfast: ${visible(line)}\n`);
   }
 
   /** To stdout. */
@@ -49,7 +61,7 @@ export class Output {
 
   /** One line of JSON to stderr, beside what a command writes to stdout. */
   reportJson(value: unknown): void {
-    if (this.isJson) process.stderr.write(`${toJson(value)}\n`);
+    if (this.isJson) this.#stderr.write(`${toJson(value)}\n`);
   }
 
   /** In colour where stdout shows it. */
@@ -59,20 +71,16 @@ export class Output {
   }
 }
 
-/** JSON has no Infinity: no end is null there, as what is not known. */
-const toJson = (value: unknown): string => JSON.stringify(value);
+/** JSON has no Infinity: no end is null there, as what is not known. What a terminal would act on is escaped in it as in strings. */
+const toJson = (value: unknown): string => JSON.stringify(value).replace(CONTROLS, escaped);
+
+// Line and paragraph separators, and marks that turn the direction of writing, too.
+const CONTROLS = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+
+const escaped = (one: string): string => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 /**
  * What other programs have written, such as names and labels, as it may go to a terminal: control characters would move its
- * cursor, or rewrite what stands there.
+ * cursor, or rewrite what stands there. Different texts stay different.
  */
-export function visible(text: string): string {
-  return stripVTControlCharacters(text).replace(CONTROLS, (one) =>
-    JSON.stringify(one)
-      .slice(1, -1)
-      .replace(/^[^\\]$/, "�"),
-  );
-}
-
-// Line and paragraph separators, and marks that turn the direction of writing, too.
-const CONTROLS = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
+export const visible = (text: string): string => text.replace(CONTROLS, escaped);

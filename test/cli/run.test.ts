@@ -111,6 +111,7 @@ describe("the exit code", () => {
     [["--signal", "SIGNOTHING", "a", "--", "true"], /name of a signal/],
     [["--lease", "10ms", "a", "--", "true"], /1s at least/],
     [["--lease", "2s", "--kill-after", "1500ms", "a", "--", "true"], /half of the lease/],
+    [["--max-hold", "0", "a", "--", "true"], /more than 0/],
     [["--on-loss", "ignore", "a", "--", "true"], /kill or warn/],
     [["x".repeat(600), "--", "true"], /512 bytes/],
     [["--redis", "http://nowhere", "a", "--", "true"], /redis:\/\//],

@@ -46,10 +46,13 @@ describe.skipIf(!hasScript)("in a terminal", () => {
     expect((await locks.lock(name).inspect()).waiters).toEqual([]);
   });
 
-  it("a loss ends all that the command has started, also where a shell is between", async () => {
+  it.each([
+    ["a shell is between", ""],
+    ["a shell gives it a group of its own", "set -m; "],
+  ])("a loss ends all that the command has started, also where %s", async (_, first) => {
     const name = freshName();
     const { locks } = await parties.join();
-    const line = `sh -c 'trap "" TERM; echo pid $$; while :; do sleep 0.1; done'; true`;
+    const line = `${first}sh -c 'trap "" TERM; echo pid $$; while :; do sleep 0.1; done'; true`;
     const args = ["run", "--kill-after", "300ms", "--shell", line, name];
     const terminal = Cli.inTerminal(testUrl(), args);
     await terminal.says(/pid \d+/);
@@ -57,6 +60,17 @@ describe.skipIf(!hasScript)("in a terminal", () => {
     await locks.lock(name).forceUnlock();
     expect((await terminal.finished).code).toBe(79);
     await until(() => !lives(pid));
+  });
+
+  it("an orphan that was in the terminal's group before is neither waited for nor ended", async () => {
+    const before = `(trap "" HUP; sleep 600 >/dev/null 2>&1 </dev/null & echo neighbour $!)`;
+    const args = ["run", "--max-hold", "300ms", freshName(), "--", "sleep", "600"];
+    const terminal = Cli.inTerminal(testUrl(), args, before);
+    await terminal.says(/neighbour \d+/);
+    const pid = Number(/neighbour (\d+)/.exec(terminal.stdout)?.[1]);
+    expect((await terminal.finished).code).toBe(124);
+    expect(lives(pid)).toBe(true);
+    process.kill(pid, "SIGKILL");
   });
 
   it("top draws the locks again and again, filters by what is typed, and leaves the terminal as it was", async () => {

@@ -81,14 +81,14 @@ export class Cli {
     );
   }
 
-  /** In a terminal of its own, by util-linux's `script`: what is written to its stdin is typed there. */
-  static inTerminal(url: string, args: readonly string[], options: SpawnOptions = {}): Cli {
+  /** In a terminal of its own, by util-linux's `script`: what is written to its stdin is typed there. `before`: a line of the shell. */
+  static inTerminal(url: string, args: readonly string[], before = ":"): Cli {
     const quoted = (line: readonly string[]) =>
       line.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
-    return new Cli(url, args, options, (line) => [
+    return new Cli(url, args, {}, (line) => [
       "script",
       "-qefc",
-      `stty rows 40 cols 200; exec ${quoted(line)}`,
+      `stty rows 40 cols 200; ${before}\nexec ${quoted(line)}`,
       "/dev/null",
     ]);
   }

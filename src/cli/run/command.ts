@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { constants } from "node:os";
-import { isatty } from "node:tty";
 import { EXIT, ExitError } from "../exit-codes.ts";
-import { type Group, OwnGroup, TerminalGroup } from "./group.ts";
+import { everything, type Group, OwnGroup, TerminalGroup } from "./group.ts";
 
 /** How a command has ended. */
 export interface Ended {
@@ -15,8 +15,6 @@ export interface Ended {
 /** A command that runs. */
 export interface Running {
   readonly group: Group;
-  /** Do keys of a terminal reach the command without this program's help? */
-  readonly hasTerminal: boolean;
   readonly ended: Promise<Ended>;
 }
 
@@ -30,8 +28,9 @@ export interface Running {
 export async function start(
   [file, ...args]: readonly [string, ...string[]],
   environment: Readonly<Record<string, string>>,
+  hasTerminal: boolean,
 ): Promise<Running> {
-  const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+  const before = hasTerminal ? everything() : null;
   let child: ChildProcess;
   try {
     child = spawn(file, args, {
@@ -42,16 +41,20 @@ export async function start(
     await once(child, "spawn");
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    throw code === "ENOENT"
-      ? new ExitError(EXIT.notFound, `${file}: there is no such command.`)
-      : new ExitError(EXIT.cannotRun, `${file} cannot be run: ${message}.`);
+    // Of a script ENOENT may mean what it names behind #!.
+    const isThere = file.includes("/") && existsSync(file);
+    if (code === "ENOENT" && !isThere)
+      throw new ExitError(EXIT.notFound, `${file}: there is no such command.`);
+    const why = isThere && code === "ENOENT" ? "what it names behind #! is not there" : message;
+    throw new ExitError(EXIT.cannotRun, `${file} cannot be run: ${why}.`);
   }
   const ended = new Promise<Ended>((resolve) => {
     child.once("exit", (code, signal) =>
       resolve({ code: signal === null ? (code ?? 0) : codeOf(signal), signal }),
     );
   });
-  return { group: hasTerminal ? new TerminalGroup() : new OwnGroup(child.pid ?? 0), hasTerminal, ended };
+  const pid = child.pid as number; // It is there: the command was started.
+  return { group: hasTerminal ? new TerminalGroup(pid, before) : new OwnGroup(pid), ended };
 }
 
 /** As shells have it. */

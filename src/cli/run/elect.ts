@@ -114,6 +114,7 @@ async function lead({ name, place, plan, locks, value, signals, output }: Candid
     report.stop();
     signals.to(null);
   }
+  output.mayBlock = true;
   const ended = outcome as Outcome | null;
   const code =
     ended !== null ? exitCodeOf(ended, plan) : signals.received ? codeOf(signals.received) : EXIT.ok;

@@ -1,10 +1,10 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { type Process, processes } from "./processes.ts";
+import { keyOf, lineOf, type Process, processes } from "./processes.ts";
 
 /** A command with everything that it has started, as far as that can be told. */
 export interface Group {
-  /** Sends a signal to all of it. */
-  signal(signal: NodeJS.Signals): void;
+  /** Sends a signal to all of it. False: the system refuses that for some of it, which belong to another user by now. */
+  signal(signal: NodeJS.Signals): boolean;
   /** How many processes of it run. */
   size(): number;
 }
@@ -13,58 +13,108 @@ export interface Group {
 const LOOK_MIN = 5;
 const LOOK_MAX = 200;
 
+/** What a `holdfast` inside of the command cannot hand on to its own command, which has a session of its own. */
+const DEAF: ReadonlySet<NodeJS.Signals> = new Set(["SIGKILL", "SIGSTOP", "SIGCONT"]);
+
 /** A group of its own, whose number is the command's process id. */
 export class OwnGroup implements Group {
   readonly #id: number;
+  /** Further groups that have been sent what nothing in them can hand on. */
+  #inner: readonly number[] = [];
 
   constructor(id: number) {
     this.#id = id;
   }
 
-  signal(signal: NodeJS.Signals): void {
-    send(-this.#id, signal);
+  signal(signal: NodeJS.Signals): boolean {
+    // RACE: they are looked for before the signal, because nothing tells whose they are once their parents are dead.
+    if (DEAF.has(signal)) this.#inner = this.#lookInside();
+    const sent = [this.#id, ...this.#inner].map((group) => send(-group, signal));
+    return !sent.includes("refused");
   }
 
   size(): number {
+    this.#inner = this.#inner.filter(exists);
     // Mostly it is gone, and that is cheap to find out.
-    if (!send(-this.#id, 0)) return 0;
-    return processes().filter(({ group }) => group === this.#id).length;
+    if (!exists(this.#id) && this.#inner.length === 0) return 0;
+    try {
+      return processes().filter(({ group }) => group === this.#id || this.#inner.includes(group)).length;
+    } catch {
+      return 1; // There is something, however much.
+    }
+  }
+
+  /** Groups of what descends from this program. */
+  #lookInside(): number[] {
+    const groups = new Set(this.#inner.filter(exists));
+    try {
+      const all = processes();
+      const byPid = new Map(all.map((one) => [one.pid, one]));
+      for (const one of all)
+        for (const { pid } of lineOf(one, byPid)) if (pid === process.pid) groups.add(one.group);
+      groups.delete(byPid.get(process.pid)?.group ?? 0);
+      groups.delete(this.#id);
+    } catch {
+      // The command's own group is left, which needs no looking.
+    }
+    return [...groups];
   }
 }
 
 /**
  * The group of a terminal: this program is in it too, and so are its neighbours in a pipe, and the shell's script around it. Of the
- * command are those that descend from this program, and those that have lost their parents: their ancestors have
- * neither this program nor its parent among them. Where that parent is process 1 orphans cannot be told from neighbours, and are
- * left alone.
+ * command are those that descend from this program, whatever their group is, and those of the group that have lost their parents:
+ * no program of the group that is around this one is among their ancestors. Where this program's parent is process 1 orphans
+ * cannot be told from neighbours, and are left alone. What was there before the command is no part of it.
  */
 export class TerminalGroup implements Group {
-  signal(signal: NodeJS.Signals): void {
-    for (const { pid } of this.#members()) send(pid, signal);
+  readonly #child: number;
+  readonly #before: ReadonlySet<string> | null;
+  /** What was found once is of the command also when its parent is dead, where it has a group of its own. */
+  readonly #found = new Set<string>();
+
+  /** `before`: what `everything()` was before the command was started. */
+  constructor(child: number, before: ReadonlySet<string> | null) {
+    this.#child = child;
+    this.#before = before;
+  }
+
+  signal(signal: NodeJS.Signals): boolean {
+    return !this.#members().some((pid) => send(pid, signal) === "refused");
   }
 
   size(): number {
-    return this.#members().length;
+    return this.#members().filter((pid) => send(pid, 0) !== "gone").length;
   }
 
-  #members(): Process[] {
-    const all = processes();
-    const parents = new Map(all.map(({ pid, parent }) => [pid, parent]));
-    const group = all.find(({ pid }) => pid === process.pid)?.group;
-    const isOurs = ({ pid }: Process): boolean => {
-      const seen = new Set<number>();
-      for (
-        let at: number | undefined = pid;
-        at !== undefined && at > 0 && !seen.has(at);
-        at = parents.get(at)
-      ) {
-        if (at === process.pid) return true;
-        if (at === process.ppid) return false;
-        seen.add(at);
-      }
-      return true;
-    };
-    return all.filter((one) => one.group === group && one.pid !== process.pid && isOurs(one));
+  #members(): number[] {
+    try {
+      const all = processes();
+      const byPid = new Map(all.map((one) => [one.pid, one]));
+      const self = byPid.get(process.pid);
+      const around = new Set(self ? [...lineOf(self, byPid)].slice(1) : []);
+      const isOurs = (one: Process): boolean => {
+        for (const at of lineOf(one, byPid)) {
+          if (at.pid === process.pid || this.#found.has(keyOf(at))) return true;
+          if (around.has(at) && (at.pid === process.ppid || at.group === self?.group)) return false;
+        }
+        return this.#before !== null && one.group === self?.group;
+      };
+      const found = all.filter((one) => one !== self && !this.#before?.has(keyOf(one)) && isOurs(one));
+      for (const one of found) this.#found.add(keyOf(one));
+      return found.map(({ pid }) => pid);
+    } catch {
+      return [this.#child]; // Files have run out: the command itself can be told without them.
+    }
+  }
+}
+
+/** What runs on this machine. Null: it cannot be told. */
+export function everything(): ReadonlySet<string> | null {
+  try {
+    return new Set(processes().map(keyOf));
+  } catch {
+    return null;
   }
 }
 
@@ -83,12 +133,14 @@ export async function gone(group: Group, late: (size: number) => void): Promise<
   }
 }
 
-/** Is anything there? */
-function send(pid: number, signal: NodeJS.Signals | 0): boolean {
+const exists = (group: number): boolean => send(-group, 0) !== "gone";
+
+function send(pid: number, signal: NodeJS.Signals | 0): "sent" | "gone" | "refused" {
   try {
-    return process.kill(pid, signal);
+    process.kill(pid, signal);
+    return "sent";
   } catch (error) {
     // EPERM: it is there, and belongs to another user by now.
-    return (error as NodeJS.ErrnoException).code === "EPERM";
+    return (error as NodeJS.ErrnoException).code === "EPERM" ? "refused" : "gone";
   }
 }

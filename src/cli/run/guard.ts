@@ -38,10 +38,14 @@ export class Guard {
   readonly #plan: Plan;
   readonly #output: Output;
   readonly #margin: number;
+  readonly #begin = performance.now();
   #looking: NodeJS.Timeout | undefined;
   #holding: NodeJS.Timeout | undefined;
   #killing: NodeJS.Timeout | undefined;
   #isWarned = false;
+  /** What the command was said to get for a loss. */
+  #said: string | null = null;
+  #isRefused = false;
 
   constructor(group: Group, held: Held, plan: Plan, output: Output) {
     this.#group = group;
@@ -49,12 +53,19 @@ export class Guard {
     this.#plan = plan;
     this.#output = output;
     this.#margin = Math.min(MARGIN_MOST, plan.lease / 20);
-    if (plan.maxHold !== null) this.#holding = after(plan.maxHold, () => this.#tooLong());
+    this.#hold();
     if (held.signal.aborted) this.#lost();
     else {
       held.signal.addEventListener("abort", this.#lost);
       this.#look();
     }
+  }
+
+  /** This program was stopped, and has stopped its command before that: both go on. */
+  resume(): void {
+    // RACE: the lease may have ended meanwhile. Continued first, the command would run beside the next holder's.
+    if (this.#held.remaining() <= this.#margin) this.#expired();
+    this.#send("SIGCONT");
   }
 
   /** The command is gone. */
@@ -73,18 +84,24 @@ export class Guard {
     if (left > killAfter) this.#isWarned = false;
     else if (!this.#isWarned) this.#warn(left);
     const next = left > killAfter ? left - killAfter : left - this.#margin;
-    this.#looking = after(Math.min(next, LOOK_MOST), () => this.#look());
+    this.#looking = after(next, () => this.#look());
+  }
+
+  #hold(): void {
+    const { maxHold } = this.#plan;
+    if (maxHold === null) return;
+    const left = this.#begin + maxHold - performance.now();
+    if (left <= 0) this.#tooLong(maxHold);
+    else this.#holding = after(left, () => this.#hold());
   }
 
   #warn(left: number): void {
     this.#isWarned = true;
-    if (!this.#stops("lost", `Redis does not renew the lease, which ends in ${showDuration(left)}`)) return;
-    this.#signal(this.#plan.firstSignal);
+    this.#stop(this.#plan.firstSignal, `Redis does not renew the lease, which ends in ${showDuration(left)}`);
   }
 
   #expired(): void {
-    if (!this.#stops("lost", "the lease is over")) return;
-    this.#kill();
+    this.#stop("SIGKILL", "The lease is over");
   }
 
   readonly #lost = (): void => {
@@ -95,42 +112,53 @@ export class Guard {
       this.#expired();
       return;
     }
-    if (!this.#stops("lost", loss.message)) return;
-    this.#signal(this.#plan.firstSignal);
-    this.#killing ??= after(this.#plan.killAfter, () => this.#kill());
+    const { firstSignal, killAfter, stopsOnLoss } = this.#plan;
+    this.#stop(firstSignal, loss.message);
+    if (stopsOnLoss) this.#killing ??= after(killAfter, () => this.#kill());
   };
 
-  #tooLong(): void {
-    const { maxHold, firstSignal, killAfter } = this.#plan;
-    this.cause ??= "max-hold";
+  #tooLong(maxHold: number): void {
+    const { firstSignal, killAfter, stopsOnLoss } = this.#plan;
+    // A loss that the command outlives is not what has ended it.
+    if (!stopsOnLoss || this.cause === null) this.cause = "max-hold";
+    this.#send(firstSignal);
+    this.#killing ??= after(killAfter, () => this.#kill());
     this.#output.fail(
       `The command has run for ${showDuration(maxHold)} (--max-hold), and gets ${firstSignal}.`,
     );
-    this.#signal(firstSignal);
-    this.#killing ??= after(killAfter, () => this.#kill());
   }
 
-  /** Says what has happened, and whether the command is to stop for it. */
-  #stops(cause: "lost", what: string): boolean {
-    const isNew = this.cause !== cause;
-    this.cause = cause;
-    const { stopsOnLoss, firstSignal } = this.#plan;
-    const then = stopsOnLoss ? `The command gets ${firstSignal}` : "The command goes on (--on-loss warn)";
-    if (isNew) this.#output.fail(`${what.replace(/\.$/, "")}. ${then}.`);
-    return stopsOnLoss;
+  /** For a loss. It signals first and speaks then. */
+  #stop(signal: NodeJS.Signals, what: string): void {
+    const { stopsOnLoss } = this.#plan;
+    if (stopsOnLoss || this.cause === null) this.cause = "lost";
+    if (stopsOnLoss) {
+      if (signal === "SIGKILL") this.#kill();
+      else this.#send(signal);
+    }
+    const then = stopsOnLoss ? `The command gets ${signal}` : "The command goes on (--on-loss warn)";
+    if (this.#said !== then) this.#output.fail(`${what.replace(/\.$/, "")}. ${then}.`);
+    this.#said = then;
   }
 
-  /** One that is stopped would not hear it. */
-  #signal(signal: NodeJS.Signals): void {
-    this.#group.signal(signal);
-    this.#group.signal("SIGCONT");
+  #send(signal: NodeJS.Signals): void {
+    const isSent = this.#group.signal(signal);
+    // One that is stopped would not hear it.
+    if (signal !== "SIGKILL" && signal !== "SIGCONT") this.#group.signal("SIGCONT");
+    if (isSent || this.#isRefused) return;
+    this.#isRefused = true;
+    this.#output.fail(
+      "The system refuses to signal the command, or a part of it: it belongs to another user.",
+    );
   }
 
   #kill(): void {
-    this.#group.signal("SIGKILL");
+    this.#send("SIGKILL");
     clearTimeout(this.#killing);
     this.#killing = after(KILL_AGAIN, () => this.#kill());
   }
 }
 
-const after = (ms: number, then: () => void): NodeJS.Timeout => setTimeout(then, Math.max(0, ms));
+/** At most so far ahead as timers can be set: what is called looks again. */
+const after = (ms: number, then: () => void): NodeJS.Timeout =>
+  setTimeout(then, Math.min(Math.max(0, ms), LOOK_MOST));

@@ -79,6 +79,7 @@ export function runPlanOf(
   rest: Parsed<never>["rest"],
 ): RunPlan {
   const plan = planOf(values, rest, values["max-hold"] ?? null);
+  if (plan.maxHold === 0) throw new UsageError("--max-hold takes more than 0: the command needs some time.");
   const [first, ...others] = new Set(names);
   if (first === undefined) throw new UsageError("Say which lock: holdfast run <name> -- <command>");
   const given = (flag: keyof typeof RUN) => values[flag] !== undefined;

@@ -6,11 +6,28 @@ export interface Process {
   readonly pid: number;
   readonly parent: number;
   readonly group: number;
+  /** When it was started, in words of the system: numbers of processes are used again. */
+  readonly start: string;
 }
 
-/** All that run; not those that have ended and are only not collected yet, which in a container nobody may ever do. */
+/** All that run; not those that have ended and are only not collected yet, which in a container nobody may ever do. May throw. */
 export function processes(): Process[] {
   return process.platform === "linux" ? fromProc() : fromPs();
+}
+
+/** Tells a process from a later one with the same number. */
+export const keyOf = ({ pid, start }: Process): string => `${pid} ${start}`;
+
+/** The process, its parent, and so on. */
+export function* lineOf(
+  one: Process,
+  byPid: ReadonlyMap<number, Process>,
+): Generator<Process, void, undefined> {
+  const seen = new Set<number>();
+  for (let at: Process | undefined = one; at && !seen.has(at.pid); at = byPid.get(at.parent)) {
+    yield at;
+    seen.add(at.pid);
+  }
 }
 
 /** Containers mostly have no ps. */
@@ -20,21 +37,28 @@ function fromProc(): Process[] {
     try {
       const stat = readFileSync(`/proc/${name}/stat`, "latin1");
       // Behind the program's name, which may have spaces and brackets in it.
-      const [state = "Z", parent, group] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      return isOver(state) ? [] : [{ pid: Number(name), parent: Number(parent), group: Number(group) }];
-    } catch {
-      return []; // It has ended meanwhile.
+      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      const [state = "Z", parent, group] = fields;
+      const start = fields[19] ?? "";
+      return isOver(state)
+        ? []
+        : [{ pid: Number(name), parent: Number(parent), group: Number(group), start }];
+    } catch (error) {
+      // It has ended meanwhile, or is hidden from this user. Where files run out, all would seem to have ended.
+      if (/^(EMFILE|ENFILE|ENOMEM)$/.test((error as NodeJS.ErrnoException).code ?? "")) throw error;
+      return [];
     }
   });
 }
 
 function fromPs(): Process[] {
-  const ps = spawnSync("ps", ["-A", "-o", "pid=,ppid=,pgid=,stat="], { encoding: "utf8" });
+  const ps = spawnSync("ps", ["-A", "-o", "pid=,ppid=,pgid=,stat=,lstart="], { encoding: "utf8" });
+  if (ps.error) throw ps.error;
   return ps.stdout.split("\n").flatMap((line) => {
-    const [pid, parent, group, state = "Z"] = line.trim().split(/\s+/);
+    const [pid, parent, group, state = "Z", ...start] = line.trim().split(/\s+/);
     return isOver(state) || Number(pid) === ps.pid
       ? []
-      : [{ pid: Number(pid), parent: Number(parent), group: Number(group) }];
+      : [{ pid: Number(pid), parent: Number(parent), group: Number(group), start: start.join(" ") }];
   });
 }
 

@@ -46,10 +46,12 @@ async function run({ values, positionals, rest, output }: Call<typeof RUN>): Pro
     const { locks, place } = connected;
     locks.on("error", (error) => output.say(error.message));
     const report = await runJob({ plan, locks, place, signals, output, around: inheritedFrom() });
+    output.mayBlock = true;
     output.reportJson({ ...report, names: plan.names });
     return report.code;
   } catch (error) {
     const { code, message } = judge(error);
+    output.mayBlock = true;
     output.fail(message);
     output.reportJson({ outcome: FAILURES.get(code) ?? "not-run", code, names: plan.names, message });
     return code;

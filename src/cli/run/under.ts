@@ -1,3 +1,4 @@
+import { isatty } from "node:tty";
 import { EXIT } from "../exit-codes.ts";
 import type { Output } from "../output.ts";
 import { type Ended, start } from "./command.ts";
@@ -5,6 +6,7 @@ import { gone } from "./group.ts";
 import { Guard, type Held } from "./guard.ts";
 import type { Plan } from "./plan.ts";
 import type { Signals } from "./signals.ts";
+import { Stopping } from "./stopping.ts";
 
 /** What became of a command. */
 export interface Outcome extends Ended {
@@ -13,6 +15,9 @@ export interface Outcome extends Ended {
 
 /** Keys of the terminal, and its end, reach the command in its group by themselves: sent again they would come twice. */
 const FROM_TERMINAL: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT", "SIGHUP"]);
+
+/** Those after which one that is stopped goes on to hear them, as of timeout(1). */
+const ENDING: ReadonlySet<NodeJS.Signals> = new Set(["SIGTERM", "SIGINT", "SIGHUP"]);
 
 /** Under a lock of a run around this one, which looks after it. */
 export const UNGUARDED: Held = {
@@ -28,24 +33,41 @@ export async function runUnder(
   signals: Signals,
   output: Output,
 ): Promise<Outcome> {
-  const { group, hasTerminal, ended } = await start(plan.command, environment);
-  const pass = (signal: NodeJS.Signals): void => {
-    if (!hasTerminal || !FROM_TERMINAL.has(signal)) group.signal(signal);
-  };
-  // RACE: it came while the command was being started, and was meant for that.
-  if (signals.received) pass(signals.received);
-  signals.to(pass);
-  const guard = new Guard(group, held, plan, output);
+  output.mayBlock = false;
+  // RACE: this program may have stood still, or have waited for a terminal, since it got the lock.
+  if (held.signal.aborted || held.remaining() <= plan.killAfter) {
+    output.fail("The lock was lost, or nearly, before the command was started: it is not run.");
+    return { code: EXIT.lost, signal: null, cause: "lost" };
+  }
+  const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+  // With a terminal the command is stopped by that, and may want to put it in order first.
+  const stopping = hasTerminal ? null : new Stopping();
+  let guard: Guard | null = null;
   try {
+    const { group, ended } = await start(plan.command, environment, hasTerminal);
+    const pass = (signal: NodeJS.Signals): void => {
+      if (hasTerminal && FROM_TERMINAL.has(signal)) return;
+      group.signal(signal);
+      if (ENDING.has(signal)) group.signal("SIGCONT");
+    };
+    // RACE: it came while the command was being started, and was meant for that.
+    if (signals.received) pass(signals.received);
+    signals.to(pass);
+    const guarding = new Guard(group, held, plan, output);
+    guard = guarding;
+    stopping?.of(group, () => guarding.resume());
     const how = await ended;
     await gone(group, (size) =>
       output.say(
-        `The command has ended, and ${size === 1 ? "a process" : `${size} processes`} of it still run: the lock is kept for them.`,
+        size === 1
+          ? "The command has ended, and a process of it still runs: the lock is kept for it."
+          : `The command has ended, and ${size} processes of it still run: the lock is kept for them.`,
       ),
     );
-    return { ...how, cause: guard.cause };
+    return { ...how, cause: guarding.cause };
   } finally {
-    guard.end();
+    guard?.end();
+    stopping?.end();
     signals.to(null);
   }
 }

@@ -1,0 +1,118 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { Output } from "../../src/cli/output.ts";
+import type { Plan } from "../../src/cli/run/plan.ts";
+import { Signals } from "../../src/cli/run/signals.ts";
+import { runUnder } from "../../src/cli/run/under.ts";
+import { launchServer } from "../../tools/redis/index.ts";
+import { Cli, lives, temporary } from "../support/cli.ts";
+import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+
+// How the command comes to its end where something stands in the way of that.
+
+const parties = new Parties();
+afterAll(parties.close);
+afterEach(() => Cli.endAll());
+
+const pidIn = (run: Cli): number => Number(/pid (\d+)/.exec(run.stdout)?.[1]);
+const beatsOf = (run: Cli): number => run.stdout.match(/beat/g)?.length ?? 0;
+const BEATING = "echo pid $$; while :; do echo beat; sleep 0.02; done";
+
+/** "S": it sleeps; "T": it is stopped. */
+function stateOf(pid: number): string | undefined {
+  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+  return stat.slice(stat.lastIndexOf(")") + 2)[0];
+}
+
+describe.skipIf(process.platform !== "linux")("a command", () => {
+  it("is dead before the end of the lease, also where nobody reads what this program says", async () => {
+    const server = await launchServer();
+    const redis = new Redis(server.url);
+    try {
+      const name = freshName();
+      const line = 'trap "" TERM; echo pid $$; exec yes >&2';
+      const flags = ["--lease", "1500ms", "-k", "400ms"];
+      const run = new Cli(server.url, ["run", ...flags, name, "--", "sh", "-c", line]);
+      run.child.stderr?.pause();
+      await until(() => run.stdout.includes("\n") && stateOf(pidIn(run)) === "S");
+      // Just renewed, so that it is not renewed between this look and the end of the server.
+      await until(async () => (await redis.pttl(`holdfast:{${name}}`)) > 1_400);
+      const end = Number(await redis.call("PEXPIRETIME", `holdfast:{${name}}`));
+      server.suspend();
+      await until(() => !lives(pidIn(run)));
+      expect(Date.now()).toBeLessThan(end);
+      server.resume();
+      run.child.stderr?.resume();
+      expect((await run.finished).code).toBe(79);
+      expect(run.stderr).toContain("gets SIGKILL");
+    } finally {
+      redis.disconnect();
+      await server.stop();
+    }
+  });
+
+  it("of a run inside is killed with that", async () => {
+    const name = freshName();
+    const { locks } = await parties.join();
+    const inner = ["run", freshName(), "--", "sh", "-c", `trap "" TERM; ${BEATING}`];
+    const args = ["run", "-k", "200ms", name, "--", process.execPath, Cli.program, ...inner];
+    const run = new Cli(testUrl(), args);
+    await run.says("beat");
+    await locks.lock(name).forceUnlock();
+    expect((await run.finished).code).toBe(79);
+    expect(lives(pidIn(run))).toBe(false);
+  });
+
+  it("stops and goes on with this program, and is killed where the lease is over by then", async () => {
+    const name = freshName();
+    const { locks } = await parties.join();
+    const run = new Cli(testUrl(), ["run", "--lease", "1s", name, "--", "sh", "-c", BEATING]);
+    const stop = async () => {
+      run.kill("SIGTSTP");
+      await until(() => stateOf(run.pid) === "T" && stateOf(pidIn(run)) === "T");
+    };
+    await run.says("beat");
+    await stop();
+    const before = beatsOf(run);
+    run.kill("SIGCONT");
+    await until(() => beatsOf(run) > before + 5);
+    await stop();
+    await using _ = await locks.lock(name).lock({ wait: 5_000 });
+    const beats = beatsOf(run);
+    run.kill("SIGCONT");
+    expect((await run.finished).code).toBe(79);
+    expect(beatsOf(run)).toBe(beats);
+  });
+
+  it("is not started under a lease that is over, or nearly", async () => {
+    const file = join(temporary(), "started");
+    const plan: Plan = {
+      command: ["touch", file],
+      lease: 1_000,
+      firstSignal: "SIGTERM",
+      killAfter: 300,
+      stopsOnLoss: true,
+      label: "touch",
+      maxHold: null,
+    };
+    const signals = new Signals();
+    const output = new Output({});
+    for (const [signal, left] of [
+      [AbortSignal.abort(), 900],
+      [new AbortController().signal, 200],
+    ] as const) {
+      const held = { signal, remaining: () => left };
+      expect(await runUnder(held, plan, {}, signals, output)).toMatchObject({ cause: "lost", code: 79 });
+    }
+    signals.stop();
+    expect(existsSync(file)).toBe(false);
+  });
+});
+
+it("--max-hold may be longer than a timer can be set for", async () => {
+  const args = ["run", "--max-hold", "30d", freshName(), "--", "sleep", "0.3"];
+  expect((await new Cli(testUrl(), args).finished).code).toBe(0);
+});
