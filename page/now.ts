@@ -30,7 +30,7 @@ export class Now implements View<ShownNow> {
       },
     });
     this.#search.value = search;
-    const head = ["Lock", "Held by", "for", "Lease left", "Waiting", "longest"];
+    const head = ["Lock", "Held by", "For", "Lease left", "Waiting", "Longest"];
     this.#table = h(
       "table",
       { class: "now" },
@@ -93,7 +93,7 @@ class Row {
       h("td", { class: "time", "data-is": "for" }, this.#for),
       h("td", { class: "leases", "data-is": "lease left" }, this.#lease.element),
       h("td", { class: "time", "data-is": "waiting" }, this.#waiters),
-      h("td", { class: "time", "data-is": "longest" }, this.#waited),
+      h("td", { class: "time", "data-is": "longest wait" }, this.#waited),
     );
   }
 

@@ -264,6 +264,11 @@ it.each(["light", "dark"] as const)(
       await expect.poll(() => page.locator("main tr, main li").count()).toBeGreaterThan(2);
       expect(await fitsWidth(page)).toBe(true);
     }
+    // The narrowest one in which rows are rows.
+    await page.setViewportSize({ width: 841, height: 740 });
+    await page.goto(`${url}/#/now`);
+    await rows(page).nth(9).waitFor();
+    expect(await fitsWidth(page)).toBe(true);
     const ground = await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
     const [red = 0] = (/\d+/.exec(ground) ?? []).map(Number);
     expect(red < 128).toBe(colorScheme === "dark");

@@ -39,7 +39,7 @@ export const scenes: readonly Scene[] = [
   },
   { name: "import:catalogue", by: ["jobs-2", 1], label: "import@2.3", held: 14 * M, left: 28 * S },
   { name: "customer:88031", by: ["web-2", 2210], held: 2 * S, left: 27 * S },
-  { name: "report:daily", by: ["jobs-1", 1], held: 3 * M + 12 * S, left: 3 * S },
+  { name: "report:daily", by: ["jobs-1", 1], held: 3 * M + 12 * S, left: 11 * S },
   { name: "account:1", by: ["ledger-a", 12], held: 9 * S, left: 22 * S, waiters: [["ledger-b", 12, 8 * S]] },
   { name: "account:2", by: ["ledger-b", 12], held: 9 * S, left: 22 * S, waiters: [["ledger-a", 12, 7 * S]] },
   { name: "customer:10277", by: ["web-3", 1877], held: 640, left: 29 * S },
