@@ -11,7 +11,6 @@ import {
 } from "@opentelemetry/api";
 import type { Observed } from "../exporters/census.ts";
 import type { Templates } from "../exporters/templates.ts";
-import { clocks } from "../util/clock.ts";
 
 /** What a tracing channel of the lock tells: docs/events.md. */
 interface Message {
@@ -56,7 +55,7 @@ export function trace(locks: Observed, tracer: Tracer, templates: Templates): ()
   };
   const acquire = {
     start: ours(({ call }) => {
-      calls.set(call, { parent: context.active(), since: clocks.wall.now(), hasWaited: false });
+      calls.set(call, { parent: context.active(), since: Date.now(), hasWaited: false });
     }),
     // The promise was settled: `end` is told when the call has returned it.
     asyncEnd: ours((message) => {

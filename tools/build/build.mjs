@@ -34,24 +34,29 @@ try {
   rmSync(all, { recursive: true });
 }
 
-const bundle = await rolldown({
-  input: Object.fromEntries(
-    Object.entries(entries).map(([name, path]) => [name, join(root, `src/${path}.ts`)]),
-  ),
+const options = {
   platform: "node",
   external: /^[^./]/, // packages, and what Node.js brings
   tsconfig: config,
-});
-/** What several entry points share: with the lock, or the exporters among themselves. */
-const chunkFileNames = ({ moduleIds }) =>
-  moduleIds.every((id) => id.startsWith(join(root, "src/exporters"))) ? "exporters.js" : "core.js";
-const { output } = await bundle.generate({
-  format: "esm",
-  comments: false,
-  chunkFileNames,
-  // Local variables alone get short names: stacks name functions, methods and classes as the source does.
-  minify: { compress: false, mangle: { keepNames: true }, codegen: { removeWhitespace: false } },
-});
+};
+const sourceOf = (name) => join(root, `src/${entries[name]}.ts`);
+/** What importing the lock loads: one module, which every entry point that needs a part of it imports as well. */
+const ofLock = new Set((await bundled({ input: sourceOf("index") }, {}))[0].moduleIds);
+const output = await bundled(
+  { input: Object.fromEntries(Object.keys(entries).map((name) => [name, sourceOf(name)])) },
+  {
+    codeSplitting: { groups: [{ name: "core", test: (id) => ofLock.has(id) && id !== sourceOf("index") }] },
+    // What else several entry points share: the exporters among themselves, the page with the command line.
+    chunkFileNames: ({ name, moduleIds }) =>
+      name === "core"
+        ? "core.js"
+        : moduleIds.some((id) => id.startsWith(join(root, "src/ui")))
+          ? "page.js"
+          : "exporters.js",
+    // Local variables alone get short names: stacks name functions, methods and classes as the source does.
+    minify: { compress: false, mangle: { keepNames: true }, codegen: { removeWhitespace: false } },
+  },
+);
 for (const chunk of output) {
   // In short lines: Node.js prints the line of an uncaught error, and names the column in stacks.
   const { code } = await transform(chunk.code, {
@@ -60,6 +65,11 @@ for (const chunk of output) {
     lineLimit: LINE,
   });
   writeFileSync(join(dist, chunk.fileName), code);
+}
+
+async function bundled(input, output) {
+  const bundle = await rolldown({ ...options, ...input });
+  return (await bundle.generate({ format: "esm", comments: false, ...output })).output;
 }
 
 /** An entry point "./dist/ui.js" is made from src/ui.ts or src/ui/index.ts. */
