@@ -2,7 +2,6 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { LossReason } from "../errors.ts";
 import type { EventKind, GiveUpReason, LockEvent, LockEvents } from "../events.ts";
 import type { CommonClient } from "../lock-client.ts";
-import { clocks } from "../util/clock.ts";
 import type { Templates } from "./templates.ts";
 
 /** What exporters need of a client. */
@@ -79,7 +78,7 @@ export class Census {
     const first = new Map<Series, number>();
     for (const { series, since } of this.#held.values())
       first.set(series, Math.min(since, first.get(series) ?? since));
-    const now = clocks.mono.now();
+    const now = performance.now();
     for (const [series, since] of first) yield [series, (now - since) / 1_000];
   }
 
@@ -113,7 +112,7 @@ export class Census {
     if (event.passed) this.#to.passes(series, 1);
     const key = keyOf(event);
     if (!this.#held.has(key)) this.#to.held(series, 1);
-    this.#held.set(key, { series, since: clocks.mono.now() });
+    this.#held.set(key, { series, since: performance.now() });
   }
 
   #gaveUp(event: Parameters<LockEvents["giveup"]>[0]): void {
