@@ -5,6 +5,7 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Commands } from "../redis/commands.ts";
 import { deadlocksLua as lua } from "../redis/lua.generated.ts";
 import { fields, isRefusal } from "../redis/replies.ts";
+import { clocks } from "../util/clock.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
 import { type Circle, circleOf, type Inspections, type Look, seeing } from "./circle.ts";
 import { decodeNote, encodeNote, holdOf, isNoted, type Note, type NotedHold, refOf } from "./note.ts";
@@ -35,7 +36,7 @@ class Watched {
   readonly id: string;
   readonly wait: ScopedWait;
   readonly waits: readonly string[];
-  readonly since = performance.now();
+  readonly since = clocks.mono.now();
   /** When to look next, on the monotonic clock. */
   due = this.since + DEADLOCK_AFTER;
   isOver = false;
@@ -116,7 +117,7 @@ export class Detector {
   }
 
   #ring(): void {
-    const at = performance.now();
+    const at = clocks.mono.now();
     let next = Number.POSITIVE_INFINITY;
     let room = AT_ONCE;
     for (const one of this.#watched) {
@@ -143,7 +144,7 @@ export class Detector {
       }
     }
     if (one.isOver || this.#isOff) return;
-    one.due = performance.now() + (circle ? DEADLOCK_AGAIN : DEADLOCK_AFTER);
+    one.due = clocks.mono.now() + (circle ? DEADLOCK_AGAIN : DEADLOCK_AFTER);
     this.#ringAt(one.due);
   }
 
@@ -152,7 +153,7 @@ export class Detector {
     const { ended, isAway } = this.#commands;
     const holds = one.holds();
     if (ended || isAway || (holds.length === 0 && one.noted.size === 0)) return null;
-    const waited = performance.now() - one.since;
+    const waited = clocks.mono.now() - one.since;
     const { id, waits, began: since, after, wait } = one;
     const isRead = wait.locks.every(({ kind }) => kind.mode === "read");
     const note: Note = { id, waits, isRead, since, after, rejects: this.#rejects, holds };
@@ -192,7 +193,7 @@ export class Detector {
     if (rejected !== null && rejected !== one.id) return;
     const { events } = this.#services;
     const { kind, leave } = one.wait;
-    const waited = performance.now() - one.since;
+    const waited = clocks.mono.now() - one.since;
     const isRejected = rejected !== null;
     if (events.hears("deadlock"))
       events.tell("deadlock", { name, kind, waited, cycle, rejected: isRejected });
@@ -202,7 +203,7 @@ export class Detector {
 
   /** At most once a minute. */
   #warn(what: string): void {
-    const at = performance.now();
+    const at = clocks.mono.now();
     if (at - this.#lastWarning < MINUTE) return;
     this.#lastWarning = at;
     process.emitWarning(`${what} ${DEADLOCK_CURE}`, { type: "HoldfastWarning", code: "DEADLOCK" });
