@@ -8,8 +8,6 @@ export interface Connected {
   readonly locks: LockClient;
   /** For what is not the lock client's business; connects when it is first used. */
   readonly redis: Ioredis.Redis | Ioredis.Cluster;
-  /** What tells this Redis and prefix from others, without a password. */
-  readonly place: string;
   close(): Promise<void>;
 }
 
@@ -44,25 +42,37 @@ function readAddress(given: string): Address {
   const text = given.includes("://") ? given : `redis://${given}`;
   const url = URL.canParse(text) ? new URL(text) : null;
   // The text may have a password in it, so it is not repeated.
-  if (url === null || !/^rediss?:$/.test(url.protocol) || url.hostname === "")
-    throw new UsageError("--redis takes an address such as redis://host:6379/0, or rediss:// for TLS.");
-  const db = /^\/(\d+)$/.exec(url.pathname)?.[1] ?? "0";
+  const path = /^\/?(\d*)$/.exec(url?.pathname ?? "");
+  // What is not understood would be database 0, in which nobody else looks for this lock.
+  if (url === null || !/^rediss?:$/.test(url.protocol) || url.hostname === "" || path === null || url.search)
+    throw new UsageError(
+      "--redis takes an address such as redis://host:6379/0, or rediss:// for TLS; behind the host the number of a database and nothing else.",
+    );
   return {
     host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
     port: Number(url.port || 6379),
-    username: decodeURIComponent(url.username),
-    password: decodeURIComponent(url.password),
-    db: Number(db),
+    username: decoded(url.username),
+    password: decoded(url.password),
+    db: Number(path[1]),
     isTls: url.protocol === "rediss:",
   };
 }
 
-/** @throws ExitError where ioredis is missing, UsageError where the addresses make no sense. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new UsageError("A % in the user or the password of --redis is written %25.");
+  }
+}
+
+/** @throws ExitError where ioredis is missing, or Redis refuses the database, UsageError where the addresses make no sense. */
 export async function connect(given: Given, options: LockClientOptions = {}): Promise<Connected> {
   const { nodes, sentinel, isCluster, prefix } = settings(given);
   const [first] = nodes as [Address];
   const { Redis, Cluster } = await ioredis();
   const { username, password, db, isTls } = first;
+  if (isCluster && db !== 0) throw new UsageError("A Cluster has database 0 alone.");
   const login = {
     ...(username === "" ? {} : { username }),
     ...(password === "" ? {} : { password }),
@@ -77,17 +87,40 @@ export async function connect(given: Given, options: LockClientOptions = {}): Pr
       : new Redis({ ...common, db, sentinels: addresses, name: sentinel });
   // What is wrong with the connection is told by the command that needs it.
   redis.on("error", () => {});
+  if (db !== 0) await needDatabase((redis as Ioredis.Redis).duplicate(PROBE), db);
   const locks = createLockClient(redis, { connection: "own", ...options });
-  const where = addresses.map(({ host, port }) => `${host}:${port}`).join(",");
   return {
     locks,
     redis,
-    place: `${where}${sentinel === undefined ? "" : `(${sentinel})`}/${db} ${prefix}`,
     close: async () => {
       await locks.close({ grace: 0 });
       redis.disconnect();
     },
   };
+}
+
+const PROBE = {
+  retryStrategy: () => null,
+  sentinelRetryStrategy: () => null,
+  enableReadyCheck: false,
+  connectTimeout: 5_000,
+  commandTimeout: 5_000,
+};
+
+/** ioredis says nothing where Redis refuses the database, and goes on in database 0. */
+async function needDatabase(probe: Ioredis.Redis, db: number): Promise<void> {
+  probe.on("error", () => {});
+  try {
+    await probe.connect();
+    await probe.select(db);
+  } catch (error) {
+    const { name, message } = error as Error;
+    // What does not answer is told by the command that needs it.
+    if (name === "ReplyError")
+      throw new ExitError(EXIT.unavailable, `Redis refuses database ${db}: ${message}`);
+  } finally {
+    probe.disconnect();
+  }
 }
 
 /** It is a peer: whatever installs this package has it, or is told. */

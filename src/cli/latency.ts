@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import type { Redis } from "ioredis";
 import { createLockClient } from "../index.ts";
 import type { Connected } from "./connection.ts";
@@ -31,7 +32,10 @@ export async function measure({ locks, redis }: Connected, timeout: number): Pro
     const handOff = async (): Promise<number> => {
       const held = await ours.lock({ wait: timeout });
       const next = theirs.lock({ wait: timeout });
-      while ((await ours.inspect()).waiters.length === 0);
+      next.catch(() => {}); // Where a look fails before it is awaited.
+      const end = performance.now() + timeout;
+      while ((await ours.inspect()).waiters.length === 0)
+        if (performance.now() > end) throw new Error("nobody waits");
       const since = performance.now();
       await held.unlock();
       const lease = await next;
@@ -40,7 +44,7 @@ export async function measure({ locks, redis }: Connected, timeout: number): Pro
       return took;
     };
     await handOff();
-    return { roundTrip, handOff: await median(HAND_OFFS, handOff), message: await messages(redis) };
+    return { roundTrip, handOff: await median(HAND_OFFS, handOff), message: await messages(redis, timeout) };
   } catch {
     return { roundTrip, handOff: null, message: null };
   } finally {
@@ -48,15 +52,17 @@ export async function measure({ locks, redis }: Connected, timeout: number): Pro
   }
 }
 
-async function messages(redis: Connected["redis"]): Promise<number | null> {
+async function messages(redis: Connected["redis"], timeout: number): Promise<number | null> {
   if ("nodes" in redis) return null;
   const subscriber = (redis as Redis).duplicate();
   subscriber.on("error", () => {});
+  const signal = AbortSignal.timeout(timeout);
   const channel = `${redis.options.keyPrefix ?? ""}holdfast:client:doctor-${randomUUID()}`;
   try {
     await subscriber.subscribe(channel);
     return await median(TRIPS, async () => {
-      const heard = new Promise<void>((resolve) => subscriber.once("message", () => resolve()));
+      const heard = once(subscriber, "message", { signal });
+      heard.catch(() => {});
       const since = performance.now();
       await redis.publish(channel, "doctor");
       await heard;

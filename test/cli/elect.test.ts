@@ -37,8 +37,14 @@ describe("holdfast elect", () => {
   it("stops the command when the lead is lost, and runs it again when it leads again", async () => {
     const name = freshName();
     const { redis } = await parties.join();
-    const run = candidate(name, LEADING);
+    // A signal that came before the loss was the command's, and does not end the candidacy.
+    const run = candidate(
+      name,
+      `trap "echo reloaded" HUP; echo leads $HOLDFAST_TOKEN; while :; do sleep 0.05; done`,
+    );
     await run.says(/leads \d+/);
+    run.kill("SIGHUP");
+    await run.says("reloaded");
     await redis.del(`holdfast:election:{${name}}`);
     await until(() => run.stdout.match(/leads \d+/g)?.length === 2);
     const [before, after] = [...run.stdout.matchAll(/leads (\d+)/g)].map(([, token]) => Number(token));

@@ -54,6 +54,12 @@ describe("the exit code", () => {
     expect(lastJson(stderr)).toMatchObject({ outcome: "unavailable", code: 69 });
   });
 
+  it("is 69 where Redis does not have the database", async () => {
+    const url = new URL("/99999", testUrl()).href;
+    const { code, stderr } = await new Cli(url, ["run", freshName(), "--", "true"]).finished;
+    expect({ code, stderr }).toEqual({ code: 69, stderr: expect.stringContaining("refuses database 99999") });
+  });
+
   it("is 79 where the lock is taken by force: the command gets the first signal at once", async () => {
     const name = freshName();
     const { locks } = await parties.join();
@@ -115,6 +121,9 @@ describe("the exit code", () => {
     [["--on-loss", "ignore", "a", "--", "true"], /kill or warn/],
     [["x".repeat(600), "--", "true"], /512 bytes/],
     [["--redis", "http://nowhere", "a", "--", "true"], /redis:\/\//],
+    [["--redis", "redis://localhost/abc", "a", "--", "true"], /number of a database/],
+    [["--redis", "redis://localhost/?db=3", "a", "--", "true"], /number of a database/],
+    [["--redis", "redis://u:%ZZ@localhost", "a", "--", "true"], /%25/],
     [["--redis", "redis://a,redis://b", "a", "--", "true"], /--cluster/],
   ])("is 64, with one sentence, for %j", async (args, sentence) => {
     const { code, stdout, stderr } = await cli("run", ...args).finished;
@@ -229,6 +238,13 @@ describe("a signal", () => {
     expect(lives(Number(run.stdout))).toBe(false);
   });
 
+  it("that has ended the command ends this program too, so that a shell ends its loop for Ctrl-C", async () => {
+    const run = sh([], freshName(), "echo ready; exec sleep 600");
+    await run.says("ready");
+    run.kill("SIGINT");
+    expect(await run.finished).toMatchObject({ code: 130, signal: "SIGINT" });
+  });
+
   it("is the command's to judge: it may end as it likes", async () => {
     const run = sh([], freshName(), 'trap "echo bye; exit 5" TERM; echo ready; while :; do sleep 0.05; done');
     await run.says("ready");
@@ -280,7 +296,7 @@ describe("a run inside of another one", () => {
   it("takes the lock where the run around it does not hold it any more", async () => {
     const name = freshName();
     const { locks } = await parties.join();
-    const stale = [{ place: `${new URL(testUrl()).host}/0 `, kind: "lock", name, token: 17 }];
+    const stale = [{ kind: "lock", name, token: 17 }];
     await using _ = await locks.lock(name).lock();
     const env = { HOLDFAST_HOLD: JSON.stringify(stale) };
     expect((await new Cli(testUrl(), ["run", "-n", name, "--", "true"], { env }).finished).code).toBe(75);

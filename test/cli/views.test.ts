@@ -57,15 +57,19 @@ describe("ls and inspect", () => {
   });
 
   it("show no control characters of names and labels", async () => {
-    const name = `${freshName()}\x1b[2J\r\n\u202e`;
+    const name = `${freshName()}\x1b[2J\r\n\t\x7f\x9b\u202e`;
     const { locks } = await parties.join();
     await using _ = await locks.lock(name).lock();
     for (const args of [
       ["inspect", name],
+      ["inspect", "--json", name],
       ["ls", `${name.slice(0, 40)}*`],
       ["ls", "--plain", `${name.slice(0, 40)}*`],
     ])
-      expect((await cli(...args)).stdout).not.toMatch(/[^\P{Cc}\n]|\u202e/u);
+      expect((await cli(...args)).stdout).not.toMatch(/[^\P{Cc}\n\t]|\u202e/u);
+    // Escaped and not left out, so that it is not taken for another name.
+    expect((await cli("inspect", name)).stdout).toContain("\\u001b[2J\\u000d\\u000a\\u0009");
+    expect(JSON.parse((await cli("inspect", "--json", name)).stdout).name).toBe(name);
   });
 });
 

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
+import { codeOf } from "../../src/cli/run/command.ts";
 import { processes } from "../../src/cli/run/processes.ts";
 import { until } from "./until.ts";
 
@@ -43,7 +44,8 @@ export function temporary(): string {
 
 /** What a program has written, and how it ended. */
 export interface Finished {
-  readonly code: number | null;
+  /** As a shell has it: 128 + n where signal n has ended it. */
+  readonly code: number;
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -76,7 +78,12 @@ export class Cli {
     this.finished = new Promise((resolve) =>
       this.child.once("close", (code, signal) => {
         living.delete(this.child);
-        resolve({ code, signal, stdout: this.stdout, stderr: this.stderr });
+        resolve({
+          code: signal ? codeOf(signal) : (code ?? 0),
+          signal,
+          stdout: this.stdout,
+          stderr: this.stderr,
+        });
       }),
     );
   }

@@ -33,21 +33,21 @@ async function elect({ values, positionals, rest, output }: Call<typeof FLAGS>):
   const signals = new Signals();
   const plan = values.observe ? null : planOf(values, rest, null);
   const connected = await connect(values, plan === null ? {} : clientOptions(plan));
-  const { locks, place } = connected;
+  const { locks } = connected;
   locks.on("error", (error) => output.say(error.message));
   try {
     if (plan === null) return await observe(locks.election(name), signals, output);
-    await refuseInside(locks, place, name);
-    return await lead({ name, place, plan, locks, value: values.value ?? "", signals, output });
+    await refuseInside(locks, name);
+    return await lead({ name, plan, locks, value: values.value ?? "", signals, output });
   } finally {
     await connected.close();
     signals.stop();
   }
 }
 
-async function refuseInside(locks: LockClient, place: string, name: string): Promise<void> {
+async function refuseInside(locks: LockClient, name: string): Promise<void> {
   for (const one of inheritedFrom()) {
-    const isSame = one.kind === "election" && one.name === name && one.place === place;
+    const isSame = one.kind === "election" && one.name === name;
     if (isSame && (await isStillHeld(locks, one)))
       throw new UsageError(
         `The command around this one leads "${name}", and this one would wait for it for ever.`,
@@ -71,7 +71,6 @@ const withoutRandom = (id: string): string => id.replace(/:[0-9a-f]{16}$/, "");
 
 interface Candidate {
   readonly name: string;
-  readonly place: string;
   readonly plan: Plan;
   readonly locks: LockClient;
   readonly value: string;
@@ -79,7 +78,7 @@ interface Candidate {
   readonly output: Output;
 }
 
-async function lead({ name, place, plan, locks, value, signals, output }: Candidate): Promise<number> {
+async function lead({ name, plan, locks, value, signals, output }: Candidate): Promise<number> {
   const election = locks.election(name);
   const stopping = new AbortController();
   let outcome: Outcome | null = null;
@@ -91,10 +90,11 @@ async function lead({ name, place, plan, locks, value, signals, output }: Candid
     if (signals.received) throw new Interrupted();
     token = term.token;
     output.say(`Leads ${name}.`);
-    const around = [...inheritedFrom(), { place, kind: "election" as const, name, token }];
+    const around = [...inheritedFrom(), { kind: "election" as const, name, token }];
     outcome = await runUnder(term, plan, environmentOf([term], plan.lease, around), signals, output);
-    // Behind a loss it must not campaign again, where it was told to stop.
-    if (signals.received) stopping.abort(new Interrupted());
+    // Behind a loss it must not campaign again, where it was told to stop then. Earlier signals were the command's, such as SIGHUP.
+    if (outcome.told) stopping.abort(new Interrupted());
+    else signals.forget();
     endWaiting(signals, stopping);
     report = waitFor(election, name, output);
     return outcome;
@@ -105,7 +105,7 @@ async function lead({ name, place, plan, locks, value, signals, output }: Candid
     for (;;) {
       const ended = await election.runAsLeader(body, { value, signal: stopping.signal });
       // Stopped for a loss that then did not come: it is a candidate again.
-      if (ended.cause === null || signals.received) break;
+      if (ended.cause === null || stopping.signal.aborted) break;
       await pause(AGAIN);
     }
   } catch (error) {

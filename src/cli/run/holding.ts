@@ -3,8 +3,6 @@ import type { Wanted } from "./plan.ts";
 
 /** What a command runs under, as those inside it are told. */
 export interface Inherited {
-  /** The Redis, and the prefix. */
-  readonly place: string;
   readonly kind: "lock" | "read" | "write" | "permit" | "election";
   readonly name: string;
   readonly token: number;
@@ -37,7 +35,7 @@ export function inheritedFrom(text = process.env.HOLDFAST_HOLD): Inherited[] {
 const isInherited = (one: unknown): one is Inherited =>
   typeof one === "object" &&
   one !== null &&
-  ["place", "kind", "name"].every((key) => typeof (one as Record<string, unknown>)[key] === "string") &&
+  ["kind", "name"].every((key) => typeof (one as Record<string, unknown>)[key] === "string") &&
   typeof (one as { token?: unknown }).token === "number";
 
 /** What a run that wants this would wait for in vain, where a run around it has it. */
@@ -49,7 +47,7 @@ export const covers = (wanted: Wanted["kind"], held: Inherited["kind"]): boolean
   (wanted === held && wanted !== "permit") || (wanted === "read" && held === "write");
 
 /**
- * Is it held still? What a command leaves running, such as a terminal multiplexer, keeps its environment for ever, and must not
+ * Is it held still, in this Redis? The token tells that: one host has several names, and one name several hosts. What a command leaves running, such as a terminal multiplexer, keeps its environment for ever, and must not
  * hand a lock on that has long been another's.
  */
 export async function isStillHeld(locks: LockClient, { kind, name, token }: Inherited): Promise<boolean> {

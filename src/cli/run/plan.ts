@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import type { Parsed } from "../args.ts";
 import { UsageError } from "../exit-codes.ts";
+import { cutLabel } from "../people.ts";
 import type { RUN, RUNNING } from "./flags.ts";
 
 /** What to run, and how it is stopped. */
@@ -60,7 +61,7 @@ export function planOf(
       "--kill-after takes at most half of the lease, or the command would be stopped while all is well.",
     );
   const label =
-    values.label ?? cut(basename(shell === undefined ? file : (shell.trim().split(/\s+/)[0] ?? "sh")));
+    values.label ?? cutLabel(basename(shell === undefined ? file : (shell.trim().split(/\s+/)[0] ?? "sh")));
   return {
     command: [file, ...args],
     lease,
@@ -135,13 +136,6 @@ function wantedOf(values: Values<typeof RUN>, kind: Kind): Wanted {
   if (every !== undefined) return { kind: "once", every, aligned: values.aligned === true };
   if (kind === "shared") return { kind: "read", fair };
   return kind === "exclusive" ? { kind: "write", fair } : { kind: "lock", fair };
-}
-
-/** A label has 64 bytes at the most. */
-function cut(text: string): string {
-  let label = text;
-  while (Buffer.byteLength(label) > 64) label = label.slice(0, -1);
-  return label || "command";
 }
 
 /** A command that hangs must not take the time of the next renewal. */

@@ -7,6 +7,7 @@ import { judge } from "../judge.ts";
 import type { Output } from "../output.ts";
 import { acquire } from "./acquire.ts";
 import { codeOf } from "./command.ts";
+import { dieBy } from "./death.ts";
 import { RUN } from "./flags.ts";
 import { conflicts, covers, environmentOf, type Inherited, inheritedFrom, isStillHeld } from "./holding.ts";
 import { endWaiting, Interrupted } from "./interrupted.ts";
@@ -30,31 +31,41 @@ interface Report {
 interface Job {
   readonly plan: RunPlan;
   readonly locks: LockClient;
-  readonly place: string;
   readonly signals: Signals;
   readonly output: Output;
   /** What runs around this one hold. */
   readonly around: readonly Inherited[];
 }
 
-async function run({ values, positionals, rest, output }: Call<typeof RUN>): Promise<number> {
+async function run(call: Call<typeof RUN>): Promise<number> {
+  const { code, signal = null } = await reported(call);
+  await dieBy(signal, code, call.output);
+  return code;
+}
+
+async function reported({
+  values,
+  positionals,
+  rest,
+  output,
+}: Call<typeof RUN>): Promise<{ readonly code: number; readonly signal?: NodeJS.Signals | null }> {
   const plan = runPlanOf(values, positionals, rest);
   const signals = new Signals();
   let connected: Connected | null = null;
   try {
     connected = await connect(values, clientOptions(plan));
-    const { locks, place } = connected;
+    const { locks } = connected;
     locks.on("error", (error) => output.say(error.message));
-    const report = await runJob({ plan, locks, place, signals, output, around: inheritedFrom() });
+    const report = await runJob({ plan, locks, signals, output, around: inheritedFrom() });
     output.mayBlock = true;
     output.reportJson({ ...report, names: plan.names });
-    return report.code;
+    return report;
   } catch (error) {
     const { code, message } = judge(error);
     output.mayBlock = true;
     output.fail(message);
     output.reportJson({ outcome: FAILURES.get(code) ?? "not-run", code, names: plan.names, message });
-    return code;
+    return { code };
   } finally {
     await connected?.close();
     signals.stop();
@@ -67,11 +78,9 @@ const FAILURES: ReadonlyMap<number, string> = new Map([
 ]);
 
 async function runJob(job: Job): Promise<Report> {
-  const { plan, locks, place, around } = job;
+  const { plan, locks, around } = job;
   const { wanted, names } = plan;
-  const known = around.filter(
-    (one) => one.place === place && names.includes(one.name) && conflicts(wanted.kind, one.kind),
-  );
+  const known = around.filter((one) => names.includes(one.name) && conflicts(wanted.kind, one.kind));
   const inTheWay: Inherited[] = [];
   for (const one of known) if (await isStillHeld(locks, one)) inTheWay.push(one);
   if (inTheWay.length > 0) return borrow(job, inTheWay);
@@ -101,7 +110,7 @@ async function borrow({ plan, signals, output, around }: Job, held: readonly Inh
 }
 
 async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): Promise<Report> {
-  const { plan, locks, place, signals, output, around } = job;
+  const { plan, locks, signals, output, around } = job;
   const { names } = plan;
   const began = performance.now();
   const stopping = new AbortController();
@@ -122,7 +131,7 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
       if (signals.received) throw new Interrupted();
       output.detail(`Got ${names.join(", ")} after ${showDuration(waited)}.`);
       lease.wanted.addEventListener("abort", () => output.detail("Somebody else waits for it now."));
-      const now = lease.held.map((one) => ({ ...one, place, kind: wanted.kind }));
+      const now = lease.held.map((one) => ({ ...one, kind: wanted.kind }));
       const environment = environmentOf(lease.held, plan.lease, [...around, ...now]);
       const outcome = await runUnder(lease, plan, environment, signals, output);
       return reportOf(await released(lease, outcome, output), plan, lease.held, waited);
@@ -136,7 +145,7 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
     if (!(error instanceof LockTimeoutError)) throw error;
     const words = await holderInWords(locks, inTheWay, wanted).catch(() => null);
     output.say(words === null ? error.message : `Not got: ${words}.`);
-    return { outcome: "busy", code: plan.conflictCode, waited: performance.now() - began };
+    return { outcome: "busy", code: plan.conflictCode, waited: Math.round(performance.now() - began) };
   } finally {
     report.stop();
     signals.to(null);
@@ -183,7 +192,7 @@ async function runOnce(
       token = turn.begin * 1_000;
       const environment = environmentOf([{ name, token }], plan.lease, around);
       outcome = await runUnder(turn, plan, environment, signals, output);
-      if (outcome.code !== 0) throw new Failed(outcome);
+      if (exitCodeOf(outcome, plan) !== 0) throw new Failed(outcome);
     });
     if (!result.ran) {
       output.detail(

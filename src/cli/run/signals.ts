@@ -15,6 +15,11 @@ export class Signals {
     for (const signal of ALL) process.on(signal, this.#listener);
   }
 
+  /** Those that came so far were the command's. */
+  forget(): void {
+    this.received = null;
+  }
+
   /** From now on they go there; null: they are only remembered. */
   to(handle: ((signal: NodeJS.Signals) => void) | null): void {
     this.#handle = handle;

@@ -11,6 +11,8 @@ import { Stopping } from "./stopping.ts";
 /** What became of a command. */
 export interface Outcome extends Ended {
   readonly cause: Guard["cause"];
+  /** A signal by which this program was told to end, while it was stopping the command for a loss. */
+  readonly told: NodeJS.Signals | null;
 }
 
 /** Keys of the terminal, and its end, reach the command in its group by themselves: sent again they would come twice. */
@@ -18,6 +20,9 @@ const FROM_TERMINAL: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT",
 
 /** Those after which one that is stopped goes on to hear them, as of timeout(1). */
 const ENDING: ReadonlySet<NodeJS.Signals> = new Set(["SIGTERM", "SIGINT", "SIGHUP"]);
+
+/** Those that tell a program to end. */
+const TELLING: ReadonlySet<NodeJS.Signals> = new Set([...ENDING, "SIGQUIT"]);
 
 /** Under a lock of a run around this one, which looks after it. */
 export const UNGUARDED: Held = {
@@ -37,15 +42,17 @@ export async function runUnder(
   // RACE: this program may have stood still, or have waited for a terminal, since it got the lock.
   if (held.signal.aborted || held.remaining() <= plan.killAfter) {
     output.fail("The lock was lost, or nearly, before the command was started: it is not run.");
-    return { code: EXIT.lost, signal: null, cause: "lost" };
+    return { code: EXIT.lost, signal: null, cause: "lost", told: null };
   }
   const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
   // With a terminal the command is stopped by that, and may want to put it in order first.
   const stopping = hasTerminal ? null : new Stopping();
   let guard: Guard | null = null;
+  let told: NodeJS.Signals | null = null;
   try {
     const { group, ended } = await start(plan.command, environment, hasTerminal);
     const pass = (signal: NodeJS.Signals): void => {
+      if (guard?.cause && TELLING.has(signal)) told = signal;
       if (hasTerminal && FROM_TERMINAL.has(signal)) return;
       group.signal(signal);
       if (ENDING.has(signal)) group.signal("SIGCONT");
@@ -64,7 +71,7 @@ export async function runUnder(
           : `The command has ended, and ${size} processes of it still run: the lock is kept for them.`,
       ),
     );
-    return { ...how, cause: guarding.cause };
+    return { ...how, cause: guarding.cause, told };
   } finally {
     guard?.end();
     stopping?.end();
