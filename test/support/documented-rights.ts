@@ -37,6 +37,9 @@ export const rights = {
   election: [...handoff, ...item("`election`")],
   once: [...nothing, ...introduction, ...item("`once`")],
   list: [...nothing, ...introduction, ...item("`list`")],
+  page: [...nothing, ...introduction, ...item("`list`"), ...item("[The page]")],
+  /** Of a connection that `observe()` has for itself. */
+  observed: [...nothing, ...introduction, ...item("`observe`")],
   quorum: [...nothing, ...introduction, ...item("For a quorum")],
   fencedSet: [...nothing, ...introduction, TESTS, ...item("`fencedSet`")],
   optimistic: [...handoff, TESTS, ...item("`optimistic`")],

@@ -1,0 +1,72 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { observe } from "../../src/ui/index.ts";
+import { rights } from "../support/documented-rights.ts";
+import { freshName } from "../support/fixture.ts";
+import { OwnServer } from "../support/own-server.ts";
+import { servePage } from "../support/served-page.ts";
+import { serverIs } from "../support/server-version.ts";
+import { until } from "../support/until.ts";
+
+// The page and `observe()` with exactly the rights of docs/operating.md.
+
+const own = new OwnServer();
+
+/** A connection of a user with these rules. */
+async function as(rules: readonly string[]) {
+  const user = { username: freshName("user").replaceAll(":", "-"), password: "change-me" };
+  await own.admin.call("ACL", "SETUSER", user.username, "reset", "on", `>${user.password}`, ...rules);
+  await own.admin.call("ACL", "LOG", "RESET");
+  // No PING, which is no right of theirs.
+  return (await own.parties.join({ url: own.url, redis: { ...user, lazyConnect: true } })).redis;
+}
+const denied = async () => JSON.stringify(await own.admin.call("ACL", "LOG"));
+
+/** A page of this user, and what a view of it shows. */
+async function page(rules: readonly string[]) {
+  const served = await servePage(await as(rules));
+  onTestFinished(() => served.stop());
+  return async (view: string) => (await fetch(`${served.url}/state?view=${view}`)).json() as Promise<object>;
+}
+
+/** A call that waits in vain, of a client that this user tells of. */
+async function waitObserved(rules: readonly string[]): Promise<string> {
+  const { locks } = await own.parties.join({ url: own.url });
+  onTestFinished(observe(locks, await as(rules)));
+  const name = freshName();
+  await using _ = await locks.lock(name).lock();
+  await locks.outside(() => locks.lock(name).tryLock(20));
+  return name;
+}
+
+describe("the documented rights", () => {
+  it("are enough for the page, and for a process that tells it what it waits for", async () => {
+    await own.admin.flushall();
+    const state = await page(rights.page);
+    const name = await waitObserved(rights.observed);
+    const { locks } = await own.parties.join({ url: own.url });
+    await using _ = await locks.lock(name).lock();
+    await until(() => own.admin.exists("holdfast:observed"));
+    await until(async () => (await own.admin.pttl("holdfast:observed")) > 0);
+    await until(async () => JSON.stringify(await state("heat")).includes(name));
+    expect(await state("now")).toMatchObject({ trouble: null, locks: [{ name }] });
+    expect(await denied()).toBe("[]");
+  });
+
+  const without = (use: "page" | "observed", right: string) => {
+    const left = rights[use].filter((rule) => rule !== `+${right}`);
+    expect(left).toHaveLength(rights[use].length - 1);
+    return left;
+  };
+  it.skipIf(!serverIs("7.0")).each(["xrange", "scan", "time"])(
+    "the page needs %s, and names it",
+    async (right) => {
+      const state = await page(without("page", right));
+      expect(await state("now")).toMatchObject({ trouble: expect.stringMatching(new RegExp(right, "i")) });
+    },
+  );
+
+  it.each(["xadd", "pexpire"])("observe needs %s", async (right) => {
+    await waitObserved(without("observed", right));
+    await until(async () => (await denied()).includes(`"${right}"`));
+  });
+});
