@@ -13,3 +13,9 @@ export function judge(error: unknown): { readonly code: number; readonly message
   const isUsage = error instanceof RangeError || error instanceof TypeError;
   return { code: isUsage ? EXIT.usage : EXIT.unavailable, message };
 }
+
+/** As an outcome of `--json`. */
+export function failureOf(code: number): "usage" | "unavailable" | "not-run" {
+  if (code === EXIT.usage) return "usage";
+  return code === EXIT.unavailable ? "unavailable" : "not-run";
+}

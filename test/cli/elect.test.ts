@@ -62,6 +62,11 @@ describe("holdfast elect", () => {
     expect(await locks.election(name).leader()).toBeNull();
   });
 
+  it("with --json has its line also where there is no such command", async () => {
+    const run = await cli("elect", "--json", freshName(), "--", "/nowhere/at-all").finished;
+    expect(run).toMatchObject({ code: 127, stderr: expect.stringContaining(`"outcome":"not-run"`) });
+  });
+
   it("a signal while it waits ends the candidacy", async () => {
     const name = freshName();
     const { locks } = await parties.join();

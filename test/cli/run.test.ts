@@ -54,6 +54,12 @@ describe("the exit code", () => {
     expect(lastJson(stderr)).toMatchObject({ outcome: "unavailable", code: 69 });
   });
 
+  it("with --json has its line also where the command line makes no sense", async () => {
+    const { code, stderr } = await cli("run", "--json", "-w", "1s", "-n", "a", "--", "true").finished;
+    expect(code).toBe(64);
+    expect(lastJson(stderr)).toMatchObject({ outcome: "usage", code: 64, names: ["a"] });
+  });
+
   it("is 69 where Redis does not have the database", async () => {
     const url = new URL("/99999", testUrl()).href;
     const { code, stderr } = await new Cli(url, ["run", freshName(), "--", "true"]).finished;

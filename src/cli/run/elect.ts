@@ -4,8 +4,10 @@ import { flag, text } from "../args.ts";
 import { type Call, command } from "../command.ts";
 import { connect } from "../connection.ts";
 import { EXIT, UsageError } from "../exit-codes.ts";
+import { failureOf, judge } from "../judge.ts";
 import { type Output, visible } from "../output.ts";
 import { codeOf } from "./command.ts";
+import { dieBy } from "./death.ts";
 import { RUNNING } from "./flags.ts";
 import { environmentOf, inheritedFrom, isStillHeld } from "./holding.ts";
 import { endWaiting, Interrupted } from "./interrupted.ts";
@@ -35,14 +37,24 @@ async function elect({ values, positionals, rest, output }: Call<typeof FLAGS>):
   const connected = await connect(values, plan === null ? {} : clientOptions(plan));
   const { locks } = connected;
   locks.on("error", (error) => output.say(error.message));
+  let ended: { readonly code: number; readonly signal: NodeJS.Signals | null };
   try {
     if (plan === null) return await observe(locks.election(name), signals, output);
     await refuseInside(locks, name);
-    return await lead({ name, plan, locks, value: values.value ?? "", signals, output });
+    ended = await lead({ name, plan, locks, value: values.value ?? "", signals, output });
+  } catch (error) {
+    if (plan === null) throw error;
+    const { code, message } = judge(error);
+    output.mayBlock = true;
+    output.fail(message);
+    output.reportJson({ outcome: failureOf(code), code, names: [name], message });
+    return code;
   } finally {
     await connected.close();
     signals.stop();
   }
+  await dieBy(ended.signal, ended.code, output);
+  return ended.code;
 }
 
 async function refuseInside(locks: LockClient, name: string): Promise<void> {
@@ -78,7 +90,7 @@ interface Candidate {
   readonly output: Output;
 }
 
-async function lead({ name, plan, locks, value, signals, output }: Candidate): Promise<number> {
+async function lead({ name, plan, locks, value, signals, output }: Candidate) {
   const election = locks.election(name);
   const stopping = new AbortController();
   let outcome: Outcome | null = null;
@@ -116,15 +128,15 @@ async function lead({ name, plan, locks, value, signals, output }: Candidate): P
   }
   output.mayBlock = true;
   const ended = outcome as Outcome | null;
-  const code =
-    ended !== null ? exitCodeOf(ended, plan) : signals.received ? codeOf(signals.received) : EXIT.ok;
+  const signal = ended === null ? signals.received : ended.signal;
+  const code = ended !== null ? exitCodeOf(ended, plan) : signal ? codeOf(signal) : EXIT.ok;
   output.reportJson({
     outcome: ended?.cause ?? (ended === null ? "interrupted" : "exited"),
     code,
     names: [name],
     tokens: [token],
   });
-  return code;
+  return { code, signal };
 }
 
 const waitFor = (election: Election, name: string, output: Output): WaitReport =>

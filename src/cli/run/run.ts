@@ -3,7 +3,7 @@ import { type Call, command } from "../command.ts";
 import { type Connected, connect } from "../connection.ts";
 import { showDuration } from "../durations.ts";
 import { EXIT, UsageError } from "../exit-codes.ts";
-import { judge } from "../judge.ts";
+import { failureOf, judge } from "../judge.ts";
 import type { Output } from "../output.ts";
 import { acquire } from "./acquire.ts";
 import { codeOf } from "./command.ts";
@@ -49,10 +49,10 @@ async function reported({
   rest,
   output,
 }: Call<typeof RUN>): Promise<{ readonly code: number; readonly signal?: NodeJS.Signals | null }> {
-  const plan = runPlanOf(values, positionals, rest);
   const signals = new Signals();
   let connected: Connected | null = null;
   try {
+    const plan = runPlanOf(values, positionals, rest);
     connected = await connect(values, clientOptions(plan));
     const { locks } = connected;
     locks.on("error", (error) => output.say(error.message));
@@ -64,18 +64,13 @@ async function reported({
     const { code, message } = judge(error);
     output.mayBlock = true;
     output.fail(message);
-    output.reportJson({ outcome: FAILURES.get(code) ?? "not-run", code, names: plan.names, message });
+    output.reportJson({ outcome: failureOf(code), code, names: positionals, message });
     return { code };
   } finally {
     await connected?.close();
     signals.stop();
   }
 }
-
-const FAILURES: ReadonlyMap<number, string> = new Map([
-  [EXIT.usage, "usage"],
-  [EXIT.unavailable, "unavailable"],
-]);
 
 async function runJob(job: Job): Promise<Report> {
   const { plan, locks, around } = job;
