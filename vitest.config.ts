@@ -10,7 +10,11 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: "default", include: [`${AREAS}/*.test.ts`], exclude: ["test/**/faults/**", "test/testing/contract/**"] },
+        test: {
+          name: "default",
+          include: [`${AREAS}/*.test.ts`],
+          exclude: ["test/**/faults/**", "test/testing/contract/**"],
+        },
       },
       // Whatever can go wrong, and the tools that make it go wrong.
       {
@@ -29,7 +33,10 @@ export default defineConfig({
       // The contract of every lock kind on every topology: minutes, beside up to nine servers.
       { extends: true, test: { name: "topologies", include: ["test/topologies/**/*.test.ts"] } },
       // The contract of every lock kind in the memory that users test with: it waits, and computes little.
-      { extends: true, test: { name: "memory", include: ["test/testing/contract/*.test.ts"], maxWorkers: 9 } },
+      {
+        extends: true,
+        test: { name: "memory", include: ["test/testing/contract/*.test.ts"], maxWorkers: 9 },
+      },
       // Locks that are shared with a real Redisson in Java; skipped where Maven or Java is missing.
       {
         extends: true,
