@@ -61,7 +61,8 @@ export function waitBeside<T>(
       },
       (error: unknown) => {
         forget();
-        resolve(error instanceof DeadlockError ? failing(error) : Promise.reject(error));
+        // Entered already: this is how it left the line, and a rejected promise of nobody's would end the process.
+        if (!hasEntered) resolve(error instanceof DeadlockError ? failing(error) : Promise.reject(error));
       },
     );
   });
