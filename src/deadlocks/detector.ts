@@ -35,7 +35,6 @@ interface Services {
 class Watched {
   readonly id: string;
   readonly wait: ScopedWait;
-  readonly waits: readonly string[];
   readonly since = clocks.mono.now();
   /** When to look next, on the monotonic clock. */
   due = this.since + DEADLOCK_AFTER;
@@ -52,10 +51,14 @@ class Watched {
   constructor(id: string, wait: ScopedWait) {
     this.id = id;
     this.wait = wait;
-    const refs = wait.locks.flatMap(({ kind: { protocol }, name }) =>
+  }
+
+  /** The locks that it wants. Made when its note is: most callers have theirs long before. */
+  get waits(): string[] {
+    const refs = this.wait.locks.flatMap(({ kind: { protocol }, name }) =>
       isNoted(protocol) ? refOf(protocol, name) : [],
     );
-    this.waits = refs.slice(0, MOST_LOCKS);
+    return refs.slice(0, MOST_LOCKS);
   }
 
   holds(): NotedHold[] {
@@ -100,8 +103,8 @@ export class Detector {
 
   /** To be called when a caller begins to wait. Returns what it calls at its end. */
   watch(wait: ScopedWait): () => void {
+    if (this.#isOff || !wait.locks.some(({ kind }) => isNoted(kind.protocol))) return () => {};
     const one = new Watched(`${this.#services.clientId}/${++this.#made}`, wait);
-    if (one.waits.length === 0 || this.#isOff) return () => {};
     this.#watched.add(one);
     this.#ringAt(one.due);
     return () => {
