@@ -53,28 +53,33 @@ export abstract class CountedKind implements Renewer {
   /** Of its own holders the first one, and all that wait for the same, whatever for. */
   async inspect(name: string): Promise<Inspected> {
     const { at, holders, waiters } = await this.scripts.inspect(name);
-    const first = holders.find((holder) => this.isOwn(holder));
-    return inspected({
-      at: at / 1_000,
-      owner: first?.owner ?? null,
-      token: first?.token ?? 0,
-      remaining: first?.remaining ?? null,
-      kept: false,
-      queue: waiters.map(({ owner }) => owner),
-    });
+    const own = holders.find((holder) => this.isOwn(holder));
+    return shown(
+      at,
+      own,
+      waiters.map(({ owner }) => owner),
+    );
   }
 
   /** The first one, whatever it is to this kind: writers wait for readers, too. */
   async holder(name: string): Promise<Inspected> {
     const { at, holders } = await this.scripts.inspect(name, true);
-    const [first = null] = holders;
-    const { owner = null, token = 0, remaining = null } = first ?? {};
-    return inspected({ at: at / 1_000, owner, token, remaining, kept: false, queue: [] });
+    return shown(at, holders[0], []);
   }
 
   protected isOwn(_holder: CountedInspection["holders"][number]): boolean {
     return true;
   }
+}
+
+/** `at`: in µs, when it was seen. */
+function shown(
+  at: number,
+  holder: CountedInspection["holders"][number] | undefined,
+  queue: Inspected["queue"],
+): Inspected {
+  const { owner = null, token = 0, remaining = null } = holder ?? {};
+  return inspected({ at: at / 1_000, owner, token, remaining, kept: false, queue });
 }
 
 /**
