@@ -1,10 +1,9 @@
 import { LEASE_TIME } from "../defaults.ts";
-import { type Caller, ofHolder } from "../events.ts";
+import type { Caller } from "../events.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import { clocks } from "../util/clock.ts";
 import { Acquisition } from "./acquisition.ts";
-import { LockQueue } from "./lock-queue.ts";
+import { JointQueue } from "./joint-queue.ts";
 import { PermitHold, type PermitHome, unitsOf } from "./permit-hold.ts";
 import { isFor, runOf } from "./permit-run.ts";
 import type { Comer } from "./stay-owner.ts";
@@ -15,13 +14,13 @@ import type { Waiter } from "./waiter.ts";
  * of Redis, also while the process has permits; and permits go from one to the next for a while. Protects their order: nobody comes
  * in before a caller that came earlier, whatever that one wants, so a place that brings too little for the first is given up.
  */
-export class PermitQueue extends LockQueue implements PermitHome {
-  readonly #holds = new Set<PermitHold>();
+export class PermitQueue extends JointQueue<PermitHold> implements PermitHome {
   /** Until the end of this drain of microtasks callers may come that one command can ask for. */
   #isGathering = false;
 
-  override get isUnderWay(): boolean {
-    return this.#holds.size > 0 || super.isUnderWay;
+  protected override get isOpen(): boolean {
+    for (const { free } of this.holds) if (free > 0) return true;
+    return false;
   }
 
   // ---- callers come
@@ -30,10 +29,10 @@ export class PermitQueue extends LockQueue implements PermitHome {
   override takeAgain({ terms, passes }: Comer, caller: Caller): SharedLease | null {
     const { services } = this;
     if (services.stays.isClosed || services.commands.ended) return null;
-    for (const pooled of this.#holds)
+    for (const pooled of this.holds)
       if (pooled.passes(terms, passes)) {
         const lease = pooled.admit(terms, caller, true);
-        this.#toldAcquired(lease, 0, true);
+        this.toldAcquired(lease, 0, true);
         return lease;
       }
     return null;
@@ -41,7 +40,7 @@ export class PermitQueue extends LockQueue implements PermitHome {
 
   override join(waiter: Waiter): void {
     // From now on callers stand in line, and what was kept for those that come in this turn could be theirs by the next command.
-    if (this.isKept) for (const pooled of this.#holds) pooled.giveBack();
+    if (this.isKept) for (const pooled of this.holds) pooled.giveBack();
     this.isKept = false;
     if (this.shared && this.#isGathering && this.shared.state === "idle") {
       this.shared.add(waiter, true);
@@ -83,9 +82,7 @@ export class PermitQueue extends LockQueue implements PermitHome {
   /** To this caller, and to those behind it, in order, as far as it goes. The rest goes back. */
   protected override give(one: Acquisition, hold: Hold, waiter: Waiter): void {
     const pooled = pooledOf(hold);
-    one.outrun = null;
-    this.#holds.add(pooled);
-    this.services.inbox.expected.set(hold.id, pooled);
+    this.begins(one, pooled);
     this.#admit(one, pooled, waiter, false);
     while (one.first && pooled.serves(one.first.terms)) this.#admit(one, pooled, one.first, false);
     pooled.giveBack();
@@ -103,42 +100,11 @@ export class PermitQueue extends LockQueue implements PermitHome {
   }
 
   #admit(one: Acquisition, pooled: PermitHold, waiter: Waiter, isPass: boolean): void {
-    const lease = pooled.admit(waiter.terms, waiter, isPass);
-    one.remove(waiter);
-    waiter.give(lease);
-    this.#toldAcquired(lease, clocks.mono.now() - waiter.since, isPass);
-  }
-
-  #toldAcquired(lease: SharedLease, waited: number, passed: boolean): void {
-    const { events } = this.services;
-    if (events.isUsed && events.hears("acquire"))
-      events.tell("acquire", { ...ofHolder(lease), waited, passed, kept: false });
+    this.admitted(one, waiter, pooled.admit(waiter.terms, waiter, isPass), isPass);
   }
 
   isOffered(): void {
-    this.#look();
-  }
-
-  // ---- and goes
-
-  ends(pooled: PermitHold): void {
-    this.#holds.delete(pooled);
-    this.#look();
-    if (this.#holds.size === 0 && !this.shared) this.services.left(this);
-  }
-
-  override left(one: Acquisition): void {
-    if (this.#holds.size === 0) super.left(one);
-    else if (this.shared === one) {
-      this.shared = null;
-      this.#look();
-    }
-  }
-
-  /** May a caller come in without standing in line? */
-  #look(): void {
-    this.isKept = false;
-    if (!this.shared) for (const { free } of this.#holds) if (free > 0) this.isKept = true;
+    this.look();
   }
 }
 

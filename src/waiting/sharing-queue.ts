@@ -1,10 +1,10 @@
 import { SHARE_TIME, TURNS_TIME } from "../defaults.ts";
-import { type Caller, ofHolder } from "../events.ts";
+import type { Caller } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import { clocks, type Instant, now } from "../util/clock.ts";
+import { type Instant, now } from "../util/clock.ts";
 import { Acquisition } from "./acquisition.ts";
-import { LockQueue } from "./lock-queue.ts";
+import { JointQueue } from "./joint-queue.ts";
 import { RecheckGroup } from "./recheck-group.ts";
 import { SharedHold } from "./shared-hold.ts";
 import type { Comer } from "./stay-owner.ts";
@@ -15,15 +15,14 @@ import type { Waiter } from "./waiter.ts";
  * known that nobody waits, or when Redis says so again. Protects writers, of this process and of others, from readers that would
  * keep them waiting for ever.
  */
-export class SharingQueue extends LockQueue {
+export class SharingQueue extends JointQueue<SharedHold> {
   /** With the writers' queue, whose entries of this client stand in the same queue of Redis. */
   override places: RecheckGroup | null = new RecheckGroup();
-  readonly #holds = new Set<SharedHold>();
   /** Since when readers have come in without a turn of the event loop. 0: it has turned. */
   #turn = 0;
 
-  override get isUnderWay(): boolean {
-    return this.#holds.size > 0 || super.isUnderWay;
+  protected override get isOpen(): boolean {
+    return this.holds.size > 0;
   }
 
   // ---- callers come
@@ -36,10 +35,10 @@ export class SharingQueue extends LockQueue {
     // RACE: a writer of this process may not be in the queue of Redis yet, and a question that was sent before it came says that
     // nobody waits: what is known of a hold is not enough.
     if (this.#isWriterWaiting) return null;
-    for (const shared of this.#holds) {
+    for (const shared of this.holds) {
       if (!shared.admission.isOpen(mono, wall) || shared.suits(terms, mono, wall) !== "enough") continue;
       const lease = shared.enter(terms, caller);
-      this.#toldAcquired(lease, 0);
+      this.toldAcquired(lease, 0, false);
       return lease;
     }
     return null;
@@ -61,9 +60,9 @@ export class SharingQueue extends LockQueue {
   /** A hold into which this caller may come once Redis was asked. Null: it needs one of its own. */
   joinable({ terms }: Waiter): SharedHold | null {
     // Nobody comes in before that writer: the answer would be of no use.
-    if (this.#holds.size === 0 || this.#isWriterWaiting) return null;
+    if (this.holds.size === 0 || this.#isWriterWaiting) return null;
     const { mono, wall } = now();
-    for (const shared of this.#holds)
+    for (const shared of this.holds)
       if (shared.admission.isJoinable && shared.suits(terms, mono, wall) !== "no") return shared;
     return null;
   }
@@ -91,9 +90,7 @@ export class SharingQueue extends LockQueue {
   protected override give(one: Acquisition, hold: Hold, waiter: Waiter): void {
     const shared = hold.record;
     if (!(shared instanceof SharedHold)) throw new TypeError("a hold that nobody shares");
-    one.outrun = null;
-    this.#holds.add(shared);
-    this.services.inbox.expected.set(hold.id, shared);
+    this.begins(one, shared);
     this.#admit(one, shared, waiter);
     this.serve(one, shared, Number.POSITIVE_INFINITY);
     one.start();
@@ -114,16 +111,7 @@ export class SharingQueue extends LockQueue {
   }
 
   #admit(one: Acquisition, shared: SharedHold, waiter: Waiter): void {
-    const lease = shared.enter(waiter.terms, waiter);
-    one.remove(waiter);
-    waiter.give(lease);
-    this.#toldAcquired(lease, clocks.mono.now() - waiter.since);
-  }
-
-  #toldAcquired(lease: SharedLease, waited: number): void {
-    const { events } = this.services;
-    if (events.isUsed && events.hears("acquire"))
-      events.tell("acquire", { ...ofHolder(lease), waited, passed: false, kept: false });
+    this.admitted(one, waiter, shared.enter(waiter.terms, waiter), false);
   }
 
   /** Readers in a writer's time. */
@@ -138,9 +126,9 @@ export class SharingQueue extends LockQueue {
 
   /** Their writer has left. */
   outlives(shared: SharedHold): void {
-    this.#holds.add(shared);
+    this.holds.add(shared);
     shared.outlives(this);
-    this.#look();
+    this.look();
   }
 
   /** Since when the first writer of this process waits. */
@@ -160,29 +148,7 @@ export class SharingQueue extends LockQueue {
 
   /** RACE: behind a connection that was lost there may be a server that has forgotten the holds, and a writer there. */
   override mayBeWanted(): void {
-    for (const shared of this.#holds) shared.admission.asksAgain();
-  }
-
-  // ---- and goes
-
-  /** Also one that was never more than a part of a writer's time. */
-  ends(shared: SharedHold): void {
-    this.#holds.delete(shared);
-    this.#look();
-    if (this.#holds.size === 0 && !this.shared) this.services.left(this);
-  }
-
-  override left(one: Acquisition): void {
-    if (this.#holds.size === 0) super.left(one);
-    else if (this.shared === one) {
-      this.shared = null;
-      this.#look();
-    }
-  }
-
-  /** May a caller come in without standing in line? */
-  #look(): void {
-    this.isKept = this.#holds.size > 0 && !this.shared;
+    for (const shared of this.holds) shared.admission.asksAgain();
   }
 }
 
