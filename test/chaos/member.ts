@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { endWithProcess } from "../../tools/redis/reaper.ts";
+import { compiled } from "../support/compiled.ts";
 import type { Recorder } from "./history/recorder.ts";
 import type { Order, Report, WorkerOptions } from "./worker/orders.ts";
 
@@ -59,9 +59,8 @@ export class Member {
     this.#life++;
     this.#isMeant = false;
     this.#isSuspended = false;
-    const child = fork(new URL("./worker/process.ts", import.meta.url), {
-      cwd: fileURLToPath(new URL("../..", import.meta.url)), // where "tsx" is found
-      execArgv: ["--import", "tsx", "--no-warnings"], // they are in the history
+    const child = fork(compiled(new URL("./worker/process.ts", import.meta.url)), {
+      execArgv: ["--no-warnings"], // they are in the history
       serialization: "advanced",
     });
     const forget = endWithProcess(() => void child.kill("SIGKILL"));

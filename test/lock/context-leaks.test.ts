@@ -1,8 +1,8 @@
 import { execFile } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LocalServer } from "../../tools/redis/index.ts";
+import { compiled } from "../support/compiled.ts";
 import { testUrl } from "../support/fixture.ts";
 import { launchAll } from "../support/servers/launch-all.ts";
 
@@ -17,13 +17,12 @@ beforeAll(async () => {
 afterAll(() => Promise.all(masters.map((server) => server.stop())));
 
 describe("the stores of a caller are not kept when its call has ended", { timeout: 60_000 }, () => {
-  const program = fileURLToPath(new URL("../support/context-process.ts", import.meta.url));
-  const root = fileURLToPath(new URL("../..", import.meta.url));
+  const program = compiled(new URL("../support/context-process.ts", import.meta.url));
 
   it.each(["lock", "fairLock", "redissonLock", "spinLock", "quorum"])("%s", async (how) => {
     const urls = how === "quorum" ? masters.map(({ url }) => url) : [testUrl()];
-    const args = ["--expose-gc", "--import", "tsx", program, how, ...urls];
-    const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: root, timeout: 50_000 });
+    const args = ["--expose-gc", program, how, ...urls];
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 50_000 });
     const { requests, clients, left } = JSON.parse(stdout);
     expect(requests).toBeGreaterThanOrEqual(35);
     expect(clients).toBeGreaterThanOrEqual(5);

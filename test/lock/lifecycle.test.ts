@@ -1,12 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
 import { launchServer } from "../../tools/redis/index.ts";
 import type { LockKind } from "../support/actor-process.ts";
+import { compiled } from "../support/compiled.ts";
 import { freshName } from "../support/fixture.ts";
 import { connectionIds } from "../support/leaks.ts";
 import { OwnServer } from "../support/own-server.ts";
@@ -25,10 +25,11 @@ describe("a process", { timeout: 30_000 }, () => {
     import { getEventListeners, once } from "node:events";
     import { Redis } from "ioredis";
     import { createLockClient } from "./src/index.ts";
-    const [url, name, kind] = process.argv.slice(1);
+    const [url, name, kind] = process.argv.slice(2);
     const redis = new Redis(url);
     redis.on("error", () => {});
     await once(redis, "ready");
+    process.stdout; // its pipe is made at the first use
     const before = process.getActiveResourcesInfo().join();
     const locks = createLockClient(redis, { replyTimeout: 1_000 });
     const lock = locks[kind](name);
@@ -44,9 +45,7 @@ describe("a process", { timeout: 30_000 }, () => {
 
     constructor(script: string, kind: LockKind, name: string, url = own.url) {
       this.#kind = kind;
-      const options = ["--import", "tsx", "--input-type=module", "--eval", PRELUDE + script];
-      this.#child = spawn(process.execPath, [...options, url, name, kind], {
-        cwd: fileURLToPath(new URL("../..", import.meta.url)), // where imports are resolved
+      this.#child = spawn(process.execPath, [compiled(PRELUDE + script), url, name, kind], {
         stdio: ["ignore", "pipe", "pipe"],
       });
       this.#child.stdout.on("data", (chunk: Buffer) => {

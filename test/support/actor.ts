@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import type { ActorMethods, ActorOptions, Answer } from "./actor-process.ts";
+import { compiled } from "./compiled.ts";
 
 type Returned<M extends keyof ActorMethods> = Awaited<ReturnType<ActorMethods[M]>>;
 
@@ -44,9 +44,8 @@ export class Actor {
   }
 
   static async start(options: ActorOptions): Promise<Actor> {
-    const child = fork(new URL("./actor-process.ts", import.meta.url), {
-      cwd: fileURLToPath(new URL("../..", import.meta.url)), // where "tsx" is found
-      execArgv: ["--import", "tsx"],
+    const child = fork(compiled(new URL("./actor-process.ts", import.meta.url)), {
+      execArgv: [],
       serialization: "advanced", // JSON would make Infinity null
     });
     if (child.pid === undefined) throw await once(child, "error").then(([error]) => error);

@@ -1,12 +1,12 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { Redis } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { optimistic, type Transaction } from "../../src/index.ts";
 import type { LocalServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
+import { compiled } from "../support/compiled.ts";
 import { connectionIds } from "../support/leaks.ts";
 import { sell, transactions } from "../support/transactions.ts";
 import { until } from "../support/until.ts";
@@ -113,15 +113,14 @@ describe("a process", { timeout: 30_000 }, () => {
     const prelude = `
       import { Redis } from "ioredis";
       import { optimistic } from "./src/index.ts";
-      const [url, key] = process.argv.slice(1);
+      const [url, key] = process.argv.slice(2);
       const redis = new Redis(url);
     `;
     const options = {
-      cwd: fileURLToPath(new URL("../..", import.meta.url)),
       timeout: 60_000,
       killSignal: "SIGKILL",
     } as const;
-    const words = ["--import", "tsx", "--input-type=module", "--eval", prelude + script, server.url, ...args];
+    const words = [compiled(prelude + script), server.url, ...args];
     return new Promise((resolve) => {
       let said = 0;
       const child = execFile(process.execPath, words, options, (_, stdout, stderr) =>
