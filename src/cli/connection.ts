@@ -2,6 +2,7 @@ import type * as Ioredis from "ioredis";
 import { createLockClient, type LockClient, type LockClientOptions } from "../index.ts";
 import type { CommonValues } from "./command.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
+import { reach } from "./reach.ts";
 
 /** A connection that this program has opened, and a lock client on it. */
 export interface Connected {
@@ -66,7 +67,7 @@ function decoded(text: string): string {
   }
 }
 
-/** @throws ExitError where ioredis is missing, or Redis refuses the database, UsageError where the addresses make no sense. */
+/** @throws ExitError where ioredis is missing, or no Redis can be reached, UsageError where the addresses make no sense. */
 export async function connect(given: Given, options: LockClientOptions = {}): Promise<Connected> {
   const { nodes, sentinel, isCluster, prefix } = settings(given);
   const [first] = nodes as [Address];
@@ -80,6 +81,7 @@ export async function connect(given: Given, options: LockClientOptions = {}): Pr
   };
   const common = { ...login, lazyConnect: true, keyPrefix: prefix };
   const addresses = nodes.map(({ host, port }) => ({ host, port }));
+  await reach(Redis, { addresses, login, db, isCluster, sentinel });
   const redis = isCluster
     ? new Cluster(addresses, { keyPrefix: prefix, lazyConnect: true, redisOptions: login })
     : sentinel === undefined
@@ -87,7 +89,6 @@ export async function connect(given: Given, options: LockClientOptions = {}): Pr
       : new Redis({ ...common, db, sentinels: addresses, name: sentinel });
   // What is wrong with the connection is told by the command that needs it.
   redis.on("error", () => {});
-  if (db !== 0) await needDatabase((redis as Ioredis.Redis).duplicate(PROBE), db);
   const locks = createLockClient(redis, { connection: "own", ...options });
   return {
     locks,
@@ -97,30 +98,6 @@ export async function connect(given: Given, options: LockClientOptions = {}): Pr
       redis.disconnect();
     },
   };
-}
-
-const PROBE = {
-  retryStrategy: () => null,
-  sentinelRetryStrategy: () => null,
-  enableReadyCheck: false,
-  connectTimeout: 5_000,
-  commandTimeout: 5_000,
-};
-
-/** ioredis says nothing where Redis refuses the database, and goes on in database 0. */
-async function needDatabase(probe: Ioredis.Redis, db: number): Promise<void> {
-  probe.on("error", () => {});
-  try {
-    await probe.connect();
-    await probe.select(db);
-  } catch (error) {
-    const { name, message } = error as Error;
-    // What does not answer is told by the command that needs it.
-    if (name === "ReplyError")
-      throw new ExitError(EXIT.unavailable, `Redis refuses database ${db}: ${message}`);
-  } finally {
-    probe.disconnect();
-  }
 }
 
 /** It is a peer: whatever installs this package has it, or is told. */

@@ -2,7 +2,7 @@ import { duration } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { type Connected, connect } from "./connection.ts";
 import { showDuration } from "./durations.ts";
-import { EXIT, UsageError } from "./exit-codes.ts";
+import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
 import { type Latency, measure } from "./latency.ts";
 import { type Leftovers, leftovers } from "./leftovers.ts";
 import type { Output } from "./output.ts";
@@ -18,8 +18,9 @@ type Finding = readonly ["✔" | "✘" | "?", string];
 
 async function doctor({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
   if (positionals.length > 0 || rest !== null) throw new UsageError("holdfast doctor takes no names.");
-  const connected = await connect(values);
+  let connected: Connected | null = null;
   try {
+    connected = await connect(values);
     const { locks } = connected;
     locks.on("error", () => {}); // What is wrong is found below.
     const timeout = values.timeout ?? 5_000;
@@ -34,10 +35,18 @@ async function doctor({ values, positionals, rest, output }: Call<typeof FLAGS>)
     if (output.isJson) output.printJson({ ...check, ok: isFine, latency, leftovers: left });
     else for (const finding of findings) print(finding, output);
     return isFine ? EXIT.ok : EXIT.unavailable;
+  } catch (error) {
+    if (!(error instanceof ExitError) || error.code !== EXIT.unavailable) throw error;
+    if (output.isJson) output.printJson({ ...NOTHING, problems: [error.message] });
+    else print(["✘", `${error.message}.`.replace("..", ".")], output);
+    return error.code;
   } finally {
-    await connected.close();
+    await connected?.close();
   }
 }
+
+/** What is told of a Redis that cannot be reached. */
+const NOTHING = { ok: false, unknown: [], servers: [], latency: null, leftovers: null };
 
 const look = async (connected: Connected, timeout: number) =>
   [await measure(connected, timeout), await leftovers(connected, timeout)] as const;

@@ -3,8 +3,8 @@ import type { Command } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
 import { commandHelp, programHelp } from "./help.ts";
-import { judge } from "./judge.ts";
-import { visible } from "./output.ts";
+import { failureOf, judge } from "./judge.ts";
+import { Output } from "./output.ts";
 
 const WINDOWS =
   "Windows is not supported, because it has no process groups and signals by which a command could be ended in time.";
@@ -16,7 +16,12 @@ export async function main(argv: readonly string[], platform: string = process.p
     return await dispatch(argv);
   } catch (error) {
     const { code, message } = judge(error);
-    process.stderr.write(`holdfast: ${visible(message)}\n`);
+    const end = argv.indexOf("--");
+    const output = new Output({
+      json: argv.slice(0, end < 0 ? argv.length : end).includes("--json") || undefined,
+    });
+    output.fail(message);
+    output.reportJson({ outcome: failureOf(code), code, message });
     return code;
   }
 }

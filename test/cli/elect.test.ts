@@ -65,6 +65,7 @@ describe("holdfast elect", () => {
   it("with --json has its line also where there is no such command", async () => {
     const run = await cli("elect", "--json", freshName(), "--", "/nowhere/at-all").finished;
     expect(run).toMatchObject({ code: 127, stderr: expect.stringContaining(`"outcome":"not-run"`) });
+    expect(run.stderr).not.toContain("Leads");
   });
 
   it("a signal while it waits ends the candidacy", async () => {

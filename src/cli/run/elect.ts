@@ -101,9 +101,10 @@ async function lead({ name, plan, locks, value, signals, output }: Candidate) {
     await whole(term, plan);
     if (signals.received) throw new Interrupted();
     token = term.token;
-    output.say(`Leads ${name}.`);
     const around = [...inheritedFrom(), { kind: "election" as const, name, token }];
-    outcome = await runUnder(term, plan, environmentOf([term], plan.lease, around), signals, output);
+    const environment = environmentOf([term], plan.lease, around);
+    const leads = () => output.say(`Leads ${name}.`);
+    outcome = await runUnder(term, plan, environment, signals, output, leads);
     // Behind a loss it must not campaign again, where it was told to stop then. Earlier signals were the command's, such as SIGHUP.
     if (outcome.told) stopping.abort(new Interrupted());
     else signals.forget();

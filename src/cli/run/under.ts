@@ -30,13 +30,14 @@ export const UNGUARDED: Held = {
   remaining: () => Number.POSITIVE_INFINITY,
 };
 
-/** Runs the command while that is held. Resolves when nothing of the command runs any more. @throws ExitError */
+/** Runs the command while that is held. `started`: called when it runs. Resolves when nothing of the command runs any more. @throws ExitError */
 export async function runUnder(
   held: Held,
   plan: Plan,
   environment: Readonly<Record<string, string>>,
   signals: Signals,
   output: Output,
+  started: () => void = () => {},
 ): Promise<Outcome> {
   output.mayBlock = false;
   // RACE: this program may have stood still, or have waited for a terminal, since it got the lock.
@@ -51,6 +52,7 @@ export async function runUnder(
   let told: NodeJS.Signals | null = null;
   try {
     const { group, ended } = await start(plan.command, environment, hasTerminal);
+    started();
     const pass = (signal: NodeJS.Signals): void => {
       if (guard?.cause && TELLING.has(signal)) told = signal;
       if (hasTerminal && FROM_TERMINAL.has(signal)) return;

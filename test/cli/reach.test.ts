@@ -1,0 +1,85 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { Cli } from "../support/cli.ts";
+import { OwnServer } from "../support/own-server.ts";
+
+// A Redis that lets nobody in is told at once, with its address and the reason, and without a password.
+
+const own = new OwnServer();
+afterEach(() => Cli.endAll());
+
+/** Well below the time in which a command gives up that waits for an answer, which is 5 s. */
+const AT_ONCE = 4_000;
+
+describe("a Redis that lets nobody in", () => {
+  beforeAll(async () => {
+    await own.admin.call("ACL", "SETUSER", "poor", "on", ">sesame", "~*", "-@all", "+ping");
+    await own.admin.call("ACL", "SETUSER", "default", "resetpass", ">sesame");
+  });
+
+  it.each([
+    [
+      "ls",
+      "redis://u:secret@127.0.0.1:1",
+      "cannot connect to 127.0.0.1:1: connection refused (ECONNREFUSED)",
+    ],
+    [
+      "doctor",
+      "redis://u:secret@127.0.0.1:1",
+      "cannot connect to 127.0.0.1:1: connection refused (ECONNREFUSED)",
+    ],
+    ["elect x -- true", "redis://127.0.0.1:1", "cannot connect to 127.0.0.1:1: connection refused"],
+    ["inspect x", "redis://nowhere.invalid:1", "cannot connect to nowhere.invalid:1: "],
+    ["break x --yes", "redis://:secret@OWN", "refuses the user or the password (WRONGPASS)"],
+    ["ls --sentinel main", "redis://OWN", "wants a password"],
+    ["ls", "rediss://default:sesame@OWN", "no TLS is spoken there"],
+    ["ls --cluster", "redis://:sesame@OWN", "is no Cluster"],
+    ["ls", "redis://poor:sesame@OWN", "NOPERM"],
+    ["inspect x", "redis://poor:sesame@OWN", "NOPERM"],
+    ["run x -- true", "redis://:sesame@OWN/99999", "refuses database 99999"],
+  ])("is told at once by %s of %s", async (line, address, why) => {
+    const [command = "", ...args] = line.split(" ");
+    const url = address.replace("OWN", new URL(own.url).host);
+    const since = performance.now();
+    const { code, stdout, stderr } = await new Cli(url, [command, "--json", ...args]).finished;
+    expect(performance.now() - since).toBeLessThan(AT_ONCE);
+    const said = command === "doctor" ? stdout : stderr;
+    expect(code).toBe(69);
+    expect(said).toContain(why);
+    expect(said).not.toMatch(/secret|sesame/);
+    const json: unknown = JSON.parse(said.trim().split("\n").at(-1) ?? "");
+    const problem = expect.stringContaining(why) as unknown;
+    expect(json).toMatchObject(
+      command === "doctor"
+        ? { ok: false, problems: [problem] }
+        : { outcome: "unavailable", code: 69, message: problem },
+    );
+  });
+});
+
+it("a server that hangs up at once may want TLS", async () => {
+  const server = createServer((socket) => socket.destroy());
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `redis://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  try {
+    const { code, stderr } = await new Cli(url, ["ls"]).finished;
+    expect({ code, stderr }).toEqual({ code: 69, stderr: expect.stringContaining("rediss://") });
+  } finally {
+    server.close();
+  }
+});
+
+it.each([
+  [["ls", "--nonsense", "--json"], "Unknown option '--nonsense'."],
+  [
+    ["run", "--json", "--slots", "x", "a", "--", "true"],
+    '--slots takes a whole number from 1 to 1000000, not "x".',
+  ],
+  [["nonsense", "--json"], 'There is no command "nonsense": holdfast help lists them.'],
+])("with --json %j has a line of JSON too", async (args, message) => {
+  const { code, stderr } = await new Cli(own.url, args).finished;
+  expect(code).toBe(64);
+  expect(JSON.parse(stderr.trim().split("\n").at(-1) ?? "")).toEqual({ outcome: "usage", code: 64, message });
+});
