@@ -5,6 +5,7 @@ import { type Events, ofHolder } from "../events.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
+import { clearImmediate, setImmediate } from "../util/real-timers.ts";
 import { CallTimer, Timers } from "../util/timers.ts";
 import { watchHandle } from "./forgotten.ts";
 import type { Hold } from "./hold.ts";

@@ -1,9 +1,11 @@
+import { performance } from "node:perf_hooks";
 import { ServerClient } from "../client.ts";
-import type { LossReason } from "../errors.ts";
+import { type LossReason, quote } from "../errors.ts";
 import type { LockClient } from "../lock-client.ts";
 import type { Lock } from "../locks/lock.ts";
 import { checkClientOptions, type LockClientOptions } from "../options.ts";
 import type { RedisLike } from "../redis/types.ts";
+import { pause } from "../util/abort.ts";
 import { checkValue, time } from "../validate.ts";
 import { advance } from "./advance.ts";
 import { MemoryCommands } from "./commands.ts";
@@ -11,10 +13,7 @@ import type { Memory } from "./memory.ts";
 import { MemorySubscriptions } from "./subscriptions.ts";
 
 /** How test locks work: as those of a client on Redis, which replicas and a connection have a meaning for besides. */
-export type TestLocksOptions = Omit<
-  LockClientOptions,
-  "replicas" | "replicaTimeout" | "connection" | "deadlocks"
->;
+export type TestLocksOptions = Omit<LockClientOptions, "replicas" | "replicaTimeout" | "connection">;
 
 /** The locks that somebody else can be made to hold. */
 export type BusyKind = "lock" | "redissonLock" | "redissonFencedLock" | "spinLock" | "readLock" | "writeLock";
@@ -40,25 +39,26 @@ export interface LockTests {
   busy(name: string, kind?: BusyKind): Promise<Busy>;
 
   /**
-   * Has the holders of this name, of whatever kind, lose it now, as when Redis has forgotten it: their signals abort with a
-   * LockLostError (reason "gone"), and the next waiter gets it.
+   * Has the holders of this name, of whatever kind, lose it, as when Redis has forgotten it: their signals abort with a
+   * LockLostError (reason "gone"), and the next waiter gets it. Happens at once where it is held, and else as soon as it is.
    *
    * @returns how many held it.
+   * @throws Error when nobody has held it for 1 s of real time.
    * @example
    * const paying = payments.pay("42");
-   * locks.test.lose("order:42");
+   * await locks.test.lose("order:42");
    * await expect(paying).rejects.toThrow(LockLostError);
    */
-  lose(name: string): number;
+  lose(name: string): Promise<number>;
 
   /** The same with the reason "expired": as when a process stood still for longer than its lease. */
-  expire(name: string): number;
+  expire(name: string): Promise<number>;
 
   /**
    * Puts the clock on: leases run out or are renewed, waits end, intervals pass, one behind the other as in so many ms. The clock is
    * that of all lock clients of this process, and never goes back. Timers of the application stand still.
    *
-   * @param ms from 0.
+   * @param ms from 0; with 0 only what is under way happens.
    * @returns a promise that resolves when what was due has happened.
    * @throws TypeError or RangeError for anything else.
    * @example
@@ -91,13 +91,16 @@ const connected = (memory: Memory): RedisLike =>
     callBuffer: async () => ["0", memory.keys()],
   }) as unknown as RedisLike;
 
+/** In ms of real time: what a test has begun may do other things before. */
+const HELD_WITHIN = 1_000;
+
 const TO_ADVANCE = time(0, undefined);
 
 export class TestClient extends ServerClient implements TestLocks {
   readonly test: LockTests;
 
   constructor(memory: Memory, clients: Set<TestClient>, options: TestLocksOptions) {
-    const settings = { ...checkClientOptions(options), deadlocks: "off" } as const;
+    const settings = checkClientOptions(options);
     const redis = connected(memory);
     super(
       {
@@ -111,15 +114,10 @@ export class TestClient extends ServerClient implements TestLocks {
       settings,
     );
     clients.add(this);
-    const lose = (name: string, reason: LossReason): number => {
-      let lost = 0;
-      for (const client of clients) lost += client.#lose(name, reason);
-      return lost;
-    };
     this.test = {
       busy: (name, kind = "lock") => busy(new TestClient(memory, clients, {}), name, kind),
-      lose: (name) => lose(name, "gone"),
-      expire: (name) => lose(name, "expired"),
+      lose: (name) => TestClient.#loseOf(clients, name, "gone"),
+      expire: (name) => TestClient.#loseOf(clients, name, "expired"),
       advance: async (ms) => {
         checkValue("Cannot put the clock on", "ms", ms, TO_ADVANCE);
         await advance(ms, memory, () =>
@@ -130,11 +128,19 @@ export class TestClient extends ServerClient implements TestLocks {
     };
   }
 
-  #lose(name: string, reason: LossReason): number {
-    const held = [...this.locks.watchdog.leases].filter((lease) => lease.name === name);
-    // What a client has lost it takes back by itself, so that the next waiter gets it.
-    for (const lease of held) lease.lose(reason);
-    return held.length;
+  static async #loseOf(clients: Iterable<TestClient>, name: string, reason: LossReason): Promise<number> {
+    for (const end = performance.now() + HELD_WITHIN; ; ) {
+      const held = [...clients].flatMap((client) => [...client.locks.watchdog.leases]);
+      const lost = held.filter((lease) => lease.name === name);
+      // What a client has lost it takes back by itself, so that the next waiter gets it.
+      for (const lease of lost) lease.lose(reason);
+      if (lost.length > 0) return lost.length;
+      if (performance.now() > end) {
+        const others = held.map((lease) => quote(lease.name)).join(", ");
+        throw new Error(`Cannot lose ${quote(name)}: nobody holds it. What is held: ${others || "nothing"}`);
+      }
+      await pause(1, undefined);
+    }
   }
 }
 
@@ -147,7 +153,7 @@ async function busy(locks: TestClient, name: string, kind: BusyKind): Promise<Bu
   };
   if (lease) return { undo, [Symbol.asyncDispose]: undo };
   await undo();
-  throw new Error(`Cannot make ${JSON.stringify(name)} busy: it is held already`);
+  throw new Error(`Cannot make ${quote(name)} busy: it is held already`);
 }
 
 function lockOf(locks: TestClient, name: string, kind: BusyKind): Lock {

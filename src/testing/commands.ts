@@ -9,6 +9,7 @@ import { handOff } from "./hand-off.ts";
 import type { Memory, Reply, Run } from "./memory.ts";
 import { once } from "./once.ts";
 import { others } from "./others.ts";
+import { waits } from "./waits.ts";
 
 /** What a script does in a memory, by its name: kinds send variants of some. */
 function scriptsOf(memory: Memory): ReadonlyMap<string, Run> {
@@ -18,6 +19,7 @@ function scriptsOf(memory: Memory): ReadonlyMap<string, Run> {
     [lua.electionLua, elections(memory)],
     [lua.countedLua, counted(memory)],
     [lua.onceLua, once(memory)],
+    [lua.deadlocksLua, waits(memory)],
     [lua.redissonLua, plain],
     [lua.spinLua, plain],
     [lua.listLua, { redisson: plain.inspect }],

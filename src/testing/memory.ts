@@ -1,6 +1,8 @@
+import { performance } from "node:perf_hooks";
 import { codes } from "../redis/lua.generated.ts";
 import { clocks } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
+import { setImmediate } from "../util/real-timers.ts";
 
 /** What a key holds, until a time of the server in µs. */
 export interface Kept {
@@ -38,8 +40,8 @@ export type Two = readonly [string, string];
 export const { OWNER, MINE, HELD, GONE, RELEASED, TAKEN, RENEWED, BLOCKED, DIFFERS, CROWDED, MOST_HOLDS } =
   codes;
 
-/** As it was when this was loaded: where a test replaces the timers, its locks go on. */
-const nextTurn = setImmediate;
+/** Where the clock of this process begins, in ms. */
+const { timeOrigin: STARTED } = performance;
 
 /**
  * What Redis is to the lock clients of a test: keys that end, a clock, tokens and messages. What arrives does so in a later turn of
@@ -55,7 +57,7 @@ export class Memory {
 
   /** The server's time in µs. */
   get now(): number {
-    return Math.floor((performance.timeOrigin + clocks.mono.now()) * 1_000);
+    return Math.floor((STARTED + clocks.mono.now()) * 1_000);
   }
 
   // ---- keys
@@ -180,7 +182,7 @@ export class Memory {
 
   /** Resolves when all that is under way has arrived, and what it has led to. */
   async settled(): Promise<void> {
-    do await new Promise<void>((resolve) => nextTurn(resolve));
+    do await new Promise<void>((resolve) => setImmediate(resolve));
     while (this.underWay > 0);
   }
 
@@ -188,7 +190,7 @@ export class Memory {
   soon(work: () => void): void {
     this.underWay++;
     outside(() =>
-      nextTurn(() => {
+      setImmediate(() => {
         this.underWay--;
         work();
       }),

@@ -1,4 +1,5 @@
 import pTimeout from "p-timeout";
+import { clearTimeout, setTimeout } from "./real-timers.ts";
 
 /** What is told that a signal aborts. */
 export interface Abortable {
@@ -67,4 +68,8 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
 
 /** Waits for something, but no longer than this; p-timeout wants a positive number. */
 export const atMost = (done: PromiseLike<unknown>, ms: number): Promise<unknown> =>
-  pTimeout(done, { milliseconds: Math.max(1, ms), fallback: () => {} });
+  pTimeout(done, {
+    milliseconds: Math.max(1, ms),
+    fallback: () => {},
+    customTimers: { setTimeout, clearTimeout },
+  });

@@ -1,3 +1,5 @@
+import { performance } from "node:perf_hooks";
+
 /**
  * One moment on both clocks of this process. The monotonic clock measures, and no correction of the system's time
  * bends it; but it stands still while the machine is suspended, where the wall clock goes on.

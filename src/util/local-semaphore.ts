@@ -1,4 +1,5 @@
 import { onAbort } from "./abort.ts";
+import { clearTimeout, setTimeout } from "./real-timers.ts";
 
 /** Lets so many borrowers in at a time, first come first, in memory. */
 export class LocalSemaphore {

@@ -1,5 +1,6 @@
 import { clocks } from "./clock.ts";
 import { outside } from "./outside.ts";
+import { clearImmediate, clearTimeout, setImmediate, setTimeout } from "./real-timers.ts";
 
 /** The longest time a Node timer can wait is 2^31-1; longer waits are re-armed. */
 export const TIMER_MAX = 2 ** 31 - 1;

@@ -4,6 +4,7 @@ import type { AttemptAnswer, Inspected } from "../redis/replies.ts";
 import { atMost } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { newNonce } from "../util/random.ts";
+import { clearTimeout, setImmediate, setTimeout } from "../util/real-timers.ts";
 import type { Expecting } from "./grant-inbox.ts";
 import type { Ask, LockKind, Told } from "./lock-kind.ts";
 import type { Services } from "./services.ts";

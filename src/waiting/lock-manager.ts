@@ -10,6 +10,7 @@ import type { Audience, Subscriptions, Transport } from "../redis/transport.ts";
 import { listen } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
+import { clearInterval, setInterval } from "../util/real-timers.ts";
 import { CallTimer, TIMER_MAX, Timers } from "../util/timers.ts";
 import { Cleanup } from "./cleanup.ts";
 import { closeManager } from "./close.ts";

@@ -6,6 +6,7 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
 import { clocks, now } from "../util/clock.ts";
+import { clearImmediate, setImmediate } from "../util/real-timers.ts";
 import { failing } from "../util/stacks.ts";
 import { suits } from "./handover.ts";
 import { JointHold, type JointHome } from "./joint-hold.ts";

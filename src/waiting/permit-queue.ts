@@ -2,6 +2,7 @@ import { LEASE_TIME } from "../defaults.ts";
 import type { Caller } from "../events.ts";
 import type { Grant, Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
+import { setImmediate } from "../util/real-timers.ts";
 import { Acquisition } from "./acquisition.ts";
 import { JointQueue } from "./joint-queue.ts";
 import { PermitHold, type PermitHome, unitsOf } from "./permit-hold.ts";

@@ -4,6 +4,7 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
+import { setImmediate } from "../util/real-timers.ts";
 import { failing } from "../util/stacks.ts";
 import { Admission } from "./admission.ts";
 import { JointHold, type JointHome } from "./joint-hold.ts";

@@ -3,6 +3,7 @@ import type { Caller } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { type Instant, now } from "../util/clock.ts";
+import { setImmediate } from "../util/real-timers.ts";
 import { Acquisition } from "./acquisition.ts";
 import { JointQueue } from "./joint-queue.ts";
 import { RecheckGroup } from "./recheck-group.ts";

@@ -5,6 +5,7 @@ import type { ReleaseAnswer, ToldDigit } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
 import { writeNow } from "../redis/writes.ts";
 import { clocks, now } from "../util/clock.ts";
+import { setImmediate } from "../util/real-timers.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
 import type { Cleanup } from "./cleanup.ts";
 import type { GrantInbox } from "./grant-inbox.ts";

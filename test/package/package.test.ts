@@ -15,6 +15,8 @@ import { CPU, MAIN, OLD, OLD_TSCONFIG, REQUIRE, SAID, TSCONFIG } from "./consume
 const WEIGHT_KIB = 1229;
 /** What importing the lock loads of it, and the types that it has. */
 const LOCK_KIB = 450;
+/** What `holdfast/testing` has beside the lock. */
+const TESTING_KIB = 20;
 /** An empty folder of a usual file system. */
 const FOLDER_BYTES = 4096;
 
@@ -66,6 +68,10 @@ describe("the tarball", () => {
     expect(await kib(packed)).toBeLessThanOrEqual(WEIGHT_KIB);
     const reached = await reachedFrom("dist/index.js", "dist/index.d.ts");
     expect(await kib(reached)).toBeLessThanOrEqual(LOCK_KIB);
+    const testing = await reachedFrom("dist/testing.js");
+    const beside = testing.filter((path) => !reached.includes(path));
+    expect(beside).toEqual(["dist/testing.js"]);
+    expect((await kib(beside)) - FOLDER_BYTES / 1024).toBeLessThanOrEqual(TESTING_KIB);
   });
 
   it("has exporters that load nothing of the lock, which loads nothing of them", async () => {

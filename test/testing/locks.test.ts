@@ -1,6 +1,7 @@
-import { afterEach, describe, expect, it } from "vitest";
-import { LockLostError, LockTimeoutError } from "../../src/index.ts";
-import { createTestLocks, type TestLocks } from "../../src/testing/index.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { type DeadlockError, type LockClient, LockLostError, LockTimeoutError } from "../../src/index.ts";
+import { createTestLocks, type TestLocks, type TestLocksOptions } from "../../src/testing/index.ts";
 
 const open: TestLocks[] = [];
 
@@ -9,8 +10,8 @@ afterEach(async () => {
 });
 
 /** Two clients of one memory, as two processes have them. */
-function pair(): [TestLocks, TestLocks] {
-  const one = createTestLocks();
+function pair(options: TestLocksOptions = {}): [TestLocks, TestLocks] {
+  const one = createTestLocks(options);
   const other = one.test.another();
   open.push(one, other);
   return [one, other];
@@ -115,13 +116,50 @@ describe("what a test can make happen", () => {
       const [one, other] = pair();
       const lease = await one.lock("orders").lock();
       const next = other.lock("orders").lock({ wait: 10_000 });
-      expect([one.test[how]("orders"), lease.held, lease.signal.aborted]).toEqual([1, false, true]);
+      const lost = one.test[how]("orders");
+      expect([lease.held, lease.signal.aborted, await lost]).toEqual([false, true, 1]);
       expect(lease.signal.reason).toBeInstanceOf(LockLostError);
       expect(lease.signal.reason).toMatchObject({ reason: how === "lose" ? "gone" : "expired" });
       expect((await next).token).toBeGreaterThan(lease.token);
-      expect(one.test[how]("nobody's")).toBe(0);
     },
   );
+
+  it("lose: what is about to be held is waited for, and what nobody holds is told", async () => {
+    const [one] = pair();
+    const body = delay(20).then(() =>
+      one.lock("orders").withLock(({ signal }) => delay(10_000, null, { signal })),
+    );
+    const rejected = expect(body).rejects.toThrow(LockLostError);
+    expect(await one.test.lose("orders")).toBe(1);
+    await rejected;
+    await one.lock("other").lock();
+    await expect(one.test.lose("nobody's")).rejects.toThrow("nobody holds it. What is held: 'other'");
+  });
+
+  it("fake timers do not reach it: callers of all kinds get their turn, time is that of advance(), and close() ends", async () => {
+    vi.useFakeTimers({ now: 0 });
+    onTestFinished(() => void vi.useRealTimers());
+    const [one, other] = pair({ linger: 100 });
+    const lease = await one.lock("orders").lock({ lease: 5_000 });
+    const late = expect(other.lock("orders").lock({ wait: 4_000 })).rejects.toThrow(LockTimeoutError);
+    const slots = [1, 2, 3].map(() => one.semaphore("slots", { permits: 2 }).withPermits(() => {}));
+    const locksOf = [one, other].map((locks) => locks.readWriteLock("config"));
+    await Promise.all([
+      ...slots,
+      ...locksOf.flatMap(({ read, write }) => [read, write, read].map((lock) => lock.withLock(() => {}))),
+    ]);
+    vi.setSystemTime(7_200_000);
+    await vi.advanceTimersByTimeAsync(3_600_000);
+    expect(lease.held).toBe(true);
+    await one.test.advance(5_000);
+    await late;
+    expect(lease.held).toBe(false);
+    await other.lock("orders").lock();
+    const errors: unknown[] = [];
+    other.on("error", (error) => errors.push(error));
+    await Promise.all([one.close({ grace: 50 }), other.close({ grace: 50 })]);
+    expect(errors).toMatchObject([{ code: "LOCK_LEFT_BEHIND" }]);
+  });
 
   it("advance: leases run out, and a waiter has waited", async () => {
     const [one, other] = pair();
@@ -157,5 +195,78 @@ describe("what a test can make happen", () => {
     await one.test.advance(1_000);
     expect(await other.once("report", { every: 60_000 }, () => {})).toMatchObject({ ran: true });
     await expect(one.test.advance(-1)).rejects.toThrow(RangeError);
+  });
+});
+
+describe("callers that wait for each other", () => {
+  let warnings: unknown[] = [];
+  const warned = (warning: Error & { code?: string }): void => void warnings.push(warning.code);
+  beforeEach(() => {
+    warnings = [];
+    process.on("warning", warned);
+  });
+  afterEach(() => void process.off("warning", warned));
+
+  /** A body that holds the first lock, and wants the second: its value, or its error's code. */
+  const chain = (locks: LockClient, first: string, second: string, signal?: AbortSignal): Promise<string> =>
+    locks
+      .lock(first)
+      .withLock(() => locks.lock(second).withLock(() => "both", { signal }))
+      .catch(({ code, message }: DeadlockError) => code ?? message);
+
+  /** What was told of circles. */
+  function listen(...all: LockClient[]): { rejected: boolean; cycle: string[] }[] {
+    const told: { rejected: boolean; cycle: string[] }[] = [];
+    for (const locks of all)
+      locks.on("deadlock", ({ rejected, cycle }) =>
+        told.push({ rejected, cycle: cycle.map(({ name }) => name).sort() }),
+      );
+    return told;
+  }
+
+  it("reject: one caller is rejected, and the others go on", async () => {
+    const [one, other] = pair({ deadlocks: "reject" });
+    const third = one.test.another();
+    open.push(third);
+    const told = listen(one, other, third);
+    const ended = Promise.all([chain(one, "a", "b"), chain(other, "b", "c"), chain(third, "c", "a")]);
+    await one.test.advance(4_900);
+    expect(told).toEqual([]);
+    await one.test.advance(10_000);
+    expect((await ended).sort()).toEqual(["DEADLOCK", "both", "both"]);
+    expect(told).toEqual([{ rejected: true, cycle: ["a", "b", "c"] }]);
+  });
+
+  it.each(["warn", "off"] as const)("%s: all wait on", async (deadlocks) => {
+    const [one, other] = pair({ deadlocks });
+    const told = listen(one, other);
+    const enough = new AbortController();
+    const ended = Promise.all([chain(one, "a", "b", enough.signal), chain(other, "b", "a", enough.signal)]);
+    await one.test.advance(60_000);
+    const circle = { rejected: false, cycle: ["a", "b"] };
+    expect(told).toEqual(deadlocks === "warn" ? [circle, circle] : []);
+    expect(warnings).toEqual(deadlocks === "warn" ? ["DEADLOCK", "DEADLOCK"] : []);
+    enough.abort(new Error("enough"));
+    expect(await ended).toEqual(["enough", "enough"]);
+  });
+
+  it("a chain that ends is no circle, and one through a semaphore only warns", async () => {
+    const [one, other] = pair({ deadlocks: "reject" });
+    const told = listen(one, other);
+    const enough = new AbortController();
+    const { signal } = enough;
+    const lease = await other.lock("c").lock();
+    const line = Promise.all([chain(one, "a", "b"), chain(other, "b", "c")]);
+    const slots = (locks: LockClient) => locks.semaphore("slots", { permits: 1 });
+    const round = Promise.allSettled([
+      one.lock("d").withLock(() => slots(one).withPermits(() => {}, { signal })),
+      slots(other).withPermits(() => other.lock("d").withLock(() => {}, { signal })),
+    ]);
+    await one.test.advance(20_000);
+    expect(told).toEqual(Array.from({ length: 2 }, () => ({ rejected: false, cycle: ["d", "slots"] })));
+    await lease.unlock();
+    enough.abort();
+    expect(await line).toEqual(["both", "both"]);
+    await round;
   });
 });
