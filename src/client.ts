@@ -201,9 +201,9 @@ export class ServerClient extends BaseClient implements LockClient {
   }
 
   election(name: string, options?: ElectionOptions): Election {
-    const { lease } = checkElection(options);
+    const terms = checkElection(options);
     this.#elections ??= this.#newElections();
-    return new NamedElection(checkName(name, NO_ELECTION), this.#elections, lease);
+    return new NamedElection(checkName(name, NO_ELECTION), this.#elections, terms);
   }
 
   #newElections() {

@@ -28,3 +28,7 @@ export function decodeLabel(word: string): string | null {
     return null;
   }
 }
+
+/** `word`: of a call, with which it asked. Where there is none, that of its client, whose id begins with it. */
+export const labelOf = (word: string, client: string): string | null =>
+  decodeLabel(word) ?? decodeLabel(client.slice(0, client.indexOf("/") + 1));

@@ -244,7 +244,7 @@ export interface LockClient extends CommonClient {
    * nothing with a lock of the same name, and is never kept (`linger`).
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
-   * @param options.lease ms that a term lasts unless it is renewed, from 100; default: the client's `leaseTime`.
+   * @param options.lease ms that a term lasts unless it is renewed, from 100; `label` names this candidate. Default: the client's.
    * @throws TypeError or RangeError for a bad name or bad options.
    * @example
    * const election = locks.election("scheduler", { lease: 10_000 });

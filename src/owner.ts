@@ -1,6 +1,6 @@
 import { TIME_TOKEN_MIN } from "./defaults.ts";
 import { partsOf, withoutBits } from "./hold-ids.ts";
-import { decodeLabel } from "./label.ts";
+import { labelOf } from "./label.ts";
 
 /** A holder or a waiter, as people see it. Null is what is not known: of what another library has written, nearly all. */
 export interface Owner {
@@ -35,8 +35,7 @@ export function ownerOf(text: string, micros: number | null, now = Number.POSITI
   const since = isTime ? Math.floor(Math.min(micros, now) / 1_000) : null;
   if (!parts) return { ...NOBODY, id: withoutBits(text), since };
   const { client } = parts;
-  const label = decodeLabel(end < 0 ? "" : text.slice(end + 1));
-  return { id, label: label ?? decodeLabel(client.slice(0, client.indexOf("/") + 1)), ...parts, since };
+  return { id, label: labelOf(end < 0 ? "" : text.slice(end + 1), client), ...parts, since };
 }
 
 const NOBODY = { label: null, client: null, host: null, pid: null, number: null };

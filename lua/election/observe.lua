@@ -2,13 +2,13 @@
 --
 -- KEYS  lock, leader
 -- ARGV  none
--- RETURNS { token, ttl ms, number, "<client id> <value>" }   number 0: the leader has not proclaimed itself yet
---         { "0", 0, 0, "" }                                  nobody leads
+-- RETURNS { token, ttl ms, number, "<client id> <value>", label }   number 0: the leader has not proclaimed itself yet
+--         { "0", 0, 0, "", "" }                                     nobody leads
 -- INVARIANTS  Changes nothing. What was proclaimed counts only while its term lasts.
 
 -- @include start
 if not value then
-  return { "0", 0, 0, "" }
+  return { "0", 0, 0, "", "" }
 end
 -- @include ../handoff/foreign
-return { token, call("PTTL", lock), number or 0, rest or "" }
+return { token, call("PTTL", lock), number or 0, rest or "", string.match(value, " ([^ ]*)", 38) or "" }

@@ -7,7 +7,8 @@
 --       4 passes      for how many of them tokens are reserved, when the hold is the owner at once
 --       5 entry       made once for this hold, see start; "": it tries, and does not queue
 --       6 told         the digit that the lock gets, when the hold is the owner at once
---       7 the hold that must own the lock before it; "": none
+--       7 the hold that must own the lock before it; without such a lock, of a try with a nonce, the token of the holder that is
+--         asked, 16 digits: no other one is; "": none, whichever it is
 --       8 nonce of a try that asks an idle holder to give the lock up; "": none
 -- RETURNS { OWNER, now µs, token, waits }                    waits: 1 = others stand in the queue
 --         { MINE, now µs, token, ttl ms, waits, told }       it was the owner already
@@ -56,6 +57,10 @@ elseif isBlocked then
   return { BLOCKED, now }
 elseif value then
   -- @include foreign
+  -- RACE: the holder that was seen has given the lock up, and another process keeps it by now: that one is not meant.
+  if nonce and not KEYS[5] and ARGV[7] ~= "" and sub(value, 4, 19) ~= ARGV[7] then
+    return { HELD, now, call("PTTL", lock), -1, 0 }
+  end
 end
 -- @include free
 

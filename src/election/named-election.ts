@@ -1,5 +1,6 @@
 import { CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD } from "../defaults.ts";
 import { ClientClosedError, isLockLost, LockUnavailableError, nounOf } from "../errors.ts";
+import { encodeLabel } from "../label.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { timedOut } from "../locks/timed-out.ts";
 import type { Leader } from "../redis/election-replies.ts";
@@ -17,6 +18,7 @@ import {
   checkCampaign,
   checkLead,
   checkObserve,
+  type ElectionOptions,
   type LeadOptions,
   type ObserveOptions,
 } from "./options.ts";
@@ -38,10 +40,11 @@ export class NamedElection implements Election {
   readonly #terms: Terms;
 
   /** `lease`: of a term, in ms; left out: the client's. */
-  constructor(name: string, elections: Elections, lease = elections.leaseTime) {
+  constructor(name: string, elections: Elections, { lease = elections.leaseTime, label }: ElectionOptions) {
     this.name = name;
     this.#elections = elections;
-    this.#terms = { lease, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger: 0 };
+    const terms = { lease, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger: 0 };
+    this.#terms = label === undefined ? terms : { ...terms, label: ` ${encodeLabel(label)}` };
   }
 
   async campaign(options?: CampaignOptions): Promise<Term> {

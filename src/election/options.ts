@@ -1,5 +1,6 @@
 import { SHORT_LEASE, VALUE_BYTES_MAX } from "../defaults.ts";
 import { quote } from "../errors.ts";
+import { LABEL } from "../label.ts";
 import {
   type Checked,
   checkOptions,
@@ -18,6 +19,11 @@ export interface ElectionOptions {
    * long when it has crashed. It is each candidate's own. Default: the client's `leaseTime`, 30 000.
    */
   lease?: number | undefined;
+  /**
+   * What this candidate is called where people look: in `leader()`, `observe()` and `locks.list()`, while it waits and while it
+   * leads. 1 to 64 bytes of UTF-8. Default: the label of the client.
+   */
+  label?: string | undefined;
 }
 
 /** How a candidate leads. */
@@ -50,7 +56,7 @@ const VALUE: Rule<string> = {
   fallback: "",
 };
 
-const ELECTION = { lease: time(SHORT_LEASE, undefined) };
+const ELECTION = { lease: time(SHORT_LEASE, undefined), label: LABEL };
 const LEAD = { value: VALUE, signal };
 const CAMPAIGN = { ...LEAD, wait: orInfinity(time(0, Number.POSITIVE_INFINITY)) };
 const OBSERVE = { signal };

@@ -25,6 +25,7 @@ interface Proclamation {
 
 interface Term {
   readonly id: string;
+  readonly label: string;
   readonly name: string;
 }
 
@@ -76,9 +77,13 @@ export class ElectionKind extends HandoffLock {
     return this.#say(term, said, lease);
   }
 
-  async #say({ id, name }: Term, said: Proclamation, lease: number): Promise<"stands" | "gone" | "taken"> {
+  async #say(
+    { id, label, name }: Term,
+    said: Proclamation,
+    lease: number,
+  ): Promise<"stands" | "gone" | "taken"> {
     const { lock, leader, news } = this.commands.keys.ofElection(name);
-    const args = [id, said.number, this.#clientId, said.value, LEASES * lease, news];
+    const args = [id + label, said.number, this.#clientId, said.value, LEASES * lease, news];
     said.isUnderWay = true;
     try {
       return await this.commands.run(lua.proclaim, [lock, leader], args, decodeProclaimed);
@@ -92,10 +97,10 @@ export class ElectionKind extends HandoffLock {
   }
 
   async #renew(term: Renewal, timeout: number): Promise<RenewAnswer> {
-    const { id, name, ttl } = term;
+    const { id, label, name, ttl } = term;
     const { lock, leader } = this.commands.keys.ofElection(name);
     try {
-      const args = [id, ttl, LEASES * ttl];
+      const args = [id + label, ttl, LEASES * ttl];
       const { answer, number } = await this.commands.run(
         renewTerm,
         [lock, leader],

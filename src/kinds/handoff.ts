@@ -134,7 +134,8 @@ export class HandoffLock extends HoldScripts implements LockKind {
         digit,
       ];
       if (after) keys = commands.keysOf([...script.names, this.keysOf(after).lock]);
-      if (after || nonce !== null || !isKnown) args.push(after ? after.id + after.label : "", nonce ?? "");
+      if (after || nonce !== null || !isKnown)
+        args.push(after ? after.id + after.label : asDigits(ask.meant ?? null), nonce ?? "");
     }
     // Behind a look at the rights, for a connection whose rights are not known.
     if (!isKnown) args.push(commands.keys.anyChannel);

@@ -1,4 +1,5 @@
 // What the scripts of elections answer, decoded: lua/election/ says what stands where.
+import { labelOf } from "../label.ts";
 import { codes } from "./lua.generated.ts";
 import { decodeRenewal, decodeRenewed, fields, type RenewAnswer, ttl } from "./replies.ts";
 
@@ -6,6 +7,11 @@ import { decodeRenewal, decodeRenewed, fields, type RenewAnswer, ttl } from "./r
 export interface Leader {
   /** The `id` of the client that leads. */
   readonly leader: string;
+  /**
+   * What its election was given as `label`, else its client; null: neither. It is that caller's own text, control characters
+   * included: escape it before it is printed.
+   */
+  readonly label: string | null;
   /** What it has said of itself last: an address, mostly. */
   readonly value: string;
   /** The fencing token of its term: grows from term to term. */
@@ -22,14 +28,18 @@ export interface Observed {
 }
 
 export function decodeObserved(reply: unknown): Observed {
-  const [word, left, number, rest] = fields(reply);
+  const [word, left, number, rest, label] = fields(reply);
   const token = Number(word);
   if (token === 0) return { leader: null, isLed: false, ttl: 0 };
   const text = String(rest);
   const space = text.indexOf(" ");
   if (number === 0 || space < 0) return { leader: null, isLed: true, ttl: ttl(left) };
-  const leader = { leader: text.slice(0, space), value: text.slice(space + 1), token };
-  return { leader, isLed: true, ttl: ttl(left) };
+  const id = text.slice(0, space);
+  return {
+    leader: { leader: id, label: labelOf(String(label), id), value: text.slice(space + 1), token },
+    isLed: true,
+    ttl: ttl(left),
+  };
 }
 
 /** Of a proclamation: it or a later one of this term stands, or the term is over. */

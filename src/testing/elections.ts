@@ -22,7 +22,9 @@ export function elections(db: Memory): Record<keyof typeof electionLua, Run> {
     observe([lock, leader]: Two) {
       const held = db.get<Held>(lock);
       const said = saidIn(held, leader);
-      return held ? [held.token, db.left(held), said?.number ?? 0, said?.text ?? ""] : [0, 0, 0, ""];
+      if (!held) return [0, 0, 0, "", ""];
+      const [, label = ""] = held.hold.split(" ");
+      return [held.token, db.left(held), said?.number ?? 0, said?.text ?? "", label];
     },
     proclaim([lock, leader]: Two, [hold, number, client, value, ttl, news]: Proclaim) {
       const held = db.get<Held>(lock);

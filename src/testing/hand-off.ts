@@ -19,7 +19,7 @@ import {
 type Keys = readonly [lock: string, queue: string, clients: string, clock: string, ...before: string[]];
 /** A hold, its token. */
 type Ended = readonly [string, number];
-/** A hold, its lease, until when it counts, passes, entry, digit; a lock that must be held, a nonce. */
+/** A hold, its lease, until when it counts, passes, entry, digit; a lock that must be held or the token of the holder that is asked, a nonce. */
 type Acquire = readonly [string, number, number, number, string, number, ...string[]];
 type Recheck = readonly [string, number, number, string, number, number, number];
 type Yield = readonly [...Ended, string, number, number, string, number];
@@ -76,6 +76,8 @@ export function handOff(db: Memory): Partial<Record<keyof typeof lua, Run>> {
       if (nonce && held?.told === 2) recall(held, lock, nonce);
       return [BLOCKED, db.now];
     }
+    if (held && nonce && after && before === undefined && held.token !== Number(after))
+      return [HELD, db.now, db.left(held), -1, 0];
     if (!held && (grantNext(lock, queue, undefined, hold) ?? hold) === hold) {
       const token = own(lock, hold, lease, passes, undefined, told);
       return [OWNER, db.now, token, db.waits(queue)];

@@ -78,7 +78,7 @@ export class Keepers {
     const seen = await kind.inspect(name);
     const isMeant = token === null || token === seen.token;
     const isAlone = isMeant && seen.kept && seen.waiters.length === 0;
-    return isAlone && (await this.#recall(kind, name, seen, FIRST_REPLY, KEEPER_REPLY)) === "released";
+    return isAlone && (await this.#recall(kind, name, seen, FIRST_REPLY, KEEPER_REPLY, token)) === "released";
   }
 
   /** Of questions whose answers nobody waits for. */
@@ -99,18 +99,19 @@ export class Keepers {
     return this.#recall(kind, name, seen, left, left);
   }
 
-  /** `hearing`: ms for the subscription. `wait`: ms for the answer. */
+  /** `hearing`: ms for the subscription. `wait`: ms for the answer. `meant`: as of `isGivenUp`. */
   async #recall(
     kind: LockKind,
     name: string,
     { holder, kept }: Inspected,
     hearing: number,
     wait: number,
+    meant: number | null = null,
   ): Promise<Asked> {
     if (holder === null) return "free";
     if (!kept) return "busy";
     if (!(await this.#isHeard(name, hearing))) return "silent";
-    const recall = new Recall(kind, name, this.#owner, this.nonce());
+    const recall = new Recall(kind, name, this.#owner, this.nonce(), meant);
     return recall.run(wait);
   }
 
@@ -146,6 +147,7 @@ class Recall implements Ask, Told<AttemptAnswer>, Expecting {
   readonly told = 0;
   readonly channel: Ask["channel"];
   readonly nonce: string;
+  readonly meant: number | null;
   readonly #kind: LockKind;
   readonly #services: Services;
   readonly #hold: Hold;
@@ -154,8 +156,9 @@ class Recall implements Ask, Told<AttemptAnswer>, Expecting {
   #sent: (error?: unknown) => void = () => {};
   #ended: () => void = () => {};
 
-  constructor(kind: LockKind, name: string, services: Services, nonce: string) {
+  constructor(kind: LockKind, name: string, services: Services, nonce: string, meant: number | null) {
     this.nonce = nonce;
+    this.meant = meant;
     this.#kind = kind;
     this.#services = services;
     this.channel = services.inbox.told(services.inbox.channelOf(name), true);
@@ -185,8 +188,8 @@ class Recall implements Ask, Told<AttemptAnswer>, Expecting {
   }
 
   answered(answer: AttemptAnswer): void {
-    // Free since a moment ago.
-    if (answer.is === "owner") this.#end("released");
+    // Free since a moment ago: the holder that was meant has ended by itself.
+    if (answer.is === "owner") this.#end(this.meant === null ? "released" : "free");
     // Not queued: somebody else has it by now.
     else if (answer.is === "held" && answer.position === null) this.#end("busy");
     else if (answer.is !== "held") this.#end("silent");

@@ -39,6 +39,8 @@ export interface Ask {
    * and behind no other. Null: it asks nobody.
    */
   readonly nonce: string | null;
+  /** Of such a try: the token of the only holder that is asked. Left out: whichever it is. */
+  readonly meant?: number | null;
   /** ms that the hold keeps the lock at least. */
   readonly minHold?: number | undefined;
   /** Where grants are heard, or will be by a client that queues unheard; null while nothing is subscribed. */

@@ -47,6 +47,27 @@ export function inspection(subject: Subject): void {
       expect(await theirs.isLocked()).toBe(false);
     });
 
+    it("shows the label of the call, or else that of its client, also to one that waits in vain", async () => {
+      const party = await subject.join({ label: "billing 100% {x}" });
+      const { name, theirs } = subject.pair();
+      const lease = await subject.of(party, name).lock({ label: "nightly/é", lease: 20_000 });
+      const seen = subject.queues ? "nightly/é" : "billing 100% {x}";
+      const label = subject.isRedissons ? null : seen;
+      const { owner, token } = await theirs.inspect();
+      expect(owner).toMatchObject({ label });
+      expect(await failure(theirs.lock({ wait: 30 }))).toMatchObject({ holder: { label } });
+      if (!subject.tokens) return lease.unlock();
+      // Only the hold that was seen is ended, and its process is told the label of the call where it listens.
+      expect([token, await theirs.forceUnlock({ token: token + 1 }), lease.held]).toEqual([
+        lease.token,
+        false,
+        true,
+      ]);
+      expect(await theirs.forceUnlock({ token, label: "ops" })).toBe(true);
+      expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
+      expect(await theirs.forceUnlock({ token })).toBe(false);
+    });
+
     it.runIf(subject.queues)("shows the waiters in order, and serves them in it", async () => {
       const { name, mine } = subject.pair();
       const parties = [await subject.join(), await subject.join(), await subject.join()];

@@ -51,9 +51,9 @@ it("every leader, every value and every end is seen by one message, long before 
   await until(() => observer.sent("subscribe").length > 0);
   const from = performance.now();
   const term = await a.locks.election(name).campaign({ value: "a" });
-  expect(await next(seen)).toEqual({ leader: a.locks.id, value: "a", token: term.token });
+  expect(await next(seen)).toEqual({ leader: a.locks.id, label: null, value: "a", token: term.token });
   await term.proclaim("a2");
-  expect(await next(seen)).toEqual({ leader: a.locks.id, value: "a2", token: term.token });
+  expect(await next(seen)).toEqual({ leader: a.locks.id, label: null, value: "a2", token: term.token });
   const second = b.locks.election(name).campaign({ value: "b" });
   await until(() => own.admin.zcard(keysOf(name).queue));
   await term.resign();
@@ -166,7 +166,7 @@ it("a leader that has crashed is shown no longer than its term, and the next one
   const from = performance.now();
   await own.admin.set(leader, `1 ${token} 00000001 host:1:0 dead`, "PX", 1_400);
   const seen = locks.election(name).observe();
-  expect(await next(seen)).toEqual({ leader: "host:1:0", value: "dead", token: Number(token) });
+  expect(await next(seen)).toEqual({ leader: "host:1:0", label: null, value: "dead", token: Number(token) });
   expect(await next(seen)).toBeNull();
   const shown = performance.now() - from;
   expect(shown).toBeGreaterThan(500);

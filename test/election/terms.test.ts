@@ -16,11 +16,12 @@ const join = (client = {}) => own.parties.join({ url: own.url, client });
 const keysOf = (name: string) => new Keys("", false).ofElection(name);
 
 it("one candidate leads at a time, in the order in which they came, and the leader is seen by everybody", async () => {
-  const [a, b, c] = [await join(), await join(), await join()];
+  const [a, b, c] = [await join(), await join({ label: "b é" }), await join()];
   const name = freshName("election");
-  const term = await a.locks.election(name).campaign({ value: "10.0.0.7:80 é" });
+  const term = await a.locks.election(name, { label: "east/1" }).campaign({ value: "10.0.0.7:80 é" });
   expect(await c.locks.election(name).leader()).toEqual({
     leader: a.locks.id,
+    label: "east/1",
     value: "10.0.0.7:80 é",
     token: term.token,
   });
@@ -28,12 +29,9 @@ it("one candidate leads at a time, in the order in which they came, and the lead
   await until(() => own.admin.zcard(keysOf(name).queue));
   const third = a.locks.election(name).campaign({ value: "again" });
   await until(async () => (await own.admin.zcard(keysOf(name).queue)) === 2);
-  expect([term.held, term.lost, term.value, term.signal.aborted]).toEqual([
-    true,
-    null,
-    "10.0.0.7:80 é",
-    false,
-  ]);
+  await term.proclaim("10.0.0.7:81"); // also of a hold with a label
+  expect((await c.locks.election(name).leader())?.value).toBe("10.0.0.7:81");
+  expect([term.held, term.lost, term.value, term.signal.aborted]).toEqual([true, null, "10.0.0.7:81", false]);
   await term.resign();
   expect([term.held, term.lost, term.signal.aborted]).toEqual([false, null, false]);
   await term.resign();
@@ -41,6 +39,7 @@ it("one candidate leads at a time, in the order in which they came, and the lead
   expect(next.token).toBeGreaterThan(term.token);
   expect(await a.locks.election(name).leader()).toEqual({
     leader: b.locks.id,
+    label: "b é",
     value: "b",
     token: next.token,
   });

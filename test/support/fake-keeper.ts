@@ -4,8 +4,6 @@ import { Keys } from "../../src/keys.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
 import { askerOf, decodeMessage } from "../../src/redis/messages.ts";
 
-const TOKEN = "1700000000000000";
-
 /** What a keeper does when it is recalled: it has nobody inside, it has, or it does not answer. */
 export type Manners = "idle" | "busy" | "silent";
 
@@ -17,6 +15,8 @@ export class FakeKeeper {
   /** What it was told, the latest last. */
   readonly recalls: string[] = [];
   manners: Manners;
+  /** Of what it keeps. */
+  token = 1_700_000_000_000_000;
   readonly #redis: Redis;
   readonly #ears: Redis;
 
@@ -49,7 +49,7 @@ export class FakeKeeper {
   async keep(name: string, told: 0 | 1 | 2 = 2, ttl = 30_000): Promise<void> {
     await this.#redis.set(
       new Keys("", false).of(name).lock,
-      `1${told} ${TOKEN} ${TOKEN} ${this.hold}`,
+      `1${told} ${this.token} ${this.token} ${this.hold}`,
       "PX",
       ttl,
     );
@@ -62,7 +62,7 @@ export class FakeKeeper {
 
   #release(key: string): Promise<unknown> {
     const keys = [key, `${key}:queue`, `${key}:clients`, "holdfast:clock"];
-    return this.#redis.eval(handoffLua.release.lua, keys.length, ...keys, this.hold, TOKEN);
+    return this.#redis.eval(handoffLua.release.lua, keys.length, ...keys, this.hold, this.token);
   }
 
   /** Says this to a client, or what it should not say. */

@@ -33,8 +33,9 @@ it("in a Cluster the news of an election are heard, whatever its name", async ()
       const admin = await cluster.adminOf(news);
       await until(async () => ((await admin.call("PUBSUB", "SHARDNUMSUB", news)) as unknown[])[1] === 1);
       const from = performance.now();
-      const term = await a.locks.election(name, { lease: 3_000 }).campaign({ value: "a" });
+      const term = await a.locks.election(name, { lease: 3_000, label: "é 1" }).campaign({ value: "a" });
       await nextOf(seen, "a");
+      expect((await b.locks.election(name).leader())?.label).toBe("é 1");
       let renewals = 0;
       a.locks.on("renew", () => renewals++);
       const heir = b.locks.election(name).campaign({ value: "b" });

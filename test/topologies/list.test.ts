@@ -8,11 +8,11 @@ it("in a Cluster the locks of all primaries are listed, also by a client that ha
   onTestFinished(() => cluster.stop());
   const made = createLockClient(cluster.connect());
   const names = Array.from({ length: 60 }, (_, i) => freshName(String(i)));
-  const leases = await Promise.all(names.map((name) => made.lock(name).lock()));
+  const leases = await Promise.all(names.map((name) => made.lock(name).lock({ label: `job ${name}` })));
   const locks = createLockClient(cluster.connect());
   const found: string[] = [];
   for await (const { name, holder } of locks.list({ match: "test:*" })) {
-    expect(holder?.client).toBe(made.id);
+    expect(holder).toMatchObject({ client: made.id, label: `job ${name}` });
     found.push(name);
   }
   expect(found.sort()).toEqual(names.sort());

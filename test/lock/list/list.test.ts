@@ -31,12 +31,15 @@ const EVERY = ["lock", "readWrite", "semaphore", "election", "redisson"] as cons
 describe("what is listed", () => {
   it("every kind with its holders and waiters, and nothing that is no lock", async () => {
     const [a, b] = [await join(), await join()];
-    const lease = await a.lock("x").lock({ lease: 20_000 });
-    const waits = [b.lock("x").lock({ wait: 60_000 }), b.fairLock("x").lock({ wait: 60_000 })];
-    const reads = [await a.readWriteLock("x").read.lock(), await b.readWriteLock("x").read.lock()];
-    const writer = b.readWriteLock("x").write.lock({ wait: 60_000 });
-    await a.semaphore("x", { permits: 9 }).acquire(3);
-    await a.election("x").campaign({ value: "here" });
+    const lease = await a.lock("x").lock({ lease: 20_000, label: "é 1" });
+    const waits = [b.lock("x").lock({ wait: 60_000 }), b.fairLock("x").lock({ wait: 60_000, label: "w" })];
+    const reads = [
+      await a.readWriteLock("x").read.lock(),
+      await b.readWriteLock("x").read.lock({ label: "r" }),
+    ];
+    const writer = b.readWriteLock("x").write.lock({ wait: 60_000, label: "w" });
+    await a.semaphore("x", { permits: 9 }).acquire(3, { label: "permits" });
+    await a.election("x", { label: "east" }).campaign({ value: "here" });
     await a.redissonLock("x").lock();
     await a.spinLock("y").lock();
     await a.once("x", { every: 60_000 }, () => {});
@@ -50,8 +53,11 @@ describe("what is listed", () => {
     expect(found.map(({ kind, name }) => [kind, name])).toEqual([...EVERY].sort().map((kind) => [kind, "x"]));
     const [election, lock, readWrite, redisson, semaphore] = found;
     expect(lock).toMatchObject({
-      holder: { client: a.id, pid: process.pid, token: lease.token, units: 1, mode: null },
-      waiters: [{ client: b.id }, { client: b.id }],
+      holder: { client: a.id, label: "é 1", pid: process.pid, token: lease.token, units: 1, mode: null },
+      waiters: [
+        { client: b.id, label: null },
+        { client: b.id, label: "w" },
+      ],
       kept: false,
       permits: null,
     });
@@ -60,12 +66,18 @@ describe("what is listed", () => {
     expect(lock?.heldFor).toBeLessThan(15_000);
     expect(lock?.remaining).toBeGreaterThan(0);
     expect(lock?.remaining).toBeLessThanOrEqual(20_000);
-    expect(readWrite?.holders.map(({ client, mode, units }) => `${client} ${mode} ${units}`).sort()).toEqual(
-      [`${a.id} read 1`, `${b.id} read 1`].sort(),
-    );
-    expect(readWrite?.waiters).toMatchObject([{ client: b.id, mode: "write", units: 1 }]);
-    expect(semaphore).toMatchObject({ permits: 9, holder: { client: a.id, units: 3 }, waiters: [] });
-    expect(election?.holder?.client).toBe(a.id);
+    expect(
+      readWrite?.holders
+        .map(({ client, label, mode, units }) => `${client} ${label} ${mode} ${units}`)
+        .sort(),
+    ).toEqual([`${a.id} null read 1`, `${b.id} r read 1`].sort());
+    expect(readWrite?.waiters).toMatchObject([{ client: b.id, label: "w", mode: "write", units: 1 }]);
+    expect(semaphore).toMatchObject({
+      permits: 9,
+      holder: { client: a.id, label: "permits", units: 3 },
+      waiters: [],
+    });
+    expect(election?.holder).toMatchObject({ client: a.id, label: "east" });
     expect(redisson).toMatchObject({ holder: { client: null, token: 0 }, heldFor: null, waiters: [] });
     // Every hash of the database is looked at only where that was asked for.
     expect((await all(a.list())).map(({ kind }) => kind)).not.toContain("redisson");

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
+import { HandoffLock } from "../../../src/kinds/handoff.ts";
 import { FakeKeeper, type Manners } from "../../support/fake-keeper.ts";
 import { patience } from "../../support/patience.ts";
 import { runs, Stage, timed, timedAwake } from "../../support/stage.ts";
@@ -158,6 +159,27 @@ describe("forceUnlock()", () => {
     expect([answer, waited < 900]).toEqual([true, true]);
     await stage.lock.gone();
     expect(keeper.recalls.at(-1)).toMatch(/^revoked .* ops$/);
+  });
+
+  it("with a token has only the keeper that was seen give it up, and not one that came in between", async () => {
+    const keeper = await kept("idle");
+    const { name } = stage.lock;
+    await stage.warm(stage.near);
+    const other = await FakeKeeper.start(stage.server.url, "idle");
+    other.token++;
+    const { attempt } = HandoffLock.prototype;
+    vi.spyOn(HandoffLock.prototype, "attempt").mockImplementationOnce(function (this: HandoffLock, ...args) {
+      void other.keep(name).then(() => attempt.apply(this, args));
+    });
+    expect(await mine().forceUnlock({ token: keeper.token })).toBe(false);
+    // Nobody stands behind it, and it was asked nothing.
+    await stage.lock.queued(0);
+    expect(await stage.lock.holder()).toBe(other.hold);
+    expect([keeper.recalls, other.recalls]).toEqual([[], []]);
+    await keeper.keep(name);
+    expect(await mine().forceUnlock({ token: keeper.token })).toBe(true);
+    expect(keeper.recalls).toEqual([expect.stringContaining("recall ")]);
+    await stage.lock.gone();
   });
 
   it("takes it away at once where others wait: the keeper was told of them already", async () => {
