@@ -120,6 +120,27 @@ describe("permits", () => {
     ).toEqual([]);
   });
 
+  it("are as many as have been set since the first of those that are there came", () => {
+    const set = (number: number, permits: number, [asked, answered]: [number, number | null]): Line[] => [
+      [asked, "9.1", { is: "sets", set: number, lock: "it", permits }],
+      ...(answered ? ([[answered, "9.1", { is: "has set", set: number, error: null }]] as Line[]) : []),
+    ];
+    const four = [
+      ...take("1.1", 2, 5, [1_010, 1_400], { at: 1_000 }),
+      ...take("2.1", 2, 6, [1_020, 1_400], { at: 1_000 }),
+    ];
+    const raised = set(1, 4, [100, 110]);
+    expect(broken(...four)).toEqual(["enough permits"]);
+    expect(broken(...raised, ...four)).toEqual([]);
+    expect(broken(...raised, ...set(2, 2, [200, 210]), ...four)).toEqual(["enough permits"]);
+    // It may be in force still; it was when they came; it is once more, where the server has forgotten the later one.
+    expect(broken(...raised, ...set(2, 2, [200, null]), ...four)).toEqual([]);
+    expect(broken(...raised, ...set(2, 2, [1_015, 1_016]), ...four)).toEqual([]);
+    expect(
+      broken(...raised, ...set(2, 2, [200, 210]), [300, "director", forgot(290, 1, 2)], ...four),
+    ).toEqual([]);
+  });
+
   it("that a server has forgotten are given once more", () => {
     const lost: Line = [20, "director", forgot(18, 150, 160)];
     const before = take("1.1", 3, 100, [10, 50]);
@@ -142,6 +163,62 @@ describe("a leader", () => {
     ];
     expect(broken(...leads, ...held("2.1", "election", 6, [31, 80]))).toEqual([]);
     expect(broken(...leads, ...held("2.1", "election", 6, [29, 80]))).toEqual(["one holder"]);
+  });
+});
+
+describe("a leader that comes again", () => {
+  const leads = (by: string, call: number, again: number, token: number, [from, to]: [number, number]) =>
+    held(by, "election", token, [from, to], { at: from - 1, call, again, listens: true });
+  const unheld: Line = [20, "1.1", { is: "seen", call: 1, after: "a while", held: false, left: 0 }];
+  const told: Line = [30, "1.1", { is: "lost", call: 1, reason: "LOCK_LOST expired" }];
+
+  it("is told of its loss by its signal", () => {
+    const body = leads("1.1", 1, 0, 5, [10, 3_000]);
+    expect(broken(...body, unheld, told)).toEqual([]);
+    expect(broken(...body, unheld)).toEqual(["signals tell losses"]);
+    expect(broken(...leads("1.1", 1, 0, 5, [10, 500]), unheld)).toEqual([]);
+    const stopped: Line[] = [
+      [15, "director", { is: "stopped", victim: "1.1" }],
+      [2_900, "director", { is: "continued", victim: "1.1" }],
+    ];
+    expect(broken(...body, unheld, ...stopped)).toEqual([]);
+  });
+
+  it("runs no body beside its own last one, nor for long beside another's", () => {
+    const first = [...leads("1.1", 1, 0, 5, [10, 3_000]), unheld, told];
+    expect(broken(...first, ...leads("1.1", 2, 1, 6, [3_001, 3_010]))).toEqual([]);
+    expect(broken(...first, ...leads("1.1", 2, 1, 6, [2_990, 3_010]))).toEqual(["one body"]);
+    expect(broken(...first, ...leads("2.1", 1, 0, 6, [2_000, 4_000]))).toEqual([]);
+    expect(broken(...first, ...leads("2.1", 1, 0, 6, [1_000, 4_000]))).toEqual(["one leader"]);
+  });
+});
+
+describe("those that observe a leader", () => {
+  const shown = (at: number, token: number, number: number): Line => [
+    at,
+    "3.1",
+    { is: "shown", lock: "it", token, number },
+  ];
+  const leads = held("1.1", "election", 5, [10, 100]);
+
+  it("see terms and proclamations in order", () => {
+    expect(broken(shown(20, 5, 1), shown(30, 5, 2), shown(40, 0, 0), shown(50, 6, 1))).toEqual([]);
+    expect(broken(shown(20, 5, 2), shown(40, 0, 0), shown(50, 5, 1))).toEqual(["leaders in order"]);
+    expect(broken(shown(20, 6, 1), shown(30, 5, 1))).toEqual(["leaders in order"]);
+    expect(broken(shown(20, 6, 1), [25, "director", forgot(24, 1, 2)], shown(30, 5, 1))).toEqual([]);
+  });
+
+  it("see it no longer than its term, unless it is renewed", () => {
+    const ends = shown(9_000, 0, 0);
+    expect(broken(shown(20, 5, 1), shown(4_000, 0, 0), ...leads)).toEqual([]);
+    expect(broken(shown(20, 5, 1), ends, ...leads)).toEqual(["leaders in time"]);
+    expect(broken(shown(20, 5, 1), ends, ...held("1.1", "election", 5, [10, 8_990]))).toEqual([]);
+    const next = held("2.1", "election", 6, [200, 300], { at: 150 });
+    const crash: Line = [90, "director", { is: "dead", victim: "1.1", meant: true, how: "killed" }];
+    expect(broken(shown(20, 5, 1), ends, ...leads.slice(0, 2), crash, ...next)).toEqual(["leaders in time"]);
+    expect(broken(shown(20, 5, 1), ends, ...leads, [10, "director", fault("turn the clock back")])).toEqual(
+      [],
+    );
   });
 });
 

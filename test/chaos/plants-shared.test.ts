@@ -60,6 +60,24 @@ const lostShrink: Fault = {
   },
 };
 
+/** Nobody tells the leader that it is none any more. */
+const deposed: Fault = {
+  kind: "delete the key of the leader",
+  weight: 1,
+  async run({ wires }, begin) {
+    const redis = openConnection(wires.address(0), { keyPrefix: KEY_PREFIX });
+    const key = "holdfast:election:{throne}";
+    const before = await redis.get(key);
+    // A term that has just begun, and lasts for long.
+    const term = await until(async () => [await redis.get(key)].find((now) => now && now !== before));
+    await delay(200); // it has proclaimed itself by then
+    begin(`${term}`);
+    await redis.del(key);
+    redis.disconnect();
+    await delay(1_800);
+  },
+};
+
 const only = (names: Taste["names"] & object): Taste => ({ shared: 1, names });
 const patient = { isPatient: true } as const;
 
@@ -112,6 +130,28 @@ const ills: readonly Ill[] = [
       taste: { ...only(["slots"]), ...patient, particular: { units: PERMITS } },
     },
     rule: "enough permits",
+  },
+  {
+    plant: "a number that is never lowered",
+    needs: { seconds: 4, only: [], taste: only(["slots"]) },
+    rule: "enough permits",
+  },
+  {
+    plant: "an observer that is shown the past",
+    needs: { seconds: 6, only: [], taste: only(["throne"]), workers: 1, callers: 2 },
+    rule: "leaders in time",
+  },
+  {
+    plant: "a loss that no signal tells",
+    needs: {
+      seconds: 2,
+      drain: 1_000,
+      faults: () => [deposed],
+      taste: { ...only(["throne"]), ...patient, particular: { leads: true } },
+      workers: 2,
+      callers: 1,
+    },
+    rule: "signals tell losses",
   },
   { plant: "minHold forgotten", needs: { seconds: 2, only: [], taste: only(["paced"]) }, rule: "minHold" },
   {

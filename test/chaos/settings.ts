@@ -4,12 +4,15 @@ import type { Dice } from "./dice.ts";
 
 const DRIVERS: Driver[] = ["ioredis 6, RESP3", "ioredis 6, RESP2", "ioredis 5"];
 
+/** No grant window is longer. */
+export const LONGEST_WINDOW = 3_000;
+
 /** How a worker's lock client works. Leases are short, so that much happens to them in a minute. */
 export function clientOptions(dice: Dice): LockClientOptions {
   return {
     leaseTime: dice.pick([1_000, 2_000, 3_000]),
     replyTimeout: dice.pick([1_000, 3_000, 5_000]),
-    grantWindow: dice.pick([2_500, 3_000]),
+    grantWindow: dice.pick([2_500, LONGEST_WINDOW]),
     localPasses: dice.pick([0, 4, 16]),
     // No more than half of the grant window.
     linger: dice.pick([0, 300, 1_000, 1_000]),
@@ -19,6 +22,9 @@ export function clientOptions(dice: Dice): LockClientOptions {
 
 /** No lease is longer, nor an extension. */
 export const LONGEST_LEASE = 3_500;
+
+/** The lease of a leader. A term may begin with a grant window, which is longer. */
+export const TERM_LEASE = 1_500;
 
 /** ms after its start from which a node of a quorum votes for everybody: 1 % and 2 ms more; the uptime is told in whole seconds. */
 export const UNTIL_OLD = LONGEST_LEASE * 1.01 + 2 + 2_000;

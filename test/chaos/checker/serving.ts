@@ -1,4 +1,6 @@
+import { PERMITS } from "../arenas/arena.ts";
 import { LONGEST_LEASE } from "../settings.ts";
+import { permitsOf } from "./permits.ts";
 import type { Call, Story } from "./story.ts";
 import { roomOf, unitsOf } from "./units.ts";
 import { ms, nameOf, type Violation } from "./violation.ts";
@@ -34,12 +36,21 @@ export function serving(story: Story): Violation[] {
     // Most callers waited while something was wrong: they need no look at all others.
     if (longestRoom(chance, wrong) <= PATIENCE * 1_000) return [];
     const others = shared.filter((other) => other !== call && other.lock === call.lock && other.asked < end);
-    const longest = longestRoom(chance, [...wrong, ...others.flatMap((other) => taken(other, call, story))]);
+    const spans = others.flatMap((other) => taken(other, call, story));
+    const longest = longestRoom(chance, [...wrong, ...lowered(call, story), ...spans]);
     if (longest <= PATIENCE * 1_000) return [];
     const what = `${nameOf(call)} waited ${ms(longest)} for ${call.lock}, which had room for it`;
     return [{ rule: "what fits is given", what, at: end, calls: [call] }];
   });
 }
+
+/** When there may have been fewer permits than by the code. */
+const lowered = ({ kind, lock }: Call, story: Story): Span[] =>
+  kind === "permit"
+    ? permitsOf(story, lock)
+        .filter(({ permits }) => permits < PERMITS)
+        .map(({ permits, from, to }) => ({ from, to: to + SOON * 1_000, units: PERMITS - permits }))
+    : [];
 
 /** When it had not to wait any more. */
 const endOf = ({ by, answered, aborted }: Call, { lives, over }: Story): number =>

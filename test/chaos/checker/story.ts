@@ -15,6 +15,8 @@ export interface Call {
   readonly every?: number | undefined;
   readonly aligned?: boolean | undefined;
   readonly writer?: number | undefined;
+  readonly listens?: boolean | undefined;
+  readonly again?: number | undefined;
   readonly asked: number;
   aborted: number | null;
   answered: { at: number; with: "lease" | "busy" | "error" } | null;
@@ -31,6 +33,8 @@ export interface Hold {
   lost: { at: number; reason: string } | null;
   unlock: number | null;
   unlocked: { at: number; error: string | null } | null;
+  /** The first time that its holder was told, by a look of its own, that it does not hold. */
+  unheld: number | null;
   /** From then on its holder did not count on it any more. Set when the whole history is known. */
   until: number;
 }
@@ -61,6 +65,27 @@ export interface Forgetting {
   readonly to: number;
 }
 
+/** A leader that an observer was shown, until it was shown something else. Times are µs. */
+export interface Shown {
+  readonly by: string;
+  readonly lock: string;
+  readonly token: number;
+  /** Of its proclamation. */
+  readonly number: number;
+  readonly from: number;
+  to: number;
+}
+
+/** A question for another number of permits. */
+export interface Setting {
+  readonly lock: string;
+  readonly permits: number;
+  readonly asked: number;
+  /** When it had an answer, and whether that says that it stands. */
+  answered: number;
+  stands: boolean;
+}
+
 /** A history, told by call, worker and fault. */
 export interface Story {
   readonly calls: Call[];
@@ -69,6 +94,9 @@ export interface Story {
   readonly lives: Map<string, Life>;
   readonly troubles: Trouble[];
   readonly forgettings: Forgetting[];
+  /** Of each observer, in order. */
+  readonly shown: Shown[];
+  readonly settings: Setting[];
   /** When all callers had had their time to finish. */
   readonly over: number;
 }

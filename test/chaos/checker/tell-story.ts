@@ -6,6 +6,8 @@ import {
   type Forgetting,
   type Hold,
   type Life,
+  type Setting,
+  type Shown,
   type Story,
   type Trouble,
 } from "./story.ts";
@@ -16,6 +18,8 @@ export function tellStory(events: readonly Event[]): Story {
   const lives = new Map<string, Life>();
   const troubles = new Map<number, Trouble>();
   const forgettings: Forgetting[] = [];
+  const shown: Shown[] = [];
+  const settings = new Map<string, Setting>();
   let over = endOf(events);
   const life = (by: string, at: number): Life => {
     const known = lives.get(by) ?? { by, up: at, dead: null, standing: [], unhandled: [] };
@@ -75,6 +79,24 @@ export function tellStory(events: readonly Event[]): Story {
         calls.set(callKey(by, number), { ...asked, number, asked: at, ...rest });
         break;
       }
+      case "shown": {
+        const { lock, token, number } = event;
+        const last = shown.findLast((one) => one.by === by && one.lock === lock);
+        if (last?.to === Number.POSITIVE_INFINITY) last.to = at;
+        if (token > 0) shown.push({ by, lock, token, number, from: at, to: Number.POSITIVE_INFINITY });
+        break;
+      }
+      case "sets": {
+        const { lock, permits } = event;
+        const never = Number.POSITIVE_INFINITY;
+        settings.set(callKey(by, event.set), { lock, permits, asked: at, answered: never, stands: false });
+        break;
+      }
+      case "has set": {
+        const setting = settings.get(callKey(by, event.set));
+        if (setting) Object.assign(setting, { answered: at, stands: event.error === null });
+        break;
+      }
       case "draining":
       case "kept":
       case "done":
@@ -85,12 +107,15 @@ export function tellStory(events: readonly Event[]): Story {
     }
   }
   for (const { hold, by } of calls.values()) if (hold) endHold(hold, lives.get(by), over);
+  for (const one of shown) one.to = Math.min(one.to, lives.get(one.by)?.dead?.at ?? over, over);
   return {
     calls: [...calls.values()],
     holds: byLock(calls),
     lives,
     troubles: [...troubles.values()],
     forgettings,
+    shown,
+    settings: [...settings.values()],
     over,
   };
 }
@@ -104,13 +129,15 @@ function tellCall(call: Call | undefined, event: CallEvent, at: number): void {
   else if (event.is === "lease") {
     call.answered = { at, with: "lease" };
     const deadline = at + event.left * 1_000;
-    const rest = { lost: null, unlock: null, unlocked: null, until: Number.POSITIVE_INFINITY };
+    const rest = { lost: null, unlock: null, unlocked: null, unheld: null, until: Number.POSITIVE_INFINITY };
     call.hold = { call, token: event.token, from: at, deadline, ...rest };
   } else if (!hold) return;
   else if (event.is === "seen" && event.held)
     hold.deadline = Math.max(hold.deadline, at + event.left * 1_000);
-  else if (event.is === "seen") hold.until = Math.min(hold.until, at);
-  else if (event.is === "lost") hold.lost ??= { at, reason: event.reason };
+  else if (event.is === "seen") {
+    hold.until = Math.min(hold.until, at);
+    hold.unheld ??= at;
+  } else if (event.is === "lost") hold.lost ??= { at, reason: event.reason };
   else if (event.is === "unlock") {
     hold.unlock = at;
     if (event.held) hold.deadline = Math.max(hold.deadline, at);

@@ -39,6 +39,10 @@ export type CallEvent =
       aligned?: boolean | undefined;
       /** Of a reader: the call of its process that wrote before, and became this reader. */
       writer?: number | undefined;
+      /** Its signal is listened to: its body ends when that aborts. */
+      listens?: boolean | undefined;
+      /** Of a leader that campaigns again by itself: the call of its term before, 0: of its first term. */
+      again?: number | undefined;
     }
   /** Its signal is aborted now, while it waits. */
   | { is: "abort"; call: number }
@@ -66,6 +70,11 @@ export type CallEvent =
 
 /** What a worker tells of itself. */
 type WorkerEvent =
+  /** An observer of an election is shown another leader; `token` 0: none, from here on. `number`: of its proclamation, from 1 in each term. */
+  | { is: "shown"; lock: string; token: number; number: number }
+  /** Asks for another number of permits, and has an answer; `set` is the number of this question in the worker. */
+  | { is: "sets"; set: number; lock: string; permits: number }
+  | { is: "has set"; set: number; error: string | null }
   | { is: "up"; settings: string }
   | { is: "blocked"; ms: number }
   | { is: "unhandled"; error: string }

@@ -1,5 +1,6 @@
-import type { Lease, LockClient, LockOptions, MultiLease, Term } from "../../../src/index.ts";
+import type { Election, Lease, LockClient, LockOptions, MultiLease, Term } from "../../../src/index.ts";
 import { PERMITS } from "../arenas/arena.ts";
+import { TERM_LEASE } from "../settings.ts";
 import type { Wish } from "./wish.ts";
 
 /** What a caller has: what all of it has in common. */
@@ -83,13 +84,24 @@ function asAny(lease: Lease | MultiLease): AnyLease {
   };
 }
 
-/** Of a term. */
-const TERM = 1_500;
+const electionOf = (locks: LockClient, name: string): Election => locks.election(name, { lease: TERM_LEASE });
+
+/** Leads, and campaigns again behind each loss, until a body has ended in its term. `body`: `isLost` asks whether its term is over. */
+export const runAsLeader = (
+  locks: LockClient,
+  name: string,
+  body: (lease: AnyLease, isLost: () => boolean) => Promise<void>,
+  signal: AbortSignal | undefined,
+): Promise<void> =>
+  electionOf(locks, name).runAsLeader((one) => body(ofTerm(one), () => one.lost !== null), {
+    value: FIRST,
+    signal,
+  });
 
 function term(locks: LockClient, name: string): AnyLock {
-  const election = locks.election(name, { lease: TERM });
+  const election = electionOf(locks, name);
   const lock = async ({ wait, signal }: LockOptions): Promise<AnyLease> =>
-    ofTerm(await election.campaign({ value: locks.id, wait, signal }));
+    ofTerm(await election.campaign({ value: FIRST, wait, signal }));
   return {
     lock,
     tryLock: (options) => lock({ wait: 0, ...options }),
@@ -104,6 +116,9 @@ function term(locks: LockClient, name: string): AnyLock {
   };
 }
 
+/** What is proclaimed is the number of the proclamation in its term. */
+const FIRST = "1";
+
 const ofTerm = (one: Term): AnyLease => ({
   token: () => one.token,
   get held() {
@@ -113,7 +128,7 @@ const ofTerm = (one: Term): AnyLease => ({
     return one.signal;
   },
   remaining: () => 0,
-  extend: () => one.proclaim("still"),
+  extend: () => one.proclaim(`${Number(one.value) + 1}`),
   unlock: () => one.resign(),
 });
 

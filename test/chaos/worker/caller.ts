@@ -3,7 +3,7 @@ import type { LockClient, LockOptions } from "../../../src/index.ts";
 import type { Dice } from "../dice.ts";
 import { micros, type Told } from "../history/events.ts";
 import type { Recorder } from "../history/recorder.ts";
-import { type AnyLease, type AnyLock, anyLock } from "./any-lock.ts";
+import { type AnyLease, type AnyLock, anyLock, runAsLeader } from "./any-lock.ts";
 import { explain } from "./explain.ts";
 import type { Taste } from "./orders.ts";
 import { describeWish, type Wish, wish } from "./wish.ts";
@@ -63,20 +63,59 @@ class Round {
     const given = timer ? { ...options, signal: abort.signal } : options;
     this.#ask();
     if (particular.downgrade) await this.#desk.locks.scope(() => this.#downgrade(given, timer));
+    else if (particular.leads) await this.#lead(given.signal, timer);
     else if (method === "withLock") await this.#within(given, timer);
     else await this.#byHand(await this.#acquire(method, given), timer);
   }
 
-  #ask(writer?: number): void {
-    const { kind, method, options, particular } = this.#wish;
+  /** `writer`: the call that goes on as this reader. `again`: that of the term before. */
+  #ask(writer?: number, again = this.#wish.particular.leads ? 0 : undefined): void {
+    const { kind, method, options, particular, listens } = this.#wish;
     const patient = method === "tryLock" ? 0 : null;
     const { units, minHold, every, aligned } = particular;
     const { lease } = options;
-    const told = { how: describeWish(this.#wish), lease, units, minHold, every, aligned, writer };
+    const told = {
+      how: describeWish(this.#wish),
+      lease,
+      units,
+      minHold,
+      every,
+      aligned,
+      writer,
+      listens,
+      again,
+    };
     const asked = kind === "once" ? 0 : (options.wait ?? patient);
     const isSlow = kind === "once" || kind === "election";
     const wait = asked !== null && isSlow ? asked + REPLY_TIMEOUT : asked;
     this.#tell((call, lock) => ({ is: "ask", call, lock, kind, wait, ...told }));
+  }
+
+  /** Leads, again behind each loss: each of its terms is told as a call of its own. */
+  async #lead(signal: AbortSignal | undefined, timer: NodeJS.Timeout | undefined): Promise<void> {
+    let [round, waits]: [Round, boolean] = [this, true];
+    const next = (error: string): void => {
+      round.#tell((call) => ({ is: "unlocked", call, error }));
+      const [before] = round.#calls;
+      round = new Round(this.#desk, this.#wish);
+      round.#ask(undefined, before?.number);
+      waits = true;
+    };
+    const body = async (lease: AnyLease, isLost: () => boolean): Promise<void> => {
+      clearTimeout(timer);
+      if (!waits) next("LOCK_LOST, by its resignation");
+      waits = false;
+      await round.#hold(lease);
+      if (isLost()) next("LOCK_LOST");
+    };
+    try {
+      await runAsLeader(this.#desk.locks, this.#wish.lock, body, signal);
+      round.#tell((call) => ({ is: "unlocked", call, error: null }));
+    } catch (error) {
+      clearTimeout(timer);
+      if (waits) round.#refused(error);
+      else round.#tell((call) => ({ is: "unlocked", call, error: explain(error) }));
+    }
   }
 
   /** Writes, and goes on as a reader: no other writer comes in between. */

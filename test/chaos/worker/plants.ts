@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import { RECHECKS } from "../../../src/defaults.ts";
+import { LeaderTerm } from "../../../src/election/term.ts";
+import { ElectionKind } from "../../../src/kinds/election.ts";
 import { Hold } from "../../../src/lease/hold.ts";
 import { SharedLease } from "../../../src/lease/shared-lease.ts";
 import { QuorumNode } from "../../../src/quorum/node.ts";
@@ -96,6 +98,34 @@ export const plants = {
     };
   },
 
+  /** Of a semaphore: a number of permits that is below the last one changes nothing. */
+  "a number that is never lowered": () =>
+    patchAll(
+      countedLua,
+      '"s", tonumber(ARGV[1]), asked, true',
+      '"s", math.max(permits or 0, tonumber(ARGV[1])), asked, true',
+    ),
+
+  /** Of an election: those that observe are answered from what was true a while ago. */
+  "an observer that is shown the past"() {
+    const { observe } = ElectionKind.prototype;
+    let known: { readonly until: number; readonly answer: ReturnType<typeof observe> } | undefined;
+    ElectionKind.prototype.observe = async function (name) {
+      if (known && performance.now() < known.until) return known.answer;
+      const answer = await observe.call(this, name);
+      if (answer.leader) {
+        const copy = Promise.resolve({ ...answer, ttl: OLD });
+        known = { until: performance.now() + OLD, answer: copy };
+      }
+      return answer;
+    };
+  },
+
+  /** Of an election: a leader's signal tells no loss. */
+  "a loss that no signal tells"() {
+    Object.defineProperty(LeaderTerm.prototype, "signal", { get: () => new AbortController().signal });
+  },
+
   /** Of a lock with `minHold`: it is given back like any other. */
   "minHold forgotten": () => patch("releaseAt", "tonumber(ARGV[3]) - now", "1000"),
 
@@ -119,6 +149,8 @@ export const plants = {
 
 export type Plant = keyof typeof plants;
 
+/** ms. */
+const OLD = 8_000;
 const TIME_TOKEN = "local token = math.max(before + 1, now, 1000000000000000)";
 const COMMON_WAY = "#text == 16";
 const scripts = Object.keys(handoffLua) as (keyof typeof handoffLua)[];

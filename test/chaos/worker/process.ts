@@ -3,6 +3,7 @@ import type { Connection } from "../../support/servers/connection.ts";
 import { Dice } from "../dice.ts";
 import { micros } from "../history/events.ts";
 import { Recorder } from "../history/recorder.ts";
+import { startBystanders } from "./bystanders.ts";
 import { caller, type Desk } from "./caller.ts";
 import { connect, createLocks } from "./connect.ts";
 import { explain } from "./explain.ts";
@@ -40,6 +41,7 @@ async function start(options: WorkerOptions): Promise<void> {
   report({ is: "ready" });
   setInterval(() => report({ is: "progress", grants: desk.grants }), 1_000);
 
+  startBystanders(desk);
   await Promise.all(Array.from({ length: options.callers }, () => caller(desk)));
   await end(worker);
 }

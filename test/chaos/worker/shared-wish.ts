@@ -18,6 +18,8 @@ export interface Particular {
   readonly throws?: boolean;
   /** Each caller of a read-write lock has a place of its own. */
   readonly fair?: boolean;
+  /** A leader campaigns again when its term is lost. */
+  readonly leads?: boolean;
   /** A writer goes on as a reader. */
   readonly downgrade?: boolean;
 }
@@ -53,7 +55,7 @@ export function sharedWish(dice: Dice, taste: Taste, usual: Wish): Wish {
     abortAfter: null,
     hold,
     extend: null,
-    listens: false,
+    listens: wished.kind === "election",
   };
 }
 
@@ -66,7 +68,9 @@ function wishFor(dice: Dice, lock: SharedName, { kinds = KINDS[lock] }: Taste, u
     case "permit":
       return { ...plain, particular: { units: dice.pick([1, 1, 2, PERMITS]) } };
     case "election":
-      return { ...plain, options: bare, extend: null };
+      return dice.chance(0.4)
+        ? { ...plain, options: {}, extend: null, particular: { leads: true } }
+        : { ...plain, options: bare };
     case "once": {
       const particular = {
         every: EVERY,
