@@ -13,6 +13,11 @@ export const contenders: Readonly<Record<string, Contender>> = {
     waits: "hand-off",
     open: async (url, place) => (await import("./holdfast.ts")).openLingeringLock(url, place),
   },
+  "labelled-lock": {
+    title: "Holdfast lock, with labels",
+    waits: "hand-off",
+    open: async (url, place) => (await import("./holdfast.ts")).openLabelledLock(url, place),
+  },
   "fair-lock": {
     title: "Holdfast fairLock",
     waits: "hand-off",

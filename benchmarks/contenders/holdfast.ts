@@ -7,6 +7,12 @@ import { loadLibrary } from "./library.ts";
 export const openLock = openKind("lock");
 /** An unlocked lock stays with its process for up to a second, where that pays. */
 export const openLingeringLock = openKind("lock", { linger: 1_000 });
+/** Client and call say what they are, as operators want it. */
+export const openLabelledLock = open(
+  (locks, name, { wait, lease }) =>
+    locks.lock(name).tryLock({ wait, lease: lease ?? undefined, label: "nightly invoice" }),
+  { label: "billing@2.3" },
+);
 export const openFairLock = openKind("fairLock");
 /** Without passes, which need no Redis: it shows what a broadcast costs, beside the same waiting with a hand-off. */
 export const openRedissonLock = openKind("redissonLock", { localPasses: 0 });

@@ -2,7 +2,7 @@
 export const HOLDFAST: readonly string[] = ["lock", "lingering-lock", "fair-lock", "redisson-lock"];
 
 /** All that is Holdfast's. */
-export const OURS: readonly string[] = [...HOLDFAST, "read-write-lock", "semaphore"];
+export const OURS: readonly string[] = [...HOLDFAST, "labelled-lock", "read-write-lock", "semaphore"];
 
 /** Permits of every semaphore. */
 export const PERMITS = 10;

@@ -23,6 +23,10 @@ export async function clientAlone(): Promise<Map<string, number>> {
       const lease = await lock.tryLock();
       await lease?.unlock();
     })
+    .add("tryLock and unlock, with a label", async () => {
+      const lease = await lock.tryLock({ label: "nightly invoice" });
+      await lease?.unlock();
+    })
     .add("withLock", () => lock.withLock(() => {}))
     .add("lingering: tryLock and unlock", async () => {
       const lease = await lingering.tryLock();

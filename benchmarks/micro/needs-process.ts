@@ -1,6 +1,7 @@
 // A program: what an acquisition and a waiter need of the client, as JSON. For node with the flags of needs.ts.
 // Arguments: the URL of a Redis; the file URL of another commit's Holdfast, or nothing for the present one.
 import { createHook } from "node:async_hooks";
+import { tracingChannel } from "node:diagnostics_channel";
 import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
 import type { Lock } from "../../src/index.ts";
@@ -21,6 +22,9 @@ const LONG = 600_000;
 const KEPT = 1_000;
 const AT_ONCE = 100;
 const COLD = 600;
+/** Looks in one round, of which there are some: the quickest counts. */
+const LOOKS = 1_000_000;
+const ROUNDS = 10;
 
 const [url = "", library = null] = process.argv.slice(2);
 const { createLockClient } = await loadLibrary(library);
@@ -99,6 +103,21 @@ async function kept(): Promise<number> {
   }
 }
 
+/** What each call does to learn that nobody follows calls and holds, as src/waiting/lock-manager.ts has it. */
+function look(): { look: number; lookBytes: number } {
+  const [acquiring, holding] = [tracingChannel("holdfast:acquire"), tracingChannel("holdfast:hold")];
+  let [least, seen] = [Number.POSITIVE_INFINITY, 0];
+  const before = heap();
+  for (let round = 0; round < ROUNDS; round++) {
+    const from = process.hrtime.bigint();
+    for (let i = 0; i < LOOKS; i++) if (acquiring.hasSubscribers || holding.hasSubscribers) seen++;
+    least = Math.min(least, Number(process.hrtime.bigint() - from) / LOOKS);
+  }
+  if (seen > 0)
+    throw new Error("Somebody subscribes to the channels: it is not the look alone that was measured");
+  return { look: least, lookBytes: (process.memoryUsage().heapUsed - before) / (ROUNDS * LOOKS) };
+}
+
 /** The heap when nothing changes it any more: all have parked. */
 async function settledHeap(): Promise<number> {
   let last = heap();
@@ -130,5 +149,6 @@ const needs: Needs = {
   parkedFair: await parked(locks.fairLock("p3"), "p3", null),
   parkedFairWithSignal: await parked(locks.fairLock("p4"), "p4", signals()),
   kept: await kept(),
+  ...look(),
 };
 process.stdout.write(JSON.stringify(needs), () => process.exit());

@@ -17,6 +17,9 @@ export interface Needs {
   readonly parkedFairWithSignal: number;
   /** Heap bytes of a lock that stays with its process, unlocked. */
   readonly kept: number;
+  /** What a call costs that nobody subscribes to this package's channels, in ns and in bytes. */
+  readonly look: number;
+  readonly lookBytes: number;
 }
 
 const PROGRAM = fileURLToPath(new URL("./needs-process.js", import.meta.url));

@@ -25,9 +25,14 @@ const WITHIN = 30_000;
  * Records what a contender sends, and sends it again in pipelines on one connection to an emptied server: only there do
  * differences of half a µs show. The smallest of some replays.
  *
- * @param callers 1: the lock is free each time; more: nearly every acquisition is a hand-off
+ * @param callers 1: the lock is free each time; more: nearly every acquisition is a hand-off; "writer": one, which wants to be
+ *   alone
  */
-export async function scriptTime(url: string, player: Player, callers: number): Promise<ScriptTime> {
+export async function scriptTime(
+  url: string,
+  player: Player,
+  callers: number | "writer",
+): Promise<ScriptTime> {
   const redis = new Redis(url);
   const subscriber = new Redis(url);
   try {
@@ -52,7 +57,7 @@ async function record(
   redis: Redis,
   url: string,
   player: Player,
-  callers: number,
+  callers: number | "writer",
 ): Promise<{ commands: readonly Command[]; channels: readonly string[] }> {
   const listener = new Redis(url);
   const monitor = await listener.monitor();
@@ -65,7 +70,10 @@ async function record(
     else if (source !== "lua") commands.push([name, ...args]);
   });
   const task = (acquisitions: number) => ({
-    load: { ...LOAD, tasks: callers, times: acquisitions / callers },
+    load:
+      callers === "writer"
+        ? { ...LOAD, tasks: 0, writer: 0, times: acquisitions }
+        : { ...LOAD, tasks: callers, times: acquisitions / callers },
     duration: WITHIN,
   });
   try {
