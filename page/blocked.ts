@@ -1,37 +1,40 @@
 import type { ShownBlock, ShownBlocked, ShownClient } from "../src/ui/shown.ts";
+import { circle } from "./circles.ts";
 import { h } from "./dom.ts";
 import { many } from "./format.ts";
 import { lockLink, nothing, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
 import type { View } from "./view.ts";
 
-/** Which clients keep which others waiting, as trees. */
+/** Callers that wait for each other; and which clients keep which others waiting, as trees. */
 export class Blocked implements View<ShownBlocked> {
+  readonly #circles = h("ul", { class: "deadlocks" });
   readonly #tree = h("ul", { class: "tree" });
   readonly #note = h("p", { class: "note" });
   readonly #empty = h("div");
   #shown = "";
 
   begin(view: Element): void {
-    view.replaceChildren(this.#note, this.#tree, this.#empty);
+    view.replaceChildren(this.#circles, this.#note, this.#tree, this.#empty);
   }
 
-  show({ clients, isCut, age, trouble }: ShownBlocked): void {
+  show({ circles, clients, isCut, isPartial, age, trouble }: ShownBlocked): void {
     // Times go on by themselves: built anew is only what has another form.
-    const form = JSON.stringify(clients, (key, value) =>
-      key === "for" || key === "left" ? undefined : value,
+    const form = JSON.stringify([circles, clients, isCut, isPartial], (key, value) =>
+      key === "for" || key === "left" || key === "waited" ? undefined : value,
     );
     if (form === this.#shown) return;
     this.#shown = form;
+    this.#circles.replaceChildren(...(circles ?? []).map((one) => circle(one, age)));
     this.#tree.replaceChildren(...clients.map((client) => branch(client, age)));
-    const hasCircle = form.includes('"isCircle":true');
-    this.#note.textContent = hasCircle
-      ? "Processes in a circle wait for each other. That is a deadlock if the same work holds the one lock and waits for the other; a process that serves several callers may be in a circle by chance."
-      : isCut
-        ? "There are more than can be shown here."
-        : "";
+    const notes = [
+      form.includes('"circle":"sign"') && SIGN,
+      form.includes('"circle":"sign"') && circles === null && UNREAD,
+      isCut && "There are more than can be shown here.",
+    ];
+    this.#note.textContent = notes.filter((note) => note !== false).join(" ");
     this.#note.hidden = this.#note.textContent === "";
-    const isEmpty = clients.length === 0 && trouble === null;
+    const isEmpty = clients.length === 0 && trouble === null && !isPartial;
     this.#empty.replaceChildren(
       ...(isEmpty
         ? [
@@ -45,20 +48,30 @@ export class Blocked implements View<ShownBlocked> {
   }
 }
 
+const SIGN =
+  "Where it says “a sign”, processes wait for each other. That is a deadlock if the same work holds the one lock and waits for the other; a process that serves several callers may be in a circle by chance.";
+const UNREAD = "The page was made without a connection by which it could read what their callers say.";
+
+const CIRCLES = {
+  deadlock: "waits in a deadlock",
+  possible: "waits in a circle, perhaps a deadlock",
+  sign: "waits in a circle: a sign, no proof",
+} as const;
+
 function branch(client: ShownClient, age: number): HTMLElement {
-  const { owner, calls, isCircle, isElsewhere, blocks } = client;
+  const { owner, calls, circle, isElsewhere, blocks } = client;
   const ago = h("span", { class: "time" });
   grow(ago, owner.for, age);
   return h(
     "li",
-    { class: isCircle ? "client circle" : "client" },
+    { class: circle ? `client circle in-${circle}` : "client" },
     h(
       "div",
       { class: "client-line" },
       person(owner),
       calls > 1 && h("small", {}, many(calls, "call")),
       calls > 0 && owner.for !== null && h("small", {}, "waits for ", ago),
-      isCircle && h("strong", {}, "waits in a circle"),
+      circle !== null && h("strong", {}, CIRCLES[circle]),
       isElsewhere && calls > 0 && h("small", {}, "shown above"),
     ),
     blocks.length > 0 && h("ul", {}, ...blocks.map((block) => held(block, age))),

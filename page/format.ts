@@ -47,3 +47,6 @@ export const kindOf = (kind: ShownLock["kind"]): string => KINDS[kind];
 
 export const linkTo = ({ kind, name }: Pick<ShownLock, "kind" | "name">): string =>
   `#/lock/${kind}/${encodeURIComponent(name)}`;
+
+/** Where a client runs, by its id. */
+export const clientOf = (id: string): string => visible(id.replace(/:[0-9a-f]{16}$/, ""));

@@ -1,7 +1,7 @@
 import type { Happened, ShownHolder, ShownLock, ShownOne, ShownOwner } from "../src/ui/shown.ts";
 import { askToLetGo, breakHold } from "./actions.ts";
 import { arrange, h, say } from "./dom.ts";
-import { many, number, time, visible } from "./format.ts";
+import { clientOf, many, number, time, visible } from "./format.ts";
 import { badge, LeaseBar, nothing, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
 import type { View } from "./view.ts";
@@ -150,7 +150,7 @@ function lately(history: readonly Happened[]): HTMLElement {
         "li",
         { class: what },
         h("span", { class: "time" }, `${time(ago)} ago`),
-        h("span", {}, `${visible(client.replace(/:[0-9a-f]{16}$/, ""))} ${WHAT[what]} ${time(after)}`),
+        h("span", {}, `${clientOf(client)} ${WHAT[what]} ${time(after)}`),
         why !== null && h("small", {}, why),
       ),
     ),

@@ -17,6 +17,7 @@ const at = (id: string): HTMLElement => {
 };
 
 const [main, status, said, trouble] = [at("view"), at("status"), at("said"), at("trouble")];
+const alarm = at("alarm");
 
 let search = "";
 let stop = (): void => {};
@@ -76,7 +77,14 @@ function live(seen: Shown): void {
   trouble.hidden = true;
   document.body.classList.remove("away");
   status.dataset.state = "live";
-  const locks = `${many(seen.total, "lock")}, ${number(seen.waited)} waited for`;
+  if (seen.deadlocks !== null) {
+    alarm.hidden = seen.deadlocks === 0;
+    say(alarm, number(seen.deadlocks));
+    alarm.title = many(seen.deadlocks, "deadlock");
+  }
+  const locks = seen.isPartial
+    ? `Looking: ${many(seen.total, "lock")} so far`
+    : `${many(seen.total, "lock")}, ${number(seen.waited)} waited for`;
   tick(said, seen.age, (passed) =>
     say(said, passed < 6_000 ? locks : `${locks} · ${Math.round(passed / 1_000)} s ago`),
   );

@@ -1,8 +1,8 @@
 import type { ShownLock, ShownNow } from "../src/ui/shown.ts";
 import { arrange, h, say } from "./dom.ts";
-import { linkTo, many, number } from "./format.ts";
+import { clientOf, linkTo, many, number, time } from "./format.ts";
 import { badge, LeaseBar, lockLink, nothing, person } from "./parts.ts";
-import { grow } from "./ticking.ts";
+import { grow, tick } from "./ticking.ts";
 import type { View } from "./view.ts";
 
 /** All locks, those first for which somebody has waited longest. */
@@ -20,7 +20,8 @@ export class Now implements View<ShownNow> {
     this.#search = h("input", {
       type: "search",
       id: "search",
-      placeholder: "Name, label or host",
+      placeholder: "Name, label or host, or order:*",
+      maxlength: "200",
       "aria-label": "Search",
       autocomplete: "off",
       spellcheck: "false",
@@ -43,7 +44,7 @@ export class Now implements View<ShownNow> {
     view.replaceChildren(h("div", { class: "tools" }, this.#search, this.#summary), this.#table, this.#empty);
   }
 
-  show({ locks, fitting, total, age, trouble }: ShownNow): void {
+  show({ locks, fitting, total, isByName, isPartial, age, trouble }: ShownNow): void {
     const wanted = locks.map((lock) => {
       const key = `${lock.kind} ${lock.name}`;
       const row = this.#rows.get(key) ?? new Row(lock);
@@ -55,17 +56,22 @@ export class Now implements View<ShownNow> {
     for (const [key, row] of this.#rows) if (!row.element.isConnected) this.#rows.delete(key);
     const cut = fitting > locks.length ? `, ${number(locks.length)} of ${number(fitting)} shown` : "";
     const found = fitting === total ? many(total, "lock") : `${number(fitting)} of ${many(total, "lock")}`;
-    say(this.#summary, fitting === total && cut === "" ? "" : `${found}${cut}`);
+    const how = isByName ? ", by their names alone" : "";
+    say(this.#summary, fitting === total && cut === "" ? "" : `${found}${cut}${how}`);
     this.#table.hidden = locks.length === 0;
     this.#empty.hidden = locks.length > 0;
-    if (locks.length === 0 && trouble === null)
+    if (locks.length === 0 && trouble === null && isPartial) this.#empty.replaceChildren();
+    else if (locks.length === 0 && trouble === null)
       this.#empty.replaceChildren(
         total === 0
           ? nothing(
               "Nobody holds a lock.",
               "A lock appears here when somebody takes it or waits for it, and goes when it is free.",
             )
-          : nothing("No lock fits.", "Names, labels and hosts are looked through."),
+          : nothing(
+              "No lock fits.",
+              isByName ? "Only names were looked through." : "Names, labels and hosts were looked through.",
+            ),
       );
   }
 }
@@ -77,6 +83,7 @@ class Row {
   readonly #lease = new LeaseBar();
   readonly #waiters = h("span", { class: "count" });
   readonly #waited = h("span");
+  readonly #lost = h("small", { class: "loss" });
   #shown = "";
 
   constructor(lock: ShownLock) {
@@ -88,7 +95,7 @@ class Row {
     this.element = h(
       "tr",
       { click: open },
-      h("td", { class: "lock" }, lockLink(lock), badge(lock.kind)),
+      h("td", { class: "lock" }, lockLink(lock), badge(lock.kind), this.#lost),
       this.#holder,
       h("td", { class: "time", "data-is": "for" }, this.#for),
       h("td", { class: "leases", "data-is": "lease left" }, this.#lease.element),
@@ -98,7 +105,7 @@ class Row {
   }
 
   show(lock: ShownLock, age: number): void {
-    const { holder, holders, waiters, waited, kept, permits } = lock;
+    const { holder, holders, waiters, waited, kept, permits, lost } = lock;
     const shown = JSON.stringify([holder?.id, holder?.label, holder?.units, holders, kept, permits]);
     if (shown !== this.#shown) {
       this.#shown = shown;
@@ -113,5 +120,10 @@ class Row {
     say(this.#waiters, waiters === 0 ? "–" : waiters >= 1_000 ? "1 000 or more" : number(waiters));
     this.element.classList.toggle("waited", waiters > 0);
     grow(this.#waited, waited, age);
+    this.#lost.hidden = lost === null;
+    if (lost) {
+      tick(this.#lost, lost.ago + age, (passed) => say(this.#lost, `lost ${time(passed)} ago`));
+      this.#lost.title = `${clientOf(lost.client)} lost it, after ${time(lost.after)}: ${lost.why}`;
+    }
   }
 }

@@ -61,9 +61,24 @@ export class Circle {
     return this.#steps.at(-1)?.hold;
   }
 
+  /** Its callers: what each holds that the one before it waits for, and which lock it waits for itself. */
+  get callers(): { readonly note: Note; readonly hold: NotedHold; readonly waitsFor: string }[] {
+    return this.#steps.map(({ waiter, ref }, i) => {
+      const { hold } = this.#steps.at(i - 1) as Step;
+      return { note: waiter, hold, waitsFor: ref };
+    });
+  }
+
   /** Were all other callers asked by their own clients later than this moment? */
   isLaterThan(moment: number): boolean {
     return this.#steps.slice(1).every(({ waiter }) => waiter.after >= moment);
+  }
+
+  /** Can nobody outside of it break it? */
+  get isSure(): boolean {
+    return this.#steps.every(
+      ({ waiter, ref, hold }) => lockOf(ref)?.protocol !== "semaphore" && !(waiter.isRead && hold.isRead),
+    );
   }
 
   /**
@@ -71,10 +86,7 @@ export class Circle {
    * none but a possible deadlock. Others can give back permits of a semaphore, and the writer between two readers can leave.
    */
   get rejected(): string | null {
-    const isSure = this.#steps.every(
-      ({ waiter, ref, hold }) => lockOf(ref)?.protocol !== "semaphore" && !(waiter.isRead && hold.isRead),
-    );
-    const all = this.#steps.map(({ waiter }) => waiter).filter(({ rejects }) => isSure && rejects);
+    const all = this.#steps.map(({ waiter }) => waiter).filter(({ rejects }) => this.isSure && rejects);
     all.sort((one, other) => other.since - one.since || (other.id < one.id ? -1 : 1));
     return all[0]?.id ?? null;
   }
@@ -87,7 +99,7 @@ export class Circle {
   }
 }
 
-const KINDS = { handoff: "lock", rw: "readWrite", semaphore: "semaphore" } as const;
+export const KINDS = { handoff: "lock", rw: "readWrite", semaphore: "semaphore" } as const;
 
 /** `isOwn`: of a caller of this client, which knows whether that waits. */
 async function linkOf({ waiter, ref, hold }: Step, isOwn: boolean, look: Look): Promise<DeadlockLink | null> {

@@ -1,5 +1,5 @@
 import type { Listed } from "../list/listed.ts";
-import type { ShownBlock, ShownClient, ShownOwner } from "./shown.ts";
+import type { ShownBlock, ShownCircle, ShownClient, ShownOwner } from "./shown.ts";
 import { shownHolder, shownWaiter } from "./views.ts";
 
 /** Clients that are shown at the most. */
@@ -16,25 +16,37 @@ interface Holdings {
 /**
  * Which clients wait for which others, as trees: those that wait for nobody, what they hold, and those that wait for that. Redis knows the
  * clients and not their callers, so a circle of clients is a sign and no proof of a deadlock: each of them may serve many callers.
+ * Of those in `circles` the callers have said it.
  */
-export function blocked(locks: readonly Listed[]): {
+export function blocked(
+  locks: readonly Listed[],
+  circles: readonly ShownCircle[],
+): {
   readonly clients: ShownClient[];
   readonly isCut: boolean;
 } {
   const waited = locks.filter(({ holders, waiters }) => holders.length > 0 && waiters.length > 0);
   const all = holdingsIn(waited);
+  const known = new Map(
+    circles.map(({ callers, isSure }) => [
+      roundOf(callers.map(({ client, holds }) => ({ id: client, ...holds }))),
+      isSure ? ("deadlock" as const) : ("possible" as const),
+    ]),
+  );
   const told = new Set<string>();
   let shown = 0;
 
-  const branch = (id: string, owner: ShownOwner, calls: number, path: readonly string[]): ShownClient => {
+  const branch = (id: string, owner: ShownOwner, calls: number, path: readonly Step[]): ShownClient => {
     shown++;
-    const isCircle = path.includes(id);
-    const isElsewhere = !isCircle && told.has(id);
+    const from = path.findIndex((step) => step.id === id);
+    const isElsewhere = from < 0 && told.has(id);
     told.add(id);
-    const held = isCircle || isElsewhere ? [] : (all.get(id)?.blocks ?? []);
-    return { owner, calls, isCircle, isElsewhere, blocks: held.map((one) => block(one, [...path, id])) };
+    const held = from >= 0 || isElsewhere ? [] : (all.get(id)?.blocks ?? []);
+    const circle = from < 0 ? null : (known.get(roundOf(path.slice(from))) ?? "sign");
+    const blocks = held.map((one) => block(one, [...path, { id, kind: one.lock.kind, name: one.lock.name }]));
+    return { owner, calls, circle, isElsewhere, blocks };
   };
-  const block = ({ lock, for: ms }: Holdings["blocks"][number], path: readonly string[]): ShownBlock => {
+  const block = ({ lock, for: ms }: Holdings["blocks"][number], path: readonly Step[]): ShownBlock => {
     const callers = new Map<string, { owner: ShownOwner; calls: number }>();
     for (const waiter of lock.waiters) {
       const id = waiter.client ?? waiter.id;
@@ -46,7 +58,7 @@ export function blocked(locks: readonly Listed[]): {
     for (const [id, { owner, calls }] of callers) {
       if (shown >= MOST) break;
       // A client that waits for a lock of its own waits for a caller of its process.
-      if (id === path.at(-1)) waiters.push({ owner, calls, isCircle: false, isElsewhere: true, blocks: [] });
+      if (id === path.at(-1)?.id) waiters.push({ owner, calls, circle: null, isElsewhere: true, blocks: [] });
       else waiters.push(branch(id, owner, calls, path));
     }
     return { kind: lock.kind, name: lock.name, for: ms, waiters };
@@ -61,8 +73,19 @@ export function blocked(locks: readonly Listed[]): {
   return { clients, isCut: shown >= MOST };
 }
 
-const isCircled = ({ isCircle, blocks }: ShownClient): boolean =>
-  isCircle || blocks.some(({ waiters }) => waiters.some(isCircled));
+/** A client, and the lock of its by which it keeps the next one waiting. */
+interface Step {
+  readonly id: string;
+  readonly kind: string;
+  readonly name: string;
+}
+
+/** The same text for the same circle, wherever one begins. */
+const roundOf = (steps: readonly Step[]): string =>
+  JSON.stringify(steps.map(({ id, kind, name }) => `${id} ${kind} ${name}`).sort());
+
+const isCircled = ({ circle, blocks }: ShownClient): boolean =>
+  circle !== null || blocks.some(({ waiters }) => waiters.some(isCircled));
 
 function holdingsIn(locks: readonly Listed[]): Map<string, Holdings> {
   const all = new Map<string, Holdings>();

@@ -31,6 +31,7 @@ export class Heat {
   #last = "";
   /** The time of the server, in ms. */
   #now = 0;
+  #reading: Promise<void> | null = null;
 
   constructor(redis: NonNullable<LockUIOptions["redis"]>) {
     this.#redis = redis;
@@ -40,8 +41,15 @@ export class Heat {
     return this.#clients.size;
   }
 
-  /** Reads what was told since the last time. */
-  async refresh(): Promise<void> {
+  /** Reads what was told since the last time, once for all that ask meanwhile. */
+  refresh(): Promise<void> {
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = null;
+    });
+    return this.#reading;
+  }
+
+  async #read(): Promise<void> {
     const [seconds] = fields(await this.#redis.callBuffer("TIME"));
     this.#now = Number(seconds) * 1_000;
     this.#last ||= String(this.#now - STEP * STEPS);
@@ -76,6 +84,14 @@ export class Heat {
   history(name: string): Happened[] {
     const { events } = this.#known.get(name) ?? { events: [] };
     return events.map(({ at, ...one }) => ({ ...one, ago: Math.max(0, this.#now - at) })).reverse();
+  }
+
+  /** The last loss. Null: nobody has told of one. */
+  lost(name: string): Happened | null {
+    const last = this.#known.get(name)?.events.findLast(({ what }) => what === "lost");
+    if (!last) return null;
+    const { at, ...one } = last;
+    return { ...one, ago: Math.max(0, this.#now - at) };
   }
 
   #add(at: number, { client, waits, events }: Told): void {

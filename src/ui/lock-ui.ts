@@ -2,17 +2,21 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { act } from "./act.ts";
 import { type Asset, assets } from "./assets.generated.ts";
 import { blocked } from "./blocked.ts";
+import { Deadlocks } from "./deadlocks.ts";
 import { admit, isFromPage, json, plainly, respond, type Viewer } from "./guard.ts";
 import { Heat } from "./heat.ts";
 import { serve } from "./node.ts";
 import { checkUIOptions, type LockUIOptions } from "./options.ts";
 import type { Shown } from "./shown.ts";
 import { stream } from "./stream.ts";
-import { fits, foremost, shownHolder, shownLock, shownWaiter } from "./views.ts";
-import { type Sight, Watch } from "./watch.ts";
+import { fits, narrowOf, shownHolder, shownLock, shownWaiter } from "./views.ts";
+import type { Sight } from "./watch.ts";
+import { Watches } from "./watches.ts";
 
 /** More viewers than this are told to come again. */
 const VIEWERS = 100;
+/** Rows that a browser still shows at once. */
+const ROWS = 500;
 
 /** The page, as `createLockUI` makes it. Its handlers need no `this`. */
 export interface LockUI {
@@ -31,7 +35,7 @@ export interface LockUI {
  * @param options.locks the lock client of one Redis.
  * @param options.authorize decides who may see it. Left out: only browsers of this machine, and only by `node`.
  * @param options.actions what viewers may do: "ask", "break". Default: nothing.
- * @param options.redis a connection for what `observe()` has written. Left out: no heat, and no history.
+ * @param options.redis a connection to the same Redis, for what `observe()` has written and for deadlocks. Left out: neither is shown.
  * @throws TypeError for bad options.
  * @example
  * const ui = createLockUI({ locks, authorize: (request) => isAdmin(request) });
@@ -49,18 +53,23 @@ export function createLockUI(options: LockUIOptions): LockUI {
 
 class Page {
   readonly #options: LockUIOptions;
-  readonly #watch: Watch;
+  readonly #watches: Watches;
   readonly #heat: Heat | null;
+  readonly #deadlocks: Deadlocks | null;
   readonly #ended = new AbortController();
 
   constructor(options: LockUIOptions) {
     this.#options = options;
     const { locks, redis } = options;
     const heat = redis ? new Heat(redis) : null;
+    const deadlocks = redis ? new Deadlocks(redis) : null;
     this.#heat = heat;
-    this.#watch = new Watch(async function* (signal) {
+    this.#deadlocks = deadlocks;
+    this.#watches = new Watches(async function* (options) {
       await heat?.refresh();
-      yield* locks.list({ signal });
+      // Before the locks, which then show whether the notes are still true.
+      if (options.match === undefined) await deadlocks?.refresh();
+      yield* locks.list(options);
     });
   }
 
@@ -77,7 +86,10 @@ class Page {
     if (request.method === "POST") return this.#act(last, viewer, request);
     if (request.method !== "GET" && request.method !== "HEAD") return plainly(405, "GET and POST only.");
     if (last === "events") return this.#events(request, searchParams);
-    if (last === "state") return json(this.#show(await this.#watch.once(), searchParams));
+    if (last === "state") {
+      const { sight, isNarrow } = await this.#watches.once(narrowOf(searchParams.get("view"), searchParams));
+      return json(this.#show(sight, isNarrow, searchParams));
+    }
     const file = last || "index.html";
     const asset = Object.hasOwn(assets, file) ? assets[file] : undefined;
     if (asset) return sendAsset(asset, request);
@@ -94,38 +106,60 @@ class Page {
   }
 
   #events(request: Request, wanted: URLSearchParams): Response {
-    if (this.#watch.viewers >= VIEWERS) return plainly(503, `${VIEWERS} viewers look already.`);
+    if (this.#watches.viewers >= VIEWERS) return plainly(503, `${VIEWERS} viewers look already.`);
     const ended = AbortSignal.any([this.#ended.signal, request.signal]);
-    return stream(this.#watch, (sight) => this.#show(sight, wanted), ended);
+    const narrow = narrowOf(wanted.get("view"), wanted);
+    return stream(
+      (tell) =>
+        this.#watches.view(narrow, (sight, isNarrow) =>
+          tell(sight.survey?.number ?? 0, this.#show(sight, isNarrow, wanted)),
+        ),
+      ended,
+    );
   }
 
-  #show({ survey, trouble }: Sight, wanted: URLSearchParams): Shown {
-    const { locks, at } = survey ?? { locks: [], at: performance.now() };
+  #show({ survey, trouble }: Sight, isNarrow: boolean, wanted: URLSearchParams): Shown {
+    const { locks, at, isPartial } = survey ?? { locks: [], at: performance.now(), isPartial: true };
+    const heat = this.#heat;
+    const all = (isNarrow ? this.#watches.all.survey : null) ?? survey;
+    const circles = isNarrow ? null : (this.#deadlocks?.among(locks) ?? null);
     const seen = {
       age: Math.round(performance.now() - at),
-      total: locks.length,
-      waited: locks.filter(({ waiters }) => waiters.length > 0).length,
+      total: all?.total ?? 0,
+      waited: all?.waited ?? 0,
+      isPartial,
+      deadlocks: circles?.filter(({ isSure }) => isSure).length ?? null,
       trouble,
       actions: this.#options.actions ?? [],
     };
+    const shown = (one: (typeof locks)[number]) => shownLock(one, heat?.lost(one.name) ?? null);
     switch (wanted.get("view")) {
       case "lock": {
         const [kind, name] = [wanted.get("kind"), wanted.get("name")];
         const lock = locks.find((one) => one.kind === kind && one.name === name) ?? null;
         const holders = lock?.holders.map(shownHolder) ?? [];
         const waiters = lock?.waiters.map(shownWaiter) ?? [];
-        const history = this.#heat?.history(name ?? "") ?? null;
-        return { ...seen, view: "lock", lock: lock && shownLock(lock), holders, waiters, history };
+        const history = heat?.history(name ?? "") ?? null;
+        return { ...seen, view: "lock", lock: lock && shown(lock), holders, waiters, history };
       }
       case "blocked":
-        return { ...seen, view: "blocked", ...blocked(locks) };
+        return { ...seen, view: "blocked", circles, ...blocked(locks, circles ?? []) };
       case "heat": {
-        const processes = this.#heat?.processes ?? 0;
-        return { ...seen, view: "heat", heats: this.#heat?.heats() ?? null, processes };
+        const processes = heat?.processes ?? 0;
+        return { ...seen, view: "heat", heats: heat?.heats() ?? null, processes };
       }
     }
-    const fitting = locks.filter((one) => fits(one, wanted.get("search") ?? ""));
-    return { ...seen, view: "now", fitting: fitting.length, locks: foremost(fitting) };
+    const search = wanted.get("search") ?? "";
+    const fitting = isNarrow ? locks : locks.filter((one) => fits(one, search));
+    // Without a search all are wanted, also those that were only counted.
+    const count = isNarrow || search === "" ? (survey?.total ?? 0) : fitting.length;
+    return {
+      ...seen,
+      view: "now",
+      fitting: count,
+      isByName: isNarrow,
+      locks: fitting.slice(0, ROWS).map(shown),
+    };
   }
 }
 

@@ -22,7 +22,10 @@ export interface LockUIOptions {
    * nothing.
    */
   readonly actions?: readonly Action[] | undefined;
-  /** A connection to the Redis where `observe()` writes, for the views of heat and history. Left out: these are empty. */
+  /**
+   * A connection to the Redis of the locks, with the same `keyPrefix`: where `observe()` writes, for heat, history and losses, and
+   * where callers note that they wait for each other. Left out: none of these is shown, and circles are a sign and no proof.
+   */
   readonly redis?: Pick<RedisLike, "callBuffer" | "options"> | undefined;
 }
 

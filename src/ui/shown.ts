@@ -34,6 +34,8 @@ export interface ShownLock {
   readonly waited: number | null;
   readonly kept: boolean;
   readonly permits: number | null;
+  /** The last time that a holder has lost it, as far as observed processes have told; null: none has. */
+  readonly lost: Happened | null;
 }
 
 /** What every view has. */
@@ -43,6 +45,10 @@ interface Seen {
   /** How many locks there are, and how many of them are waited for. */
   readonly total: number;
   readonly waited: number;
+  /** Redis is being looked through for the first time: there will be more. */
+  readonly isPartial: boolean;
+  /** Circles of callers, of which none can go on. Null: nobody has looked for them. */
+  readonly deadlocks: number | null;
   /** Why Redis says nothing newer; null: it does. */
   readonly trouble: string | null;
   /** What viewers may do. */
@@ -55,6 +61,8 @@ export interface ShownNow extends Seen {
   readonly view: "now";
   /** How many locks fit the search. */
   readonly fitting: number;
+  /** There are so many that the search has looked through the names alone. */
+  readonly isByName: boolean;
   /** At most 500 of them, those first for which somebody has waited longest. */
   readonly locks: readonly ShownLock[];
 }
@@ -74,8 +82,11 @@ export interface ShownClient {
   readonly owner: ShownOwner;
   /** How many of its calls wait there. */
   readonly calls: number;
-  /** It stands further up in this branch as well: all of these processes wait for each other. */
-  readonly isCircle: boolean;
+  /**
+   * It stands further up in this branch as well: all of these processes wait for each other. "deadlock": these callers, and for ever;
+   * "possible": these callers, but others may help; "sign": clients may have many callers, and which ones these are nobody has said.
+   */
+  readonly circle: "deadlock" | "possible" | "sign" | null;
   /** What it holds is shown elsewhere. */
   readonly isElsewhere: boolean;
   readonly blocks: readonly ShownBlock[];
@@ -89,8 +100,30 @@ export interface ShownBlock {
   readonly waiters: readonly ShownClient[];
 }
 
+type ShownName = Pick<ShownLock, "kind" | "name">;
+
+/** Callers of which each waits for what the next one holds: they have said so, and Redis shows it. */
+export interface ShownCircle {
+  /** Nobody else can break it. False: others may give back permits, or a writer between readers may leave. */
+  readonly isSure: boolean;
+  /** The client of one of them ends it. */
+  readonly isRejected: boolean;
+  /** Each waits for what the next one holds, and the last for what the first one holds. */
+  readonly callers: readonly {
+    readonly client: string;
+    /** Of the hold: since when it has that. */
+    readonly owner: ShownOwner;
+    readonly holds: ShownName;
+    readonly waitsFor: ShownName;
+    /** ms that it has waited; null: not known. */
+    readonly waited: number | null;
+  }[];
+}
+
 export interface ShownBlocked extends Seen {
   readonly view: "blocked";
+  /** Null: nobody has asked for the notes of callers, because the page was made without `redis`. */
+  readonly circles: readonly ShownCircle[] | null;
   readonly clients: readonly ShownClient[];
   /** There are more. */
   readonly isCut: boolean;

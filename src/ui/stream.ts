@@ -1,5 +1,4 @@
 import { respond } from "./guard.ts";
-import type { Sight, Watch } from "./watch.ts";
 
 /** ms between comments that keep proxies from closing a quiet stream. */
 const PING = 15_000;
@@ -8,8 +7,11 @@ const LONGEST = 5 * 60_000;
 /** What was sent and not read yet, beyond which a slow reader gets no further look, in messages. */
 const BEHIND = 4;
 
+/** A view of something: how to be told what it shows, each time. Returns how to stop. */
+type View = (tell: (number: number, shown: unknown) => void) => () => void;
+
 /** What a viewer sees, as it comes: server-sent events. */
-export function stream(watch: Watch, show: (sight: Sight) => unknown, ended: AbortSignal): Response {
+export function stream(view: View, ended: AbortSignal): Response {
   const encoder = new TextEncoder();
   let end = (): void => {};
   const body = new ReadableStream<Uint8Array>(
@@ -21,10 +23,7 @@ export function stream(watch: Watch, show: (sight: Sight) => unknown, ended: Abo
         send("retry: 1000\n\n");
         const ping = setInterval(() => send(": still here\n\n"), PING).unref();
         const over = setTimeout(() => end(), LONGEST).unref();
-        const stop = watch.view((sight) => {
-          const number = sight.survey?.number ?? 0;
-          send(`id: ${number}\ndata: ${JSON.stringify(show(sight))}\n\n`);
-        });
+        const stop = view((number, shown) => send(`id: ${number}\ndata: ${JSON.stringify(shown)}\n\n`));
         end = () => {
           end = () => {};
           stop();

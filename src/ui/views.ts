@@ -1,8 +1,8 @@
+import { Glob } from "../list/glob.ts";
 import type { Listed, ListedHolder, ListedWaiter } from "../list/listed.ts";
-import type { ShownHolder, ShownLock, ShownOwner } from "./shown.ts";
-
-/** Rows that a browser still shows at once. */
-const MOST = 500;
+import type { Happened, ShownHolder, ShownLock, ShownOwner } from "./shown.ts";
+import { waitedFor } from "./survey.ts";
+import type { Narrow } from "./watches.ts";
 
 export const shownHolder = (holder: ListedHolder): ShownHolder => ({
   ...ownerOf(holder),
@@ -19,46 +19,45 @@ export const shownWaiter = (waiter: ListedWaiter): ShownOwner => ({
 const ownerOf = ({ id, label, host, pid, units, mode }: ListedHolder | ListedWaiter) =>
   ({ id, label, host, pid, units, mode }) as const;
 
-export function shownLock({ kind, name, holder, holders, waiters, kept, permits }: Listed): ShownLock {
+export function shownLock(lock: Listed, lost: Happened | null): ShownLock {
+  const { kind, name, holder, holders, waiters, kept, permits } = lock;
   return {
     kind,
     name,
     holder: holder && shownHolder(holder),
     holders: holders.length,
     waiters: waiters.length,
-    waited: waitedFor(waiters),
+    waited: waitedFor(lock),
     kept,
     permits,
+    lost,
   };
 }
 
-/** What is looked for stands in the name, or in what is known of a holder or waiter. */
+/** What is looked for stands in the name, or in what is known of a holder or waiter; or it is a pattern for the name. */
 export function fits(lock: Listed, search: string): boolean {
   if (search === "") return true;
+  if (isPattern(search)) return new Glob(search).matches(lock.name);
   const wanted = search.toLowerCase();
   const has = (text: string | null): boolean => text?.toLowerCase().includes(wanted) === true;
   return has(lock.name) || [...lock.holders, ...lock.waiters].some(({ id, label }) => has(label) || has(id));
 }
 
-/** Those first for which somebody has waited longest, and of the others those that were held longest. */
-export function foremost(locks: readonly Listed[]): ShownLock[] {
-  const ranked = locks.map((lock) => ({
-    lock,
-    waited: waitedFor(lock.waiters) ?? (lock.waiters.length > 0 ? 0 : -1),
-  }));
-  ranked.sort(
-    (one, other) =>
-      other.waited - one.waited ||
-      (other.lock.heldFor ?? 0) - (one.lock.heldFor ?? 0) ||
-      (one.lock.name < other.lock.name ? -1 : 1),
-  );
-  return ranked.slice(0, MOST).map(({ lock }) => shownLock(lock));
-}
+const KINDS = ["lock", "readWrite", "semaphore", "election", "redisson"] as const;
 
-/** Places in a queue are in the order of coming, but for those of other priority or mode: the longest wait is not always the first's. */
-function waitedFor(waiters: readonly ListedWaiter[]): number | null {
-  let longest: number | null = null;
-  for (const { waitedFor } of waiters)
-    if (waitedFor !== null && waitedFor > (longest ?? -1)) longest = waitedFor;
-  return longest;
+/** Names are patterns where they have what patterns are made of. */
+const isPattern = (search: string): boolean => /[*?[]/.test(search);
+const literally = (text: string): string => text.replace(/[\\*?[\]]/g, "\\$&");
+
+/** Names are looked through for these. Null: all locks are wanted. */
+export function narrowOf(view: string | null, wanted: URLSearchParams): Narrow | null {
+  if (view === "lock") {
+    const kind = KINDS.find((one) => one === wanted.get("kind"));
+    return kind ? { match: literally(wanted.get("name") ?? ""), kind, always: false } : null;
+  }
+  const search = wanted.get("search") ?? "";
+  if (view !== "now" || search === "") return null;
+  return isPattern(search)
+    ? { match: search, always: true }
+    : { match: `*${literally(search)}*`, always: false };
 }

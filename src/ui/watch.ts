@@ -1,20 +1,10 @@
 import type { Listed } from "../list/listed.ts";
+import { type Survey, Tally } from "./survey.ts";
 
 /** ms from one look at the locks to the next. */
 const PAUSE = 2_000;
-/** A look may take at most this part of the time, however many locks there are. */
-const SHARE = 1 / 4;
-/** More are not kept in memory. */
-const MOST = 200_000;
-
-/** The locks as they were. */
-interface Survey {
-  /** Counts the looks. */
-  readonly number: number;
-  readonly locks: readonly Listed[];
-  /** When it ended, on the monotonic clock. */
-  readonly at: number;
-}
+/** ms between two parts of the first look, which may take long. */
+const PART = 400;
 
 /** What is known at a time. */
 export interface Sight {
@@ -24,27 +14,37 @@ export interface Sight {
   readonly trouble: string | null;
 }
 
-/** Looks at all locks again and again, once for all viewers, and not at all while there are none. */
+/** Looks at locks again and again, once for all viewers, and not at all while there are none. */
 export class Watch {
   readonly #list: (signal: AbortSignal) => AsyncIterable<Listed>;
+  /** A look may take at most this part of the time, however many locks there are. */
+  readonly #share: number;
   readonly #viewers = new Set<(sight: Sight) => void>();
   #sight: Sight = { survey: null, trouble: null };
   #stop: AbortController | null = null;
 
-  constructor(list: (signal: AbortSignal) => AsyncIterable<Listed>) {
+  constructor(list: (signal: AbortSignal) => AsyncIterable<Listed>, share: number) {
     this.#list = list;
+    this.#share = share;
   }
 
   get viewers(): number {
     return this.#viewers.size;
   }
 
+  /** What was seen last, however long ago that is. */
+  get survey(): Survey | null {
+    return this.#sight.survey;
+  }
+
   /** Tells what was seen last, if that is not old, and then each time that it has looked. Returns how to stop. */
   view(viewer: (sight: Sight) => void): () => void {
     this.#viewers.add(viewer);
     const { survey } = this.#sight;
-    if (survey && performance.now() - survey.at < 2 * PAUSE) viewer(this.#sight);
-    if (!this.#stop) {
+    // The others see nothing newer either.
+    if (survey && (this.#stop || performance.now() - survey.at < 2 * PAUSE)) viewer(this.#sight);
+    else if (!this.#stop) this.#sight = { survey: null, trouble: null };
+    if (!this.#stop && this.#viewers.has(viewer)) {
       this.#stop = new AbortController();
       void this.#look(this.#stop.signal);
     }
@@ -56,37 +56,39 @@ export class Watch {
     };
   }
 
-  /** Looks now, for one that cannot be told again. */
-  async once(): Promise<Sight> {
-    return new Promise((resolve) => {
-      const stop = this.view((sight) => {
-        resolve(sight);
-        queueMicrotask(() => stop());
-      });
-    });
-  }
-
   async #look(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       const since = performance.now();
       const sight = await this.#see(signal);
       if (signal.aborted) return;
-      this.#sight = sight;
-      for (const viewer of this.#viewers) viewer(sight);
+      this.#tell(sight);
       const took = performance.now() - since;
-      await pause(Math.max(PAUSE, took / SHARE - took), signal);
+      await pause(Math.max(PAUSE, took / this.#share - took), signal);
     }
   }
 
+  #tell(sight: Sight): void {
+    this.#sight = sight;
+    for (const viewer of this.#viewers) viewer(sight);
+  }
+
   async #see(signal: AbortSignal): Promise<Sight> {
-    const locks: Listed[] = [];
+    const { survey: former } = this.#sight;
+    const number = (former?.number ?? 0) + 1;
+    const tally = new Tally();
+    let told = performance.now();
     try {
-      for await (const one of this.#list(signal)) if (locks.push(one) === MOST) break;
+      for await (const one of this.#list(signal)) {
+        tally.add(one);
+        if (former || performance.now() - told < PART) continue;
+        if (!signal.aborted) this.#tell({ survey: tally.survey(number, true), trouble: null });
+        told = performance.now();
+      }
     } catch (error) {
+      // Half of a first look is better than nothing.
       return { survey: this.#sight.survey, trouble: error instanceof Error ? error.message : String(error) };
     }
-    const number = (this.#sight.survey?.number ?? 0) + 1;
-    return { survey: { number, locks, at: performance.now() }, trouble: null };
+    return { survey: tally.survey(number, false), trouble: null };
   }
 }
 

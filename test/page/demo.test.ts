@@ -11,11 +11,10 @@ import { Chromium } from "./browser.ts";
 const own = new OwnServer();
 const browser = new Chromium();
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const tsx = fileURLToPath(import.meta.resolve("tsx/cli"));
 
 /** Starts the demo on the test's Redis. */
 function startDemo(...flags: string[]): { demo: ChildProcess; printed: () => string } {
-  const demo = spawn(process.execPath, [tsx, "demo/index.ts", "--ui", ...flags], {
+  const demo = spawn(process.execPath, ["--import", "tsx", "demo/index.ts", "--ui", ...flags], {
     cwd: root,
     env: { ...process.env, REDIS_URL: own.url },
     stdio: ["ignore", "pipe", "pipe"],

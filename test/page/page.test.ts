@@ -2,6 +2,7 @@ import type { Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
 import type { LockUIOptions } from "../../src/ui/index.ts";
+import { Actor } from "../support/actor.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { type Served, servePage } from "../support/served-page.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
@@ -224,6 +225,41 @@ it("everything can be done by the keyboard", async () => {
   }
 });
 
+it("two processes whose callers wait for each other: a deadlock, with both of them, until its hold is broken", async () => {
+  const { url, locks } = await serve();
+  const actors = await Promise.all(
+    ["billing", "shipping"].map((label) =>
+      Actor.start({ url: own.url, client: { label, deadlocks: "warn" } }),
+    ),
+  );
+  onTestFinished(() => {
+    for (const actor of actors) actor.kill();
+  });
+  const names = ["account:1", "account:2"];
+  const ends = actors.map((actor, i) => actor.call("nest", names[i] ?? "", names[1 - i] ?? ""));
+  const page = await browser.open(`${url}/#/blocked`);
+  // At first only the processes are seen to wait for each other.
+  await shows(page, "waits in a circle: a sign, no proof");
+  await page.getByText("Deadlock: 2 callers wait for each other").waitFor({ timeout: 40_000 });
+  const lines = await page.locator(".round > li").allInnerTexts();
+  const words = lines.map((line) => line.replaceAll(/\s+/g, " ")).sort();
+  for (const [i, label] of ["billing", "shipping"].entries())
+    expect(words[i]).toMatch(
+      new RegExp(
+        `^${label} \\S+:${actors[i]?.pid} holds ${names[i]} for \\d.* s waits for ${names[1 - i]} for \\d.* s$`,
+      ),
+    );
+  await shows(page, "waits in a deadlock");
+  expect(await page.getByText("a sign, no proof").count()).toBe(0);
+  await page.keyboard.press("n");
+  expect(await page.locator("#alarm").innerText()).toBe("1");
+  await page.keyboard.press("b");
+  await locks.lock("account:1").forceUnlock();
+  await Promise.all(ends);
+  await shows(page, "Nobody waits for anybody.");
+  expect(await page.locator("#alarm").isHidden()).toBe(true);
+});
+
 it("blocked clients are a tree, and a circle of processes is told", async () => {
   const { url } = await serve();
   await setScene(own.admin, scenes);
@@ -233,7 +269,7 @@ it("blocked clients are a tree, and a circle of processes is told", async () => 
   expect(first?.replaceAll(/\s+/g, " ")).toMatch(
     /^nightly invoices billing-7c9f:1 holds order:4711 .*web-1:2041 .*holds stock:sku-981 .*picker-4:88 .*picker-2:91/,
   );
-  expect(await page.getByText("waits in a circle").count()).toBe(1);
+  expect(await page.getByText("waits in a circle: a sign, no proof").count()).toBe(1);
 });
 
 it("heat shows what observed processes have told, and the lock's page what happened to it", async () => {

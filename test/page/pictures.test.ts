@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { OwnServer } from "../support/own-server.ts";
 import { servePage } from "../support/served-page.ts";
 import { Chromium } from "./browser.ts";
-import { setScene, tellHeat } from "./scene.ts";
+import { setScene, tellHeat, tellWaits } from "./scene.ts";
 import { EVENTS, heat, scenes } from "./shop.ts";
 
 // npm run test:page -- --pictures: the pictures of docs/page.md.
@@ -24,6 +24,7 @@ it.each([
   await own.admin.flushall();
   await setScene(own.admin, scenes);
   await tellHeat(own.admin, heat, EVENTS);
+  await tellWaits(own.admin, ["account:1", "account:2"], 7_000);
   const { redis } = await own.parties.join({ url: own.url });
   const served = await servePage(redis, { actions: ["ask", "break"] });
   onTestFinished(() => served.stop());

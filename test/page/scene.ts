@@ -1,4 +1,6 @@
 import type { Redis } from "ioredis";
+import { encodeNote, refOf } from "../../src/deadlocks/note.ts";
+import { withoutBits } from "../../src/hold-ids.ts";
 import { decodeTold, STREAM, stepOf, type Told } from "../../src/ui/observed.ts";
 
 // Holds and waiters of many hosts, written as clients would have written them: one process cannot be thirty.
@@ -37,6 +39,24 @@ export async function setScene(redis: Redis, scenes: readonly Scene[]): Promise<
       pipeline.zadd(`${key}:queue`, micros(ago), `1 3000 0 ${hold(host, pid)}`);
   }
   await pipeline.exec();
+}
+
+/** Of locks that are held: what callers would note of which each holds one, and waits for the next one. */
+export async function tellWaits(redis: Redis, names: readonly string[], ago: number): Promise<void> {
+  const holds = await Promise.all(
+    names.map(async (name) => ((await redis.get(`holdfast:{${encode(name)}}`)) ?? "").split(" ")[3] ?? ""),
+  );
+  for (const [i, name] of names.entries()) {
+    const [ref, wanted] = [name, names[(i + 1) % names.length] ?? ""].map((one) => refOf("handoff", one));
+    const hold = { ref: ref ?? "", id: withoutBits(holds[i] ?? ""), turn: 1, isRead: false };
+    const client = (holds[i] ?? "").replace(/^holdfast:client:/, "").replace(/:[^:]*$/, "");
+    const note = encodeNote({
+      ...{ id: `${client}/1`, waits: [wanted ?? ""], isRead: false, rejects: false },
+      // True also behind the first look, so that the page need not wait for them to be written again.
+      ...{ since: micros(ago), after: micros(-50_000), holds: [hold] },
+    });
+    await redis.zadd("holdfast:waits", 0, `${ref} ${Date.now() + 55_000} ${client}/1 ${note}`);
+  }
 }
 
 /** What observed processes have told in 15 minutes, by name: how many waited in each step of 15 s, and for how long. */

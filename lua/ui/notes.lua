@@ -1,0 +1,10 @@
+-- Shows the notes of callers that wait while their scopes hold locks, for people.
+--
+-- KEYS  waits  as deadlocks/note.lua has it
+-- ARGV  1 how many members at the most
+-- RETURNS { now µs, "<ref> <end ms> <id> <note>" … }  also such as have ended
+-- INVARIANTS  Changes nothing.
+
+local call, sub = redis.call, string.sub
+-- @include ../handoff/time
+return { now, call("ZRANGE", KEYS[1], 0, tonumber(ARGV[1]) - 1) }

@@ -1,0 +1,49 @@
+import type { ShownCircle } from "../src/ui/shown.ts";
+import { h } from "./dom.ts";
+import { many } from "./format.ts";
+import { lockLink, person } from "./parts.ts";
+import { grow } from "./ticking.ts";
+
+/** Callers that wait for each other, one below the other: the last one waits for the first. */
+export function circle({ isSure, isRejected, callers }: ShownCircle, age: number): HTMLElement {
+  return h(
+    "li",
+    { class: isSure ? "deadlock" : "deadlock possible" },
+    h(
+      "h2",
+      {},
+      isSure
+        ? `Deadlock: ${many(callers.length, "caller")} wait for each other`
+        : `Perhaps a deadlock: ${many(callers.length, "caller")} wait for each other`,
+    ),
+    h(
+      "p",
+      { class: "note" },
+      !isSure
+        ? "Others can help: by permits that they give back, or by a writer that leaves."
+        : isRejected
+          ? "The client of the one that began to wait last ends its wait, and the others go on."
+          : "It does not end by itself. The others go on when one of them lets go, or when its hold is broken.",
+    ),
+    h(
+      "ol",
+      { class: "round" },
+      ...callers.map(({ owner, holds, waitsFor, waited }) =>
+        h(
+          "li",
+          {},
+          person(owner),
+          h("span", {}, h("small", {}, "holds"), lockLink(holds), since(owner.for, age)),
+          h("span", {}, h("small", {}, "waits for"), lockLink(waitsFor), since(waited, age)),
+        ),
+      ),
+    ),
+  );
+}
+
+function since(ms: number | null, age: number): HTMLElement | null {
+  if (ms === null) return null;
+  const ago = h("span", { class: "time" });
+  grow(ago, ms, age);
+  return h("small", {}, "for ", ago);
+}

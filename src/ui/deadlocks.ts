@@ -1,0 +1,141 @@
+import { type Circle, circleOf, KINDS } from "../deadlocks/circle.ts";
+import { decodeNote, lockOf, type Note } from "../deadlocks/note.ts";
+import type { Listed, ListedHolder } from "../list/listed.ts";
+import { uiLua as lua } from "../redis/lua.generated.ts";
+import { fields } from "../redis/replies.ts";
+import type { LockUIOptions } from "./options.ts";
+import type { ShownCircle } from "./shown.ts";
+import { shownHolder } from "./views.ts";
+
+const KEY = "holdfast:waits";
+/** Members that are read: a caller has one for each lock that its scope holds. */
+const MEMBERS = 1_000;
+/** Circles are looked for among so many callers, when all have gone that are in none for sure; and so many are shown. */
+const CALLERS = 200;
+const CIRCLES = 50;
+/** ms. Of a note whose end is further away no client is the author. */
+const LONGEST = 60_000;
+
+/** A circle, as it was found first. */
+interface Found {
+  readonly circle: Circle;
+  /** The server's time then, in µs. */
+  readonly at: number;
+  isProven: boolean;
+}
+
+/**
+ * Circles of callers that wait for each other, by the notes that such callers leave in Redis. It only reads.
+ *
+ * RACE: a note may be old: its scope may have let go of a lock that another caller of its process has since then. So a circle counts
+ * when it is found again, with the same waits and turns, by notes of which each says that it was true behind the first time: at that
+ * moment all of it was true at once. Then the locks must show each of its holds, and its waiters: notes alone prove nothing.
+ */
+export class Deadlocks {
+  readonly #redis: NonNullable<LockUIOptions["redis"]>;
+  #found = new Map<string, Found>();
+  #now = 0;
+
+  constructor(redis: NonNullable<LockUIOptions["redis"]>) {
+    this.#redis = redis;
+  }
+
+  /** Reads the notes as they are now. */
+  async refresh(): Promise<void> {
+    const [now, members] = fields(await this.#redis.callBuffer("EVAL", lua.notes.lua, 1, KEY, MEMBERS));
+    this.#now = Number(now);
+    const found = new Map<string, Found>();
+    for (const circle of circlesOf(notesOf(fields(members).map(String), this.#now / 1_000))) {
+      const one = this.#found.get(circle.key) ?? { circle, at: this.#now, isProven: false };
+      one.isProven ||= circle.callers.every(({ note }) => note.after >= one.at);
+      found.set(circle.key, { ...one, circle });
+    }
+    this.#found = found;
+  }
+
+  /** Those that are proven, and that these locks show. */
+  among(locks: readonly Listed[]): ShownCircle[] {
+    const proven = [...this.#found.values()].filter(({ isProven }) => isProven);
+    if (proven.length === 0) return [];
+    const byName = new Map(locks.map((lock) => [`${lock.kind} ${lock.name}`, lock]));
+    return proven.flatMap(({ circle }) => this.#shown(circle, byName) ?? []);
+  }
+
+  #shown(circle: Circle, locks: ReadonlyMap<string, Listed>): ShownCircle | null {
+    const callers: ShownCircle["callers"][number][] = [];
+    for (const { note, hold, waitsFor } of circle.callers) {
+      const [held, wanted] = [listed(hold.ref, locks), listed(waitsFor, locks)];
+      const holder = held?.holders.find(({ id }) => id === hold.id);
+      const client = note.id.slice(0, note.id.lastIndexOf("/"));
+      // Behind its own process a caller waits there, and not in Redis.
+      if (!held || !holder || !wanted || !isAt(client, wanted)) return null;
+      callers.push({
+        client: holder.client ?? holder.id,
+        owner: shownHolder(holder),
+        holds: { kind: held.kind, name: held.name },
+        waitsFor: { kind: wanted.kind, name: wanted.name },
+        waited: note.since > 0 ? Math.max(0, Math.round((this.#now - note.since) / 1_000)) : null,
+      });
+    }
+    return { isSure: circle.isSure, isRejected: circle.rejected !== null, callers };
+  }
+}
+
+const isAt = (client: string, { waiters, holders }: Listed): boolean =>
+  [...waiters, ...holders].some((one: Pick<ListedHolder, "client">) => one.client === client);
+
+function listed(ref: string, locks: ReadonlyMap<string, Listed>): Listed | undefined {
+  const lock = lockOf(ref);
+  return lock ? locks.get(`${KINDS[lock.protocol]} ${lock.name}`) : undefined;
+}
+
+/** What can be read and has not ended, each once, in one order: a circle is found from the same caller each time. */
+function notesOf(members: readonly string[], now: number): Note[] {
+  const notes = new Map<string, Note>();
+  for (const member of members) {
+    const [, end, text = ""] = /^\S+ (\d+) (\S+ .+)$/.exec(member) ?? [];
+    const left = Number(end) - now;
+    const note = left > 0 && left <= LONGEST ? decodeNote(text) : null;
+    const known = note && notes.get(note.id);
+    if (note && (!known || known.after < note.after)) notes.set(note.id, note);
+  }
+  return [...notes.values()].sort((one, other) => (one.id < other.id ? -1 : 1));
+}
+
+/** At most one through each caller. */
+export function circlesOf(notes: readonly Note[]): Circle[] {
+  const left = entangled(notes).slice(0, CALLERS);
+  const circles: Circle[] = [];
+  const seen = new Set<string>();
+  for (const note of left) {
+    if (seen.has(note.id) || circles.length === CIRCLES) continue;
+    const circle = circleOf(note, left);
+    if (!circle) continue;
+    circles.push(circle);
+    for (const { note } of circle.callers) seen.add(note.id);
+  }
+  return circles;
+}
+
+/** Without those that wait for nobody here, and those that nobody here waits for: a crowd behind a circle is in none. */
+function entangled(notes: readonly Note[]): readonly Note[] {
+  for (let left = notes; ; ) {
+    const holders = countOf(left.map(({ holds }) => holds.map(({ ref }) => ref)));
+    const waiters = countOf(left.map(({ waits }) => waits));
+    const some = left.filter((note) => {
+      const own = new Set(note.holds.map(({ ref }) => ref));
+      const isHeldUp = note.waits.some((ref) => (holders.get(ref) ?? 0) > (own.has(ref) ? 1 : 0));
+      const isInTheWay = [...own].some((ref) => (waiters.get(ref) ?? 0) > (note.waits.includes(ref) ? 1 : 0));
+      return isHeldUp && isInTheWay;
+    });
+    if (some.length === left.length) return some;
+    left = some;
+  }
+}
+
+/** How many of these have each text. */
+function countOf(all: readonly (readonly string[])[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const texts of all) for (const text of new Set(texts)) counts.set(text, (counts.get(text) ?? 0) + 1);
+  return counts;
+}
