@@ -1,5 +1,6 @@
 import { CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD } from "../defaults.ts";
 import { ClientClosedError, isLockLost, LockUnavailableError, nounOf } from "../errors.ts";
+import type { Events } from "../events.ts";
 import { encodeLabel } from "../label.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { timedOut } from "../locks/timed-out.ts";
@@ -66,7 +67,7 @@ export class NamedElection implements Election {
       });
       if (term) {
         hasLed = true;
-        const ended = await lead(term, body, (error) => events.report(error));
+        const ended = await lead(term, body, events);
         if ("value" in ended) return ended.value;
         if (ended.is === "failed") throw ended.error;
         failures = ended.is === "lost" ? 0 : failures + 1;
@@ -95,7 +96,7 @@ export class NamedElection implements Election {
     return { name: this.name, lease: this.#terms.lease };
   }
 
-  async #campaign({ value, wait, signal, ending }: Candidacy): Promise<Term> {
+  async #campaign({ value, wait, signal, ending }: Candidacy): Promise<LeaderTerm> {
     const { kind, manager } = this.#elections;
     const until = clocks.mono.now() + wait;
     for (;;) {
@@ -125,17 +126,17 @@ type Ended<T> =
   | { readonly is: "failed" | "broken"; readonly error: unknown }
   | { readonly is: "lost" };
 
-/** Runs a body, and ends its term. `report`: is told what no caller sees. */
-async function lead<T>(term: Term, body: LeaderBody<T>, report: (error: unknown) => void): Promise<Ended<T>> {
+/** Runs a body, and ends its term. `events`: is told what no caller sees. */
+async function lead<T>(term: LeaderTerm, body: LeaderBody<T>, events: Events): Promise<Ended<T>> {
   let outcome: { readonly value: T } | { readonly error: unknown };
   try {
-    outcome = { value: await body(term) };
+    outcome = { value: await term.lead(body, events.holds) };
   } catch (error) {
     outcome = { error };
   }
   // The body led to its end when Redis says so, or does not say: then it is told, and tried again until the term is over.
   await term.resign().catch((error: unknown) => {
-    if (!isLockLost(error)) report(error);
+    if (!isLockLost(error)) events.report(error);
   });
   if ("value" in outcome) return term.lost ? { is: "lost" } : outcome;
   if (!term.lost) return { is: "failed", ...outcome };

@@ -1,4 +1,5 @@
 import { type LockLostError, nounOf, quote, released } from "../errors.ts";
+import type { FollowedHolds } from "../events.ts";
 import type { ElectionKind } from "../kinds/election.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { type Lease, newLease } from "../locks/lease.ts";
@@ -123,6 +124,12 @@ export class LeaderTerm implements Term {
 
   resign(): Promise<void> {
     return this.#lease.unlock();
+  }
+
+  /** What the leader does, in the stores of whatever follows this term. */
+  lead<T>(body: (term: Term) => T, holds: FollowedHolds | null): T {
+    const go = (): T => body(this);
+    return holds ? holds.within(this.#shared, go) : go();
   }
 
   toJSON(): object {

@@ -139,6 +139,71 @@ describe("traces", () => {
     undo();
   });
 
+  it("a term of runAsLeader and a run of once are holds, in which their bodies run", async () => {
+    const { locks } = await parties.join();
+    const undo = instrument(locks, { tracer });
+    const body = () => tracer.startActiveSpan("work", (work) => work.end());
+    await tracer.startActiveSpan("request", async (request) => {
+      await locks.election(`leader:${freshName()}`).runAsLeader(body);
+      await locks.once(`report:${freshName()}`, { every: 60_000 }, body);
+      request.end();
+    });
+    const spans = take();
+    expect(spans.map((span) => span.name)).toEqual(["work", "lock hold", "work", "lock hold", "request"]);
+    const request = named(spans, "request");
+    for (const [at, kind, name] of [
+      [0, "election", "leader"],
+      [2, "once", "report"],
+    ] as const) {
+      const [work, hold] = [spans[at], spans[at + 1]];
+      expect(hold?.attributes).toEqual({
+        "lock.name": name,
+        "lock.kind": kind,
+        "lock.token": expect.any(Number),
+      });
+      expect([work, hold].map((span) => span && parentOf(span))).toEqual(
+        [hold, request].map((span) => span?.spanContext().spanId),
+      );
+    }
+    undo();
+  });
+
+  it("a wait that another caller of the process ended links to the hold that did, and no other wait links to one", async () => {
+    const { locks } = await parties.join();
+    const { locks: others } = await parties.join();
+    const undo = instrument(locks, { tracer });
+    const lock = locks.lock(freshName());
+    const first = await lock.lock();
+    const calls = [lock.lock(), lock.lock()];
+    await until(async () => (await lock.inspect()).here.waiting === 2);
+    await first.unlock();
+    for (const call of calls) await (await call).unlock();
+    const held = await others.lock(lock.name).lock();
+    const waiting = lock.lock();
+    await until(async () => (await others.lock(lock.name).inspect()).waiters.length === 1);
+    await held.unlock();
+    await (await waiting).unlock();
+    const slots = locks.semaphore(freshName(), { permits: 1 });
+    const permit = await slots.acquire();
+    const next = slots.acquire();
+    await until(async () => (await slots.inspect()).waiters.length === 1);
+    await permit.unlock();
+    await (await next).unlock();
+    const spans = take();
+    const acquires = spans.filter((span) => span.name === "lock acquire");
+    const [one, two, ...rest] = spans.filter((span) => span.name === "lock hold");
+    expect(rest).toHaveLength(4);
+    expect(
+      acquires.map(({ links }) => links.map(({ context: { spanId }, attributes }) => [spanId, attributes])),
+    ).toEqual([
+      [[one?.spanContext().spanId, { "lock.link": "handed over by" }]],
+      [[two?.spanContext().spanId, { "lock.link": "handed over by" }]],
+      [],
+      [],
+    ]);
+    undo();
+  });
+
   it("spans of several clients do not mix, and those of holds that last end when a client is not traced any more", async () => {
     const [{ locks }, { locks: others }] = [await parties.join(), await parties.join()];
     const undo = instrument(locks, { tracer });
