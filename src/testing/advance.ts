@@ -1,18 +1,23 @@
+import { performance } from "node:perf_hooks";
 import { clocks } from "../util/clock.ts";
 import type { Timers } from "../util/timers.ts";
 import type { Memory } from "./memory.ts";
 
-/** How far the clocks were put on in this process, in ms. */
+/** How far the clocks were put on in this process, in ms, and whether they can be. */
 let ahead = 0;
+let isOwn = false;
 
-const putOn = (ms: number): void => {
-  if (ahead === 0) {
-    const { mono, wall } = clocks;
-    clocks.mono = { now: () => mono.now() + ahead };
-    clocks.wall = { now: () => wall.now() + ahead };
-  }
-  ahead += ms;
-};
+/** When the process began. Fake timers of a test runner may replace the global `performance`, and with it this time. */
+const { timeOrigin } = performance;
+
+/** From now on the clocks of this process are one that can be put on, and that no fake `Date` bends. */
+export function ownClocks(): void {
+  if (isOwn) return;
+  isOwn = true;
+  const { mono } = clocks;
+  clocks.mono = { now: () => mono.now() + ahead };
+  clocks.wall = { now: () => timeOrigin + clocks.mono.now() };
+}
 
 /**
  * Puts the clocks on by so many ms, from timer to timer: what is due on the way happens at its time, so a lease that is renewed
@@ -23,7 +28,7 @@ export async function advance(ms: number, memory: Memory, timersOf: () => readon
   for (let left = ms; left > 0; ) {
     const next = Math.min(...timersOf().map((timers) => timers.next)) - clocks.mono.now();
     const step = Math.min(left, Math.max(next, 0) + GRAIN);
-    putOn(step);
+    ahead += step;
     left -= step;
     for (const timers of timersOf()) timers.look();
     await memory.settled();

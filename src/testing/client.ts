@@ -7,7 +7,7 @@ import { checkClientOptions, type LockClientOptions } from "../options.ts";
 import type { RedisLike } from "../redis/types.ts";
 import { pause } from "../util/abort.ts";
 import { checkValue, time } from "../validate.ts";
-import { advance } from "./advance.ts";
+import { advance, ownClocks } from "./advance.ts";
 import { MemoryCommands } from "./commands.ts";
 import type { Memory } from "./memory.ts";
 import { MemorySubscriptions } from "./subscriptions.ts";
@@ -101,6 +101,7 @@ export class TestClient extends ServerClient implements TestLocks {
 
   constructor(memory: Memory, clients: Set<TestClient>, options: TestLocksOptions) {
     const settings = checkClientOptions(options);
+    ownClocks();
     const redis = connected(memory);
     super(
       {

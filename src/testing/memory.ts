@@ -1,4 +1,3 @@
-import { performance } from "node:perf_hooks";
 import { codes } from "../redis/lua.generated.ts";
 import { clocks } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
@@ -40,9 +39,6 @@ export type Two = readonly [string, string];
 export const { OWNER, MINE, HELD, GONE, RELEASED, TAKEN, RENEWED, BLOCKED, DIFFERS, CROWDED, MOST_HOLDS } =
   codes;
 
-/** Where the clock of this process begins, in ms. */
-const { timeOrigin: STARTED } = performance;
-
 /**
  * What Redis is to the lock clients of a test: keys that end, a clock, tokens and messages. What arrives does so in a later turn of
  * the event loop, in the order in which it was sent, as by a connection.
@@ -57,7 +53,7 @@ export class Memory {
 
   /** The server's time in µs. */
   get now(): number {
-    return Math.floor((STARTED + clocks.mono.now()) * 1_000);
+    return Math.floor(clocks.wall.now() * 1_000);
   }
 
   // ---- keys

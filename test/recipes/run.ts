@@ -22,6 +22,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   traces: [],
   "unit-test": [],
   jest: ["node_modules/jest/bin/jest.js", "--config", "programs/jest/jest.config.cjs"],
+  "node-test": ["--test", "programs/node-test/lock.test.mjs"],
   serverless: [],
   "worker-threads": [],
   bundlers: [],

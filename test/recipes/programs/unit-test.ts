@@ -1,109 +1,80 @@
-import {
-  type Lease,
-  type LockBody,
-  type LockClient,
-  LockLostError,
-  type LockOptions,
-  LockTimeoutError,
-} from "holdfast";
+import { type LockClient, LockLostError, LockTimeoutError } from "holdfast";
+import { createTestLocks } from "holdfast/testing";
 import { prove, sleep } from "./support.ts";
 
 // #region application
-/** What this application uses of a lock client. A `LockClient` and a `QuorumClient` have it, and so has the fake. */
-export interface Locks {
-  lock(name: string): { withLock<T>(body: LockBody<T>, options?: LockOptions): Promise<T> };
-}
-
 export interface Bank {
   pay(order: string, how: { signal: AbortSignal; fence: number }): Promise<void>;
 }
 
+/** What is tested. It takes the lock client that it works with. */
 export class Payments {
-  readonly #locks: Locks;
+  readonly #locks: LockClient;
   readonly #bank: Bank;
 
-  constructor(locks: Locks, bank: Bank) {
+  constructor(locks: LockClient, bank: Bank) {
     this.#locks = locks;
     this.#bank = bank;
   }
 
-  async pay(order: string): Promise<"paid" | "busy"> {
+  async pay(order: string): Promise<"paid" | "busy" | "lost"> {
     try {
-      const body: LockBody<void> = ({ signal, token }) => this.#bank.pay(order, { signal, fence: token });
-      await this.#locks.lock(`order:${order}`).withLock(body, { wait: 1_000 });
+      await this.#locks.lock(`order:${order}`).withLock(
+        async ({ signal, token }) => {
+          await this.#bank.pay(order, { signal, fence: token });
+        },
+        { wait: 5_000 },
+      );
       return "paid";
     } catch (error) {
       if (error instanceof LockTimeoutError) return "busy";
+      if (error instanceof LockLostError) return "lost";
       throw error;
     }
   }
-}
-// #endregion
 
-// #region fake
-/** Locks for unit tests: no Redis, one process, and a test can say that a lock is busy or lost. */
-export class FakeLocks implements Locks {
-  readonly busy = new Set<string>();
-  readonly #held = new Map<string, AbortController>();
-  #token = 0;
-
-  lock(name: string): ReturnType<Locks["lock"]> {
-    return {
-      withLock: async (body, { wait = Number.POSITIVE_INFINITY } = {}) => {
-        if (this.busy.has(name) || this.#held.has(name)) throw new LockTimeoutError(name, wait); // the fake never waits
-        const loss = new AbortController();
-        this.#held.set(name, loss);
-        try {
-          const result = await body(this.#lease(name, loss.signal));
-          loss.signal.throwIfAborted();
-          return result;
-        } finally {
-          this.#held.delete(name);
-        }
-      },
-    };
-  }
-
-  /** The lock is lost while its body runs. */
-  lose(name: string): void {
-    this.#held.get(name)?.abort(new LockLostError(name, "expired"));
-  }
-
-  #lease(name: string, signal: AbortSignal): Lease {
-    const unused = async (): Promise<void> => {};
-    return {
-      name,
-      token: ++this.#token,
-      signal,
-      wanted: new AbortController().signal, // nobody waits
-      get held() {
-        return !signal.aborted;
-      },
-      assertHeld: () => signal.throwIfAborted(),
-      remaining: () => (signal.aborted ? 0 : 30_000),
-      extend: unused,
-      unlock: unused,
-      [Symbol.asyncDispose]: unused,
-      [Symbol.dispose]: () => {},
-    };
+  /** Every process calls it each minute; one of them sends it. */
+  async report(send: () => Promise<void>): Promise<boolean> {
+    const { ran } = await this.#locks.once("report", { every: 60_000 }, send);
+    return ran;
   }
 }
 // #endregion
+
+const began = performance.now();
 
 // #region tests
-const locks = new FakeLocks();
-const bank = { pay: (_: string, { signal }: { signal: AbortSignal }) => sleep(20, undefined, { signal }) };
+const locks = createTestLocks();
+const bank: Bank = { pay: (_, { signal }) => sleep(20, undefined, { signal }) };
 const payments = new Payments(locks, bank);
-
 prove((await payments.pay("42")) === "paid", "it pays");
 
-locks.busy.add("order:42");
-prove((await payments.pay("42")) === "busy", "it says that another process pays");
+// Somebody else holds the lock for longer than the caller waits: five seconds that take none.
+const other = await locks.test.busy("order:42");
+const refused = payments.pay("42");
+await locks.test.advance(5_000);
+prove((await refused) === "busy", "it says that it is busy");
+await other.undo();
 
-const lost = payments.pay("43").catch((error: Error) => error.message);
-locks.lose("order:43");
-prove((await lost).includes("aborted"), "the payment ends when the lock is lost");
+// The lock is lost while the bank is asked.
+const stopped = payments.pay("42");
+await locks.test.lose("order:42");
+prove((await stopped) === "lost", "it ends when the lock is lost");
+
+// Two processes have a client each, with the same locks.
+const elsewhere = new Payments(locks.test.another(), bank);
+const both = await Promise.all([payments.pay("43"), elsewhere.pay("43")]);
+prove(both.join() === "paid,paid", "one waits for the other");
+
+// An interval passes.
+const send = async (): Promise<void> => {};
+prove(await payments.report(send), "it sends the report");
+prove(!(await elsewhere.report(send)), "nobody sends it again within the minute");
+await locks.test.advance(60_000);
+prove(await elsewhere.report(send), "it sends the next one");
+
+// At the end of each test: callers that still wait are refused, and what is still held is taken.
+await locks.close({ grace: 0 });
 // #endregion
 
-const fits = (real: LockClient): Locks => real; // compiles: the application takes the real client, too
-prove(typeof fits === "function", "the real client fits");
+prove(performance.now() - began < 5_000, "nothing of that was waited for");
