@@ -75,7 +75,7 @@ inline newHold() {
 #ifdef FLAW_HOLD_REUSED
   fresh = t * 8 + 1
 #else
-  used = 1;
+  used = (IS_PACED(t) -> 1 + 128 : 1);
   mark(own); mark(h[t]); mark(revoked); mark(copied);
 #ifdef TOKENS
   mark(released[t]);
@@ -119,7 +119,7 @@ inline clearFar() {
 
 /* Nothing of ours is wanted in Redis. */
 inline rest() {
-  unpark(); disown(); clearFar();
+  leavesIt(); unpark(); disown(); clearFar();
   st[t] = IDLE; h[t] = 0; lag[t] = 0; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; nobody[t] = false; busy[t] = false; notHasty(); endStay();
 #ifdef TIMED
   due[t] = 0; waited[t] = 0; acked[t] = false
@@ -235,6 +235,7 @@ inline give() {
 #ifdef TIMED
   waited[t] = 0; due[t] = 0; acked[t] = false;
 #endif
+  enters();
   checkToken()
 }
 
@@ -261,6 +262,12 @@ inline failed() {
   if
   :: ck == LEAVE -> send(LEAVE, ch, 0)
   :: ck == RELEASE -> undo(ch)
+#ifdef FLAW_REST_UNDONE
+  :: ck == RELEASE_AT -> undo(ch)
+#else
+  /* Never freed before its time: what was not answered is asked for again. */
+  :: ck == RELEASE_AT -> send(RELEASE_AT, ch, 0); tellsAgain(cl)
+#endif
   :: ck == YIELD -> undo(co)
   :: ck == AGAIN && st[t] == PARKED && h[t] == ch -> busy[t] = false
   :: (ck == RENEW || ck == STAY) && IN_STAY(t) && h[t] == ch -> busy[t] = false; doubts()
@@ -274,6 +281,14 @@ inline failed() {
      if :: nobody[t] -> rest() :: else -> pause(RETRYING) fi
   :: else
   fi
+}
+
+inline tellsAgain(token_) {
+#ifdef TOKENS
+  to[k].c[to[k].n - 1].told = token_
+#else
+  skip
+#endif
 }
 
 inline undo(id) {
@@ -296,7 +311,7 @@ inline selfTest() {
 inline minus(from, less) { rem = (from > less -> from - less : 0) }
 
 inline readReply() {
-  ck = to[k].c[0].kind; ch = to[k].c[0].hold; co = to[k].c[0].other; ct = to[k].c[0].token;
+  ck = to[k].c[0].kind; ch = to[k].c[0].hold; co = to[k].c[0].other; ct = to[k].c[0].token; cl = TOLD(to[k].c[0]);
   ca = to[k].c[0].age; cr = to[k].c[0].res; cd = to[k].c[0].d;
   cc = to[k].c[0].counted; cf = FAR_OF(to[k].c[0]);
 #ifdef STAYS
@@ -307,7 +322,7 @@ inline readReply() {
 #endif
   drop(0);
   printf("lock queue %d reads the answer to %d of hold %d: %d\n", t, ck, ch, cr);
-  then = NOTHING; enough = (LEASE_OF(h[t]) + 1) / 2;
+  then = NOTHING; enough = ENOUGH(t, (LEASE_OF(h[t]) + 1) / 2);
   if
   :: st[t] == DEAD
   :: st[t] != DEAD && cr == ERROR -> failed()
@@ -373,6 +388,8 @@ inline readReply() {
            minus(cd, RENEWAL_AGE); if :: rem > dl[t] -> dl[t] = rem :: else fi; learns(ck == STAY)
         :: else -> lost()
         fi
+     /* Its time is over: as any other. */
+     :: ck == RELEASE_AT && cr == HELD -> send(RELEASE, ch, 0); tellsAgain(cl)
      /* Race: a copy of the acquire, run behind the release, took the lock for a hold that is over: it is left. */
      :: MAY_TAKE(ck) && (cr == OWNER || cr == MINE) && h[t] != ch -> send(LEAVE, ch, 0)
      :: else
@@ -389,7 +406,7 @@ inline readMessage() {
   unhear();
   printf("lock queue %d reads a message for hold %d\n", t, ch);
   then = NOTHING;
-  enough = (EXPLICIT(t) -> LEASE : 1);
+  enough = ENOUGH(t, (EXPLICIT(t) -> LEASE : 1));
   if
   :: st[t] == DEAD
   :: st[t] != DEAD && IS_RECALL -> recalled()
@@ -409,7 +426,7 @@ inline readMessage() {
   :: !IS_RECALL && (st[t] == CLAIMING || IN_STAY(t)) && h[t] == ch
   :: else ->
 #ifndef FLAW_STRAY_IGNORED
-     send(LEAVE, ch, 0)
+     if :: IS_ENDING(ch) -> skip :: else -> send(LEAVE, ch, 0) fi;
 #endif
      skip
   fi;
@@ -434,7 +451,7 @@ inline lost() {
   rest()
 }
 
-inline unlock() { printf("lock queue %d unlocks hold %d\n", t, h[t]); send(RELEASE, h[t], 0); rest() }
+inline unlock() { printf("lock queue %d unlocks hold %d\n", t, h[t]); send(ENDS_BY(t), h[t], 0); rest() }
 
 inline pass() {
   todo[t]--; passes[t]++;

@@ -7,7 +7,7 @@ import type { Replication } from "../redis/replication.ts";
 import { type AttemptAnswer, decodeRelease, type ReleaseAnswer } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 import type { Ask, Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
-import { HandoffLock } from "./handoff.ts";
+import { ending, HandoffLock } from "./handoff.ts";
 
 /** So much later than the client reckons, in ms, the time of a hold may be over by its token, which is the server's time. */
 const TOKEN_AHEAD = 1_000;
@@ -25,9 +25,12 @@ class MinHoldLock extends HandoffLock {
   readonly #times = new WeakMap<Leavable, number>();
   /** Of holds that are nobody's. */
   readonly #ids = new HoldIds(0);
+  readonly #ending: Map<string, number>;
 
   constructor(commands: Commands, replication: Replication | null, isFair: boolean, window: number) {
     super(commands, replication, true, 0, window);
+    this.#ending = ending.get(commands) ?? new Map();
+    ending.set(commands, this.#ending);
     this.label = isFair ? "fairLock" : "lock";
     this.eventKind = isFair ? "fair" : "lock";
   }
@@ -61,13 +64,21 @@ class MinHoldLock extends HandoffLock {
       Math.ceil((from + time) * 1_000),
       this.#ids.next(hold.id.slice(0, hold.id.lastIndexOf(":"))) + hold.label,
     ];
+    this.#ends(hold.id, hold.ownedAt + time);
     commands.send(lua.releaseAt, script, args, decodeAt, {
       answered: (answer) => {
+        this.#ending.delete(hold.id);
         if (answer === "over") super.release(hold, told);
         else told.answered(answer);
       },
       failed: (error) => told.failed(error),
     });
+  }
+
+  /** Until its release is answered, or its time is over. */
+  #ends(id: string, until: number): void {
+    for (const [other, end] of this.#ending) if (end <= clocks.mono.now()) this.#ending.delete(other);
+    this.#ending.set(id, until);
   }
 
   #timeOf(hold: Leavable): number {

@@ -115,6 +115,36 @@ it("stays taken when the client is closed with a grace that is over", async () =
   expect(await redis.pttl(key)).toBeGreaterThan(MIN - 20_000);
 });
 
+it("is not freed by a late message of its grant while its release is refused", async () => {
+  const { name, key, redis, there } = await two();
+  const [user, other] = [`user-${name}`, freshName()];
+  await redis.call("ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all");
+  const { locks: here } = await parties.join({ redis: { username: user, password: "secret" } });
+  here.on("error", () => {});
+  const [theirs, their] = [await there.lock(name).lock(), await there.lock(other).lock()];
+  const [ours, our] = [here.lock(name).lock({ minHold: MIN }), here.lock(other).lock()];
+  for (const one of [name, other])
+    await until(async () => (await there.lock(one).inspect()).waiters.length === 1);
+  await theirs.unlock();
+  const lease = await ours;
+  const id = `${await redis.get(key)}`.slice(37);
+  await redis.call("ACL", "SETUSER", user, "-pexpire");
+  expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_UNAVAILABLE" });
+  await redis.publish(
+    id.slice(0, id.lastIndexOf(":")),
+    `grant ${lease.token} ${lease.token} 3000 0 ${id} ${key}`,
+  );
+  // It has been read when the message behind it has, and what it led to was executed before the question.
+  await their.unlock();
+  await our;
+  expect(await here.lock(name).isLocked()).toBe(true);
+  expect(await redis.get(key)).toContain(id);
+  await redis.call("ACL", "SETUSER", user, "+pexpire");
+  await until(async () => !(await redis.get(key))?.includes(id));
+  expect(await redis.pttl(key)).toBeGreaterThan(MIN - 20_000);
+  await redis.call("ACL", "DELUSER", user);
+});
+
 it("is taken back whole when its caller has gone before it had the lock", async () => {
   const { name, key, redis, here, there } = await two();
   const first = await there.lock(name).lock();
