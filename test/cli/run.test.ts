@@ -291,7 +291,7 @@ describe("a run inside of another one", () => {
 
   it.each([
     ["a further lock", [], (name: string) => [name, `${name}:2`]],
-    ["a slot of the same semaphore", ["--slots", "1"], (name: string) => ["--slots", "1", name]],
+    ["a slot of the same semaphore", ["--slots", "2"], (name: string) => ["--slots", "2", name]],
     ["the write lock under the read lock", ["--shared"], (name: string) => ["--exclusive", name]],
   ])("does not wait for it with %s", async (_, flags, args) => {
     const name = freshName();

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { Output } from "../../src/cli/output.ts";
@@ -113,6 +114,48 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
     expect(existsSync(file)).toBe(false);
   });
 });
+
+it.each(["run", "elect"])(
+  "%s gives back what it holds however often it is told to end meanwhile",
+  async (how) => {
+    const server = await launchServer();
+    try {
+      const name = freshName();
+      const run = new Cli(server.url, [
+        how,
+        "--json",
+        name,
+        "--",
+        "sh",
+        "-c",
+        "echo pid $$; read line; exit 3",
+      ]);
+      await run.says(/pid \d+\n/);
+      // Redis answers nothing, so the release takes as long as the test wants.
+      server.suspend();
+      run.child.stdin?.end("\n");
+      await until(() => !lives(pidIn(run)));
+      for (const signal of ["SIGTERM", "SIGINT", "SIGTERM"] as const) {
+        run.kill(signal);
+        await pause(50);
+      }
+      expect(lives(run.pid)).toBe(true);
+      server.resume();
+      expect(await run.finished).toMatchObject({
+        code: 3,
+        signal: null,
+        stderr: expect.stringContaining(`"outcome":"exited","code":3`),
+      });
+      const { locks } = await parties.join({ url: server.url });
+      expect(
+        how === "run" ? await locks.lock(name).isLocked() : await locks.election(name).leader(),
+      ).toBeFalsy();
+      await parties.close();
+    } finally {
+      await server.stop();
+    }
+  },
+);
 
 it("--max-hold may be longer than a timer can be set for", async () => {
   const args = ["run", "--max-hold", "30d", freshName(), "--", "sleep", "0.3"];

@@ -51,9 +51,8 @@ async function elect({ values, positionals, rest, output }: Call<typeof FLAGS>):
     return code;
   } finally {
     await connected.close();
-    signals.stop();
   }
-  await dieBy(ended.signal, ended.code, output);
+  await dieBy(ended.signal, ended.code, signals, output);
   return ended.code;
 }
 
@@ -108,7 +107,9 @@ async function lead({ name, plan, locks, value, signals, output }: Candidate) {
     // Behind a loss it must not campaign again, where it was told to stop then. Earlier signals were the command's, such as SIGHUP.
     if (outcome.told) stopping.abort(new Interrupted());
     else signals.forget();
-    endWaiting(signals, stopping);
+    // RACE: a signal that comes while the lead is given back must not cut that off, however often it comes.
+    if (term.held) signals.to(() => stopping.abort(new Interrupted()));
+    else endWaiting(signals, stopping);
     report = waitFor(election, name, output);
     return outcome;
   };

@@ -38,18 +38,16 @@ interface Job {
 }
 
 async function run(call: Call<typeof RUN>): Promise<number> {
-  const { code, signal = null } = await reported(call);
-  await dieBy(signal, code, call.output);
+  const signals = new Signals();
+  const { code, signal = null } = await reported(call, signals);
+  await dieBy(signal, code, signals, call.output);
   return code;
 }
 
-async function reported({
-  values,
-  positionals,
-  rest,
-  output,
-}: Call<typeof RUN>): Promise<{ readonly code: number; readonly signal?: NodeJS.Signals | null }> {
-  const signals = new Signals();
+async function reported(
+  { values, positionals, rest, output }: Call<typeof RUN>,
+  signals: Signals,
+): Promise<{ readonly code: number; readonly signal?: NodeJS.Signals | null }> {
   let connected: Connected | null = null;
   try {
     const plan = runPlanOf(values, positionals, rest);
@@ -68,7 +66,6 @@ async function reported({
     return { code };
   } finally {
     await connected?.close();
-    signals.stop();
   }
 }
 
@@ -88,6 +85,10 @@ async function borrow({ plan, signals, output, around }: Job, held: readonly Inh
   const borrowed = names.flatMap(
     (name) => held.find((one) => one.name === name && covers(wanted.kind, one.kind)) ?? [],
   );
+  if (wanted.kind === "permit")
+    throw new UsageError(
+      `The run around this one has a slot of "${names[0]}", and several such runs could wait for each other for ever: give the slots of this one another name.`,
+    );
   const [first] = held;
   if (borrowed.length < names.length || minHold !== null)
     throw new UsageError(
@@ -118,6 +119,8 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
   try {
     if (signals.received) throw new Interrupted();
     const lease = await acquire(locks, { ...plan, wanted }, stopping.signal);
+    // RACE: it is held from here on, and a second Ctrl-C would end this program before it is given back.
+    signals.to(null);
     report.stop();
     const waited = performance.now() - began;
     try {
@@ -183,6 +186,7 @@ async function runOnce(
   try {
     if (signals.received) throw new Interrupted();
     const result = await locks.once(name, { every, aligned, signal: asking.signal }, async (turn) => {
+      signals.to(null);
       if (signals.received) throw new Interrupted();
       token = turn.begin * 1_000;
       const environment = environmentOf([{ name, token }], plan.lease, around);
