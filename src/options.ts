@@ -175,16 +175,16 @@ export interface ForceUnlockOptions {
   /** Tells the holder of a `lock` or `fairLock` by whose hand it lost it: 1 to 64 bytes of UTF-8. Default: it is not told. */
   label?: string | undefined;
   /**
-   * Ends only the hold with this token, as `inspect()` has shown it; false, and nothing is done, where that has ended, whether or not
-   * another one has come. A hold is a process's: callers to which it was passed there, or that share it, end with it, and have tokens
-   * of their own, which name no hold. Readers that no writer divides have one token, and all end with it. A plain `redissonLock` of
-   * the same name leaves the counter of a `redissonFencedLock`, and would be ended by its last token: use one of them for a name.
-   * TypeError for kinds without tokens, `redissonLock` and `spinLock`. Default: whichever holds the lock, of a semaphore all of them.
+   * Ends only the hold with this token, as `inspect()` has shown it; false, and nothing is done, where that has ended. A hold is a
+   * process's: callers to which it was passed there, or that share it, end with it; their tokens name no hold. Readers that no
+   * writer divides have one token, and end together. Not for a `redissonFencedLock` that is also used as a plain
+   * one. TypeError for `redissonLock` and `spinLock`. Default: whichever holds it, of a semaphore all.
    */
   token?: number | undefined;
+  /** The same of a `redissonLock`, which has no tokens, by `inspect().holder`. A thread of Java is one holder. Others: TypeError. */
+  holder?: string | undefined;
 }
 
-/** How `ask` waits for the holder. */
 export interface AskOptions {
   /** How long the client that keeps the lock may take for its answer, in ms. Default: 1 000. */
   wait?: number | undefined;

@@ -32,8 +32,6 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
       throw new UsageError(
         `"${name}" is a lock of several kinds: say which with --kind ${lock.kind} or --kind ${other.kind}.`,
       );
-    if (lock?.kind === "election")
-      throw new UsageError("The leader of an election cannot be broken: stop its process, or fence it.");
     const holders =
       lock?.holders.filter(({ token }) => values.token === undefined || token === values.token) ?? [];
     if (!lock || holders.length === 0) {
@@ -57,7 +55,6 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
     }
     const label = values.label ?? operator();
     let broken = 0;
-    // The tokens that were seen: a holder that has come since then is left alone.
     for (const holder of holders) if (await end(locks, lock, holder, label)) broken++;
     if (output.isJson) output.printJson({ name, broken });
     output.say(
@@ -69,17 +66,19 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
   }
 }
 
+/** Ends that holder, and none that has come since it was seen. */
 async function end(
   locks: LockClient,
   { kind, name }: Listed,
-  { token, mode }: ListedHolder,
+  { id, token, mode }: ListedHolder,
   label: string,
 ): Promise<boolean> {
   const options = { token, label };
   if (kind === "semaphore") return (await locks.semaphore(name).forceUnlock(options)) > 0;
   if (kind === "readWrite") return locks.readWriteLock(name)[mode ?? "write"].forceUnlock(options);
+  if (kind === "election") return locks.election(name).forceResign(options);
   // Java's plain lock has no tokens.
-  if (kind === "redisson") return locks.redissonLock(name).forceUnlock({ label });
+  if (kind === "redisson") return locks.redissonLock(name).forceUnlock({ holder: id, label });
   return locks.lock(name).forceUnlock(options);
 }
 

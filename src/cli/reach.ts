@@ -90,6 +90,8 @@ function whyNot(error: unknown, { host, port }: Address, { db }: Target): string
   return `cannot connect to ${where}: ${words}${code === undefined ? "" : ` (${code})`}`;
 }
 
+/** What Node.js has for an answer that is no TLS. */
+const NO_TLS = "EPROTO";
 const CLOSED = "the server has closed the connection; does it want TLS (rediss://)?";
 
 const REPLIES: readonly (readonly [RegExp, string])[] = [
@@ -111,7 +113,7 @@ const WORDS: Readonly<Record<string, string>> = {
   ENETUNREACH: "there is no way to its network",
   ECONNRESET: CLOSED,
   EPIPE: CLOSED,
-  EPROTO: "no TLS is spoken there; redis:// instead of rediss://, or another port?",
+  [NO_TLS]: "no TLS is spoken there; redis:// instead of rediss://, or another port?",
 };
 
 /** Rejects where the server answers without TLS, as it never does where it speaks TLS; else it stays pending. */
@@ -123,7 +125,7 @@ async function refusesTls({ host, port }: Address, signal: AbortSignal): Promise
     signal.addEventListener("abort", () => socket.destroy());
     socket.on("error", () => {});
     socket.once("data", (data) => {
-      if (/^[+-]/.test(String(data))) reject(Object.assign(new Error("no TLS"), { code: "EPROTO" }));
+      if (/^[+-]/.test(String(data))) reject(Object.assign(new Error("no TLS"), { code: NO_TLS }));
     });
   });
 }

@@ -1,3 +1,4 @@
+import type { ForceUnlockOptions } from "../options.ts";
 import type { Leader } from "../redis/election-replies.ts";
 import type { CampaignOptions, LeadOptions, ObserveOptions } from "./options.ts";
 import type { Term } from "./term.ts";
@@ -73,4 +74,18 @@ export interface Election {
    * const leader = await election.leader(); // { leader: "host:17:9f…", value: "10.0.0.7:8080", token: 1795… } or null
    */
   leader(): Promise<Leader | null>;
+
+  /**
+   * For people: ends the term of the leader, and the next candidate leads. The leader's signal aborts (reason "revoked"), at the
+   * latest at its next renewal; `runAsLeader` campaigns again then, behind those that wait. What it does until then only its token keeps out.
+   *
+   * @param options.label 1 to 64 bytes of UTF-8, for the leader: `LockLostError.by`, and in its message.
+   * @param options.token ends only the term with this token, as `leader()` has shown it. Default: whichever runs.
+   * @returns false: nobody leads, or another term than that runs, and nothing was done.
+   * @throws TypeError or RangeError for bad options; LockUnavailableError; ClientClosedError after `close()`.
+   * @example
+   * const leader = await election.leader();
+   * if (leader) await election.forceResign({ token: leader.token, label: "alice, ticket 4711" });
+   */
+  forceResign(options?: ForceUnlockOptions): Promise<boolean>;
 }

@@ -3,7 +3,9 @@ import { ClientClosedError, isLockLost, LockUnavailableError, nounOf } from "../
 import type { Events } from "../events.ts";
 import { encodeLabel } from "../label.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
+import { checkForceUnlock } from "../locks/asking.ts";
 import { timedOut } from "../locks/timed-out.ts";
+import type { ForceUnlockOptions } from "../options.ts";
 import type { Leader } from "../redis/election-replies.ts";
 import { unavailable } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
@@ -90,6 +92,15 @@ export class NamedElection implements Election {
       throw unavailable(this.name, "its leader could not be asked for", error, nounOf(kind));
     });
     return leader;
+  }
+
+  async forceResign(options?: ForceUnlockOptions): Promise<boolean> {
+    const { kind, manager } = this.#elections;
+    const { label, token } = checkForceUnlock(this.name, options, kind);
+    if (manager.isClosed) throw new ClientClosedError(this.name);
+    return kind.forceRelease(this.name, label, token).catch((error: unknown) => {
+      throw unavailable(this.name, "its leader could not be ended by force", error, nounOf(kind));
+    });
   }
 
   toJSON(): object {

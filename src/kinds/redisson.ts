@@ -1,4 +1,5 @@
 import { quote } from "../errors.ts";
+import { withoutBits } from "../hold-ids.ts";
 import type { Keys } from "../keys.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Commands } from "../redis/commands.ts";
@@ -10,6 +11,7 @@ import {
   decodeInspection,
   decodeRelease,
   decodeRenewed,
+  fields,
   type Inspected,
   type ReleaseAnswer,
   type RenewAnswer,
@@ -93,9 +95,20 @@ export class RedissonLock extends HoldScripts implements LockKind {
     return this.commands.run(lua.inspect, this.#counted(name), [], decodeInspection);
   }
 
-  forceRelease(name: string, _label: string | null, token: number | null): Promise<boolean> {
-    const args = [this.commands.keys.redissonChannel(name), token ?? ""];
-    return this.commands.run(lua.forceRelease, this.#counted(name), args, decodeForced);
+  async forceRelease(
+    name: string,
+    _label: string | null,
+    token: number | null,
+    holder: string | null,
+  ): Promise<boolean> {
+    const { commands } = this;
+    const keys = this.#counted(name);
+    // People are shown less than stands there, and another hold may look the same: exactly this one is ended then.
+    const field =
+      holder === null ? "" : await commands.run(lua.inspect, keys, [], (reply) => String(fields(reply)[0]));
+    if (holder !== null && withoutBits(field) !== holder) return false;
+    const args = [commands.keys.redissonChannel(name), token ?? "", field];
+    return commands.run(lua.forceRelease, keys, args, decodeForced);
   }
 
   /** The lock, and the counter of its tokens if it has one. */

@@ -3,6 +3,7 @@ import { ASK_WAIT } from "../defaults.ts";
 import { quote } from "../errors.ts";
 import { LABEL } from "../label.ts";
 import { checkOptions, isWhole, type Rule, time } from "../validate.ts";
+import type { LockKind } from "../waiting/lock-kind.ts";
 
 /** ms. */
 export const checkAsk = (name: string, options: unknown): number =>
@@ -15,19 +16,28 @@ const TOKEN: Rule<number | undefined> = {
   fallback: undefined,
 };
 
-const FORCE = { label: LABEL, token: TOKEN };
+const HOLDER: Rule<string | undefined> = {
+  wanted: "a holder, as inspect() shows it",
+  fits: (value) => typeof value === "string" && value !== "",
+  type: "string",
+  fallback: undefined,
+};
 
-/** `hasTokens`: of the kind. Null: none is given. @throws TypeError, RangeError */
+const FORCE = { label: LABEL, token: TOKEN, holder: HOLDER };
+
+/** `hasTokens`, `protocol`: of the kind. Null: none is given. @throws TypeError, RangeError */
 export function checkForceUnlock(
   name: string,
   options: unknown,
-  hasTokens: boolean,
-): { label: string | null; token: number | null } {
+  { hasTokens, protocol }: Pick<LockKind, "hasTokens" | "protocol">,
+): { label: string | null; token: number | null; holder: string | null } {
   const what = `Cannot unlock ${quote(name)} by force`;
-  const { label = null, token = null } = checkOptions(what, FORCE, options);
+  const { label = null, token = null, holder = null } = checkOptions(what, FORCE, options);
   if (token !== null && !hasTokens)
     throw new TypeError(
       `${what}: its kind gives no tokens, so no holder can be told from the next one; leave token out to end whichever holds it`,
     );
-  return { label, token };
+  if (holder !== null && protocol !== "redisson")
+    throw new TypeError(`${what}: holder is an option of redissonLock alone; others are told by the token`);
+  return { label, token, holder };
 }

@@ -97,7 +97,7 @@ export class CountingSemaphore implements Semaphore {
   }
 
   async forceUnlock(options?: ForceUnlockOptions): Promise<number> {
-    const { label, token } = checkForceUnlock(this.name, options, this.#kind.hasTokens);
+    const { label, token } = checkForceUnlock(this.name, options, this.#kind);
     return this.#ask(() => this.#kind.endAll(this.name, label, token), "it could not be released by force");
   }
 

@@ -130,10 +130,10 @@ export class ReentrantLock implements Lock {
   }
 
   async forceUnlock(options?: ForceUnlockOptions): Promise<boolean> {
-    const { label, token } = checkForceUnlock(this.name, options, this.#kind.hasTokens);
+    const { label, token, holder } = checkForceUnlock(this.name, options, this.#kind);
     const force = async (keepers: Keepers): Promise<boolean> =>
       (await keepers.isGivenUp(this.#kind, this.name, token)) ||
-      this.#kind.forceRelease(this.name, label, token);
+      this.#kind.forceRelease(this.name, label, token, holder);
     return this.#ask(force, "it could not be released by force");
   }
 

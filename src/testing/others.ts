@@ -44,9 +44,9 @@ export function others(db: Memory): Record<Exclude<keyof typeof redissonLua, "co
     const held = db.get<Held>(lock);
     return held ? [held.hold, held.token, db.left(held)] : ["", 0, 0];
   };
-  const forceRelease = ([lock]: One, [channel, token]: readonly string[]): Reply => {
+  const forceRelease = ([lock]: One, [channel, token, holder]: readonly string[]): Reply => {
     const held = db.get<Held>(lock);
-    if (!held || (token && Number(token) !== held.token)) return [0];
+    if (!held || (token && Number(token) !== held.token) || (holder && holder !== held.hold)) return [0];
     release([lock], channel === undefined ? [held.hold] : [held.hold, channel]);
     return [1];
   };

@@ -149,9 +149,14 @@ export interface LockKind extends Renewer {
   readonly hasTokens: boolean;
   /**
    * `label`: for the holder, where the protocol has a message for it. `token`: of the holder that is meant, null: whichever it is.
-   * False: that one does not hold it.
+   * `holder`: the same of a `redissonLock`, which has no tokens. False: that one does not hold it.
    */
-  forceRelease(name: string, label: string | null, token: number | null): Promise<boolean>;
+  forceRelease(
+    name: string,
+    label: string | null,
+    token: number | null,
+    holder: string | null,
+  ): Promise<boolean>;
 }
 
 /** What readers and writers of one lock are to each other. */

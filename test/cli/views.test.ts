@@ -97,6 +97,20 @@ describe("break", () => {
     await lease.unlock().catch(() => {});
   });
 
+  it("ends the leader of an election, and the holder of Redisson's lock, that were seen", async () => {
+    const [election, java] = [freshName("election"), freshName("java")];
+    const { locks } = await parties.join();
+    const term = await locks.election(election).campaign();
+    const lease = await locks.redissonLock(java).lock();
+    const wrong = await cli("break", election, "--yes", "--token", String(term.token - 1));
+    expect([wrong.code, term.held]).toEqual([75, true]);
+    expect((await cli("break", election, "--yes")).code).toBe(0);
+    await until(() => term.signal.aborted);
+    expect((await cli("break", java, "--yes", "--kind", "redisson")).code).toBe(0);
+    expect(await locks.redissonLock(java).isLocked()).toBe(false);
+    await lease.unlock().catch(() => {});
+  });
+
   it.skipIf(process.platform !== "linux")("asks a person for the name", async () => {
     const name = freshName();
     const { lease, next } = await contended(name);

@@ -109,6 +109,18 @@ export function inspection(subject: Subject): void {
       expect(await mine.forceUnlock({ label: "x".repeat(64) })).toBe(false);
     });
 
+    if (subject.eventKind === "redisson")
+      it("forceUnlock ends only the holder that was seen", async () => {
+        const { mine, theirs } = subject.pair();
+        const lease = await mine.lock();
+        const { holder } = await theirs.inspect();
+        expect(await theirs.forceUnlock({ holder: `${holder}1` })).toBe(false);
+        expect(await theirs.isLocked()).toBe(true);
+        expect(await theirs.forceUnlock({ holder: String(holder) })).toBe(true);
+        expect(await theirs.isLocked()).toBe(false);
+        await lease.unlock().catch(() => {});
+      });
+
     it("forceUnlock frees the lock, and the holder learns of it at its next renewal", async () => {
       const party = await subject.join({ leaseTime: 3_000 });
       const { name, theirs } = subject.pair();

@@ -138,6 +138,32 @@ it("a term that is lost says so: by its signal, by `lost`, and by what is asked 
   await expect(term.resign()).rejects.toBe(term.lost);
 });
 
+it("forceResign ends the term that was seen, and none that has come since", async () => {
+  const [{ locks }, { locks: others }] = [await join(), await join()];
+  const name = freshName("election");
+  const waits = () => until(async () => (await own.admin.zcard(keysOf(name).queue)) === 1);
+  const first = await others.election(name).campaign();
+  const elected = locks.election(name).campaign();
+  await waits();
+  await first.resign();
+  // It has waited, so it listens.
+  const term = await elected;
+  const next = others.election(name).campaign();
+  await waits();
+  const by = others.election(name);
+  expect(await by.forceResign({ token: term.token - 1 })).toBe(false);
+  expect(term.held).toBe(true);
+  expect(await by.forceResign({ token: term.token, label: "alice" })).toBe(true);
+  await until(() => term.signal.aborted);
+  expect(term.lost).toMatchObject({ reason: "revoked", by: "alice" });
+  const second = await next;
+  expect(await by.forceResign({ token: term.token })).toBe(false);
+  expect((await by.leader())?.token).toBe(second.token);
+  await second.resign();
+  expect(await by.forceResign()).toBe(false);
+  await expect(by.forceResign({ holder: "x" })).rejects.toThrow(TypeError);
+});
+
 it("a proclamation finds out that the term is lost", async () => {
   const { locks } = await join();
   const name = freshName("election");
