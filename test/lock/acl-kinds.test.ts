@@ -1,11 +1,12 @@
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient, fencedEval, fencedSet, optimistic } from "../../src/index.ts";
-import { rights } from "../support/documented-rights.ts";
+import { others, rights } from "../support/documented-rights.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import type { Maker } from "../support/permit.ts";
 import { QuorumStage } from "../support/quorum-stage.ts";
+import { servePage } from "../support/served-page.ts";
 import { until } from "../support/until.ts";
 import { useAll } from "../support/use-all.ts";
 
@@ -16,13 +17,13 @@ const own = new OwnServer();
 const { parties } = own;
 
 /** Makes the user, and connects as it. What it was refused fails the test at its end. */
-async function as(rules: readonly string[]) {
+async function as(rules: readonly string[], db = 0) {
   const user = { username: freshName("user").replaceAll(":", "-"), password: "change-me" };
   await own.admin.call("ACL", "LOG", "RESET");
   await own.admin.call("ACL", "SETUSER", user.username, "reset", "on", `>${user.password}`, ...rules);
   onTestFinished(async () => expect(await own.admin.call("ACL", "LOG")).toEqual([]));
   // No PING, which is no right of theirs.
-  return () => parties.join({ url: own.url, redis: { ...user, lazyConnect: true } });
+  return () => parties.join({ url: own.url, redis: { ...user, db, lazyConnect: true } });
 }
 
 describe("a user with the documented rights, and no other, is enough for", () => {
@@ -33,13 +34,43 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     ["redissonFencedLock", rights.redissonFenced],
     ["spinLock", rights.spin],
     ["permit", rights.counted],
+    ["writeLock", rights.readWrite],
   ])("%s", async (kind, rules) => {
     const join = await as(rules);
     await useAll(kind, await join(), await join());
   });
 
-  it("list", async () => {
-    const { locks } = await (await as(rights.list))();
+  it("readers beside a writer", async () => {
+    const join = await as(rights.readWrite);
+    const [one, other] = [await join(), await join()].map(({ locks }) => locks);
+    const name = freshName();
+    const reads = [await one?.readWriteLock(name).read.lock(), await other?.readWriteLock(name).read.lock()];
+    const writer = other?.readWriteLock(name).write.lock();
+    await until(async () => (await one?.readWriteLock(name).inspect())?.waiters.length === 1);
+    for (const read of reads) await read?.unlock();
+    await (await writer)?.unlock();
+  });
+
+  it("another database", async () => {
+    const join = await as([...rights.handoff, ...rights.database], 1);
+    await useAll("lock", await join(), await join());
+  });
+
+  it("one that only observes an election", async () => {
+    const { locks } = await (await as(rights.observer))();
+    const { locks: others } = await parties.join({ url: own.url });
+    const name = freshName();
+    const term = await others.election(name).campaign({ value: "a" });
+    const seen = locks.election(name).observe();
+    expect((await seen.next()).value).toMatchObject({ value: "a" });
+    expect(await locks.election(name).leader()).toMatchObject({ value: "a" });
+    await term.resign();
+    expect((await seen.next()).value).toBeNull();
+    await seen.return?.();
+  });
+
+  it.each([false, true])("list, Redisson's locks too: %s", async (isAll) => {
+    const { locks } = await (await as(isAll ? rights.listAll : rights.list))();
     const { locks: others } = await parties.join({ url: own.url });
     const name = freshName();
     await others.lock(name).lock();
@@ -47,9 +78,32 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     await others.readWriteLock(name).read.lock();
     await others.redissonLock(name).lock();
     const found: string[] = [];
-    const kind = ["lock", "readWrite", "semaphore", "election", "redisson"] as const;
+    const kinds = ["lock", "readWrite", "semaphore", "election", "redisson"] as const;
+    const kind = isAll ? kinds : kinds.slice(0, 4);
     for await (const one of locks.list({ match: name, kind })) found.push(one.kind);
-    expect(found.sort()).toEqual(["lock", "readWrite", "redisson", "semaphore"]);
+    expect(found.sort()).toEqual(["lock", "readWrite", ...(isAll ? ["redisson"] : []), "semaphore"]);
+  });
+
+  it("the page whose viewers may break locks and ask for them", async () => {
+    const locksToo = rights.handoff.filter((rule) => !/^(reset|-)/.test(rule));
+    const { redis } = await (await as([...rights.page, ...locksToo]))();
+    const served = await servePage(redis, { actions: ["break", "ask"] });
+    onTestFinished(() => served.stop());
+    const { locks: others } = await parties.join({ url: own.url });
+    const { name, token } = await others.lock(freshName()).lock();
+    const headers = {
+      "content-type": "application/json",
+      "x-holdfast": "page",
+      "sec-fetch-site": "same-origin",
+    };
+    for (const [action, done] of [
+      ["ask", false],
+      ["break", true],
+    ]) {
+      const body = JSON.stringify({ action, kind: "lock", name, token, mode: null });
+      const answer = await fetch(`${served.url}/act`, { method: "POST", headers, body });
+      expect(await answer.json()).toMatchObject({ done });
+    }
   });
 
   it("check()", async () => {
@@ -127,6 +181,26 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     });
     expect([tries, await redis.get(key)]).toEqual(["theirs", "theirs, mine"]);
   });
+});
+
+it("a user of another application, with the lines that protect, reaches nothing of the locks", async () => {
+  const rules = ["reset", "on", ">change-me", "allcommands", "allkeys", "allchannels", ...others];
+  await own.admin.call("ACL", "SETUSER", "other", ...rules);
+  const user = { username: "other", password: "change-me", lazyConnect: true };
+  const { redis } = await parties.join({ url: own.url, redis: user });
+  const { locks } = await parties.join({ url: own.url });
+  const { name } = await locks.lock(freshName()).lock();
+  await redis.set("other:key", "theirs");
+  for (const [command, ...args] of [
+    ["GET", `holdfast:{${name}}`],
+    ["DEL", `holdfast:{${name}}`],
+    ["PUBLISH", `holdfast:client:${locks.id}`, "x"],
+    ["SUBSCRIBE", `holdfast:client:${locks.id}`],
+    ["KEYS", "*"],
+    ["SLOWLOG", "GET"],
+    ["MONITOR"],
+  ] as const)
+    await expect(redis.call(command, ...args)).rejects.toThrow("NOPERM");
 });
 
 describe("at each master of a quorum too", () => {

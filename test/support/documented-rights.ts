@@ -6,11 +6,15 @@ import { serverIs } from "./server-version.ts";
 const page = readFileSync(new URL("../../docs/operating.md", import.meta.url), "utf8");
 const line = /^ACL SETUSER holdfast on .*$/m.exec(page)?.[0] ?? "";
 
-/** The rules in the code of the list item that begins like this; \`order:*\`, its example, stands for the tests' names. */
-function item(begin: string): string[] {
+/**
+ * The rules in the code of the list item that begins like this, up to `end`; `order:*`, its example, stands for the tests' names.
+ */
+function item(begin: string, end?: string): string[] {
   const text = page.split("\n").find((one) => one.startsWith(`* ${begin}`));
-  if (text === undefined) throw new Error(`docs/operating.md has no "* ${begin}"`);
-  const spans = [...text.matchAll(/`([^`]*)`/g)].map(([, code = ""]) => code);
+  const until = end === undefined ? text?.length : text?.indexOf(end);
+  if (text === undefined || until === undefined || until < 0)
+    throw new Error(`docs/operating.md has no "* ${begin}" with "${end}"`);
+  const spans = [...text.slice(0, until).matchAll(/`([^`]*)`/g)].map(([, code = ""]) => code);
   return spans
     .filter((code) => /^[~&+]/.test(code))
     .flatMap((code) => code.replace("~order:*", TESTS).split(" "));
@@ -24,6 +28,15 @@ const introduction = serverIs("7.0") && !serverIs("7.2") ? [] : item("ioredis te
 const handoff = [...line.split(" ").slice(4), ...introduction]; // without "ACL SETUSER holdfast on"
 const redisson = [...handoff, TESTS, ...item("`redissonLock`")];
 
+const list = [...nothing, ...introduction, ...item("`list`", "With `kind")];
+
+const security = readFileSync(new URL("../../docs/security.md", import.meta.url), "utf8");
+/** What docs/security.md takes from a user of another application, that could do everything. */
+export const others = [
+  ...(/^ACL SETUSER other (.*)$/m.exec(security)?.[1] ?? "").split(" "),
+  ...(/`(resetkeys ~other[^`]*)`/.exec(security)?.[1] ?? "").split(" "),
+];
+
 /** The commands of the first line. */
 export const commands = line.split(" ").flatMap((rule) => (rule.startsWith("+") ? [rule.slice(1)] : []));
 
@@ -35,11 +48,19 @@ export const rights = {
   counted: [...handoff, ...item("`semaphore`")],
   spin: [...nothing, ...introduction, ...item("`spinLock`")],
   election: [...handoff, ...item("`election`")],
+  /** Of one that only observes elections: all that the item names. */
+  observer: [...nothing, ...introduction, ...item("`election`")],
+  database: item("With a `db`"),
   once: [...nothing, ...introduction, ...item("`once`")],
-  list: [...nothing, ...introduction, ...item("`list`")],
-  page: [...nothing, ...introduction, ...item("`list`"), ...item("[The page]")],
+  list,
+  /** Of one that lists Redisson's locks too. */
+  listAll: [...nothing, ...introduction, ...item("`list`")],
+  page: [...list, ...item("[The page]")],
   /** Of a connection that `observe()` has for itself. */
   observed: [...nothing, ...introduction, ...item("`observe`")],
+  /** What the program sends besides what its command is for. */
+  commandLine: item("[The command line]"),
+  readWrite: [...handoff, ...item("`readWriteLock`")],
   quorum: [...nothing, ...introduction, ...item("For a quorum")],
   fencedSet: [...nothing, ...introduction, TESTS, ...item("`fencedSet`")],
   optimistic: [...handoff, TESTS, ...item("`optimistic`")],
