@@ -61,6 +61,27 @@ inline checkShare() {
   assert(qn == 0 || IS_DEAD(q[0], qt[0]) || qw[0] < SHARE)
 }
 
+#if PASSED > 0
+/* It is passed on only while nobody of another process has waited for a tick; with no delay that is since it was granted. */
+inline checkPass() {
+#if DELAYS == 0 && !defined(CAN_FREEZE)
+  assert(qn == 0 || IS_DEAD(q[0], qt[0]) || CLIENT(q[0]) == k || qw[0] < SHARE);
+#endif
+#ifdef TOKENS
+  assert(token[t] <= tok[h[t]] + (UP_TO(k) - 1 + PASSED));
+#endif
+  skip
+}
+#endif
+/* What is granted has tokens that no caller has had. */
+inline checkTokens(granted) {
+#if PASSED > 0 && defined(TOKENS)
+  assert(tok[granted] > best)
+#else
+  skip
+#endif
+}
+
 #define NEEDS(t_) (IS_WRITER((t_)/2) && !isDown[t_] -> PERMITS : (SHARES((t_)/2) || isDown[t_] -> 1 : inside[t_] * EACH((t_)/2)))
 #define BELIEVES(t_) (st[t_] == HAVE && inside[t_] > 0 && dl[t_] > 0)
 
@@ -176,7 +197,7 @@ inline tick() {
   do
   :: i < SLOTS ->
      if :: dl[i] == 1 -> isLost[i] = true :: else fi;
-     LESS(dl[i]);
+     LESS(dl[i]); GROWS_OLD(i);
 #ifdef URGENT
      LESS(due[i]);
 #endif

@@ -34,7 +34,7 @@
 
 inline clearSlot(t_) {
   st[t_] = FREE; h[t_] = 0; inside[t_] = 0; has[t_] = 0; lag[t_] = 0; sage[t_] = 0; dl[t_] = 0; open[t_] = 0; closed[t_] = false; isLost[t_] = false;
-  joining[t_] = false; busy[t_] = false; isFirst[t_] = false; due[t_] = 0; passes[t_] = 0; isDown[t_] = false;
+  joining[t_] = false; busy[t_] = false; CLEAR_OLD(t_); isFirst[t_] = false; due[t_] = 0; passes[t_] = 0; isDown[t_] = false;
 #ifdef TOKENS
   token[t_] = 0;
 #endif
@@ -137,6 +137,9 @@ inline found(units_, tok_, waits_, openFor) {
   if :: isFirst[t] && inside[t] > 1 -> inside[t] = 1 :: else fi;
 #endif
   waiting[k] = waiting[k] - inside[t];
+#ifdef TOKENS
+  token[t] = TOKEN_OF_LAST(tok_, inside[t]);
+#endif
   if :: waiting[k] == 0 -> waited[k] = 0 :: else fi;
   closed[t] = waits_ || !SHARES(k);
   open[t] = (SHARES(k) && !(waits_) -> openFor : 0);
@@ -265,6 +268,10 @@ inline readMessage(id) {
 #endif
 inline passPermits() {
   passes[t]++; inside[t]++; waiting[k]--; if :: waiting[k] == 0 -> waited[k] = 0 :: else fi;
+#ifdef TOKENS
+  token[t]++;
+#endif
+  checkPass();
 #ifdef FLAW_PASSED_BEHIND_DEADLINE
   /* The next caller goes by the lease that it has asked for. */
   dl[t] = LEASE;

@@ -134,7 +134,7 @@ inline own(taker, till_) {
 #ifdef FLAW_TOKENS_NOT_RESERVED
      last = tok[taker];
 #else
-     last = tok[taker] + (IS_WRITER(kk) -> PASSES : 0);
+     last = tok[taker] + (IS_WRITER(kk) -> PASSES : RESERVES(kk));
 #endif
      if :: SHARES(kk) -> phase = tok[taker] :: else fi
   fi;
@@ -150,7 +150,7 @@ inline own(taker, till_) {
 #else
   raiseKey(till_ + LEASE);
 #endif
-  checkGrant(taker)
+  checkGrant(taker); checkTokens(taker)
 }
 
 /* Is the entry dead? Its client is gone, its time is over, or it was asked for under another number of permits. */
@@ -250,7 +250,7 @@ inline shrink(less, keeps, with) {
   :: keeps == 0 -> endHold(less)
   :: else ->
      u[less] = keeps;
-#ifdef TOKENS
+#if defined(TOKENS) && defined(READ_WRITE)
 #ifdef FLAW_DOWNGRADE_OLD_TOKEN
      phase = tok[less]; isReading[less] = true
 #else

@@ -194,6 +194,7 @@ byte faults = FAULTS, aborts = ABORTS, delays = DELAYS, downs = DOWNS, yields = 
 bool isSetYet;
 #endif
 
+#include "counted-permits.pml"
 #include "counted-server.pml"
 #include "counted-network.pml"
 #include "counted-client.pml"
@@ -241,7 +242,7 @@ end: do
   :: d_step { st[t] == HAVE && IS_WRITER(k) && !isDown[t] && inside[t] > 0 && dl[t] > 0 && waiting[k] > 0 && passes[t] < PASSES && AWAKE -> pass(); check() }
 #endif
 #if PASSED > 0
-  :: d_step { HAS_ROOM(t) && IS_IN_TIME(t) && waiting[k] > 0 && passes[t] < PASSED && AWAKE -> passPermits(); check() }
+  :: d_step { HAS_ROOM(t) && IS_IN_TIME(t) && IS_YOUNG(t) && waiting[k] > 0 && IS_COUNTED(t) && AWAKE -> passPermits(); check() }
   :: d_step { IS_FREE(t) && AWAKE && ROOM -> giveBack(); check() }
 #endif
 #if YIELDS > 0

@@ -305,7 +305,8 @@ const COUNTED_HOLDS = [
   ["counted: a longer lease", `${shared} -DLONG=6 -DRENEWS`, null],
   ["counted: permits of one process", "-DCLIENTS=2 -DPERMITS=2 -DU1=2 -DC1=2 -DC0=2 -DDELAYS=1", null],
   ["counted: permits, a late copy", `-DCLIENTS=2 -DPERMITS=3 -DW0=1 -DU1=3 -DC1=3 ${can("KEEP")}`, null],
-  ["counted: permits are passed", `${passed} -DC1=3 -DDELAYS=1 -DABORTS=1`, `${passed} -DC1=3`],
+  ["counted: permits are passed", `${passed} -DC1=3 -DDELAYS=1 -DABORTS=1`, `${passed} -DC1=3 -DTOKENS`],
+  ["counted: permits are passed, tokens", `${passed} -DC1=3 -DC0=2 -DTOKENS`, null],
   ["counted: permits are passed, a crash or a freeze", `${passed} -DC1=3 ${ANY_CRASH}`, null],
   [
     "counted: permits are passed, a late copy, a time-out",
@@ -349,6 +350,8 @@ const QUICK = [
   "SET_FADES",
   "DOWNGRADE_OLD_TOKEN",
   "MORE_USERS_THAN_UNITS",
+  "PASSED_FOR_LONG",
+  "PERMIT_TOKENS_NOT_RESERVED",
   "NO_RECOUNT",
 ];
 /** One rule is left out. Where two are, either is enough. */
@@ -364,6 +367,9 @@ const COUNTED_FINDS = [
   ["READERS_OVERTAKE", rw],
   ["NO_RECHECK", `${rw} -DCLIENTS=2 -DURGENT ${can("MISS")}`],
   ["MORE_USERS_THAN_UNITS", `${passed} -DC1=3`],
+  ["PASSES_NOT_COUNTED", `${passed} -DC1=4 -DTOKENS`],
+  ["PASSED_FOR_LONG", `${passed} -DC1=3`],
+  ["PERMIT_TOKENS_NOT_RESERVED", `${passed} -DC1=3 -DTOKENS`],
   ["PASSED_BEHIND_DEADLINE", `${passed} -DC1=3 -DDELAYS=1 ${can("FREEZE")}`],
   ["KEY_SHORTENED", `${permits} -DRENEWS -DKEY_ENDS`],
   ["REVIVED", `${rw} -DCLIENTS=2 -DDELAYS=1 -DRENEWS ${can("FREEZE")}`],

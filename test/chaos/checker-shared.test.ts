@@ -109,6 +109,9 @@ describe("permits", () => {
     expect(broken(...take("1.1", 1, 6, [10, 40]), ...take("2.1", 1, 5, [20, 40], { at: 15 }))).toEqual([
       "growing tokens",
     ]);
+    // One that is passed on inside a process is of an earlier grant.
+    const passed = [...take("1.1", 1, 5, [10, 20]), ...take("1.1", 1, 6, [20, 40], { at: 15, call: 2 })];
+    expect(broken(...passed, ...take("2.1", 1, 9, [12, 40]))).toEqual([]);
   });
 
   it("are given at once to one that they suffice, unless something is wrong", () => {

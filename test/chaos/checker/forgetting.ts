@@ -55,7 +55,7 @@ export class Excuses {
 
 /**
  * A pass has the token after that of its process's hold before it; a reader that comes to others, in this process or in
- * another one, has theirs. Permits are not passed on.
+ * another one, has theirs.
  */
 function passed(holds: readonly Hold[]): Set<Hold> {
   const known = new Set<string>();
@@ -64,7 +64,7 @@ function passed(holds: readonly Hold[]): Set<Hold> {
       const isJoined = kind === "readLock" && known.has(`reads ${token}`);
       known.add(`${by} ${token}`);
       if (kind === "readLock") known.add(`reads ${token}`);
-      return kind !== "permit" && (isJoined || known.has(`${by} ${token - 1}`));
+      return isJoined || known.has(`${by} ${token - 1}`);
     }),
   );
 }
