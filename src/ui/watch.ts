@@ -3,7 +3,7 @@ import { type Survey, Tally } from "./survey.ts";
 
 /** ms from one look at the locks to the next. */
 const PAUSE = 2_000;
-/** ms between two parts of the first look, which may take long. */
+/** ms up to the first part of a first look, which may take long. Each next one comes later: what has been seen is sent again. */
 const PART = 400;
 
 /** What is known at a time. */
@@ -76,13 +76,14 @@ export class Watch {
     const { survey: former } = this.#sight;
     const number = (former?.number ?? 0) + 1;
     const tally = new Tally();
-    let told = performance.now();
+    let due = performance.now() + PART;
+    let parts = 1;
     try {
       for await (const one of this.#list(signal)) {
         tally.add(one);
-        if (former || performance.now() - told < PART) continue;
-        if (!signal.aborted) this.#tell({ survey: tally.survey(number, true), trouble: null });
-        told = performance.now();
+        if (former || performance.now() < due || signal.aborted) continue;
+        this.#tell({ survey: tally.survey(number, true), trouble: null });
+        due = performance.now() + PART * 2 ** parts++;
       }
     } catch (error) {
       // Half of a first look is better than nothing.

@@ -1,9 +1,10 @@
 import type { Listed, ListOptions } from "../list/listed.ts";
 import { type Sight, Watch } from "./watch.ts";
 
-/** The parts of the time that looks at all locks take at the most, and those at one pattern: together no more than the first. */
+/** The parts of the time that looks at all locks take at the most, and those at one pattern, of which there are so many at the most. */
 const SHARE = 1 / 4;
-const NARROW = 16;
+const NARROW_SHARE = 1 / 16;
+const NARROW = 8;
 
 type List = (options: ListOptions) => AsyncIterable<Listed>;
 
@@ -79,7 +80,7 @@ export class Watches {
     const known = this.#narrow.get(key);
     if (known) return known;
     if (this.#narrow.size === NARROW) return null;
-    const made = new Watch((signal) => this.#list({ match, kind, signal }), SHARE / NARROW);
+    const made = new Watch((signal) => this.#list({ match, kind, signal }), NARROW_SHARE);
     this.#narrow.set(key, made);
     return made;
   }

@@ -1,0 +1,100 @@
+import { expect, it } from "vitest";
+import type { Listed, ListOptions } from "../../src/list/listed.ts";
+import { narrowOf } from "../../src/ui/views.ts";
+import type { Sight } from "../../src/ui/watch.ts";
+import { Watches } from "../../src/ui/watches.ts";
+import { until } from "../support/until.ts";
+
+// Looks at more locks than are kept in memory, which no Redis has to have for that.
+
+const owner = {
+  id: "x",
+  label: null,
+  host: null,
+  pid: null,
+  number: null,
+  client: null,
+  since: null,
+  units: 1,
+  mode: null,
+};
+
+const lock = (i: number, waiters = 0): Listed => ({
+  ...{
+    kind: "lock",
+    name: `job:${i}`,
+    holder: null,
+    holders: [],
+    heldFor: i,
+    remaining: 1,
+    kept: false,
+    permits: null,
+  },
+  waiters: Array.from({ length: waiters }, () => ({ ...owner, waitedFor: i })),
+});
+
+/** 25 000 locks, for some of which others wait; and what was asked for. */
+function many(pause: () => Promise<void> = async () => {}) {
+  const asked: (string | undefined)[] = [];
+  const list = async function* ({ match }: ListOptions) {
+    asked.push(match);
+    if (match !== undefined) {
+      yield lock(7);
+      return;
+    }
+    for (let i = 0; i < 25_000; i++) {
+      if (i === 100) await pause();
+      yield lock(i, i % 5_000 === 1 ? 2 : 0);
+    }
+  };
+  return { asked, watches: new Watches(list) };
+}
+
+it("more locks than are kept are counted, and the foremost ones are kept", async () => {
+  const { watches } = many();
+  const { survey } = (await watches.once(null)).sight;
+  expect(survey).toMatchObject({ total: 25_000, waited: 5, isCut: true, isPartial: false });
+  expect(survey?.locks).toHaveLength(10_000);
+  expect(survey?.locks.slice(0, 6).map(({ name }) => name)).toEqual(
+    [20_001, 15_001, 10_001, 5_001, 1, 24_999].map((i) => `job:${i}`),
+  );
+  await until(() => watches.viewers === 0);
+});
+
+it("a search among them is a look of its own at the names, and so is one lock; a pattern always is", async () => {
+  const { watches, asked } = many();
+  const wanted = (query: string) => {
+    const all = new URLSearchParams(query);
+    return narrowOf(all.get("view"), all);
+  };
+  expect(wanted("view=now")).toBeNull();
+  expect(wanted("view=lock&kind=other&name=x")).toBeNull();
+  const seen = async (query: string) => {
+    const { sight, isNarrow } = await watches.once(wanted(query));
+    return [isNarrow, sight.survey?.total];
+  };
+  expect(await seen("view=now&search=job:%3F")).toEqual([true, 1]);
+  expect(asked).toEqual(["job:?"]);
+  // Nobody knows yet how many there are.
+  await seen("view=now&search=b:7");
+  expect(await seen("view=now&search=b:7")).toEqual([true, 1]);
+  expect(await seen("view=lock&kind=lock&name=job:*")).toEqual([true, 1]);
+  expect(new Set(asked)).toEqual(new Set(["job:?", undefined, "*b:7*", "job:\\*"]));
+  const sights: boolean[] = [];
+  const fresh = many();
+  const stop = fresh.watches.view(wanted("view=now&search=b:7"), (_, isNarrow) => void sights.push(isNarrow));
+  await until(() => sights.at(-1) === true);
+  expect(sights[0]).toBe(false);
+  stop();
+  await until(() => fresh.watches.viewers + watches.viewers === 0);
+});
+
+it("a first look that takes long shows its beginning", async () => {
+  const { watches } = many(() => new Promise((later) => setTimeout(later, 450)));
+  const sights: Sight[] = [];
+  const stop = watches.view(null, (sight) => void sights.push(sight));
+  await until(() => sights.at(-1)?.survey?.isPartial === false);
+  stop();
+  expect(sights[0]?.survey).toMatchObject({ isPartial: true, total: 101 });
+  expect(sights.at(-1)?.survey).toMatchObject({ isPartial: false, total: 25_000 });
+});
