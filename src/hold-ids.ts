@@ -29,7 +29,7 @@ const MOST = 1_024 * BLOCK;
 /**
  * The ids of a client's holds: `<channel>:<number><random>`, or where the lock is not granted by message `<client id>:…`.
  * The number counts the holds; the 64 random bits make an id a
- * secret between this client and Redis, so a message that names one was written by somebody who may read the keys, or who
+ * secret between this client and Redis, so a message that names one was written by a client that may read the keys, or that
  * heard an earlier message about it.
  *
  * The bits are drawn for a block of holds at once, because a draw costs 2 µs whether it is for one hold or for 256. RACE: a

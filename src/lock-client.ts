@@ -239,7 +239,7 @@ export interface LockClient extends CommonClient {
   ): Promise<OnceResult<T>>;
 
   /**
-   * One leader among the processes that want to be it, and who it is, for everybody: the next candidate leads one message behind a
+   * One leader among the processes that want to be it, and everybody sees which it is: the next candidate leads one message behind a
    * resignation, and at most the lease and 1.9 s behind a crash. Candidates lead in the order in which they came. It shares
    * nothing with a lock of the same name, and is never kept (`linger`).
    *

@@ -23,7 +23,7 @@ if missing then
 end
 local time = redis.call("TIME")
 local nowMicros = time[1] * 1000000 + time[2]
--- A copy that the network kept would lock for somebody who does not wait any more.
+-- A copy that the network kept would lock for a caller that does not wait any more.
 if tonumber(ARGV[3]) > 0 and nowMicros / 1000 > tonumber(ARGV[3]) then
   return { STALE, nowMicros }
 end

@@ -16,7 +16,7 @@ export interface Election {
   /**
    * Waits until this client leads: behind all that were candidates before it. What it has to say of itself is told before it resolves.
    *
-   * @param options.value told to those who observe: at most 4 096 bytes of UTF-8. Default: "".
+   * @param options.value told to observers: at most 4 096 bytes of UTF-8. Default: "".
    * @param options.wait ms to wait; Infinity (the default) is allowed, and 0 asks once.
    * @param options.signal ends the waiting, and only that: the call rejects with `signal.reason`.
    * @throws TypeError or RangeError for bad options, before anything is sent; LockTimeoutError when others led for `options.wait`
@@ -37,7 +37,7 @@ export interface Election {
    * | throws | resigns, and rejects with that error | tells the error as an `error` event, unless it is the loss itself, and campaigns again after a longer pause: 0.15 to 5 s |
    *
    * @param body gets the term, whose signal aborts when the term is lost, and also when `options.signal` does.
-   * @param options.value told to those who observe: at most 4 096 bytes of UTF-8. Default: "".
+   * @param options.value told to observers: at most 4 096 bytes of UTF-8. Default: "".
    * @param options.signal ends the candidacy: while it waits the call rejects with `signal.reason`; while it leads the body is told
    *   by `term.signal`, and what it returns or throws counts.
    * @returns what the body has returned, when it led to the end.

@@ -64,7 +64,7 @@ export class News {
     if (!this.#isClosed) this.#told();
   }
 
-  /** Until it is heard those who observe ask more often, and try it each time. */
+  /** Until it is heard observers ask more often, and try it each time. */
   #failed(error: unknown): void {
     this.#isAsking = false;
     if (this.#isClosed || !isRefusal(error)) return;

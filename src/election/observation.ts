@@ -191,7 +191,7 @@ export class Observation {
     return Math.min(at, sent + span * between(OBSERVE_EARLY.from, OBSERVE_EARLY.to));
   }
 
-  /** `error`: null: there is no connection. Nobody knows who leads. */
+  /** `error`: null: there is no connection. Nobody knows which client leads. */
   #failed(error: unknown): void {
     if (this.#state !== "asking") return;
     const { commands, events } = this.#manager;

@@ -104,6 +104,6 @@ export class Observer implements AsyncIterableIterator<Leader | null, undefined>
   }
 }
 
-/** A term has one leader, so its token tells who it is. */
+/** A term has one leader, so its token tells which one it is. */
 const isSame = (one: Leader | null, other: Leader | null | undefined): boolean =>
   one === other || (!!one && one.token === other?.token && one.value === other.value);

@@ -28,7 +28,7 @@ export interface ElectionOptions {
 
 /** How a candidate leads. */
 export interface LeadOptions {
-  /** What is told of it to those who observe: a string of at most 4 096 bytes of UTF-8. Default: "". */
+  /** What is told of it to observers: a string of at most 4 096 bytes of UTF-8. Default: "". */
   value?: string | undefined;
   /** Ends the candidacy. */
   signal?: AbortSignal | undefined;

@@ -40,7 +40,7 @@ export interface Term {
   /** ms until the term is lost unless it is renewed; 0 when it is not held. */
   remaining(): number;
   /**
-   * Tells another value to those who observe. Proclamations are numbered, so a late copy of an earlier one changes nothing.
+   * Tells observers another value. Proclamations are numbered, so a late copy of an earlier one changes nothing.
    *
    * @param value at most 4 096 bytes of UTF-8.
    * @throws TypeError or RangeError for a bad value; LockLostError when the term is lost; LockUnavailableError when Redis did not

@@ -20,7 +20,7 @@ export interface Instruments {
   heldFor(series: Series, outcome: "released" | "lost", seconds: number): void;
   held(series: Series, by: 1 | -1): void;
   pending(series: Series, by: 1 | -1): void;
-  /** The counters, by 1; by 0 when a series begins: what begins at 1 has not grown to those who ask how much it grew. */
+  /** The counters, by 1; by 0 when a series begins: of what begins at 1 a question how much it grew is answered with 0. */
   timeouts(series: Series, by: number): void;
   losses(series: Series, reason: LossReason, by: number): void;
   renewFailures(series: Series, by: number): void;

@@ -37,7 +37,7 @@ const LEASES = 2;
 
 /**
  * The lock whose holder is the leader of an election: a fair lock with keys of its own. It is never passed on inside a process, nor
- * kept there. Whatever ends a term tells those who observe it, behind the answer of Redis: a message that comes before the end
+ * kept there. Whatever ends a term tells its observers, behind the answer of Redis: a message that comes before the end
  * would make them ask too early. A crash tells nobody.
  */
 export class ElectionKind extends HandoffLock {
@@ -69,7 +69,7 @@ export class ElectionKind extends HandoffLock {
     return this.commands.run(lua.observe, [lock, leader], [], decodeObserved);
   }
 
-  /** Says who leads. `lease`: in ms. A rejection means that it may stand, and is said again with the next renewal. */
+  /** Says which client leads. `lease`: in ms. A rejection means that it may stand, and is said again with the next renewal. */
   proclaim(term: Term, value: string, lease: number): Promise<"stands" | "gone" | "taken"> {
     const number = (this.#said.get(term.id)?.number ?? 0) + 1;
     const said = { number, value, isUnderWay: true };
@@ -109,7 +109,7 @@ export class ElectionKind extends HandoffLock {
         timeout,
       );
       const said = this.#said.get(id);
-      // It was deleted, or lost with its command: nobody would learn who leads until the next proclamation.
+      // It was deleted, or lost with its command: nobody would learn which client leads until the next proclamation.
       if (answer.is === "renewed" && said && !said.isUnderWay && number < said.number)
         this.#say(term, said, ttl).catch(() => {});
       return answer;

@@ -44,7 +44,7 @@ export interface Turn extends LockEvent {
 }
 
 /**
- * One caller's time with the lock, shared by everybody who re-entered or borrowed it in the caller's scope.
+ * One caller's time with the lock, shared by all calls that re-entered or borrowed it in the caller's scope.
  *
  * | state | true | leaves it by |
  * |---|---|---|
@@ -180,7 +180,7 @@ export class SharedLease implements Caller, Turn {
     this.#users++;
   }
 
-  /** One more user who entered the lock again. Kinds that count in Redis send a command. */
+  /** One more user, which enters the lock again. Kinds that count in Redis send a command. */
   async enter(): Promise<void> {
     this.#users++;
     this.#entries++;
@@ -195,10 +195,10 @@ export class SharedLease implements Caller, Turn {
 
   /**
    * A user leaves; with the last one the lock goes. Rejects with LockLostError when it was lost meanwhile. `hasEntered`: it is one
-   * who had entered, and is counted.
+   * that had entered, and is counted.
    */
   leave(hasEntered = false): Promise<void> {
-    // A borrower may stay longer than the last one who entered: the lock is still held once. Behind the last user there is
+    // A borrower may stay longer than the last one that entered: the lock is still held once. Behind the last user there is
     // nothing left to count.
     const mustCount = hasEntered && --this.#entries > 0 && this.#users > 1 && this.#state === "held";
     // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever its count is.

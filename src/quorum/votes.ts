@@ -1,4 +1,4 @@
-// What nodes have said, counted: who has the lock, and is that certain yet? The numbers decide, so no answer of a minority
+// What nodes have said, counted: which hold has the lock, and is that certain yet? The numbers decide, so no answer of a minority
 // can give a lock away or take it for held.
 import { between } from "../util/random.ts";
 import type { Holding, Vote } from "./node-commands.ts";

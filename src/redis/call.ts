@@ -82,10 +82,10 @@ function makeClass(methods: object): CallClass {
     node = "";
     isWritten = false;
     name: "evalsha" | "eval" = "evalsha";
-    // Those who trace ioredis put functions of their own in the place of these two, and call them without `this`.
+    // Tools that trace ioredis put functions of their own in the place of these two, and call them without `this`.
     resolve: (reply: unknown) => void;
     reject: (error: unknown) => void;
-    /** ioredis returns it, and we do not look at it: it is made for those who subscribe to the diagnostics channel only. */
+    /** ioredis returns it, and we do not look at it: it is made for subscribers of the diagnostics channel only. */
     readonly promise: Promise<unknown> | undefined;
     // What ioredis notes on a command.
     isTraced = false;

@@ -7,12 +7,12 @@ export class Channel {
   state: "unheard" | "asked" | "heard" = "unheard";
   /** Messages may be missed that somebody counts on: it was heard before, or a caller has given up waiting until it is. */
   isMissed = false;
-  /** Some who wait may count on it, and do not ask for it again. */
+  /** Some waiters may count on it, and do not ask for it again. */
   wasHeard = false;
   #waiting: Promise<void> | null = null;
   #caller: { resolve: () => void; reject: (error: unknown) => void } | null = null;
 
-  /** Resolves when it is heard; shared by all who wait at the same time. */
+  /** Resolves when it is heard; shared by all that wait at the same time. */
   wait(): Promise<void> {
     this.#waiting ??= new Promise((resolve, reject) => {
       this.#caller = { resolve, reject };

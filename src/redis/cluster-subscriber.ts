@@ -12,7 +12,7 @@ interface Channel {
   /** The address of the node that hears it, or will; null: none yet. And how to stop there. */
   home: string | null;
   leave: () => void;
-  /** Its SUBSCRIBE was refused for good: callers who wait ask for it again, and it is not looked for. */
+  /** Its SUBSCRIBE was refused for good: callers that wait ask for it again, and it is not looked for. */
   isRefused: boolean;
 }
 
@@ -68,7 +68,7 @@ export class ClusterSubscriber implements Subscriptions {
     try {
       await this.#subscribe(channel);
     } catch (error) {
-      // The slot has moved, or its node is gone: callers who wait find the channel at its new home.
+      // The slot has moved, or its node is gone: callers that wait find the channel at its new home.
       this.#reroute();
       throw error;
     }

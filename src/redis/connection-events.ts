@@ -86,7 +86,7 @@ class Link {
   }
 
   /**
-   * ioredis prints an error of the connection that nobody listens to. A caller who has no listener must see that as
+   * ioredis prints an error of the connection that nobody listens to. A caller without a listener must see that as
    * before: where ours is the only one, it does what ioredis would do. `errorMonitor` is no way out: without a listener
    * ioredis emits nothing.
    */

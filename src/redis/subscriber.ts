@@ -33,7 +33,7 @@ export interface Source extends Audience {
  * | ready | a channel is heard from its acknowledgement on; a further one gets a SUBSCRIBE of its own | lost → opening · replaced → closed |
  *
  * SUBSCRIBE is sent on a connection that is there, once for each channel: a client's first wait costs one. An acknowledgement
- * wakes those who may have missed messages, and nobody else.
+ * wakes callers that may have missed messages, and no others.
  *
  * It never keeps the process alive, and does not come back for nobody: waiting callers do both.
  */
@@ -275,7 +275,7 @@ export class Subscriber implements Subscriptions {
     this.#probed = channel;
   }
 
-  /** `error`: for callers who must look elsewhere; null: the connection comes back. */
+  /** `error`: for callers that must look elsewhere; null: the connection comes back. */
   #forget(error: Error | null): void {
     this.#forgotten++;
     this.#failures = 0;

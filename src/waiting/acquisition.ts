@@ -80,7 +80,7 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
     const isPatient = this.patient > 0;
     const mode = isPatient && queue.channel.mayQueue ? "queue" : "try";
     // RACE: at a fair lock no caller queues before one that came earlier and whose try is not answered yet, or which is told
-    // of the subscription in a moment. And a thousand callers who come at once need not all try before they queue.
+    // of the subscription in a moment. And a thousand callers that come at once need not all try before they queue.
     const isNew = this.state === "idle";
     const isHeldBack = queue.firstTries > 0 || (isNew && queue.subscribing > 0);
     if (isPatient && (mode === "queue" ? queue.isSolitary && isHeldBack : isNew && queue.isCrowded)) {

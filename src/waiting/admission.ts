@@ -42,7 +42,7 @@ export class Admission {
 
   /**
    * "enough": the hold suits these terms as it is. "short": when its end is raised. "no": not at all. RACE: by what was ever asked
-   * for it, and not by what is known: if this process died, writers would wait for the longest lease of anybody who was inside.
+   * for it, and not by what is known: if this process died, writers would wait for the longest lease of any caller that was inside.
    */
   suits(terms: Terms, mono: number, wall: number, window: number): "enough" | "short" | "no" {
     const hold = this.#hold;

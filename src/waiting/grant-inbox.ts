@@ -28,7 +28,7 @@ interface InboxOwner {
  * Where a client hears of grants: its own channel, in Cluster one for each slot in use. It brings each message to the
  * acquisition or lease whose hold the message names.
  *
- * Everybody who may PUBLISH can write a message, and the name of a channel is no secret; the id of a hold is. So a message
+ * Every client that may PUBLISH can write a message, and the name of a channel is no secret; the id of a hold is. So a message
  * counts only for a hold that this client made, and no other one makes the client send anything (R3).
  */
 export class GrantInbox {

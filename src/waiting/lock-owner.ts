@@ -64,7 +64,7 @@ export abstract class LockOwner {
   protected abstract ttlFor(terms: Terms): number;
   /** The renewal for the next caller was answered: it gets the hold, or the hold ends. */
   protected abstract asked(one: Acquisition, hold: Hold, waiter: Waiter): void;
-  /** Somebody who has left may have lost it before. */
+  /** A caller that has left may have lost it before. */
   protected abstract tellLoss(one: Acquisition, hold: Hold, is: "gone" | "taken"): void;
 
   /** To the first caller, as it is or after a claim. */

@@ -58,8 +58,8 @@ export function cooldown(held: number): number {
 }
 
 /**
- * When a caller who came at `since`, and hears nothing yet, tries again: 100, 200, 400 … ms after it came, then every
- * 2 000. By its coming alone, so that the caller who came first tries first.
+ * When a caller that came at `since`, and hears nothing yet, tries again: 100, 200, 400 … ms after it came, then every
+ * 2 000. By its coming alone, so that the caller that came first tries first.
  */
 export function nextTry(since: number): number {
   const waited = clocks.mono.now() - since;

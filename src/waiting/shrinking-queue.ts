@@ -97,7 +97,7 @@ function inside(lease: SharedLease): SharedHold | null {
   return record instanceof SharedHold && record.writer === lease ? record : null;
 }
 
-/** The callers at a lock that several have at a time. Readers who want their places in order have one each, and share nothing. */
+/** The callers at a lock that several have at a time. Readers that want their places in order have one each, and share nothing. */
 export function newQueue(kind: LockKind, name: string, services: Services): LockQueue {
   if (kind.pooling) return new PermitQueue(kind, name, services);
   if (kind.mode === "write") return new ShrinkingQueue(kind, name, services);
