@@ -1,4 +1,5 @@
 import { performance } from "node:perf_hooks";
+import { pauses } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import type { Timers } from "../util/timers.ts";
 import type { Memory } from "./memory.ts";
@@ -26,11 +27,12 @@ export function ownClocks(): void {
 export async function advance(ms: number, memory: Memory, timersOf: () => readonly Timers[]): Promise<void> {
   await memory.settled();
   for (let left = ms; left > 0; ) {
-    const next = Math.min(...timersOf().map((timers) => timers.next)) - clocks.mono.now();
-    const step = Math.min(left, Math.max(next, 0) + GRAIN);
+    const next = Math.min(...timersOf().map((timers) => timers.next), ...pauses.values());
+    const step = Math.min(left, Math.max(next - clocks.mono.now(), 0) + GRAIN);
     ahead += step;
     left -= step;
     for (const timers of timersOf()) timers.look();
+    for (const [end, at] of pauses) if (at <= clocks.mono.now()) end();
     await memory.settled();
   }
 }

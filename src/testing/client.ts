@@ -6,7 +6,7 @@ import type { Lock } from "../locks/lock.ts";
 import { checkClientOptions, type LockClientOptions } from "../options.ts";
 import type { RedisLike } from "../redis/types.ts";
 import { pause } from "../util/abort.ts";
-import { checkValue, time } from "../validate.ts";
+import { checkName, checkValue, type Rule, time } from "../validate.ts";
 import { advance, ownClocks } from "./advance.ts";
 import { MemoryCommands } from "./commands.ts";
 import type { Memory } from "./memory.ts";
@@ -94,6 +94,13 @@ const connected = (memory: Memory): RedisLike =>
 /** In ms of real time: what a test has begun may do other things before. */
 const HELD_WITHIN = 1_000;
 
+const KINDS = ["lock", "redissonLock", "redissonFencedLock", "spinLock", "readLock", "writeLock"] as const;
+const BUSY: Rule<BusyKind> = {
+  wanted: `one of ${KINDS.join(", ")}`,
+  fits: (value) => KINDS.some((kind) => kind === value),
+  fallback: "lock",
+};
+
 const TO_ADVANCE = time(0, undefined);
 
 export class TestClient extends ServerClient implements TestLocks {
@@ -116,7 +123,10 @@ export class TestClient extends ServerClient implements TestLocks {
     );
     clients.add(this);
     this.test = {
-      busy: (name, kind = "lock") => busy(new TestClient(memory, clients, {}), name, kind),
+      busy: async (name, kind = "lock") => {
+        checkValue("Cannot make a lock busy", "kind", kind, BUSY);
+        return busy(new TestClient(memory, clients, {}), checkName(name), kind);
+      },
       lose: (name) => TestClient.#loseOf(clients, name, "gone"),
       expire: (name) => TestClient.#loseOf(clients, name, "expired"),
       advance: async (ms) => {
@@ -130,6 +140,7 @@ export class TestClient extends ServerClient implements TestLocks {
   }
 
   static async #loseOf(clients: Iterable<TestClient>, name: string, reason: LossReason): Promise<number> {
+    checkName(name, "Cannot lose a lock");
     for (const end = performance.now() + HELD_WITHIN; ; ) {
       const held = [...clients].flatMap((client) => [...client.locks.watchdog.leases]);
       const lost = held.filter((lease) => lease.name === name);

@@ -1,4 +1,5 @@
 import pTimeout from "p-timeout";
+import { clocks } from "./clock.ts";
 import { clearTimeout, setTimeout } from "./real-timers.ts";
 
 /** What is told that a signal aborts. */
@@ -57,13 +58,21 @@ export function orAbort<T>(signal: AbortSignal | undefined, work: PromiseLike<T>
   });
 }
 
+/** What ends the pauses that are under way, and when it does on the monotonic clock: a test that puts that on ends them itself. */
+export const pauses = new Map<() => void, number>();
+
 /** Waits so many ms. Rejects with the signal's reason when it aborts first. */
 export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  let timer: NodeJS.Timeout;
+  let end = (): void => {};
   const over = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
+    end = resolve;
   });
-  return orAbort(signal, over).finally(() => clearTimeout(timer));
+  const timer = setTimeout(end, ms);
+  pauses.set(end, clocks.mono.now() + ms);
+  return orAbort(signal, over).finally(() => {
+    clearTimeout(timer);
+    pauses.delete(end);
+  });
 }
 
 /** Waits for something, but no longer than this; p-timeout wants a positive number. */

@@ -106,6 +106,7 @@ describe("what a test can make happen", () => {
     const waits = one.lock("orders").lock({ wait: 20 });
     await expect(waits).rejects.toThrow(LockTimeoutError);
     await expect(one.test.busy("orders")).rejects.toThrow("held already");
+    await expect(one.test.busy("orders", "semaphore" as "lock")).rejects.toThrow("kind must be one of lock,");
     await busy.undo();
     expect((await one.lock("orders").tryLock())?.held).toBe(true);
   });
@@ -187,6 +188,29 @@ describe("what a test can make happen", () => {
     ]);
   });
 
+  it("advance: a leader that has lost its term leads again, and a rest of it passes", async () => {
+    const [one] = pair();
+    const stop = new AbortController();
+    let terms = 0;
+    const leads = one.election("scheduler").runAsLeader(
+      async (term) => {
+        terms++;
+        await delay(60_000, null, { signal: term.signal });
+      },
+      { signal: stop.signal },
+    );
+    const stopped = expect(leads).rejects.toThrow("aborted");
+    for (const times of [1, 2, 3]) {
+      await one.test.lose("scheduler");
+      await one.test.advance(0);
+      expect(terms).toBe(times);
+      await one.test.advance(1_000);
+      expect(terms).toBe(times + 1);
+    }
+    stop.abort();
+    await stopped;
+  });
+
   it("advance: an interval passes", async () => {
     const [one, other] = pair();
     await one.once("report", { every: 60_000 }, () => {});
@@ -242,7 +266,8 @@ describe("callers that wait for each other", () => {
     const told = listen(one, other);
     const enough = new AbortController();
     const ended = Promise.all([chain(one, "a", "b", enough.signal), chain(other, "b", "a", enough.signal)]);
-    await one.test.advance(60_000);
+    // Less than a lease: then callers are warned that their own process has what they wait for.
+    await one.test.advance(25_000);
     const circle = { rejected: false, cycle: ["a", "b"] };
     expect(told).toEqual(deadlocks === "warn" ? [circle, circle] : []);
     expect(warnings).toEqual(deadlocks === "warn" ? ["DEADLOCK", "DEADLOCK"] : []);
