@@ -19,6 +19,7 @@ export class HeatView implements View<ShownHeats> {
   readonly #body = h("tbody");
   readonly #table: HTMLElement;
   readonly #note = h("p", { class: "summary" });
+  readonly #key = h("ul", { class: "key", "aria-label": "95 of 100 calls waited" });
   readonly #empty = h("div");
   #shown = "";
 
@@ -42,16 +43,8 @@ export class HeatView implements View<ShownHeats> {
         to === undefined ? `over ${time(from)}` : `to ${time(to)}`,
       );
     });
-    view.replaceChildren(
-      h(
-        "div",
-        { class: "tools" },
-        this.#note,
-        h("ul", { class: "key", "aria-label": "95 of 100 calls waited" }, ...key.reverse()),
-      ),
-      this.#table,
-      this.#empty,
-    );
+    this.#key.replaceChildren(...key.reverse());
+    view.replaceChildren(h("div", { class: "tools" }, this.#note, this.#key), this.#table, this.#empty);
   }
 
   show({ heats, processes, trouble }: ShownHeats): void {
@@ -60,6 +53,7 @@ export class HeatView implements View<ShownHeats> {
     this.#shown = shown;
     const some = heats ?? [];
     this.#table.hidden = some.length === 0;
+    this.#key.hidden = this.#table.hidden;
     this.#note.textContent = processes > 0 ? `Told by ${many(processes, "process", "processes")}` : "";
     const most = Math.max(1, ...some.flatMap(({ waits }) => waits));
     this.#body.replaceChildren(...some.map((heat) => row(heat, most)));

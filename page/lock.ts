@@ -39,9 +39,12 @@ export class One implements View<ShownOne> {
     );
   }
 
-  show({ lock, holders, waiters, history, actions, age, trouble }: ShownOne): void {
+  show({ lock, holders, waiters, history, actions, age, isPartial, trouble }: ShownOne): void {
     this.#free.replaceChildren(
-      ...(lock || trouble ? [] : [nothing("It is free, and nobody waits.", "This page goes on looking.")]),
+      // As long as not all were asked for, it may be held.
+      ...(lock || trouble || isPartial
+        ? []
+        : [nothing("It is free, and nobody waits.", "This page goes on looking.")]),
     );
     const permits = lock?.permits ?? null;
     const used = holders.reduce((sum, { units }) => sum + units, 0);
