@@ -67,7 +67,7 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
 }
 
 /** Ends that holder, and none that has come since it was seen. */
-async function end(
+export async function end(
   locks: LockClient,
   { kind, name }: Listed,
   { id, token, mode }: ListedHolder,

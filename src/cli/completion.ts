@@ -1,3 +1,4 @@
+import type { Flag } from "./args.ts";
 import { COMMON, type Command, command } from "./command.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
 
@@ -25,13 +26,24 @@ export const completion = (commands: () => readonly Command[]): Command =>
 const flagsOf = ({ flags }: Command) => Object.keys({ ...flags, ...COMMON }).map((name) => `--${name}`);
 const names = (commands: readonly Command[]) => [...commands.map(({ name }) => name), "help"].join(" ");
 
-/** Behind the command's name flags, and behind "--" what the shell itself would complete. */
+/** What a flag may be given, where that is one of few words. */
+const wordsOf = ({ shows }: Flag<unknown>): string =>
+  shows?.includes("|") ? shows.slice(1, -1).replaceAll("|", " ") : "";
+
+/** Behind the command's name flags, behind a flag its words, and behind "--" what the shell itself would complete. */
 function bash(commands: readonly Command[]): string {
   return `_holdfast() {
   local word=\${COMP_WORDS[COMP_CWORD]} i
   for ((i = 1; i < COMP_CWORD; i++)); do
     [[ \${COMP_WORDS[i]} == -- ]] && { COMPREPLY=($(compgen -c -f -- "$word")); return; }
   done
+  local before=\${COMP_WORDS[COMP_CWORD - 1]}
+  [[ $word == = ]] && word=
+  [[ $before == = ]] && before=\${COMP_WORDS[COMP_CWORD - 2]}
+  case \${COMP_WORDS[1]}:$before in
+${commands.flatMap(choices).join("\n")}
+    completion:completion) COMPREPLY=($(compgen -W "${Object.keys(SHELLS).join(" ")}" -- "$word")); return ;;
+  esac
   if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W "${names(commands)}" -- "$word")); return; fi
   case \${COMP_WORDS[1]} in
 ${commands.map((one) => `    ${one.name}) COMPREPLY=($(compgen -W "${flagsOf(one).join(" ")}" -- "$word")) ;;`).join("\n")}
@@ -41,6 +53,12 @@ ${commands.map((one) => `    ${one.name}) COMPREPLY=($(compgen -W "${flagsOf(one
 complete -F _holdfast holdfast`;
 }
 
+const choices = ({ name, flags }: Command): string[] =>
+  Object.entries(flags).flatMap(([long, one]) => {
+    const words = wordsOf(one);
+    return words ? [`    ${name}:--${long}) COMPREPLY=($(compgen -W "${words}" -- "$word")); return ;;`] : [];
+  });
+
 const zsh = (commands: readonly Command[]): string =>
   `autoload -U +X bashcompinit && bashcompinit\n${bash(commands)}`;
 
@@ -49,9 +67,12 @@ function fish(commands: readonly Command[]): string {
   return commands
     .flatMap(({ name, summary, flags }) => [
       `complete -c holdfast -n __fish_use_subcommand -f -a ${name} -d ${quoted(summary)}`,
-      ...Object.entries({ ...flags, ...COMMON }).map(([long, { short, shows, help }]) => {
+      ...Object.entries({ ...flags, ...COMMON }).map(([long, one]) => {
+        const { short, shows, help } = one;
+        const words = wordsOf(one);
+        const value = shows === null ? "" : words ? ` -x -a ${quoted(words)}` : " -r";
         const letter = short === null ? "" : ` -s ${short}`;
-        return `complete -c holdfast -n '__fish_seen_subcommand_from ${name}' -l ${long}${letter}${shows === null ? "" : " -r"} -d ${quoted(help.split(/[.;:]/)[0] ?? help)}`;
+        return `complete -c holdfast -n '__fish_seen_subcommand_from ${name}' -l ${long}${letter}${value} -d ${quoted(help.split(/[.;:]/)[0] ?? help)}`;
       }),
     ])
     .join("\n");

@@ -60,18 +60,20 @@ export const sorted = (locks: readonly Listed[], by: ListingValues["sort"] = "wa
 
 export const COLUMNS: readonly Column<Listed>[] = [
   { title: "NAME", show: ({ name }) => name, weight: 1 },
-  { title: "KIND", show: kindInWords, weight: 0 },
+  { title: "KIND", show: kindInWords, weight: 0, goes: 4 },
   { title: "HOLDER", show: holderInWords, weight: 1 },
   {
     title: "HELD",
     show: ({ heldFor, holder }) => (holder ? showDuration(heldFor) : "–"),
     weight: 0,
+    goes: 1,
     right: true,
   },
   {
     title: "LEFT",
     show: ({ remaining, holder }) => (holder ? showDuration(remaining) : "–"),
     weight: 0,
+    goes: 3,
     right: true,
   },
   {
@@ -84,6 +86,7 @@ export const COLUMNS: readonly Column<Listed>[] = [
     title: "LONGEST",
     show: (lock) => (lock.waiters.length === 0 ? "–" : showDuration(longestWait(lock))),
     weight: 0,
+    goes: 2,
     right: true,
   },
 ];

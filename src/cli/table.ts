@@ -7,16 +7,27 @@ export interface Column<T> {
   /** Its share of what is too much where the table is too wide; 0: it is never cut. */
   readonly weight: number;
   readonly right?: boolean;
+  /** Where there is no room for all columns the one with the largest number goes first. Left out: it stays. */
+  readonly goes?: number;
 }
 
 const GAP = "  ";
 const LEAST = 8;
+/** A column goes before those that can be cut have less than this. */
+const READABLE = 14;
 
 /** Lines of a table, the titles first. `width`: columns of the terminal; Infinity: nothing is cut. */
 export function table<T>(columns: readonly Column<T>[], rows: readonly T[], width: number): string[] {
   const cells = rows.map((row) => columns.map(({ show }) => visible(show(row))));
   const all = [columns.map(({ title }) => title), ...cells];
-  const wide = columns.map((_, i) => Math.max(...all.map((line) => widthOf(line[i] ?? ""))));
+  const wide = columns.map((_, i) => all.reduce((most, line) => Math.max(most, widthOf(line[i] ?? "")), 0));
+  const first = tooMuch(columns, wide, width);
+  if (first !== null)
+    return table(
+      columns.filter((one) => one !== first),
+      rows,
+      width,
+    );
   const widths = narrowed(columns, wide, width);
   return all.map((line) =>
     columns
@@ -24,6 +35,16 @@ export function table<T>(columns: readonly Column<T>[], rows: readonly T[], widt
       .join(GAP)
       .trimEnd(),
   );
+}
+
+/** The column that goes first, where the others would not be readable beside it. */
+function tooMuch<T>(columns: readonly Column<T>[], wide: readonly number[], width: number): Column<T> | null {
+  const least = columns.map(({ weight }, i) =>
+    weight > 0 ? Math.min(wide[i] ?? 0, READABLE) : (wide[i] ?? 0),
+  );
+  if (least.reduce((sum, one) => sum + one, GAP.length * (columns.length - 1)) <= width) return null;
+  const going = columns.filter(({ goes }) => goes !== undefined);
+  return going.reduce<Column<T> | null>((a, b) => ((a?.goes ?? 0) > (b.goes ?? 0) ? a : b), null);
 }
 
 /** Takes what is too much from the columns that have a weight, the widest first. */
@@ -45,7 +66,7 @@ function pad(text: string, width: number, isRight: boolean): string {
 }
 
 /** The last columns of a text that is too wide are "…". */
-function cut(text: string, width: number): string {
+export function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   let kept = "";
   for (const one of text) {
@@ -59,7 +80,7 @@ const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
 
 /** Columns of a terminal, nearly: what combines has none, and ideographs and pictures have two. */
-function widthOf(text: string): number {
+export function widthOf(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length;
   let width = 0;
   for (const one of text) width += /\p{M}/u.test(one) ? 0 : WIDE.test(one) ? 2 : 1;

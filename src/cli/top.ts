@@ -1,19 +1,24 @@
 import { emitKeypressEvents } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Listed, LockClient } from "../index.ts";
+import { end } from "./break.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
 import { COLUMNS, LISTING, type ListingValues, listed, sorted } from "./listing.ts";
 import { type Output, visible } from "./output.ts";
+import { operator, showPerson } from "./people.ts";
 import { codeOf } from "./run/command.ts";
 import { Signals } from "./run/signals.ts";
-import { table } from "./table.ts";
+import { cut, table } from "./table.ts";
 
 const FLAGS = LISTING;
 /** Between two listings, in ms. */
 const PERIOD = 1_000;
+/** Before the line that is selected. */
+const MARK = "> ";
+const keyOf = ({ kind, name }: Listed): string => `${kind} ${name}`;
 const ORDERS = ["wait", "held", "name"] as const;
 
 const [ENTER, LEAVE, HOME, CLEAR_LINE, CLEAR_REST] = [
@@ -67,6 +72,11 @@ class Screen {
   #filter = "";
   /** Is what is typed the filter? */
   #isTyping = false;
+  /** Which one is selected, by kind and name; the first one where it is not there. */
+  #selected = "";
+  /** Whose holders are ended if the answer is yes: as they were seen when that was asked. */
+  #asked: Listed | null = null;
+  #note = "";
   #trouble = "";
   #took = 0;
 
@@ -118,16 +128,83 @@ class Screen {
   }
 
   #press(text: string, { name, ctrl }: Key): void {
+    const asked = this.#asked;
+    this.#note = "";
+    this.#asked = null;
     if (ctrl && name === "c") this.#leaving.abort();
+    else if (asked) this.#answer(asked, text);
     else if (this.#isTyping) this.#type(text, name);
     else if (name === "q") this.#leaving.abort();
     else if (text === "/") this.#isTyping = true;
     else if (name === "escape") this.#filter = "";
+    else if (name === "up" || name === "down") this.#move(name === "up" ? -1 : 1);
+    else if (name === "b") this.#ask();
     else if (name === "s") {
       const at = ORDERS.indexOf(this.#values.sort ?? "wait");
       this.#values = { ...this.#values, sort: ORDERS[(at + 1) % ORDERS.length] };
     }
     if (!this.#leaving.signal.aborted) this.#draw();
+  }
+
+  /** In their order. */
+  get #shown(): Listed[] {
+    const matching = this.#rows.filter(({ name }) => name.includes(this.#filter));
+    return sorted(matching, this.#values.sort);
+  }
+
+  #move(by: 1 | -1): void {
+    const shown = this.#shown;
+    const at = Math.max(
+      0,
+      shown.findIndex((one) => keyOf(one) === this.#selected),
+    );
+    const next = shown[Math.min(shown.length - 1, Math.max(0, at + by))];
+    if (next) this.#selected = keyOf(next);
+  }
+
+  #ask(): void {
+    const shown = this.#shown;
+    const one = shown.find((row) => keyOf(row) === this.#selected) ?? shown[0];
+    if (one?.holder) this.#asked = one;
+    else this.#note = one ? `Nobody holds ${one.name}.` : "There is no lock to break.";
+  }
+
+  #answer(lock: Listed, text: string): void {
+    if (text !== "y") {
+      this.#note = "Nothing was done.";
+      return;
+    }
+    const label = operator();
+    Promise.all(lock.holders.map((holder) => end(this.#locks, lock, holder, label)))
+      .then(
+        (ended) =>
+          ended.includes(true)
+            ? `Broken: ${lock.name}.`
+            : `The holder of ${lock.name} has changed meanwhile: nothing was done.`,
+        (error: Error) => error.message,
+      )
+      .then((note) => {
+        this.#note = note;
+        if (!this.#leaving.signal.aborted) this.#draw();
+      });
+  }
+
+  /** The last line: a question, what was done, what is wrong, or the keys. */
+  #foot(columns: number): string {
+    const { holder = null, holders = [], name } = this.#asked ?? {};
+    const others = holders.length > 1 ? ` and ${holders.length - 1} more` : "";
+    if (holder) {
+      const question = " goes on until it notices. Break? y/N";
+      return (
+        cut(visible(`${name}: ${showPerson(holder, holder.id)}${others}`), columns - question.length) +
+        question
+      );
+    }
+    const keys =
+      columns < 64
+        ? "q quit  s sort  / filter  b break"
+        : "q quit   s sort   / filter   ↑ ↓ select   b break its holder";
+    return cut(visible(this.#note || this.#trouble || keys), columns);
   }
 
   #type(text: string, name: string | undefined): void {
@@ -141,30 +218,31 @@ class Screen {
     // A terminal may not know how large it is.
     const columns = process.stdout.columns || 80;
     const height = process.stdout.rows || 24;
-    const shown = sorted(
-      this.#rows.filter(({ name }) => name.includes(this.#filter)),
-      this.#values.sort,
-    );
+    const shown = this.#shown;
     const waited = this.#rows.filter(({ waiters }) => waiters.length > 0).length;
     const held = this.#rows.filter(({ holder }) => holder !== null).length;
     const head = `${held} held, ${waited} waited for, looked at in ${showDuration(this.#took)}, by ${this.#values.sort ?? "wait"}`;
     const filter =
       this.#isTyping || this.#filter !== "" ? `  /${this.#filter}${this.#isTyping ? "_" : ""}` : "";
-    const last =
-      this.#trouble === ""
-        ? "q quit   s sort   / filter   holdfast break <name> ends a holder"
-        : this.#trouble;
     const room = Math.max(1, height - 4);
-    const [titles = "", ...lines] = table(COLUMNS, shown.slice(0, room), columns);
+    const at = Math.max(
+      0,
+      shown.findIndex((one) => keyOf(one) === this.#selected),
+    );
+    // The selected one is on the screen.
+    const from = Math.max(0, at - room + 1);
+    const rows = shown.slice(from, from + room);
+    const [titles = "", ...lines] = table(COLUMNS, rows, columns - MARK.length);
     const more = shown.length > room ? [`… and ${shown.length - room} more`] : [];
     const text = [
-      visible(head + filter).slice(0, columns),
-      this.#output.paint("bold", titles),
-      ...lines.map((line, i) =>
-        (shown[i]?.waiters.length ?? 0) > 0 ? this.#output.paint("yellow", line) : line,
-      ),
+      cut(visible(filter === "" ? head : `${filter.trim()}  ${head}`), columns),
+      this.#output.paint("bold", " ".repeat(MARK.length) + titles),
+      ...lines.map((line, i) => {
+        const marked = (from + i === at ? MARK : " ".repeat(MARK.length)) + line;
+        return (rows[i]?.waiters.length ?? 0) > 0 ? this.#output.paint("yellow", marked) : marked;
+      }),
       ...more,
-      this.#output.paint("dim", visible(last).slice(0, columns)),
+      this.#output.paint(this.#asked ? "bold" : "dim", this.#foot(columns)),
     ];
     process.stdout.write(`${HOME}${text.map((line) => `${line}${CLEAR_LINE}`).join("\r\n")}${CLEAR_REST}`);
   }
@@ -181,7 +259,10 @@ export const TOP = command(
     summary: "shows the locks as they are held and waited for, again each second",
     usage: ["top [flags] [pattern]"],
     examples: [
-      ["holdfast top", "a table that is drawn anew each second: s sorts, / filters, q ends"],
+      [
+        "holdfast top",
+        "a table that is drawn anew each second: s sorts, / filters, b breaks the selected one, q ends",
+      ],
       ["holdfast top 'order:*' --waited | cat", "without a terminal: as it is now, once, with tabs"],
     ],
     flags: FLAGS,

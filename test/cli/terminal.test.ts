@@ -76,18 +76,35 @@ describe.skipIf(!hasScript)("in a terminal", () => {
   it("top draws the locks again and again, filters by what is typed, and leaves the terminal as it was", async () => {
     const [one, two] = [freshName("one"), freshName("two")];
     const { locks } = await parties.join();
-    await using _ = await locks.multiLock([one, two]).lock();
-    const terminal = Cli.inTerminal(testUrl(), ["top", "test:*"]);
+    const lease = await locks.multiLock([one, two]).lock();
+    const terminal = Cli.inTerminal(testUrl(), ["top", "test:*", "--sort", "name"]);
     await terminal.says(one);
     await terminal.says(two);
     terminal.child.stdin?.write("/");
     terminal.child.stdin?.write("nothing");
     await terminal.says("/nothing");
-    terminal.child.stdin?.write("\r");
+    terminal.child.stdin?.write(`${"\x7f".repeat("nothing".length)}\r`);
+    await until(() => terminal.stdout.lastIndexOf(`> ${one}`) > terminal.stdout.lastIndexOf("/n"));
+    terminal.child.stdin?.write("b");
+    await terminal.says(`${one}: `);
+    await terminal.says("Break? y/N");
+    terminal.child.stdin?.write("n");
+    await terminal.says("Nothing was done.");
+    terminal.child.stdin?.write("b");
+    await until(
+      () => terminal.stdout.lastIndexOf("Break? y/N") > terminal.stdout.lastIndexOf("Nothing was done."),
+    );
+    expect(await locks.lock(one).isLocked()).toBe(true);
+    terminal.child.stdin?.write("y");
+    await terminal.says(`Broken: ${one}.`);
+    expect([await locks.lock(one).isLocked(), await locks.lock(two).isLocked()]).toEqual([false, true]);
+    terminal.child.stdin?.write("/nothing\r");
+    await until(() => terminal.stdout.lastIndexOf("/nothing  ") > terminal.stdout.lastIndexOf("Broken"));
     terminal.child.stdin?.write("q");
     const { code, stdout } = await terminal.finished;
     expect(code).toBe(0);
     expect(stdout.slice(stdout.lastIndexOf("/nothing"))).not.toContain(one);
     expect(stdout.trimEnd().endsWith("\x1b[?25h\x1b[?1049l")).toBe(true);
+    await lease.unlock().catch(() => {});
   });
 });

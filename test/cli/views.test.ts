@@ -187,8 +187,18 @@ describe("doctor", () => {
 
 it("completion is what the shell understands", async () => {
   const { stdout } = await cli("completion", "bash");
-  const script = `${stdout}\nCOMP_WORDS=(holdfast run --kill) COMP_CWORD=2; _holdfast; echo "\${COMPREPLY[@]}"`;
-  expect(execFileSync("bash", ["-c", script], { encoding: "utf8" }).trim()).toBe("--kill-after");
+  const completed = (...words: string[]) => {
+    const quoted = words.map((word) => `'${word}'`).join(" ");
+    const script = `${stdout}\nCOMP_WORDS=(holdfast ${quoted}) COMP_CWORD=${words.length}; _holdfast; echo "\${COMPREPLY[@]}"`;
+    return execFileSync("bash", ["-c", script], { encoding: "utf8" }).trim();
+  };
+  expect(completed("run", "--kill")).toBe("--kill-after");
+  expect(completed("ls", "--kind", "re")).toBe("readWrite redisson");
+  expect(completed("ls", "--sort", "=", "he")).toBe("held");
+  expect(completed("run", "--on-loss", "=")).toBe("kill warn");
+  expect(completed("ask", "--kind", "")).toBe("lock readWrite");
+  expect(completed("completion", "f")).toBe("fish");
+  expect((await cli("completion", "fish")).stdout).toMatch(/-l sort -x -a 'wait held name' /);
   expect((await cli("completion", "tcsh")).code).toBe(64);
 });
 

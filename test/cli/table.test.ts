@@ -1,0 +1,48 @@
+import { expect, it } from "vitest";
+import { type Column, table, widthOf } from "../../src/cli/table.ts";
+
+// Tables for narrow terminals, of names that other programs have made up.
+
+interface Row {
+  readonly name: string;
+  readonly holder: string;
+}
+
+const COLUMNS: readonly Column<Row>[] = [
+  { title: "NAME", show: ({ name }) => name, weight: 1 },
+  { title: "KIND", show: () => "2/3 slots", weight: 0, goes: 4 },
+  { title: "HOLDER", show: ({ holder }) => holder, weight: 1 },
+  { title: "HELD", show: () => "1 h 20 min", weight: 0, right: true, goes: 1 },
+  { title: "LEFT", show: () => "no end", weight: 0, right: true, goes: 3 },
+  { title: "WAIT", show: () => "3", weight: 0, right: true },
+  { title: "LONGEST", show: () => "30 s", weight: 0, right: true, goes: 2 },
+];
+
+const ROWS: readonly Row[] = [
+  { name: "order:42", holder: "nightly invoice (web-1:4711)" },
+  { name: "\x1b[2J\r\n\u202e", holder: "\x07" },
+  { name: "x".repeat(512), holder: "y".repeat(300) },
+  { name: "注文:四十二:長い名前の鍵です", holder: "夜間 (web-1:1)" },
+  { name: "e\u0301".repeat(30), holder: "👩‍💻 me" },
+];
+
+it.each([40, 48, 57, 72, 100])(
+  "of %i columns has the columns that fit, in lines of the same width",
+  (width) => {
+    const lines = table(COLUMNS, ROWS, width);
+    for (const line of lines) {
+      expect(widthOf(line)).toBeLessThanOrEqual(width);
+      expect(line).not.toMatch(/\p{Cc}|\u202e/u);
+    }
+    // The last column is aligned to the right, so all lines end in it.
+    expect(new Set(lines.map(widthOf)).size).toBe(1);
+    expect(lines[0]).toMatch(/^NAME +.*HOLDER +.*WAIT/);
+  },
+);
+
+it("lets columns go in the order of what they tell", () => {
+  const titles = (width: number) => table(COLUMNS, ROWS, width)[0]?.split(/ +/);
+  expect(titles(100)).toHaveLength(7);
+  expect(titles(57)).toEqual(["NAME", "HOLDER", "HELD", "WAIT", "LONGEST"]);
+  expect(titles(40)).toEqual(["NAME", "HOLDER", "WAIT"]);
+});
