@@ -15,4 +15,5 @@ CROWDED = 11 -- of a counted resource: it has as many holds as it may have, noth
 ENTRY_TTL = 4500000 -- µs that a queue entry stands without a re-check
 RUN = 256    -- grants of a counted resource in one script
 MOST_HOLDS = 10000 -- of a counted resource: what a scan can look at in a few ms
+MOST_TOLD = 16 -- of these, whose clients are told when somebody waits
 SCAN_PERIOD = 10000 -- ms: so long after the last scan a re-check scans in any case

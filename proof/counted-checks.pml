@@ -127,7 +127,12 @@ inline check() {
 }
 
 /* Everything that would be done at once is done. */
-#define READ(k) (dead[k] || frozen[k] || (to[k].ran == 0 && age[4*(k)+1] == 0 && age[4*(k)+2] == 0 && age[4*(k)+3] == 0 && age[4*(k)+4] == 0 && !SEEKS(k)))
+#define READ(k) (dead[k] || frozen[k] || (to[k].ran == 0 && age[4*(k)+1] == 0 && age[4*(k)+2] == 0 && age[4*(k)+3] == 0 && age[4*(k)+4] == 0 && !ANY_RECALL(k) && !SEEKS(k)))
+#ifdef LINGERS
+#define ANY_RECALL(k) (recalls[4*(k)+1] || recalls[4*(k)+2] || recalls[4*(k)+3] || recalls[4*(k)+4])
+#else
+#define ANY_RECALL(k) false
+#endif
 #ifdef URGENT
 #define SLOT_DONE(t) (dead[(t)/2] || frozen[(t)/2] || (!IS_FREE(t) && !(st[t] == PARKED && !busy[t] && IS_DUE(t)) && !(st[t] == HAVE && dl[t] == 0) && !(st[t] == HAVE && inside[t] > 0 && (t)/2 != SITS)))
 #else

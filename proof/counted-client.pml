@@ -1,16 +1,32 @@
 /* A process: its line of callers, and its slots. `k` is the client, `t` a slot. */
 
+#ifdef LINGERS
+#define IS_IDLE(t) idle[t]
+#else
+#define IS_IDLE(t) false
+#endif
+#define IS_USED(t) (inside[t] > 0 || IS_IDLE(t))
 #define IS_SEEKING(t) (st[t] == ASKING || st[t] == PARKED || joining[t])
 #define CAN_SEEK(k) (st[2*(k)] == FREE || (SHARES(k) || UP_TO(k) != WANT(k)) && st[2*(k)+1] == FREE || CAN_JOIN(2*(k)) || CAN_JOIN(2*(k)+1))
 #define SEEKS(k) (waiting[k] > 0 && !IS_SEEKING(2*(k)) && !IS_SEEKING(2*(k)+1) && CAN_SEEK(k))
 /* Readers may ask to come into a hold that they share, when nobody is known to wait and nobody asked for far too much. */
-#define CAN_JOIN(t) (SHARES((t)/2) && st[t] == HAVE && inside[t] > 0 && dl[t] > 0 && !closed[t] && SHORT_ENOUGH(t))
+#define CAN_JOIN(t) (SHARES((t)/2) && st[t] == HAVE && IS_USED(t) && dl[t] > 0 && !closed[t] && SHORT_ENOUGH(t))
 #if defined(LONG) && !defined(FLAW_JOINS_ANYTHING)
 #define SHORT_ENOUGH(t) (asked[t] <= TOO_LONG)
 #else
 #define SHORT_ENOUGH(t) true
 #endif
-#define mayEnter(t_) (SHARES(k) && inside[t_] > 0 && dl[t_] > 0 && open[t_] > 0 && !closed[t_] && SHORT_ENOUGH(t_))
+#define mayEnter(t_) (SHARES(k) && IS_USED(t_) && (dl[t_] > 0 || BEHIND_DEADLINE(t_)) && (open[t_] > 0 || UNASKED(t_)) && !closed[t_] && SHORT_ENOUGH(t_))
+#ifdef FLAW_KEPT_BEHIND_DEADLINE
+#define BEHIND_DEADLINE(t) IS_IDLE(t)
+#else
+#define BEHIND_DEADLINE(t) false
+#endif
+#if defined(FLAW_KEPT_NOT_FRESH) || defined(FLAW_KEPT_BEHIND_DEADLINE)
+#define UNASKED(t) IS_IDLE(t)
+#else
+#define UNASKED(t) false
+#endif
 #ifdef URGENT
 #define DUE RECHECK
 #else
@@ -35,6 +51,9 @@
 inline clearSlot(t_) {
   st[t_] = FREE; h[t_] = 0; inside[t_] = 0; has[t_] = 0; lag[t_] = 0; sage[t_] = 0; dl[t_] = 0; open[t_] = 0; closed[t_] = false; isLost[t_] = false;
   joining[t_] = false; busy[t_] = false; CLEAR_OLD(t_); isFirst[t_] = false; due[t_] = 0; passes[t_] = 0; isDown[t_] = false;
+#ifdef LINGERS
+  idle[t_] = false; mayStay[t_] = false;
+#endif
 #ifdef TOKENS
   token[t_] = 0;
 #endif
@@ -62,7 +81,12 @@ inline finish(kind_) {
 }
 
 /* R1: an id that nothing refers to any more; when there is none, it comes later. */
-#define UNUSED(id) (u[id] == 0 && age[id] == 0 && !isCurrent(id) && kept.hold != (id) && !IS_ENDED_BY(kept, id) && ghostHold != (id))
+#ifdef LINGERS
+#define IS_RECALLED(id) recalls[id]
+#else
+#define IS_RECALLED(id) false
+#endif
+#define UNUSED(id) (u[id] == 0 && age[id] == 0 && !IS_RECALLED(id) && !isCurrent(id) && kept.hold != (id) && !IS_ENDED_BY(kept, id) && ghostHold != (id))
 inline newHold() {
   i = 4 * k + 1; j = 0;
   do
@@ -90,6 +114,13 @@ inline arrive() {
   if
   :: st[t] == HAVE && mayEnter(t) && waiting[k] == 0 ->
      inside[t]++;
+#ifdef LINGERS
+#ifdef FLAW_KEPT_BEHIND_DEADLINE
+     /* It goes by the lease that it has asked for. */
+     if :: idle[t] -> dl[t] = WINDOW :: else fi;
+#endif
+     idle[t] = false;
+#endif
      printf("client %d: a reader comes in, %d inside\n", k, inside[t]);
      checkShare(); checkTerms(t); checkEntry(t)
   :: else ->
@@ -105,6 +136,9 @@ inline seek() {
   if
   :: CAN_JOIN(t) ->
      joining[t] = true;
+#ifdef LINGERS
+     idle[t] = false;
+#endif
 #ifdef LONG
      if :: asked[t] < LEASE -> asked[t] = LEASE :: else fi;
 #endif
@@ -141,8 +175,12 @@ inline found(units_, tok_, waits_, openFor) {
   token[t] = TOKEN_OF_LAST(tok_, inside[t]);
 #endif
   if :: waiting[k] == 0 -> waited[k] = 0 :: else fi;
-  closed[t] = waits_ || !SHARES(k);
-  open[t] = (SHARES(k) && !(waits_) -> openFor : 0);
+#ifdef FLAW_RECALL_EARLY
+  closed[t] = false;
+#endif
+  /* A recall may have been read before the answer. */
+  closed[t] = closed[t] || waits_ || !SHARES(k);
+  open[t] = (!closed[t] -> openFor : 0);
   lag[t] = 0; sage[t] = 0;
   printf("client %d: owns hold %d, %d units for %d callers\n", k, h[t], units_, inside[t]);
   if
@@ -163,12 +201,21 @@ inline found(units_, tok_, waits_, openFor) {
 #define OPEN(gone_) (SHARE > (gone_) -> SHARE - (gone_) : 0)
 #endif
 
+#ifdef LINGERS
+hidden byte told_;
+#define STAYS_BY_ANSWER(t) mayStay[t] = told_
+#else
+#define STAYS_BY_ANSWER(t) skip
+#endif
 inline readReply() {
   ck = to[k].c[0].kind; ch = to[k].c[0].hold; cg = to[k].c[0].age; ca = to[k].c[0].arg;
   res = to[k].c[0].res; d = to[k].c[0].d; w = to[k].c[0].w; waits = to[k].c[0].waits;
   cl = d;
 #ifdef TOKENS
   ct = to[k].c[0].tok;
+#endif
+#ifdef LINGERS
+  told_ = to[k].c[0].told;
 #endif
   drop(0);
   t = (h[2*k+1] == ch -> 2*k+1 : 2*k);
@@ -183,7 +230,8 @@ inline readReply() {
   :: (ck == QUEUE || ck == AGAIN || ck == YIELD) && h[t] == ch && (st[t] == ASKING || st[t] == PARKED) ->
      busy[t] = false;
      if
-     :: (res == OWNER || res == MINE) && REST(cl, cg) > 0 -> dl[t] = REST(cl, cg); unhear(ch); found(w, ct, waits, OPEN(cg))
+     :: (res == OWNER || res == MINE) && REST(cl, cg) > 0 ->
+        dl[t] = REST(cl, cg); STAYS_BY_ANSWER(t); unhear(ch); found(w, ct, waits, OPEN(cg))
      :: (res == OWNER || res == MINE) && REST(cl, cg) == 0 -> finish(LEAVE)
      :: res == HELD -> st[t] = PARKED; lag[t] = d; sage[t] = 0; due[t] = DUE
      :: res == GONE || res == DONE -> finish(0)
@@ -290,9 +338,32 @@ inline giveBack() {
 #define IS_FREE(t) false
 #endif
 
+#ifdef LINGERS
+#define SET_IDLE(t) idle[t] = true
+#define STAYS(t) (SHARES(k) && mayStay[t] && !closed[t])
+/* Somebody waits for what this hold is, or will be. */
+inline readRecall(id) {
+  recalls[id] = false;
+  t = (h[2*k+1] == id -> 2*k+1 : 2*k);
+  if
+#ifndef FLAW_KEPT_THOUGH_WANTED
+  :: h[t] == id ->
+     closed[t] = true; open[t] = 0;
+     if :: idle[t] -> finish(RELEASE) :: else fi
+#endif
+  :: else
+  fi;
+  t = 0
+}
+#else
+#define STAYS(t) false
+#define SET_IDLE(t) skip
+#endif
+
 inline unlock() {
   inside[t]--;
   if
+  :: inside[t] == 0 && !joining[t] && STAYS(t) -> SET_IDLE(t)
 #ifdef FLAW_JOIN_IS_NO_USER
   :: inside[t] == 0 && joining[t] -> send(RELEASE, h[t], 0)
 #else
@@ -302,7 +373,7 @@ inline unlock() {
   /* Until it has turned to its next caller, or to Redis, its units are free. */
   :: POOLS(t) -> skip
 #endif
-  :: inside[t] == 0 && !joining[t] && !POOLS(t) -> finish(RELEASE)
+  :: inside[t] == 0 && !joining[t] && !POOLS(t) && !STAYS(t) -> finish(RELEASE)
   :: inside[t] > 0 && !SHARES(k) && !isDown[t] && !POOLS(t) -> has[t] = inside[t] * EACH(k); send(RELEASE, h[t], has[t])
   :: else
   fi

@@ -7,7 +7,10 @@ typedef Command {
   byte tok;                    /* told with a release; answered with owner and mine */
 #endif
   byte res, d, w;              /* the answer, its TTL or lag, its units */
-  bool waits                   /* answered: does somebody wait? */
+  bool waits;                  /* answered: does somebody wait? */
+#ifdef LINGERS
+  bool told                    /* answered: is its client told of those that wait? */
+#endif
 }
 typedef Connection { Command c[K]; byte n, ran }
 Connection to[CLIENTS];
@@ -18,14 +21,20 @@ inline copyCommand(from, dest) {
 #ifdef TOKENS
   dest.tok = from.tok;
 #endif
-  dest.res = from.res; dest.d = from.d; dest.w = from.w; dest.waits = from.waits
+  dest.res = from.res; dest.d = from.d; dest.w = from.w; dest.waits = from.waits;
+#ifdef LINGERS
+  dest.told = from.told
+#endif
 }
 inline clear(at) {
   at.kind = 0; at.hold = 0; at.arg = 0; at.age = 0; at.ttl = 0;
 #ifdef TOKENS
   at.tok = 0;
 #endif
-  at.res = 0; at.d = 0; at.w = 0; at.waits = false
+  at.res = 0; at.d = 0; at.w = 0; at.waits = false;
+#ifdef LINGERS
+  at.told = false
+#endif
 }
 inline drop(place) {
   j = place;
@@ -38,7 +47,7 @@ inline drop(place) {
 inline send(kind_, hold_, arg_) {
   assert(to[k].n < K);
   to[k].c[to[k].n].kind = kind_; to[k].c[to[k].n].hold = hold_; to[k].c[to[k].n].arg = arg_;
-  to[k].c[to[k].n].ttl = (kind_ == QUEUE || kind_ == YIELD -> LEASE_OF(k, isFirst[t]) : (kind_ == AGAIN || kind_ == JOIN || kind_ == RENEW -> LEASE : 0));
+  to[k].c[to[k].n].ttl = (kind_ == QUEUE || kind_ == YIELD || kind_ == JOIN -> LEASE_FOR(k, kind_ != JOIN && isFirst[t]) : (kind_ == AGAIN || kind_ == RENEW -> LEASE : 0));
 #ifdef TOKENS
   to[k].c[to[k].n].tok = (kind_ == RELEASE -> token[t] : 0);   /* a yield ends it, so no unit stays that needs one */
 #endif
@@ -65,6 +74,9 @@ inline serve() {
   :: UNNEEDED(AT) -> x = to[k].ran; drop(x)
   :: else ->
      AT.res = res; AT.d = d; AT.w = w; AT.waits = waits;
+#ifdef LINGERS
+     AT.told = (res == OWNER && isTold[ch]);
+#endif
 #ifdef TOKENS
      AT.tok = (res == OWNER || res == MINE -> tok[ch] : AT.tok);
 #endif
@@ -101,7 +113,15 @@ inline crash() {
 inline hush() {
   printf("client %d: messages on their way are lost\n", k);
   x = 4 * k + 1;
-  do :: x < 4 * k + 5 -> unhear(x); x++ :: else -> break od
+  do
+  :: x < 4 * k + 5 ->
+     unhear(x);
+#ifdef LINGERS
+     recalls[x] = false;
+#endif
+     x++
+  :: else -> break
+  od
 }
 inline unhear(gone) {
   age[gone] = 0; units[gone] = 0; behind[gone] = 0;

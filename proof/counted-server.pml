@@ -19,6 +19,9 @@ byte behind[HOLDS];            /* "somebody waits" in the message: 0, 1; 2: its 
 #ifdef TOKENS
 byte told[HOLDS];
 #endif
+#ifdef LINGERS
+bool isTold[HOLDS], recalls[HOLDS];   /* its client is told of those that wait; such a message is on its way */
+#endif
 bool noMemory, noQueue;            /* what needs memory is refused; the queue's key holds something else */
 
 hidden byte i, j, x, f, w, res, d, got, sum, kk, front;
@@ -82,6 +85,9 @@ inline reap(force) {
 
 inline endHold(over) {
   u[over] = 0; left[over] = 0;
+#ifdef LINGERS
+  isTold[over] = false;
+#endif
 #ifdef TOKENS
   tok[over] = 0; isReading[over] = false
 #endif
@@ -271,7 +277,11 @@ inline takeOrQueue(id, ttl) {
   :: res != OWNER && qn == 0 && WANT(CLIENT(id)) <= VACANT && !(REFUSES) ->
 #endif
      checkOrder();
-     own(id, ttl); res = OWNER; d = ttl; w = got
+     own(id, ttl); res = OWNER; d = ttl; w = got;
+#ifdef LINGERS
+     /* A grant by message never says so. */
+     isTold[id] = SHARES(CLIENT(id))
+#endif
   :: res != OWNER && f < qn ->
      res = HELD
   :: else ->
@@ -281,6 +291,19 @@ inline takeOrQueue(id, ttl) {
         enqueue(id); res = HELD
      fi
   fi
+}
+
+/* Somebody waits: all that may have nobody inside are told, in one script. */
+inline recallAll() {
+#if defined(LINGERS) && !defined(FLAW_NO_RECALL)
+  x = 1;
+  do
+  :: x < HOLDS -> if :: LIVES(x) && isTold[x] && !dead[CLIENT(x)] && CLIENT(x) != DEAF -> recalls[x] = true :: else fi; x++
+  :: else -> break
+  od
+#else
+  skip
+#endif
 }
 
 /* A re-check keeps all places of its client. */
@@ -421,6 +444,7 @@ inline run_(kind_, id, arg_, sent, told_, ttl) {
         if
         :: res == HELD ->
            d = sent;
+           recallAll();
            if :: kind_ == AGAIN -> keepPlaces(id) :: else fi;
 #ifndef FLAW_BOOKS_END
            raiseKey(ENTRY_TTL + 1)

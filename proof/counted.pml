@@ -24,6 +24,7 @@
  *   YIELDS=n              times that a writer ends its hold and queues for its next caller in one command
  *   PASSED=n              times that permits of a hold go from a caller to the next one of its process
  *   SITS=k SCAN=n         client k never leaves; ticks after which a re-check scans in any case
+ *   LINGERS DEAF=k        a hold that readers share may stay with its process, with nobody inside; client k hears no recall
  *   FLAW_…                one rule is left out: the checks must find it
  */
 #ifndef CLIENTS
@@ -92,6 +93,9 @@
 #ifndef BOUND
 #define BOUND 9
 #endif
+#ifndef DEAF
+#define DEAF 99
+#endif
 #ifndef SITS
 #define SITS 99
 #endif
@@ -115,6 +119,12 @@
 #define AGE_MAX (LEASE + 1)
 #endif
 #define TOO_LONG (LEASE + 1)   /* 1.5 x the lease, and more than the window: longer than that no caller may block others by a crash */
+/* What may stay with its process is asked for the window only. */
+#ifdef LINGERS
+#define LEASE_FOR(k, first) (SHARES(k) -> WINDOW : LEASE_OF(k, first))
+#else
+#define LEASE_FOR(k, first) LEASE_OF(k, first)
+#endif
 #define UNKNOWN 15
 #define NEVER 15
 
@@ -186,6 +196,9 @@ byte token[SLOTS];
 byte best, bestWriter, downToken;       /* for the checks: the largest tokens that a caller, and a writer, was given; of the last
                                            writer that became a reader */
 #endif
+#ifdef LINGERS
+bool idle[SLOTS], mayStay[SLOTS];       /* nobody is inside, and it stays; Redis tells its client of those that wait */
+#endif
 #ifdef LONG
 byte asked[SLOTS];                      /* until the furthest end that was ever asked for the hold */
 #endif
@@ -222,6 +235,7 @@ end: do
 }
 
 #define INBOX(m) d_step { AWAKE && age[m] > 0 && ROOM -> readMessage(m); check() }
+#define RECALL(m) d_step { AWAKE && recalls[m] && ROOM -> readRecall(m); check() }
 proctype Inbox(byte k) {
   byte t;
 end: do
@@ -229,6 +243,12 @@ end: do
   :: INBOX(4*k+2)
   :: INBOX(4*k+3)
   :: INBOX(4*k+4)
+#ifdef LINGERS
+  :: RECALL(4*k+1)
+  :: RECALL(4*k+2)
+  :: RECALL(4*k+3)
+  :: RECALL(4*k+4)
+#endif
   od
 }
 
@@ -250,6 +270,12 @@ end: do
 #endif
 #if DOWNS > 0
   :: d_step { downs > 0 && st[t] == HAVE && IS_WRITER(k) && !isDown[t] && inside[t] > 0 && dl[t] > 0 && AWAKE && ROOM -> downs--; downgrade(); check() }
+#endif
+#if defined(LINGERS) && !defined(URGENT)
+  :: d_step { idle[t] && dl[t] > 0 && AWAKE && ROOM -> finish(RELEASE); check() }
+#endif
+#ifdef FLAW_KEPT_IS_RENEWED
+  :: d_step { idle[t] && dl[t] > 0 && dl[t] < LEASE && !busy[t] && AWAKE && ROOM -> busy[t] = true; send(RENEW, h[t], 0); check() }
 #endif
 #ifdef RENEWS
   :: d_step { st[t] == HAVE && inside[t] > 0 && dl[t] > 0 && dl[t] < LEASE && !busy[t] && AWAKE && ROOM -> busy[t] = true; send(RENEW, h[t], 0); check() }
@@ -275,7 +301,7 @@ end: do
   :: d_step { frozen[k] -> frozen[k] = false }
 #endif
 #ifdef CAN_MISS
-  :: d_step { FAULT && (age[4*k+1] > 0 || age[4*k+2] > 0 || age[4*k+3] > 0 || age[4*k+4] > 0) -> faults--; hush(); check() }
+  :: d_step { FAULT && (age[4*k+1] > 0 || age[4*k+2] > 0 || age[4*k+3] > 0 || age[4*k+4] > 0 || ANY_RECALL(k)) -> faults--; hush(); check() }
 #endif
 #ifdef CAN_KEEP
   :: d_step { FAULT && kept.kind == 0 && to[k].ran < to[k].n -> faults--; keep(); skip }

@@ -9,10 +9,12 @@
 --       7 permits     how many there are by the caller's code, 0 = as many as are stored
 --       8 passes      for how many of them tokens are reserved
 --       9 entry       made once for this hold, see start; "": it tries, and does not queue
---       10 label      of the caller, with a space before it; "" or left out: none
--- RETURNS { OWNER, now µs, token, units, waits, more }           waits: 1 = somebody stands in the queue
+--       10 label      of the caller, with a space before it; "" or left out: none. With a + before that: its client may keep
+--                     the hold with nobody inside, and is to be told when somebody waits for it
+--       11 nonce      of a try that asks idle holders to give their holds up; left out: none
+-- RETURNS { OWNER, now µs, token, units, waits, more[, 1] }      waits: 1 = somebody stands in the queue; 1: its client is told
 --         { MINE, now µs, token, units, waits, ttl ms, more }    it had them already
---         { HELD, now µs, ttl ms, place, more }                  ttl: when the first place looks again, at the latest; place:
+--         { HELD, now µs, ttl ms, place, more[, 2] }             2: some holders may have nobody inside; ttl: when the first place looks again, at the latest; place:
 --                                                                0 = head, -1 = not queued
 --         { STALE, now µs } { CROWDED, now µs }                  it got nothing, and does not stand in the queue because of
 --         { DIFFERS, now µs, permits, more }                     this command; permits: 0 = nobody has said a number
@@ -32,14 +34,14 @@ if now > tonumber(ARGV[3]) then
   return { STALE, now }
 end
 
-local looks, queues = false, false
+local looks, queues, nonce = false, false, ARGV[11]
 -- @include books
 -- @include shared
 if isMine then
   -- @include mine
 end
 
-local got, units
+local got, units, isTold
 -- Behind "mine": what somebody has stays with it, whatever was said about the number since.
 local isOther = permits == 0 or differs(asks, number)
 if heads[1] and (goes or not isOther) then
@@ -60,18 +62,28 @@ if not got and not usedUp and isFirst and asks <= permits - used then
     return { CROWDED, now }
   end
   units = math.min(math.max(asks, upTo), permits - used)
-  got = own(hold, ARGV[4], units, lease, tonumber(ARGV[8]), ARGV[10] or "")
+  local label = ARGV[10] or ""
+  if sub(label, 1, 1) == "+" then
+    -- By the number of all holds: so there are never more that are told, and nobody counts them.
+    if holds < MOST_TOLD then
+      tells, isTold = "+", 1
+    else
+      label = sub(label, 2)
+    end
+  end
+  got = own(hold, ARGV[4], units, lease, tonumber(ARGV[8]), label)
 end
 if got then
   local waits = commit(true)
-  return { OWNER, now, got, units, waits, more }
+  return { OWNER, now, got, units, waits, more, isTold }
 elseif usedUp then
   commit(false)
   -- @include ../no-token
   return noToken()
 end
 
-if entry ~= "" then
+-- A try that asks does not queue where nobody could give up anything: it would close what readers share.
+if entry ~= "" and (not nonce or tells == "+") then
   local added = redis.pcall("ZADD", queue, "NX", text, entry)
   if added == 1 then
     -- @include ../handoff/behind

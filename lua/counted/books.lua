@@ -13,8 +13,8 @@ end
 
 -- Books that cannot be read are none: they are reckoned anew from the fields, and the number of permits is the caller's.
 local books = stored[1]
-local source, used, permits, holds, reap, scanned, phase, stamp =
-  match(books or "", "^1([cs]) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$")
+local source, used, permits, holds, reap, scanned, phase, stamp, tells =
+  match(books or "", "^1([cs]) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)(%+?)$")
 local isKnown = source and #used == 7 and #permits == 7 and #holds == 5 and #reap == 13 and #scanned == 13 and #phase == 16
   and #stamp == 16
 if isKnown then
@@ -23,7 +23,8 @@ else
   if books and match(books, "^[02-9]%l ") then
     return redis.error_reply("LOCKFORMAT " .. sub(books, 1, 1))
   end
-  source, used, permits, holds, reap, scanned, phase, stamp = "c", 0, number, 0, NEVER, 0, NONE, NONE
+  source, used, permits, holds, reap, scanned, phase, stamp, tells =
+    "c", 0, number, 0, NEVER, 0, NONE, NONE, "+"
 end
 
 -- Has anything been written yet? Must the books be written? For how many ms must the hash stand from now on, at least?
@@ -35,14 +36,17 @@ local exists = books and true
 -- Takes out what is over, and reckons the books anew, so they are right whatever became of them. A field that cannot be read
 -- counts as over: its client learns that from the next renewal, and the operator from the log.
 local function scan()
-  local all, over, furthest, before = call("HGETALL", hash), {}, 0, used
-  used, holds, reap, scanned = 0, 0, NEVER, ms
+  local all, over, furthest, before, told = call("HGETALL", hash), {}, 0, used, tells
+  used, holds, reap, scanned, tells = 0, 0, NEVER, ms, ""
   for i = 1, #all, 2 do
     if all[i] ~= "=" then
       local mode, till, units, token = readField(all[i + 1])
       if mode and till >= ms then
         used, holds = used + units, holds + 1
         reap, furthest = math.min(reap, till), math.max(furthest, till)
+        if told ~= "" and sub(all[i + 1], 42, 42) == "+" then
+          tells = "+"
+        end
         -- Without books the readers that are there tell which phase it is.
         if not isKnown and mode == "r" and token > phase then
           phase = token

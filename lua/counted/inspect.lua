@@ -3,10 +3,10 @@
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 "1": only one of the holds is wanted, and nothing else; left out: all
 -- RETURNS { now µs, permits, 1 = set-permits has said how many, units in use,
---           { hold[ label], mode, units, token, remaining ms ... },
+--           { hold[+][ label], mode, units, token, remaining ms ... },
 --           { hold[ label], mode, units, up to, ticket ... in order }, stamp }
 --         permits: 0 = nobody has said a number; stamp: for a set-permits that is to count behind all before
--- INVARIANTS  Changes nothing. Not more than 1 000 holds and 1 000 waiters.
+-- INVARIANTS  Changes nothing. Not more than 1 000 holds and 1 000 waiters. +: as in start.
 
 -- @include start
 -- @include ../handoff/time
@@ -25,7 +25,7 @@ for i = 1, #all, 2 do
     end
     source, permits = match(all[i + 1], "^1([cs]) %d+ (%d+)")
     -- Also when the server's clock went back, or a server that is behind has taken over.
-    stamp = math.max(now, math.min(tonumber(match(all[i + 1], " (%d+)$")) or 0, 9e15) + 1)
+    stamp = math.max(now, math.min(tonumber(match(all[i + 1], " (%d+)%+?$")) or 0, 9e15) + 1)
   else
     local mode, till, units, token = readField(all[i + 1])
     if mode and till >= ms then

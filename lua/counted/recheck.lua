@@ -22,7 +22,7 @@ local words = { readEntry(entry) }
 if words[1] then
   asks, number = words[6], words[8]
 end
-local looks, queues = true, false
+local looks, queues, nonce = true, false, nil
 -- @include books
 -- @include shared
 if isMine then

@@ -50,6 +50,10 @@ interface CountedAsk extends Pick<Ask, "lease" | "passes" | "entryTtl" | "channe
   readonly upTo: number;
   /** How many there are by the caller's code; null: as many as are stored. */
   readonly permits: number | null;
+  /** Its client may keep the hold with nobody inside, and is to be told when somebody waits. Left out: no. */
+  readonly mayStay?: boolean;
+  /** See `Ask`. Left out: nobody is asked. */
+  readonly nonce?: string | null;
 }
 
 /**
@@ -107,7 +111,10 @@ export class CountedScripts extends HoldScripts {
       : isKnown
         ? lua.recheck
         : lua.firstRecheck;
-    if (isNew && (hold.label !== "" || !isKnown)) args.push(hold.label);
+    const { mayStay = false, nonce = null } = ask;
+    if (isNew && (hold.label !== "" || !isKnown || mayStay || nonce !== null))
+      args.push(mayStay ? `+${hold.label}` : hold.label);
+    if (isNew && nonce !== null) args.push(nonce);
     // Behind a look at the rights, for a connection whose rights are not known.
     if (!isKnown) args.push(commands.keys.anyChannel);
     commands.send(script, keys, args, this.#attempted, told);

@@ -89,12 +89,12 @@ function shown(
 export function asAttempt(answer: CountedAnswer, isShared: boolean): AttemptAnswer & Pick<Grant, "units"> {
   switch (answer.is) {
     case "owner": {
-      const { at, token, ttl, already, units } = answer;
-      return { is: "owner", at, token, ttl, already, waits: isShared && answer.waits, isTold: false, units };
+      const { at, token, ttl, already, units, isTold } = answer;
+      return { is: "owner", at, token, ttl, already, waits: isShared && answer.waits, isTold, units };
     }
     case "held": {
-      const { at, ttl, position } = answer;
-      return { is: "held", at, ttl, position, told: 0 };
+      const { at, ttl, position, mayBeIdle } = answer;
+      return { is: "held", at, ttl, position, told: mayBeIdle ? 2 : 0 };
     }
     case "gone":
     case "stale":

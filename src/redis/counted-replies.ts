@@ -15,6 +15,8 @@ export type CountedAnswer =
       /** Does anybody stand in the queue? */
       readonly waits: boolean;
       readonly more: boolean;
+      /** Is its client told when somebody begins to wait? */
+      readonly isTold: boolean;
     }
   | {
       readonly is: "held";
@@ -23,6 +25,8 @@ export type CountedAnswer =
       readonly ttl: number;
       readonly position: number | null;
       readonly more: boolean;
+      /** May one of the holders have nobody inside? */
+      readonly mayBeIdle: boolean;
     }
   | { readonly is: "gone"; readonly at: number; readonly more: boolean }
   | { readonly is: "stale" | "crowded"; readonly at: number }
@@ -53,6 +57,8 @@ export interface CountedInspection {
     readonly units: number;
     readonly token: number;
     readonly remaining: number;
+    /** May it have nobody inside? */
+    readonly kept: boolean;
   }[];
   readonly waiters: readonly {
     readonly holder: string;
@@ -73,6 +79,9 @@ const MODES: ReadonlyMap<unknown, CountedMode> = new Map([
   ["p", "permits"],
 ]);
 
+/** `<hold>[+][ <label>]`: a prefix may have any letter but a space, and a hold ends with none but letters and digits. */
+const HELD_BY = /^([^ ]*?)(\+?)( .*)?$/s;
+
 /** Of an attempt with a lease of so many ms. */
 export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
   const [code, micros, a, b, c, d, e] = fields(reply);
@@ -90,6 +99,7 @@ export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
         already,
         waits: c === 1,
         more: (already ? e : d) === 1,
+        isTold: !already && e === 1,
       };
     }
     case codes.HELD:
@@ -99,6 +109,7 @@ export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
         ttl: Number(a),
         position: Number(b) < 0 ? null : Number(b),
         more: c === 1,
+        mayBeIdle: d === 2,
       };
     case codes.DIFFERS:
       return { is: "differs", at, permits: Number(a) || null, more: b === 1 };
@@ -144,7 +155,8 @@ export function decodeCountedInspection(reply: unknown): CountedInspection {
   const [micros, permits, isSet, used, holds, queued, stamp] = fields(reply);
   const at = Number(micros);
   const holders = inRows(holds, 5).map(([text, mode, units, token, remaining]) => {
-    const owner = ownerOf(String(text), Number(token), at);
+    const [, hold = "", mark, label = ""] = HELD_BY.exec(String(text)) ?? [];
+    const owner = ownerOf(hold + label, Number(token), at);
     return {
       holder: owner.id,
       owner,
@@ -152,6 +164,7 @@ export function decodeCountedInspection(reply: unknown): CountedInspection {
       units: Number(units),
       token: Number(token),
       remaining: Number(remaining),
+      kept: mark === "+",
     };
   });
   const waiters = inRows(queued, 5).map(([text, mode, units, upTo, ticket]) => {
