@@ -291,14 +291,30 @@ const sits = `${permits} -DURGENT -DRENEWS -DBOUND=5 ${can("CRASH")}`;
 const kept = `${shared} -DLINGERS`;
 const wanted = `${kept} -DURGENT`;
 const COUNTED_HOLDS = [
-  ["kept reads: late messages, callers that leave", `${kept} -DTOKENS -DDELAYS=1 -DABORTS=1`, `${kept} -DDELAYS=1`],
+  [
+    "kept reads: late messages, callers that leave",
+    `${kept} -DTOKENS -DDELAYS=1 -DABORTS=1`,
+    `${kept} -DDELAYS=1`,
+  ],
   ["kept reads: two keepers", `${rw} -DLINGERS`, `${rw} -DLINGERS`],
   ["kept reads: a crash, a freeze, a lost recall", `${kept} -DDELAYS=1 ${ANY_CRASH}`, `${kept} ${ANY_CRASH}`],
   ["kept reads: a late copy, a time-out", `${kept} -DDELAYS=1 ${can("KEEP", "TIME_OUT")}`, null],
   ["kept reads: waiting, no fault: no tick", `${rw} -DLINGERS -DURGENT -DBOUND=0`, `${wanted} -DBOUND=0`],
-  ["kept reads: waiting, a recall lost: a re-check", `${wanted} -DBOUND=1 ${can("MISS")}`, `${wanted} -DBOUND=1 ${can("MISS")}`],
-  ["kept reads: waiting for one that hears nothing: a window", `${wanted} -DDEAF=1 -DBOUND=2`, `${wanted} -DDEAF=1 -DBOUND=2`],
-  ["kept reads: waiting, a crash, a freeze: a window and a tick", `${rw} -DLINGERS -DURGENT -DBOUND=3 -DPLAIN ${can("CRASH", "FREEZE")}`, null],
+  [
+    "kept reads: waiting, a recall lost: a re-check",
+    `${wanted} -DBOUND=1 ${can("MISS")}`,
+    `${wanted} -DBOUND=1 ${can("MISS")}`,
+  ],
+  [
+    "kept reads: waiting for one that hears nothing: a window",
+    `${wanted} -DDEAF=1 -DBOUND=2`,
+    `${wanted} -DDEAF=1 -DBOUND=2`,
+  ],
+  [
+    "kept reads: waiting, a crash, a freeze: a window and a tick",
+    `${rw} -DLINGERS -DURGENT -DBOUND=3 -DPLAIN ${can("CRASH", "FREEZE")}`,
+    null,
+  ],
   ["counted: readers share, renewals", `${shared} -DTOKENS -DDELAYS=1 -DRENEWS -DABORTS=1`, null],
   ["counted: phases and downgrade", `${rw} -DTOKENS -DC1=2 -DDOWNS=1`, `${rw} -DTOKENS -DDOWNS=1 -DABORTS=1`],
   ["counted: read-write, a crash or a freeze", `${rw} ${ANY_CRASH}`, null],

@@ -161,12 +161,14 @@ export class ServerClient extends BaseClient implements LockClient {
   }
 
   readWriteLock(name: string, options?: ReadWriteOptions): ReadWriteLock {
-    const { fair, localPasses } = checkReadWrite(options);
+    const { fair, localPasses, linger = fair ? 0 : undefined } = checkReadWrite(this.#lingering, options);
     this.#readWrite ??= this.#newReadWrite();
     const { scripts, kinds } = this.#readWrite;
     const [read, write] = fair ? [kinds.fairRead, kinds.fairWrite] : [kinds.read, kinds.write];
-    return new LockPair(this.lockOf(name, read, undefined, 0), this.lockOf(name, write, localPasses, 0), () =>
-      scripts.inspect(name),
+    return new LockPair(
+      this.lockOf(name, read, undefined, linger),
+      this.lockOf(name, write, localPasses, 0),
+      () => scripts.inspect(name),
     );
   }
 

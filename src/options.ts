@@ -154,6 +154,11 @@ export interface ReadWriteOptions extends PassingOptions {
    * readers and one for its writers.
    */
   fair?: boolean | undefined;
+  /**
+   * How long what readers of this process share may stay with it when the last of them, by way of this object, has left; 0:
+   * never, and always with `fair`. See the client's `linger`, which is its default. Writers always give back.
+   */
+  linger?: number | undefined;
 }
 
 /** How `close` treats what is still going on. */
@@ -262,20 +267,22 @@ export const SPIN = {
   ...PASSING,
   linger: neverKept("a spinLock is not kept, because nobody could ask for it"),
 };
-const READ_WRITE = { ...PASSING, fair: flag(false) };
+const FAIR = flag(false);
 /** Of what is made with `fair: true`. */
 export const NEVER_PASSED = neverKept(
   "with fair: true nothing is passed on inside a process, or the order would not hold",
 );
 const FAIR_READ_WRITE = {
-  ...READ_WRITE,
+  fair: FAIR,
   localPasses: NEVER_PASSED,
+  linger: neverKept("with fair: true no reads are kept, because each reader has a place of its own"),
 };
 
-/** @throws TypeError, RangeError */
-export const checkReadWrite = (options: unknown) => {
+/** `rules`: of a client with such settings, see `lingering`. @throws TypeError, RangeError */
+export const checkReadWrite = (rules: ReturnType<typeof lingering>, options: unknown) => {
   const isFair = (options as ReadWriteOptions | null | undefined)?.fair === true;
-  return checkOptions("Cannot create a read-write lock", isFair ? FAIR_READ_WRITE : READ_WRITE, options);
+  const all = isFair ? FAIR_READ_WRITE : { ...rules, fair: FAIR };
+  return checkOptions("Cannot create a read-write lock", all, options);
 };
 
 export const CLOSE = { grace: time(0, GRACE) };

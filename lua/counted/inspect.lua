@@ -2,6 +2,7 @@
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 "1": only one of the holds is wanted, and nothing else; left out: all
+--       2 nonce: the clients that may have nobody inside are asked whether somebody is; left out: nobody is asked
 -- RETURNS { now µs, permits, 1 = set-permits has said how many, units in use,
 --           { hold[+][ label], mode, units, token, remaining ms ... },
 --           { hold[ label], mode, units, up to, ticket ... in order }, stamp }
@@ -41,6 +42,12 @@ for i = 1, #entries, 2 do
   local hold, _, mode, _, _, units, upTo, _, label = readEntry(entries[i])
   for _, word in ipairs(hold and { hold .. label, mode, units, upTo, entries[i + 1] } or {}) do
     table.insert(waiting, word)
+  end
+end
+for i = 1, ARGV[2] and #shown or 0, 5 do
+  local hold = match(shown[i], "^([^ ]+)%+")
+  if hold and string.byte(hold, -22) == 58 then
+    redis.pcall("PUBLISH", sub(hold, 1, -23), "recall " .. hold .. " ?" .. ARGV[2] .. " " .. hash)
   end
 end
 return { now, tonumber(permits or 0), source == "s" and 1 or 0, used, shown, waiting, stamp }

@@ -176,9 +176,10 @@ export class CountedScripts extends HoldScripts {
     });
   }
 
-  /** `isOne`: only one of its holds is wanted. */
-  inspect(name: string, isOne = false): Promise<CountedInspection> {
-    return this.commands.run(lua.inspect, this.#keysOf(name), isOne ? ["1"] : [], decodeCountedInspection);
+  /** `isOne`: only one of its holds is wanted. `nonce`: who may keep a hold with nobody inside is asked; left out: nobody is. */
+  inspect(name: string, isOne = false, nonce?: string): Promise<CountedInspection> {
+    const args = nonce === undefined ? (isOne ? ["1"] : []) : ["", nonce];
+    return this.commands.run(lua.inspect, this.#keysOf(name), args, decodeCountedInspection);
   }
 
   /** Ends all holds, those of one mode, or of one token. `label`: for their clients. Resolves with how many there were. */

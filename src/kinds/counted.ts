@@ -8,7 +8,7 @@ import {
   type ReleaseAnswer,
   type RenewAnswer,
 } from "../redis/replies.ts";
-import type { Leavable, Told } from "../waiting/lock-kind.ts";
+import type { Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
 import type { CountedScripts } from "./counted-scripts.ts";
 
 /** What permits, readers and writers have in common for the waiting engine. */
@@ -16,7 +16,7 @@ export abstract class CountedKind implements Renewer {
   abstract readonly protocol: "rw" | "semaphore";
   readonly hasStays = false;
   readonly hasTokens = true;
-  readonly releaseAll = null;
+  readonly releaseAll: LockKind["releaseAll"] = null;
   readonly answer = null;
   readonly recount = null;
   readonly together = null;
@@ -53,18 +53,19 @@ export abstract class CountedKind implements Renewer {
   /** Of its own holders the first one, and all that wait for the same, whatever for. */
   async inspect(name: string): Promise<Inspected> {
     const { at, holders, waiters } = await this.scripts.inspect(name);
-    const own = holders.find((holder) => this.isOwn(holder));
+    const own = holders.filter((holder) => this.isOwn(holder));
     return shown(
       at,
-      own,
+      own[0],
       waiters.map(({ owner }) => owner),
+      own.length > 0 && own.every(({ kept }) => kept),
     );
   }
 
   /** The first one, whatever it is to this kind: writers wait for readers, too. */
   async holder(name: string): Promise<Inspected> {
     const { at, holders } = await this.scripts.inspect(name, true);
-    return shown(at, holders[0], []);
+    return shown(at, holders[0], [], false);
   }
 
   protected isOwn(_holder: CountedInspection["holders"][number]): boolean {
@@ -72,14 +73,15 @@ export abstract class CountedKind implements Renewer {
   }
 }
 
-/** `at`: in µs, when it was seen. */
+/** `at`: in µs, when it was seen. `kept`: each of the holders may have nobody inside. */
 function shown(
   at: number,
   holder: CountedInspection["holders"][number] | undefined,
   queue: Inspected["queue"],
+  kept: boolean,
 ): Inspected {
   const { owner = null, token = 0, remaining = null } = holder ?? {};
-  return inspected({ at: at / 1_000, owner, token, remaining, kept: false, queue });
+  return inspected({ at: at / 1_000, owner, token, remaining, kept, queue });
 }
 
 /**

@@ -6,7 +6,6 @@ import type { Renewal } from "../lease/renewer.ts";
 import { type Asked, plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import { codes, handoffLua as lua } from "../redis/lua.generated.ts";
-import { askerOf, publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
@@ -259,15 +258,8 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return this.commands.run(releaseStays, keys, args, decodeReleases);
   };
 
-  /** On the asker's own channel: of what it says only its id counts, and what it is told names the lock that is ours. */
-  override readonly answer = (name: string, nonce: string, is: "busy" | "idle"): void => {
-    const asker = askerOf(nonce);
-    if (asker === null) return;
-    const { commands } = this;
-    const { prefix } = commands.keys;
-    const message = `${is} ${nonce} ${prefix}${this.keyOf(name)}`;
-    publishProbe(commands, commands.keys.channelOf(asker, name), message).catch(() => {});
-  };
+  override readonly answer = (name: string, nonce: string, is: "busy" | "idle"): void =>
+    this.tellAsker(name, nonce, is);
 
   /** Locks with the same clock share a slot: all of them on one server, in Cluster those behind a prefix with a tag. */
   together(name: string): string {

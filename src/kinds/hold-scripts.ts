@@ -2,6 +2,7 @@ import { RENEWAL_BATCH } from "../defaults.ts";
 import type { Renewal } from "../lease/renewer.ts";
 import { type Asked, plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
+import { askerOf, publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
@@ -69,6 +70,16 @@ export abstract class HoldScripts {
     this.commands.tellTime(keys, answer.at);
     this.knownIn = epoch;
     return answer;
+  }
+
+  /** On the asker's own channel: of what it says only its id counts, and what it is told names the lock that is ours. */
+  tellAsker(name: string, nonce: string, is: "busy" | "idle"): void {
+    const asker = askerOf(nonce);
+    if (asker === null) return;
+    const { commands } = this;
+    const { prefix } = commands.keys;
+    const message = `${is} ${nonce} ${prefix}${this.keyOf(name)}`;
+    publishProbe(commands, commands.keys.channelOf(asker, name), message).catch(() => {});
   }
 
   renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {

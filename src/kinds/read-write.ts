@@ -49,10 +49,20 @@ class Family implements Sharing {
       hold,
       { ...ask, mode: "join", ...PARTS.read },
       {
-        answered: (answer) => told.answered(asKnown(hold.name, answer)),
+        answered: (answer) => told.answered(asKnown(hold.name, answer, false)),
         failed: (error) => told.failed(error),
       },
     );
+  }
+
+  async readersOf(name: string, nonce?: string): Promise<{ readonly held: number; readonly kept: number }> {
+    const { holders } = await this.#scripts.inspect(name, false, nonce);
+    const readers = holders.filter(({ mode }) => mode === "read");
+    return { held: readers.length, kept: readers.filter(({ kept }) => kept).length };
+  }
+
+  answer(name: string, nonce: string, is: "busy" | "idle"): void {
+    this.#scripts.tellAsker(name, nonce, is);
   }
 
   shrink({ id, name, token, passes }: Hold, told: Told<ReleaseAnswer>): void {
@@ -88,11 +98,12 @@ class ReadWriteKind extends CountedKind implements LockKind {
 
   attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
     const mode = ask.mode === "yield" ? "queue" : ask.mode;
+    const isWriter = this.mode === "write";
     this.scripts.attempt(
       hold,
-      { ...this.#asked(ask), mode },
+      { ...this.#asked(ask), mode, mayStay: ask.told === 2, nonce: isWriter ? ask.nonce : null },
       {
-        answered: (answer) => told.answered(asKnown(hold.name, answer)),
+        answered: (answer) => told.answered(asKnown(hold.name, answer, isWriter)),
         failed: (error) => told.failed(error),
       },
     );
@@ -107,12 +118,20 @@ class ReadWriteKind extends CountedKind implements LockKind {
       {
         answered: (answer) => {
           if ("clock" in answer) told.answered(answer);
-          else told.answered(asKnown(hold.name, answer) as YieldAnswer);
+          else told.answered(asKnown(hold.name, answer, true) as YieldAnswer);
         },
         failed: (error) => told.failed(error),
       },
     );
   }
+
+  /** One command each: they go together, in one write. */
+  override readonly releaseAll = (holds: readonly Hold[]): Promise<ReleaseAnswer[]> =>
+    Promise.all(
+      holds.map(
+        (hold) => new Promise<ReleaseAnswer>((answered, failed) => this.release(hold, { answered, failed })),
+      ),
+    );
 
   protected override isOwn({ mode }: CountedInspection["holders"][number]): boolean {
     return mode === this.mode;
@@ -128,8 +147,9 @@ class ReadWriteKind extends CountedKind implements LockKind {
   }
 }
 
-/** As the engine knows it. */
-function asKnown(name: string, answer: CountedAnswer): AttemptAnswer {
+/** As the engine knows it. `isWriter`: it waits for readers that may have nobody inside; a reader waits for writers only. */
+function asKnown(name: string, answer: CountedAnswer, isWriter: boolean): AttemptAnswer {
+  if (answer.is === "held" && !isWriter) return asAttempt({ ...answer, mayBeIdle: false }, true);
   if (answer.is !== "crowded") return asAttempt(answer, true);
   const why = `Read-write lock ${quote(name)} has 10 000 holders, which is the most.`;
   return { is: "refused", at: answer.at, error: new LockError("TOO_MANY_HOLDS", name, why) };

@@ -1,6 +1,6 @@
 // Which callers may come into a hold that readers share. Protects writers from readers that come in one after the other without Redis seeing
 // any of them, and from the lease of a reader that left long ago.
-import { SHARE_TIME } from "../defaults.ts";
+import { FRESH, SHARE_TIME } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { AttemptAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
@@ -37,7 +37,9 @@ export class Admission {
   /** Has Redis said so lately that nobody waits? Not by hearing nothing: messages may be lost. */
   isOpen(mono: number, wall: number): boolean {
     const { asked } = this;
-    return this.isJoinable && mono < asked.mono + SHARE_TIME && wall < asked.wall + SHARE_TIME;
+    // A writer would say so, too. RACE: that may be lost, so it is longer, and not without end.
+    const span = this.#hold.told > 0 ? FRESH : SHARE_TIME;
+    return this.isJoinable && mono < asked.mono + span && wall < asked.wall + span;
   }
 
   /**

@@ -166,5 +166,5 @@ export abstract class JointHold implements LeaseOwner, Expecting {
   }
 
   /** Nobody is told that others wait for what is shared. */
-  recalled(): void {}
+  recalled(_id: string, _nonce: string | null, _isQuestion: boolean): void {}
 }

@@ -34,10 +34,11 @@ export abstract class JointQueue<Joint extends JointHold> extends LockQueue {
     this.toldAcquired(lease, clocks.mono.now() - waiter.since, passed);
   }
 
-  protected toldAcquired(lease: SharedLease, waited: number, passed: boolean): void {
+  /** `kept`: nobody was inside, and nobody was asked. */
+  protected toldAcquired(lease: SharedLease, waited: number, passed: boolean, kept = false): void {
     const { events } = this.services;
     if (events.isUsed && events.hears("acquire"))
-      events.tell("acquire", { ...ofHolder(lease), waited, passed, kept: false });
+      events.tell("acquire", { ...ofHolder(lease), waited, passed, kept });
   }
 
   /** Also one that was never more than a part of another's time. */

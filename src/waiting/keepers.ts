@@ -37,25 +37,27 @@ export class Keepers {
 
   /** Does anybody hold the lock, and is inside? */
   async isLocked(kind: LockKind, name: string): Promise<boolean> {
-    const seen = await kind.inspect(name);
-    if (!seen.kept || !(await this.#isHeard(name, FIRST_REPLY))) return seen.holder !== null;
+    const seen = await holdersOf(kind, name);
+    if (!seen.kept || !(await this.#isHeard(name, FIRST_REPLY))) return seen.held > 0;
     const { inbox } = this.#owner;
     const nonce = this.nonce();
-    let isIdle = false;
+    let idle = 0;
+    let { held } = seen;
     const answered = new Promise<void>((resolve) => {
       inbox.asked.set(nonce, (is) => {
-        isIdle = is === "idle";
-        resolve();
+        if (is === "idle") idle++;
+        if (is === "busy" || idle >= held) resolve();
       });
     });
     try {
-      const { kept, holder } = await kind.inspect(name, nonce);
-      if (!kept) return holder !== null;
-      await within(answered, KEEPER_REPLY);
+      const again = await holdersOf(kind, name, nonce);
+      if (!again.kept) return again.held > 0;
+      held = again.held;
+      if (idle < held) await within(answered, KEEPER_REPLY);
     } finally {
       inbox.asked.delete(nonce);
     }
-    return !isIdle;
+    return idle < held;
   }
 
   /** Has a holder with nobody inside give the lock up. `wait`: ms for its answer. Calls at the same time share one question. */
@@ -111,7 +113,9 @@ export class Keepers {
     if (holder === null) return "free";
     if (!kept) return "busy";
     if (!(await this.#isHeard(name, hearing))) return "silent";
-    const recall = new Recall(kind, name, this.#owner, this.nonce(), meant);
+    // Readers give way to a writer.
+    const by = kind.mode === "read" ? (kind.sharing?.writers[0] ?? kind) : kind;
+    const recall = new Recall(by, name, this.#owner, this.nonce(), meant);
     return recall.run(wait);
   }
 
@@ -124,6 +128,20 @@ export class Keepers {
       await atMost(inbox.ready(channel), within).catch(() => {});
     return subscriptions.isReady(channel);
   }
+}
+
+/** How many holders there are, and whether all of them may have nobody inside. `nonce`: then they are asked that. */
+async function holdersOf(
+  kind: LockKind,
+  name: string,
+  nonce?: string,
+): Promise<{ readonly held: number; readonly kept: boolean }> {
+  if (kind.mode === "read" && kind.sharing) {
+    const { held, kept } = await kind.sharing.readersOf(name, nonce);
+    return { held, kept: held > 0 && kept === held };
+  }
+  const { holder, kept } = await kind.inspect(name, nonce);
+  return { held: holder === null ? 0 : 1, kept };
 }
 
 /** At the latest so many ms from now, behind the messages that came while this process stood still: they are not late, we are. */

@@ -88,7 +88,7 @@ export class LingerPolicy {
     const known = this.#names.get(name);
     if (known !== undefined) {
       known.isInUse = true;
-      if (known.isWorthIt) return true;
+      if (known.isWorthIt && at >= known.restsUntil) return true;
       // Another process had it, and this one would try a name of that one's.
       if (isGranted) known.isTried = false;
       else if (known.isTried) return true;
@@ -105,8 +105,12 @@ export class LingerPolicy {
     return true;
   }
 
-  /** Its time with this process is over. `saved`: see `keeps`. */
-  ended(name: string, how: KeptEnd, saved: number, at: number): void {
+  /**
+   * Its time with this process is over. `saved`: see `keeps`. `isShared`: many clients may keep it at a time, and one that wants it
+   * for itself waits for all of them: so it rests behind each recall, whatever it had saved. Else readers that come back at once
+   * would each time keep it from the next writer.
+   */
+  ended(name: string, how: KeptEnd, saved: number, at: number, isShared = false): void {
     const { stats } = this;
     if (how === "recalled") stats.recalled++;
     if (how === "recalled" && saved === 0) stats.recalledUnused++;
@@ -118,6 +122,10 @@ export class LingerPolicy {
     if (!known) return;
     known.isTried = false;
     if (isLesson) this.#learn(known, saved, at);
+    if (isShared && (how === "recalled" || how === "wanted")) {
+      known.rest = Math.max(known.rest, LINGER_REST_MIN);
+      known.restsUntil = at + known.rest;
+    }
   }
 
   /**

@@ -169,6 +169,13 @@ export interface Sharing {
    * "gone": nobody has it. It never makes a hold, nor takes a place.
    */
   join(hold: Hold, lease: number, told: Told<AttemptAnswer>): void;
+  /** Answers a recall that names this nonce, to the writer's client that has asked: is a reader of this process inside? */
+  answer(name: string, nonce: string, is: "busy" | "idle"): void;
+  /**
+   * How many holds readers have, and how many of these may have nobody inside. `nonce`: those are asked whether somebody is; left
+   * out: nobody is asked.
+   */
+  readersOf(name: string, nonce?: string): Promise<{ readonly held: number; readonly kept: number }>;
   /** Makes a writer's hold a reader's. */
   shrink(hold: Hold, told: Told<ReleaseAnswer>): void;
 }

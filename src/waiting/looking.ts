@@ -51,7 +51,8 @@ export abstract class Looking<Q extends ParkingPlace> extends Parking<Q> {
   protected nonceFor({ mode, head }: Attempt): string | null {
     const { kind, services } = this.queue;
     const { inbox, keepers, timers } = services;
-    if (kind.answer === null) return null;
+    // Writers ask readers.
+    if (kind.answer === null && kind.mode !== "write") return null;
     if (mode === "try") return head.link && keepers.aside;
     if (mode !== "queue" || !this.isAskingOnly) return null;
     const nonce = keepers.nonce();

@@ -1,6 +1,7 @@
 import type { LossReason } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
-import type { SharedLease } from "../lease/shared-lease.ts";
+import { DONE } from "../lease/release-outcome.ts";
+import type { SharedLease, Turn } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer, RenewAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
@@ -28,6 +29,7 @@ interface Leaving {
  * | open | a hold of one unit; nobody waited less than 25 ms ago | its time is over → shared |
  * | shared | a hold of one unit | a join: nobody waits → open · somebody waits, unknown → closed · nobody has it → ended, all users lost |
  * | closed | the same, and somebody waits | the last user leaves → ended |
+ * | idle | open or shared, nobody is inside, nothing was sent (`KeptHold`) | a reader → open · a join → shared · recalled, its time over, nothing is heard, the client closes → ended |
  * | ended | a release or leave is on its way | – |
  *
  * The last user of an open hold is followed by a turn of the event loop, in which another one may come. While a join is under way
@@ -56,15 +58,33 @@ export class SharedHold extends JointHold {
     return isOurs ? this.admission.suits(terms, mono, wall, this.services.window) : "no";
   }
 
+  /** May this caller come in without asking? */
+  isOpenTo(terms: Terms, mono: number, wall: number): boolean {
+    return this.admission.isOpen(mono, wall) && this.suits(terms, mono, wall) === "enough";
+  }
+
+  /** Does it stay with nobody inside? */
+  get isKept(): boolean {
+    return false;
+  }
+
+  /** A writer of this process comes: what nobody uses ends. */
+  giveWay(): void {}
+
+  protected leaseFor({ lease }: Terms): number {
+    return lease;
+  }
+
   /**
-   * Asks Redis whether more readers may come in, for a lease of so many ms. `done`: told when that was sent, and with what Redis
-   * has not answered.
+   * Asks Redis whether more readers may come in, on these terms. `done`: told when that was sent, and with what Redis has not
+   * answered.
    */
-  join(lease: number, done: (sent: Instant, error?: unknown) => void): void {
+  join(terms: Terms, done: (sent: Instant, error?: unknown) => void): void {
     // RACE: a join is a user. Its answer may come behind the unlock of the last reader, and would be about a hold that was given back.
     this.admission.isAsking = true;
     this.stays();
     const sent = now();
+    const lease = this.leaseFor(terms);
     this.hold.asks(lease, sent.mono);
     this.kind.sharing?.join(this.hold, lease, {
       answered: (answer) => {
@@ -110,8 +130,12 @@ export class SharedHold extends JointHold {
       lease.settle();
       return Promise.resolve();
     }
+    if (!lease.isConfirmed && this.keep(lease)) {
+      lease.settle();
+      return DONE;
+    }
     if (lease.isConfirmed || !this.isShared || !this.admission.isOpen(clocks.mono.now(), clocks.wall.now()))
-      return this.#release(lease, held);
+      return this.release(lease, held);
     // Readers that come and go together leave in one turn of the event loop, and come back in the same one.
     return new Promise((resolve) => {
       this.#leaving = { lease, held, resolve };
@@ -122,7 +146,7 @@ export class SharedHold extends JointHold {
   readonly #leaves = (): void => {
     const leaving = this.#leaving;
     this.#leaving = null;
-    leaving?.resolve(this.#release(leaving.lease, leaving.held));
+    leaving?.resolve(this.release(leaving.lease, leaving.held));
   };
 
   /** Somebody is inside again, or will be. */
@@ -143,12 +167,17 @@ export class SharedHold extends JointHold {
     return this.users.size === 0 && !this.admission.isAsking && !this.writer && !this.isOver;
   }
 
-  #release(lease: SharedLease, held: number): Promise<void> {
+  /** May it stay with this process, though its last user has left? */
+  protected keep(_lease: SharedLease): boolean {
+    return false;
+  }
+
+  protected release(turn: Turn, held: number): Promise<void> {
     const { cleanup } = this.services;
     this.end();
     cleanup.releases++;
     return new Promise((resolve) => {
-      this.kind.release(this.hold, new Release(this.home, NOBODY, lease, held, resolve));
+      this.kind.release(this.hold, new Release(this.home, NOBODY, turn, held, resolve));
     });
   }
 

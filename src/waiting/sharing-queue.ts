@@ -2,10 +2,11 @@ import { SHARE_TIME, TURNS_TIME } from "../defaults.ts";
 import type { Caller } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import { type Instant, now } from "../util/clock.ts";
+import { clocks, type Instant, now } from "../util/clock.ts";
 import { setImmediate } from "../util/real-timers.ts";
 import { Acquisition } from "./acquisition.ts";
 import { JointQueue } from "./joint-queue.ts";
+import { KeptHold, knownReads } from "./kept-hold.ts";
 import { RecheckGroup } from "./recheck-group.ts";
 import { SharedHold } from "./shared-hold.ts";
 import type { Comer } from "./stay-owner.ts";
@@ -37,9 +38,10 @@ export class SharingQueue extends JointQueue<SharedHold> {
     // nobody waits: what is known of a hold is not enough.
     if (this.#isWriterWaiting) return null;
     for (const shared of this.holds) {
-      if (!shared.admission.isOpen(mono, wall) || shared.suits(terms, mono, wall) !== "enough") continue;
+      if (!shared.isOpenTo(terms, mono, wall)) continue;
+      const { isKept } = shared;
       const lease = shared.enter(terms, caller);
-      this.toldAcquired(lease, 0, false);
+      this.toldAcquired(lease, 0, isKept, isKept);
       return lease;
     }
     return null;
@@ -83,7 +85,11 @@ export class SharingQueue extends JointQueue<SharedHold> {
 
   override found(one: Acquisition, hold: Hold, isDirect: boolean): void {
     // Now: a claim says nothing of waiters, and would make it look younger.
-    hold.record ??= new SharedHold(this, hold, hold.wantedAt === null ? hold.seen : null);
+    hold.record ??= new (hold.told === 2 ? KeptHold : SharedHold)(
+      this,
+      hold,
+      hold.wantedAt === null ? hold.seen : null,
+    );
     super.found(one, hold, isDirect);
   }
 
@@ -149,7 +155,29 @@ export class SharingQueue extends JointQueue<SharedHold> {
 
   /** RACE: behind a connection that was lost there may be a server that has forgotten the holds, and a writer there. */
   override mayBeWanted(): void {
-    for (const shared of this.holds) shared.admission.asksAgain();
+    const at = clocks.mono.now();
+    for (const { admission, hold } of this.holds) {
+      admission.asksAgain();
+      // A recall may have been lost: it is not kept.
+      hold.want(at);
+    }
+    const { hold = null } = this.shared ?? {};
+    if (hold?.lingers) hold.want(at);
+  }
+
+  // ---- what may stay with nobody inside
+
+  protected override get mayEverStay(): boolean {
+    return !this.#isWriterWaiting;
+  }
+
+  protected override isWorthKeeping(): boolean {
+    return this.services.linger.keeps(knownReads(this.name), clocks.mono.now());
+  }
+
+  /** A writer of this process comes: what nobody uses ends before its command. */
+  giveWay(): void {
+    for (const shared of [...this.holds]) shared.giveWay();
   }
 }
 
@@ -170,12 +198,12 @@ class SharingAcquisition extends Acquisition {
       return;
     }
     const { mono, wall } = now();
-    const isOpen = shared.admission.isOpen(mono, wall) && shared.suits(first.terms, mono, wall) === "enough";
+    const isOpen = shared.isOpenTo(first.terms, mono, wall);
     this.to("asking");
     if (isOpen) shared.rest((sent) => this.#asked(shared, first, sent));
     else {
       this.queue.health.askedAt ||= mono;
-      shared.join(first.terms.lease, (sent, error) => {
+      shared.join(first.terms, (sent, error) => {
         if (error === undefined) this.queue.health.answered();
         else this.queue.health.failed(error);
         this.#asked(shared, first, sent);

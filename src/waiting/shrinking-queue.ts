@@ -14,6 +14,7 @@ import { RecheckGroup } from "./recheck-group.ts";
 import type { Services } from "./services.ts";
 import { SharedHold } from "./shared-hold.ts";
 import { SharingQueue } from "./sharing-queue.ts";
+import type { Waiter } from "./waiter.ts";
 
 /**
  * The writers of this process at one lock that readers share. A scope that writes may read beside that; when its writer leaves
@@ -21,6 +22,14 @@ import { SharingQueue } from "./sharing-queue.ts";
  */
 export class ShrinkingQueue extends LockQueue {
   override places: RecheckGroup | null = new RecheckGroup();
+
+  override join(waiter: Waiter): void {
+    if (this.services.linger.stats.kept > 0 && this.kind.sharing) {
+      const readers = this.services.queueOf(this.kind.sharing.readers, this.name);
+      if (readers instanceof SharingQueue) readers.giveWay();
+    }
+    super.join(waiter);
+  }
 
   /** A reader in the time of a writer, whose lease this is. */
   read(lease: SharedLease, terms: Terms): SharedLease {

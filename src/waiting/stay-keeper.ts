@@ -1,4 +1,4 @@
-import { type Caller, ofHolder } from "../events.ts";
+import { type Caller, type Events, ofHolder } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import { SharedLease, type Turn } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
@@ -20,14 +20,24 @@ export abstract class StayKeeper extends StayOwner {
 
   /** May a hold for this caller stay with this process when it is unlocked? Then it is acquired for the window only. */
   mayLinger({ terms, kind }: Waiter): boolean {
-    const { inbox, linger, stays } = this.services;
+    const { inbox, stays } = this.services;
     const isTooLong = !terms.watchdog && terms.lease > stays.window;
-    if (!this.kind.hasStays || kind === "multi" || isTooLong || stays.isClosed) return false;
+    if (!this.mayEverStay || kind === "multi" || isTooLong || stays.isClosed) return false;
     // Nobody could ask for it.
     if (!inbox.hears(this.name)) {
       stays.hear(this.name);
       return false;
     }
+    return this.isWorthKeeping();
+  }
+
+  /** Does Redis tell somebody of those that wait for this kind's holds? */
+  protected get mayEverStay(): boolean {
+    return this.kind.hasStays;
+  }
+
+  protected isWorthKeeping(): boolean {
+    const { linger } = this.services;
     return linger.keeps(this.name, clocks.mono.now()) || linger.comesBack(this.name);
   }
 
@@ -134,20 +144,7 @@ export abstract class StayKeeper extends StayOwner {
     this.services.stays.recalled(this.name);
     together(() => this.endAlone(one, stay));
     // Last: a listener may call, and would find a lock that is kept, and wanted.
-    this.#toldRecall(stay);
-  }
-
-  #toldRecall({ since, uses }: Stay): void {
-    const { events } = this.services;
-    if (!events.hears("recall")) return;
-    // RACE: a listener that blocks the event loop would hold back the release, which others wait for.
-    writeNow();
-    events.tell("recall", {
-      name: this.name,
-      kind: this.kind.eventKind,
-      idle: clocks.mono.now() - since,
-      uses,
-    });
+    toldRecall(this.services.events, stay);
   }
 
   /** A stay in which nobody is ends, and its release is somebody else's to send. */
@@ -182,4 +179,12 @@ export abstract class StayKeeper extends StayOwner {
       mono,
     );
   }
+}
+
+/** Somebody else wants what was kept, and its release was sent. */
+export function toldRecall(events: Events, { name, kind, since, uses }: Stay): void {
+  if (!events.hears("recall")) return;
+  // RACE: a listener that blocks the event loop would hold back the release, which others wait for.
+  writeNow();
+  events.tell("recall", { name, kind, idle: clocks.mono.now() - since, uses });
 }

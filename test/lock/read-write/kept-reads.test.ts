@@ -1,0 +1,220 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import type { LockEvents, ReadWriteLock } from "../../../src/index.ts";
+import { countedLua } from "../../../src/redis/lua.generated.ts";
+import { LingerPolicy } from "../../../src/waiting/linger-policy.ts";
+import { Actor } from "../../support/actor.ts";
+import { countCommands } from "../../support/command-count.ts";
+import type { Party } from "../../support/fixture.ts";
+import { loadScripts } from "../../support/load-scripts.ts";
+import { Stage, timedAwake } from "../../support/stage.ts";
+import { LINGERING, STAY_FRESH, STAY_WINDOW } from "../../support/stays.ts";
+import { until } from "../../support/until.ts";
+import { warm } from "../../support/warm.ts";
+
+// What readers of a process share stays with it when the last of them has left, until a writer wants the lock.
+
+/** ms: less than `linger`, and than a re-check. */
+const AT_ONCE = 500;
+const MOST_TOLD = 16;
+
+/** Reads are kept wherever they can be. */
+const always = () =>
+  vi.spyOn(LingerPolicy.prototype, "keeps").mockImplementation((name) => name.startsWith("rw:"));
+const keeps = always();
+const stage = new Stage({ near: { client: LINGERING } });
+
+beforeEach(() => loadScripts(stage.far.redis, countedLua));
+
+const pairOf = ({ locks }: Party): ReadWriteLock => locks.readWriteLock(stage.lock.name);
+const holders = async (): Promise<number> => (await pairOf(stage.far).inspect()).holders.length;
+
+/** `near` has read and left, and has kept that. */
+async function keep(party = stage.near): Promise<ReadWriteLock> {
+  await stage.warm(party);
+  const pair = pairOf(party);
+  await pair.read.withLock(() => {});
+  expect(party.locks.stats().kept).toBe(1);
+  return pair;
+}
+
+function heard<K extends keyof LockEvents>(party: Party, event: K): Parameters<LockEvents[K]>[0][] {
+  const all: Parameters<LockEvents[K]>[0][] = [];
+  party.locks.on(event, ((told: Parameters<LockEvents[K]>[0]) => void all.push(told)) as LockEvents[K]);
+  return all;
+}
+
+describe("reads that are kept", () => {
+  it("are taken again without a command, with the token of their phase, and told of as kept", async () => {
+    const { near, far } = stage;
+    const { read } = await keep();
+    const acquired = heard(near, "acquire");
+    const commands = await countCommands(far.redis);
+    const first = await read.lock();
+    const second = await read.tryLock();
+    await first.unlock();
+    await second?.unlock();
+    expect(await commands.scripts()).toBe(0);
+    expect(second?.token).toBe(first.token);
+    expect(acquired.map(({ kept }) => kept)).toEqual([true, false]);
+    expect(near.locks.stats()).toMatchObject({ kept: 1, takenAgain: 1, recalled: 0 });
+  });
+
+  it("are asked about once nobody has for a while, and by an object that does without", async () => {
+    const { near, far } = stage;
+    const { read } = await keep();
+    const commands = await countCommands(far.redis);
+    await near.locks.readWriteLock(stage.lock.name, { linger: 0 }).read.withLock(() => {});
+    // That was a join, and the unlock has given it back.
+    expect(await commands.scripts()).toBe(2);
+    expect(await holders()).toBe(0);
+    await read.withLock(() => {});
+    await until(() => near.locks.stats().kept === 1);
+    await new Promise((resolve) => setTimeout(resolve, STAY_FRESH + 20));
+    const later = await countCommands(far.redis);
+    await read.withLock(() => {});
+    expect(await later.scripts()).toBe(1);
+  });
+
+  it("end by themselves, and with their client", async () => {
+    const { near } = stage;
+    await keep();
+    await until(async () => (await holders()) === 0);
+    expect(near.locks.stats()).toMatchObject({ kept: 0, lapsed: 1 });
+    await keep();
+    await near.locks.close();
+    expect(await holders()).toBe(0);
+  });
+
+  it("go to a writer of another process as soon as it wants the lock, and are not kept for a while", async () => {
+    const { near, far } = stage;
+    const { read } = await keep();
+    const recalls = heard(near, "recall");
+    const [lease, waited] = await timedAwake(pairOf(far).write.lock());
+    expect(waited).toBeLessThan(AT_ONCE);
+    const old = await read.tryLock();
+    expect(old).toBeNull();
+    await lease.unlock();
+    expect(recalls).toMatchObject([{ name: stage.lock.name, kind: "read", uses: 0 }]);
+    keeps.mockRestore();
+    await read.withLock(() => {});
+    expect(near.locks.stats()).toMatchObject({ kept: 0, recalled: 1, recalledUnused: 1 });
+    always();
+  });
+
+  it("go to writers that do not wait; one that is inside says so", async () => {
+    const { far } = stage;
+    const { read } = await keep();
+    await warm(stage.near, far);
+    const { write } = pairOf(far);
+    const got = await write.tryLock();
+    expect(got?.held).toBe(true);
+    await got?.unlock();
+    const inside = await read.lock();
+    await inside.unlock();
+    const again = await read.lock();
+    const [refused, waited] = await timedAwake(write.tryLock());
+    expect(refused).toBeNull();
+    expect(waited).toBeLessThan(AT_ONCE);
+    await again.unlock();
+  });
+
+  it("go to a writer of their own process without a word of Redis", async () => {
+    const { near } = stage;
+    const { write } = await keep();
+    const lease = await write.tryLock();
+    expect(lease?.held).toBe(true);
+    await lease?.unlock();
+    expect(near.locks.stats()).toMatchObject({ kept: 0, recalled: 0 });
+  });
+
+  it("are not locked until somebody is inside, and are given up when that is asked", async () => {
+    const { far } = stage;
+    const { read } = await keep();
+    const seen = pairOf(far).read;
+    expect([await seen.isLocked(), await read.isLocked()]).toEqual([false, false]);
+    expect(await seen.inspect()).toMatchObject({ kept: true, waiters: [] });
+    const lease = await read.lock();
+    expect([await seen.isLocked(), await read.isLocked()]).toEqual([true, true]);
+    expect(await seen.ask()).toBe("busy");
+    await lease.unlock();
+    const other = await pairOf(far).read.lock();
+    expect(await read.isLocked()).toBe(true);
+    await other.unlock();
+    expect(await seen.ask()).toMatch(/released|free/);
+    expect(await holders()).toBe(0);
+  });
+
+  it("go by force, and when the connection of messages is lost", async () => {
+    const { near, far, proxy } = stage;
+    await keep();
+    expect(await pairOf(far).read.forceUnlock()).toBe(true);
+    await until(() => near.locks.stats().kept === 0);
+    expect(await holders()).toBe(0);
+    await pairOf(near).read.withLock(() => {});
+    await until(() => near.locks.stats().kept === 1);
+    proxy.cut("subscribers");
+    await until(async () => (await holders()) === 0);
+  });
+
+  it("go to a writer within the window where no recall is heard", async () => {
+    const { near, far, proxy } = stage;
+    const { read } = await keep();
+    proxy.partition("subscribers");
+    const writing = timedAwake(pairOf(far).write.lock());
+    // Readers that come and go: each is in time until Redis says that somebody waits.
+    const reading = until(async () => {
+      const lease = await read.tryLock();
+      await lease?.unlock();
+      return lease === null;
+    });
+    await reading;
+    const [lease, waited] = await writing;
+    expect(waited).toBeLessThan(STAY_FRESH + AT_ONCE);
+    await lease.unlock();
+    await near.locks.close();
+  });
+});
+
+it("the release of a client that does without goes with the unlock", async () => {
+  const { read } = pairOf(stage.far);
+  await read.withLock(() => {});
+  await nextTurn();
+  expect(await holders()).toBe(0);
+});
+
+it("no more than 16 holds of a lock are kept, and a writer has all of them given up at once", async () => {
+  const { far } = stage;
+  const parties = await Promise.all(
+    Array.from({ length: MOST_TOLD + 1 }, () => stage.join({ client: LINGERING })),
+  );
+  for (const party of parties) await stage.warm(party);
+  for (const party of parties) await pairOf(party).read.withLock(() => {});
+  await nextTurn();
+  expect(parties.filter(({ locks }) => locks.stats().kept === 1)).toHaveLength(MOST_TOLD);
+  expect(await holders()).toBe(MOST_TOLD);
+  const [lease, waited] = await timedAwake(pairOf(far).write.lock());
+  expect(waited).toBeLessThan(AT_ONCE);
+  await lease.unlock();
+});
+
+it("what a process keeps that stands still ends within the window", async () => {
+  const { far } = stage;
+  const grantWindow = STAY_WINDOW / 3;
+  const client = { grantWindow, linger: grantWindow / 2 };
+  const actor = await Actor.start({ url: stage.server.url, client });
+  try {
+    await until(async () => {
+      const got = await actor.call("acquire", "readLock", stage.lock.name);
+      await actor.call("unlock", got?.handle ?? 0);
+      return (await holders()) === 1;
+    });
+    actor.kill("SIGSTOP");
+    const [lease, waited] = await timedAwake(pairOf(far).write.lock());
+    expect(waited).toBeLessThan(grantWindow + AT_ONCE);
+    await lease.unlock();
+  } finally {
+    actor.kill("SIGKILL");
+    await actor.end();
+  }
+});
