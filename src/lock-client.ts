@@ -114,8 +114,8 @@ export interface LockStats {
  */
 export interface LockClient extends CommonClient {
   /**
-   * The default lock: parked waiters, hand-off on unlock, passes inside the process. The only kind that can stay with its
-   * process when it is unlocked.
+   * The default lock: parked waiters, hand-off on unlock, passes inside the process. The only kind, beside the readers of a
+   * read-write lock, that can stay with its process when it is unlocked.
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
    * @param options.linger ms that it may stay with this process when it is unlocked by way of this object; 0: never.

@@ -91,8 +91,8 @@ export interface LockClientOptions {
    * How long a `lock` that was unlocked, and that nobody waits for, may stay with this process, in which it can be taken again
    * without asking Redis; from 0 to half of `grantWindow`, 1 500 at the most. Another process that wants it tells this one,
    * which hands it over. Where this process has died, or its event loop stands still, others wait for up to 3 s for a lock
-   * that nobody uses; and `unlock()` proves nothing. Names that others want in turn are not kept. It is of `lock` alone, and
-   * must be 0 with `replicas`. Default: 0, never.
+   * that nobody uses; and `unlock()` proves nothing. Names that others want in turn are not kept. It is of `lock` and of the readers
+   * of `readWriteLock` alone, and must be 0 with `replicas`. Default: 0, never.
    */
   linger?: number | undefined;
   /**
@@ -134,8 +134,8 @@ export interface PassingOptions {
 /** How a lock is handed on, and kept. */
 export interface LingerOptions extends PassingOptions {
   /**
-   * How long this lock may stay with this process when it was unlocked by way of this object; 0: never. See the client's
-   * `linger`, which is its default.
+   * How long this lock may stay with this process when it was unlocked by way of this object; 0: never. Of a read-write lock it is
+   * for its readers, without `fair`. See the client's `linger`, which is its default.
    */
   linger?: number | undefined;
 }
@@ -147,18 +147,13 @@ export interface SpinLockOptions extends PassingOptions {
 }
 
 /** How a read-write lock is handed on. */
-export interface ReadWriteOptions extends PassingOptions {
+export interface ReadWriteOptions extends LingerOptions {
   /**
    * true: callers are served one by one in the order in which they came, over all processes. Then readers of a process share
    * nothing, and each costs two commands. Default: false: the order is that of processes, each of which has one place for its
    * readers and one for its writers.
    */
   fair?: boolean | undefined;
-  /**
-   * How long what readers of this process share may stay with it when the last of them, by way of this object, has left; 0:
-   * never, and always with `fair`. See the client's `linger`, which is its default. Writers always give back.
-   */
-  linger?: number | undefined;
 }
 
 /** How `close` treats what is still going on. */
@@ -267,13 +262,12 @@ export const SPIN = {
   ...PASSING,
   linger: neverKept("a spinLock is not kept, because nobody could ask for it"),
 };
-const FAIR = flag(false);
 /** Of what is made with `fair: true`. */
 export const NEVER_PASSED = neverKept(
   "with fair: true nothing is passed on inside a process, or the order would not hold",
 );
 const FAIR_READ_WRITE = {
-  fair: FAIR,
+  fair: flag(false),
   localPasses: NEVER_PASSED,
   linger: neverKept("with fair: true no reads are kept, because each reader has a place of its own"),
 };
@@ -281,7 +275,7 @@ const FAIR_READ_WRITE = {
 /** `rules`: of a client with such settings, see `lingering`. @throws TypeError, RangeError */
 export const checkReadWrite = (rules: ReturnType<typeof lingering>, options: unknown) => {
   const isFair = (options as ReadWriteOptions | null | undefined)?.fair === true;
-  const all = isFair ? FAIR_READ_WRITE : { ...rules, fair: FAIR };
+  const all = isFair ? FAIR_READ_WRITE : { ...rules, fair: FAIR_READ_WRITE.fair };
   return checkOptions("Cannot create a read-write lock", all, options);
 };
 
