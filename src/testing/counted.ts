@@ -139,7 +139,8 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
 
   const acquire = ([key, queue]: Two, argv: Acquire): Reply => {
     const [hold, ttl, , mode, units, upTo, of, passes, entry, label = ""] = argv;
-    const wanted = { hold, label, ttl, mode, units, upTo, of, passes };
+    // Nothing is kept here: nobody is told of those that wait.
+    const wanted = { hold, label: label.replace(/^\+/, ""), ttl, mode, units, upTo, of, passes };
     const already = mine(key, queue, hold, wanted.ttl);
     if (already) return already;
     const book = open(key);

@@ -68,6 +68,15 @@ describe("a name", () => {
     expect(rests).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
   });
 
+  it("that many may keep at a time rests behind every recall, for 1 s where it was worth it", () => {
+    const one = policy();
+    one.ended("a", "recalled", 64, 0, true);
+    expect([one.keeps("a", 999), one.keeps("a", 1_000)]).toEqual([false, true]);
+    one.ended("b", "recalled", 0, 0, true);
+    one.ended("b", "wanted", 0, 1_000, true);
+    expect([one.keeps("b", 2_999), one.keeps("b", 3_000)]).toEqual([false, true]);
+  });
+
   it("is kept at once when it was worth it, whatever the client expects of others", () => {
     const one = disappointed();
     one.ended("own", "recalled", 5, 0);
