@@ -291,20 +291,12 @@ const sits = `${permits} -DURGENT -DRENEWS -DBOUND=5 ${can("CRASH")}`;
 const kept = `${shared} -DLINGERS`;
 const wanted = `${kept} -DURGENT`;
 const COUNTED_HOLDS = [
-  [
-    "kept reads: late messages, callers that leave",
-    `${kept} -DTOKENS -DDELAYS=1 -DABORTS=1`,
-    `${kept} -DDELAYS=1`,
-  ],
-  ["kept reads: two keepers", `${rw} -DLINGERS`, `${rw} -DLINGERS`],
+  ["kept reads: late messages, callers that leave", `${kept} -DTOKENS -DDELAYS=1 -DABORTS=1`, null],
+  ["kept reads: two keepers", `${rw} -DLINGERS`, null],
   ["kept reads: a crash, a freeze, a lost recall", `${kept} -DDELAYS=1 ${ANY_CRASH}`, `${kept} ${ANY_CRASH}`],
   ["kept reads: a late copy, a time-out", `${kept} -DDELAYS=1 ${can("KEEP", "TIME_OUT")}`, null],
   ["kept reads: waiting, no fault: no tick", `${rw} -DLINGERS -DURGENT -DBOUND=0`, `${wanted} -DBOUND=0`],
-  [
-    "kept reads: waiting, a recall lost: a re-check",
-    `${wanted} -DBOUND=1 ${can("MISS")}`,
-    `${wanted} -DBOUND=1 ${can("MISS")}`,
-  ],
+  ["kept reads: waiting, a recall lost: a re-check", `${wanted} -DBOUND=1 ${can("MISS")}`, null],
   [
     "kept reads: waiting for one that hears nothing: a window",
     `${wanted} -DDEAF=1 -DBOUND=2`,
@@ -369,7 +361,6 @@ const QUICK = [
   "CLAIMED_IS_KEPT",
   "LOSS_IS_DROPPED",
   "KEPT_THOUGH_WANTED",
-  "RECALL_EARLY",
   "KEPT_NOT_FRESH",
   "REAP_TELLS_NOBODY",
   "RUN_ENDS_AT_ME",

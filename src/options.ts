@@ -88,11 +88,10 @@ export interface LockClientOptions {
    */
   localPasses?: number | undefined;
   /**
-   * How long a `lock` that was unlocked, and that nobody waits for, may stay with this process, in which it can be taken again
-   * without asking Redis; from 0 to half of `grantWindow`, 1 500 at the most. Another process that wants it tells this one,
-   * which hands it over. Where this process has died, or its event loop stands still, others wait for up to 3 s for a lock
-   * that nobody uses; and `unlock()` proves nothing. Names that others want in turn are not kept. It is of `lock` and of the readers
-   * of `readWriteLock` alone, and must be 0 with `replicas`. Default: 0, never.
+   * How long a `lock`, or what readers of a `readWriteLock` share, may stay with this process when it was unlocked and nobody waits,
+   * to be taken again without asking Redis; 0 to half of `grantWindow`, 1 500 at the most. Another process that wants it tells
+   * this one, which hands it over. Where this process has died, or its event loop stands still, others wait for up to 3 s for
+   * what nobody uses; and `unlock()` proves nothing. What others want in turn is not kept. 0 with `replicas`. Default: 0, never.
    */
   linger?: number | undefined;
   /**
@@ -275,8 +274,12 @@ const FAIR_READ_WRITE = {
 /** `rules`: of a client with such settings, see `lingering`. @throws TypeError, RangeError */
 export const checkReadWrite = (rules: ReturnType<typeof lingering>, options: unknown) => {
   const isFair = (options as ReadWriteOptions | null | undefined)?.fair === true;
-  const all = isFair ? FAIR_READ_WRITE : { ...rules, fair: FAIR_READ_WRITE.fair };
-  return checkOptions("Cannot create a read-write lock", all, options);
+  const { fair } = FAIR_READ_WRITE;
+  return checkOptions(
+    "Cannot create a read-write lock",
+    isFair ? FAIR_READ_WRITE : { ...rules, fair },
+    options,
+  );
 };
 
 export const CLOSE = { grace: time(0, GRACE) };
