@@ -233,15 +233,13 @@ function lingerUpTo(grantWindow: number): Rule<number> {
 }
 
 /** For what keeps nothing. */
-export const neverKept = (why: string): Rule<number | undefined> => {
-  return {
-    wanted: `0: ${why}`,
-    fits: (value) => value === 0,
-    type: "number",
-    isHidden: true,
-    fallback: undefined,
-  };
-};
+export const neverKept = (why: string): Rule<number | undefined> => ({
+  wanted: `0: ${why}`,
+  fits: (value) => value === 0,
+  type: "number",
+  isHidden: true,
+  fallback: undefined,
+});
 
 const NOT_WITH_REPLICAS = neverKept("a client with replicas keeps no lock, because they would not know it");
 
@@ -274,12 +272,8 @@ const FAIR_READ_WRITE = {
 /** `rules`: of a client with such settings, see `lingering`. @throws TypeError, RangeError */
 export const checkReadWrite = (rules: ReturnType<typeof lingering>, options: unknown) => {
   const isFair = (options as ReadWriteOptions | null | undefined)?.fair === true;
-  const { fair } = FAIR_READ_WRITE;
-  return checkOptions(
-    "Cannot create a read-write lock",
-    isFair ? FAIR_READ_WRITE : { ...rules, fair },
-    options,
-  );
+  const all = isFair ? FAIR_READ_WRITE : { ...rules, fair: FAIR_READ_WRITE.fair };
+  return checkOptions("Cannot create a read-write lock", all, options);
 };
 
 export const CLOSE = { grace: time(0, GRACE) };
