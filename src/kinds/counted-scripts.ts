@@ -176,7 +176,7 @@ export class CountedScripts extends HoldScripts {
     });
   }
 
-  /** `isOne`: only one of its holds is wanted. `nonce`: who may keep a hold with nobody inside is asked; left out: nobody is. */
+  /** `isOne`: only one of its holds is wanted. `nonce`: clients that may keep a hold with nobody inside are asked; left out: none is. */
   inspect(name: string, isOne = false, nonce?: string): Promise<CountedInspection> {
     const args = nonce === undefined ? (isOne ? ["1"] : []) : ["", nonce];
     return this.commands.run(lua.inspect, this.#keysOf(name), args, decodeCountedInspection);
