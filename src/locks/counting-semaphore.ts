@@ -88,7 +88,7 @@ export class CountingSemaphore implements Semaphore {
         permits,
         isSet,
         used,
-        holders: holders.map(({ mode: _, ...holder }) => holder),
+        holders: holders.map(({ mode: _mode, kept: _kept, ...holder }) => holder),
         waiters: waiters.map(({ holder, owner, units }) => ({ holder, owner, units })),
         at: Math.floor(at / 1_000),
         here: waitingHere(this.#manager.waitersOf(this.#kind, this.name)),

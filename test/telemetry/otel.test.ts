@@ -173,11 +173,27 @@ describe("traces", () => {
     const { locks: others } = await parties.join();
     const undo = instrument(locks, { tracer });
     const lock = locks.lock(freshName());
-    const first = await lock.lock();
-    const calls = [lock.lock(), lock.lock()];
-    await until(async () => (await lock.inspect()).here.waiting === 2);
-    await first.unlock();
-    for (const call of calls) await (await call).unlock();
+    const linksOf = (spans: readonly ReadableSpan[]) =>
+      spans
+        .filter((span) => span.name === "lock acquire")
+        .map(({ links }) => links.map(({ context: { spanId }, attributes }) => [spanId, attributes]));
+    // Again where the machine was so slow that what was known of the lock had become old: then Redis hands it over.
+    await until(async () => {
+      const first = await lock.lock();
+      const calls = [lock.lock(), lock.lock()];
+      await until(async () => (await lock.inspect()).here.waiting === 2);
+      await first.unlock();
+      for (const call of calls) await (await call).unlock();
+      const spans = take();
+      const [one, two] = spans.filter((span) => span.name === "lock hold");
+      const links = linksOf(spans);
+      if (links.some(({ length }) => length === 0)) return false;
+      expect(links).toEqual([
+        [[one?.spanContext().spanId, { "lock.link": "handed over by" }]],
+        [[two?.spanContext().spanId, { "lock.link": "handed over by" }]],
+      ]);
+      return true;
+    });
     const held = await others.lock(lock.name).lock();
     const waiting = lock.lock();
     await until(async () => (await others.lock(lock.name).inspect()).waiters.length === 1);
@@ -190,17 +206,8 @@ describe("traces", () => {
     await permit.unlock();
     await (await next).unlock();
     const spans = take();
-    const acquires = spans.filter((span) => span.name === "lock acquire");
-    const [one, two, ...rest] = spans.filter((span) => span.name === "lock hold");
-    expect(rest).toHaveLength(4);
-    expect(
-      acquires.map(({ links }) => links.map(({ context: { spanId }, attributes }) => [spanId, attributes])),
-    ).toEqual([
-      [[one?.spanContext().spanId, { "lock.link": "handed over by" }]],
-      [[two?.spanContext().spanId, { "lock.link": "handed over by" }]],
-      [],
-      [],
-    ]);
+    expect(spans.filter((span) => span.name === "lock hold")).toHaveLength(3);
+    expect(linksOf(spans)).toEqual([[], []]);
     undo();
   });
 

@@ -48,15 +48,15 @@ const proclaim = (of: string, number: number, value: string): Promise<unknown> =
 const observe = async (): Promise<unknown> => run("observe");
 
 it("a leader is shown once it has proclaimed itself, with its term, and not behind its end", async () => {
-  expect(await observe()).toEqual(["0", 0, 0, ""]);
+  expect(await observe()).toEqual(["0", 0, 0, "", ""]);
   const term = await campaign(hold(1));
-  expect(await observe()).toEqual([`${term}`, expect.anything(), 0, ""]);
+  expect(await observe()).toEqual([`${term}`, expect.anything(), 0, "", ""]);
   expect(await proclaim(hold(1), 1, "10.0.0.7 80")).toBe(OWNER);
-  expect(await observe()).toEqual([`${term}`, expect.anything(), 1, "host:1:x 10.0.0.7 80"]);
+  expect(await observe()).toEqual([`${term}`, expect.anything(), 1, "host:1:x 10.0.0.7 80", ""]);
   await resign(hold(1), term);
-  expect(await observe()).toEqual(["0", 0, 0, ""]);
+  expect(await observe()).toEqual(["0", 0, 0, "", ""]);
   const next = await campaign(hold(2));
-  expect(await observe()).toEqual([`${next}`, expect.anything(), 0, ""]);
+  expect(await observe()).toEqual([`${next}`, expect.anything(), 0, "", ""]);
   await until(() => heard.length > 0);
   expect(heard).toEqual([`changed ${lock}`]);
 });
@@ -70,6 +70,7 @@ it("a value is told as it was given", async () => {
       expect.anything(),
       number + 1,
       `host:1:x ${value}`,
+      "",
     ]);
   }
 });
@@ -80,7 +81,7 @@ it("a late proclamation undoes no later one, and says nothing to those who obser
   await proclaim(hold(1), 2, "two");
   expect(await proclaim(hold(1), 1, "one")).toBe(MINE);
   expect(await proclaim(hold(1), 2, "two")).toBe(MINE);
-  expect(await observe()).toMatchObject([expect.anything(), expect.anything(), 2, "host:1:x two"]);
+  expect(await observe()).toMatchObject([expect.anything(), expect.anything(), 2, "host:1:x two", ""]);
   await redis.publish(NEWS, "last");
   await until(() => heard.includes("last"));
   expect(heard).toHaveLength(3);
@@ -93,7 +94,7 @@ it("a proclamation behind the end of its term does nothing, also in the next one
   await campaign(hold(2));
   await proclaim(hold(2), 1, "new");
   expect(await proclaim(hold(1), 7, "late")).toBe(TAKEN);
-  expect(await observe()).toMatchObject([expect.anything(), expect.anything(), 1, "host:1:x new"]);
+  expect(await observe()).toMatchObject([expect.anything(), expect.anything(), 1, "host:1:x new", ""]);
 });
 
 it("a renewal raises both, and says whether the proclamation stands", async () => {
