@@ -45,6 +45,9 @@ local function own(hold, mode, units, ttl, passes, label)
   if token then
     if mode == "r" then
       phase = token
+    elseif mode == "w" then
+      -- It is alone, and no writer is kept: a try beside it need not ask those that were there before.
+      tells = ""
     end
     used, holds = used + units, holds + 1
     put(hold, mode, math.min(ms + ttl, NEVER), units, token, ttl, label)

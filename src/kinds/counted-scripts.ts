@@ -16,9 +16,11 @@ import {
 import { countedLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import { asDigits, fields, undecoded } from "../redis/replies.ts";
-import type { ScriptKeys } from "../redis/script.ts";
+import type { Script, ScriptKeys } from "../redis/script.ts";
 import type { Ask, Told } from "../waiting/lock-kind.ts";
 import { HoldScripts } from "./hold-scripts.ts";
+
+const wholeRelease: Script = { ...lua.release, isWhole: true };
 
 /** No reply has told the server's time: a command may be executed whenever it comes. */
 const NEVER = Number.MAX_SAFE_INTEGER;
@@ -128,9 +130,25 @@ export class CountedScripts extends HoldScripts {
     return answer;
   };
 
-  /** Ends a hold, or leaves it fewer units. */
-  release({ id, name, token }: Held, stays: number, told: Told<CountedRelease>): void {
-    this.commands.send(lua.release, this.#keysOf(name), [id, stays, token], this.#released, told);
+  /** Ends a hold, or leaves it fewer units. `isWhole`: the script goes with it. */
+  release({ id, name, token }: Held, stays: number, told: Told<CountedRelease>, isWhole = false): void {
+    const script = isWhole ? wholeRelease : lua.release;
+    this.commands.send(script, this.#keysOf(name), [id, stays, token], this.#released, told);
+  }
+
+  /** Ends holds, by a command each: they go together, in one write. */
+  releaseEach(holds: readonly Held[]): Promise<CountedRelease[]> {
+    const { isCluster } = this.commands;
+    return Promise.all(
+      holds.map(
+        (hold, i) =>
+          new Promise<CountedRelease>((answered, failed) => {
+            // RACE: a process that ends reads no answer, and could not send the script behind one that says that it is not known.
+            // So the first one brings it to the server; in Cluster each does, because each may go to another server.
+            this.release(hold, 0, { answered, failed }, i === 0 || isCluster);
+          }),
+      ),
+    );
   }
 
   readonly #released = (reply: unknown, call: Asked): CountedRelease => {

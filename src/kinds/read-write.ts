@@ -125,12 +125,9 @@ class ReadWriteKind extends CountedKind implements LockKind {
     );
   }
 
-  /** One command each: they go together, in one write. */
   override readonly releaseAll = (holds: readonly Hold[]): Promise<ReleaseAnswer[]> =>
-    Promise.all(
-      holds.map(
-        (hold) => new Promise<ReleaseAnswer>((answered, failed) => this.release(hold, { answered, failed })),
-      ),
+    this.scripts.releaseEach(
+      holds.map(({ id, name, token, passes }) => ({ id, name, token: token + passes })),
     );
 
   protected override isOwn({ mode }: CountedInspection["holders"][number]): boolean {

@@ -24,7 +24,8 @@ export function ofCounted(inspected: CountedInspection, kind: ListedKind): Look 
   const waiters = inspected.waiters.map(({ owner, mode, units }) => {
     return { ...owner, ...partOf(mode, units), waitedFor: passed(at, owner) };
   });
-  return look(holders, waiters, false, kind === "semaphore" ? inspected.permits : null);
+  const kept = holders.length > 0 && inspected.holders.every((holder) => holder.kept);
+  return look(holders, waiters, kept, kind === "semaphore" ? inspected.permits : null);
 }
 
 /** Of a read-write lock a writer has all the units that there are, which says nothing to people. */

@@ -18,6 +18,8 @@ export interface JointHome {
   readonly services: Services;
   /** Was it lost before its release? Then its holder is told. */
   lossOf(turn: Turn, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null;
+  /** It was lost. */
+  toldLost(turn: Turn, held: number, error: LockLostError): void;
   /** It ends. */
   ends(joint: JointHold): void;
 }

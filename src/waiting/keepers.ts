@@ -62,7 +62,8 @@ export class Keepers {
 
   /** Has a holder with nobody inside give the lock up. `wait`: ms for its answer. Calls at the same time share one question. */
   ask(kind: LockKind, name: string, wait: number): Promise<Asked> {
-    const key = `${kind.protocol}:${name}`;
+    // What readers keep is no writer's: the answer is another one.
+    const key = `${kind.protocol}:${kind.mode ?? ""}:${name}`;
     let asking = this.#asking.get(key);
     if (!asking) {
       asking = this.#ask(kind, name, wait).finally(() => this.#asking.delete(key));
@@ -76,7 +77,7 @@ export class Keepers {
    * `token`: of the holder that is meant; null: whichever it is.
    */
   async isGivenUp(kind: LockKind, name: string, token: number | null): Promise<boolean> {
-    if (kind.answer === null) return false;
+    if (kind.answer === null && kind.mode !== "read") return false;
     const seen = await kind.inspect(name);
     const isMeant = token === null || token === seen.token;
     const isAlone = isMeant && seen.kept && seen.waiters.length === 0;

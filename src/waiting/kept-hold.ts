@@ -1,3 +1,4 @@
+import { LockLostError, type LossReason } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import { together } from "../redis/writes.ts";
@@ -67,7 +68,8 @@ export class KeptHold extends SharedHold implements StayHome {
     const { inbox, linger, stays, commands } = services;
     const stay = this.#stay;
     const isWanted = this.admission.isClosed || hold.wantedAt !== null || hold.isRevoked;
-    if (terms.linger === 0 || kind === "multi" || stays.isClosed || isWanted) return false;
+    if (terms.linger === 0 || kind === "multi" || stays.isClosed || isWanted || this.#isWriterHere)
+      return false;
     const mono = clocks.mono.now();
     // RACE: a claim or an extension may be on its way, and what it sets counts: if this process died, writers would wait for that.
     const isTooLong = hold.mayLiveUntil > mono + stays.window;
@@ -85,7 +87,24 @@ export class KeptHold extends SharedHold implements StayHome {
     return true;
   }
 
+  /** Is a writer of this process waiting, or asking? Then it would be kept only to be recalled by it. */
+  get #isWriterHere(): boolean {
+    const { kind, services, hold } = this;
+    return (kind.sharing?.writers ?? []).some((writer) => {
+      const [first] = services.queueOf(writer, hold.name) ?? [];
+      return first !== undefined;
+    });
+  }
+
   // ---- it ends
+
+  override lose(reason: LossReason, by: string | null = null): void {
+    // Behind its end it has just run out, which is nobody's loss.
+    const isNews = !this.isOver && this.users.size === 0 && this.#stay.isKept && this.hold.left() > 0;
+    super.lose(reason, by);
+    // Nobody is inside: readers that were may have lost it before they left, and were told at their unlock that it was theirs.
+    if (isNews) this.home.toldLost(this.#stay, 0, new LockLostError(this.hold.name, reason));
+  }
 
   /**
    * Somebody waits for the lock, and says so. RACE: it is a hint, which may be lost: the answer of every join says the same, and

@@ -240,7 +240,7 @@ export abstract class LockOwner {
     this.toldLost(lease, clocks.mono.now() - lease.since, error);
   }
 
-  protected toldLost(turn: Turn, held: number, error: LockLostError): LockLostError {
+  toldLost(turn: Turn, held: number, error: LockLostError): LockLostError {
     const { events } = this.services;
     if (events.hears("lost"))
       events.tell("lost", { ...ofHolder(turn), since: turn.firstToken ?? turn.token, held, error });

@@ -198,17 +198,27 @@ class SharingAcquisition extends Acquisition {
       return;
     }
     const { mono, wall } = now();
-    const isOpen = shared.isOpenTo(first.terms, mono, wall);
     this.to("asking");
-    if (isOpen) shared.rest((sent) => this.#asked(shared, first, sent));
-    else {
-      this.queue.health.askedAt ||= mono;
-      shared.join(first.terms, (sent, error) => {
-        if (error === undefined) this.queue.health.answered();
-        else this.queue.health.failed(error);
-        this.#asked(shared, first, sent);
-      });
-    }
+    if (shared.isOpenTo(first.terms, mono, wall)) shared.rest((sent) => this.#rested(shared, first, sent));
+    else this.#join(shared, first);
+  }
+
+  #join(shared: SharedHold, first: Waiter): void {
+    const { health } = this.queue;
+    health.askedAt ||= clocks.mono.now();
+    shared.join(first.terms, (sent, error) => {
+      if (error === undefined) health.answered();
+      else health.failed(error);
+      this.#asked(shared, first, sent);
+    });
+  }
+
+  /** RACE: the event loop may have stood still instead of turning: what was known when the caller came is too old by now. */
+  #rested(shared: SharedHold, first: Waiter, sent: Instant): void {
+    const { mono, wall } = now();
+    const { admission } = shared;
+    if (admission.isJoinable && !admission.isOpen(mono, wall)) this.#join(shared, first);
+    else this.#asked(shared, first, sent);
   }
 
   /** Redis was asked for this caller, and for all that have come until then, or soon after. */

@@ -1,13 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { beforeEach, describe, expect, it, vi } from "vitest";
-import type { LockEvents, ReadWriteLock } from "../../../src/index.ts";
-import { countedLua } from "../../../src/redis/lua.generated.ts";
-import { LingerPolicy } from "../../../src/waiting/linger-policy.ts";
+import { describe, expect, it } from "vitest";
+import type { ReadWriteLock } from "../../../src/index.ts";
 import { Actor } from "../../support/actor.ts";
 import { countCommands } from "../../support/command-count.ts";
 import type { Party } from "../../support/fixture.ts";
-import { loadScripts } from "../../support/load-scripts.ts";
-import { Stage, timedAwake } from "../../support/stage.ts";
+import { heard, KeptReadsStage, keepAlways } from "../../support/kept-reads.ts";
+import { timedAwake } from "../../support/stage.ts";
 import { LINGERING, STAY_FRESH, STAY_WINDOW } from "../../support/stays.ts";
 import { until } from "../../support/until.ts";
 import { warm } from "../../support/warm.ts";
@@ -18,31 +16,11 @@ import { warm } from "../../support/warm.ts";
 const AT_ONCE = 500;
 const MOST_TOLD = 16;
 
-/** Reads are kept wherever they can be. */
-const always = () =>
-  vi.spyOn(LingerPolicy.prototype, "keeps").mockImplementation((name) => name.startsWith("rw:"));
-const keeps = always();
-const stage = new Stage({ near: { client: LINGERING } });
-
-beforeEach(() => loadScripts(stage.far.redis, countedLua));
-
-const pairOf = ({ locks }: Party): ReadWriteLock => locks.readWriteLock(stage.lock.name);
-const holders = async (): Promise<number> => (await pairOf(stage.far).inspect()).holders.length;
-
-/** `near` has read and left, and has kept that. */
-async function keep(party = stage.near): Promise<ReadWriteLock> {
-  await stage.warm(party);
-  const pair = pairOf(party);
-  await pair.read.withLock(() => {});
-  expect(party.locks.stats().kept).toBe(1);
-  return pair;
-}
-
-function heard<K extends keyof LockEvents>(party: Party, event: K): Parameters<LockEvents[K]>[0][] {
-  const all: Parameters<LockEvents[K]>[0][] = [];
-  party.locks.on(event, ((told: Parameters<LockEvents[K]>[0]) => void all.push(told)) as LockEvents[K]);
-  return all;
-}
+const stage = new KeptReadsStage();
+const { keeps } = stage;
+const pairOf = (party: Party): ReadWriteLock => stage.pairOf(party);
+const keep = (party?: Party): Promise<ReadWriteLock> => stage.keep(party);
+const holders = (): Promise<number> => stage.holders();
 
 describe("reads that are kept", () => {
   it("are taken again without a command, with the token of their phase, and told of as kept", async () => {
@@ -104,7 +82,7 @@ describe("reads that are kept", () => {
     keeps.mockRestore();
     await read.withLock(() => {});
     expect(near.locks.stats()).toMatchObject({ kept: 0, recalled: 1, recalledUnused: 1 });
-    always();
+    keepAlways();
   });
 
   it("go to writers that do not wait; one that is inside says so", async () => {
@@ -114,6 +92,15 @@ describe("reads that are kept", () => {
     const { write } = pairOf(far);
     const got = await write.tryLock();
     expect(got?.held).toBe(true);
+    // Beside a writer nobody is asked.
+    const third = await stage.join();
+    await warm(far, third);
+    await until(async () => {
+      const commands = await countCommands(far.redis);
+      expect(await pairOf(third).write.tryLock()).toBeNull();
+      // The writer's lease may be raised in between, once.
+      return (await commands.scripts()) === 1;
+    });
     await got?.unlock();
     const inside = await read.lock();
     await inside.unlock();
@@ -139,9 +126,13 @@ describe("reads that are kept", () => {
     const seen = pairOf(far).read;
     expect([await seen.isLocked(), await read.isLocked()]).toEqual([false, false]);
     expect(await seen.inspect()).toMatchObject({ kept: true, waiters: [] });
+    const listed = [];
+    for await (const one of far.locks.list()) listed.push(one);
+    expect(listed).toMatchObject([{ kind: "readWrite", name: seen.name, kept: true }]);
     const lease = await read.lock();
     expect([await seen.isLocked(), await read.isLocked()]).toEqual([true, true]);
-    expect(await seen.ask()).toBe("busy");
+    // No writer has it: that is another question, though it is asked at the same time.
+    expect(await Promise.all([pairOf(far).write.ask(), seen.ask()])).toEqual(["free", "busy"]);
     await lease.unlock();
     const other = await pairOf(far).read.lock();
     expect(await read.isLocked()).toBe(true);
