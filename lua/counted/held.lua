@@ -6,11 +6,12 @@ if source == "c" and call("PTTL", hash) < least then
 end
 local left = math.max(math.max(reap, scanned + math.ceil(holds / 50)) - ms, 0)
 local place = call("ZRANK", queue, entry) or -1
-if tells == "" then
+if tells == "" or holds > FEW_HOLDS then
   return { HELD, now, left, place, more }
 end
 -- All holders whose clients are told hear of it in one script: of the first place, of every look, because a message may be
--- lost, and of a try that asks. Says nothing of the asker's hold. They are 16 at the most, among those of others.
+-- lost, and of a try that asks. Says nothing of the asker's hold. They are 16 at the most, among those of others; where these
+-- are many they hear nothing, and their holds end by themselves.
 if place == 0 or looks or nonce then
   local all = call("HGETALL", hash)
   for i = 1, #all, 2 do

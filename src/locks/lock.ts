@@ -69,8 +69,8 @@ export interface Lock {
    * one question.
    *
    * @param options.wait ms for the holder's answer, default 1 000.
-   * @returns "free": nobody held it. "released": it was kept, and was given up. "busy": somebody is inside; of other kinds than `lock`
-   *   and `fairLock`: somebody holds it. "silent": the client that keeps it has not answered in time.
+   * @returns "free": nobody held it. "released": it was kept, and was given up. "busy": somebody is inside; of other kinds than `lock`,
+   *   `fairLock` and what readers share: somebody holds it. "silent": the client that keeps it has not answered in time.
    * @throws TypeError or RangeError for a bad wait; LockUnavailableError.
    * @example
    * if ((await locks.lock("report").ask({ wait: 200 })) === "busy") return "somebody works on it";

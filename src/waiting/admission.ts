@@ -66,9 +66,11 @@ export class Admission {
   answered(sent: Instant, answer: AttemptAnswer): boolean {
     this.isAsking = false;
     if (answer.is !== "owner") return false;
+    const { ttl, waits } = answer;
     // RACE: behind the deadline the answer may be about a later grant of this hold, which a copy of its acquire has queued again.
-    const isOurs = !answer.waits && this.#hold.renewed(sent, { ttl: answer.ttl, waits: null, isTold: false });
-    if (isOurs) this.asked = sent;
+    // That somebody waits counts as a recall, which may have been lost.
+    const isOurs = this.#hold.renewed(sent, { ttl, waits, isTold: false });
+    if (isOurs && !waits) this.asked = sent;
     else this.isClosed = true;
     return true;
   }

@@ -84,6 +84,9 @@ export class SharingQueue extends JointQueue<SharedHold> {
   // ---- a hold
 
   override found(one: Acquisition, hold: Hold, isDirect: boolean): void {
+    // Others keep as many as may be kept: so long it need not be asked for like one that may stay.
+    if (isDirect && hold.lingers && hold.told !== 2)
+      this.services.linger.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
     // Now: a claim says nothing of waiters, and would make it look younger.
     hold.record ??= new (hold.told === 2 ? KeptHold : SharedHold)(
       this,
@@ -97,6 +100,8 @@ export class SharingQueue extends JointQueue<SharedHold> {
   protected override give(one: Acquisition, hold: Hold, waiter: Waiter): void {
     const shared = hold.record;
     if (!(shared instanceof SharedHold)) throw new TypeError("a hold that nobody shares");
+    // RACE: a recall was read while the hold was claimed for this caller.
+    if (hold.recalledAt !== null) shared.admission.isClosed = true;
     this.begins(one, shared);
     this.#admit(one, shared, waiter);
     this.serve(one, shared, Number.POSITIVE_INFINITY);

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { ReadWriteLock } from "../../../src/index.ts";
+import { LingerPolicy } from "../../../src/waiting/linger-policy.ts";
 import { Actor } from "../../support/actor.ts";
 import { countCommands } from "../../support/command-count.ts";
 import type { Party } from "../../support/fixture.ts";
@@ -21,6 +22,13 @@ const { keeps } = stage;
 const pairOf = (party: Party): ReadWriteLock => stage.pairOf(party);
 const keep = (party?: Party): Promise<ReadWriteLock> => stage.keep(party);
 const holders = (): Promise<number> => stage.holders();
+
+/** What the policies of all clients learn of reads from now on. */
+function learned(): () => string[] {
+  const ended = vi.spyOn(LingerPolicy.prototype, "ended");
+  onTestFinished(() => ended.mockRestore());
+  return () => ended.mock.calls.filter(([name]) => name.startsWith("rw:")).map(([, how]) => how);
+}
 
 describe("reads that are kept", () => {
   it("are taken again without a command, with the token of their phase, and told of as kept", async () => {
@@ -156,6 +164,7 @@ describe("reads that are kept", () => {
   it("go to a writer within the window where no recall is heard", async () => {
     const { near, far, proxy } = stage;
     const { read } = await keep();
+    const ends = learned();
     proxy.partition("subscribers");
     const writing = timedAwake(pairOf(far).write.lock());
     // Readers that come and go: each is in time until Redis says that somebody waits.
@@ -168,6 +177,7 @@ describe("reads that are kept", () => {
     const [lease, waited] = await writing;
     expect(waited).toBeLessThan(STAY_FRESH + AT_ONCE);
     await lease.unlock();
+    expect(ends()).toEqual(["wanted"]);
     await near.locks.close();
   });
 });
@@ -185,13 +195,34 @@ it("no more than 16 holds of a lock are kept, and a writer has all of them given
     Array.from({ length: MOST_TOLD + 1 }, () => stage.join({ client: LINGERING })),
   );
   for (const party of parties) await stage.warm(party);
+  const ends = learned();
   await Promise.all(parties.map((party) => pairOf(party).read.withLock(() => {})));
   await nextTurn();
   expect(parties.filter(({ locks }) => locks.stats().kept === 1)).toHaveLength(MOST_TOLD);
   expect(await holders()).toBe(MOST_TOLD);
+  expect(ends()).toEqual(["not kept"]);
   const [lease, waited] = await timedAwake(pairOf(far).write.lock());
   expect(waited).toBeLessThan(AT_ONCE);
   await lease.unlock();
+});
+
+it("behind more than 256 holds nobody looks for those that are told", async () => {
+  const { near, far, key } = stage;
+  await keep();
+  const all = await far.redis.hgetall(key);
+  const [, field = ""] = Object.entries(all).find(([hold]) => hold !== "=") ?? [];
+  const channel = "holdfast:client:elsewhere:1:0123456789abcdef";
+  const others = Array.from({ length: 256 }, (_, i) => `${channel}:${`${i}`.padStart(8, "0")}abcdefghijklm`);
+  const books = (all["="] ?? "").replace(/^1c 0000001 (\d+) 00001/, "1c 0000257 $1 00257");
+  await far.redis.hset(key, "=", books, ...others.flatMap((hold) => [hold, field.replace("+", "")]));
+  const recalls = heard(near, "recall");
+  await until(async () => {
+    const commands = await countCommands(far.redis);
+    expect(await pairOf(far).write.tryLock()).toBeNull();
+    return (await commands.scripts()) === 1;
+  });
+  expect(recalls).toEqual([]);
+  await far.redis.del(key);
 });
 
 it("what a process keeps that stands still ends within the window", async () => {
