@@ -2,7 +2,10 @@ import type * as Ioredis from "ioredis";
 import { createLockClient, type LockClient, type LockClientOptions } from "../index.ts";
 import type { CommonValues } from "./command.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
-import { reach } from "./reach.ts";
+import { type Patience, reach } from "./reach.ts";
+
+/** How long a sentinel may take to answer, in ms. */
+const SENTINEL = 1_000;
 
 /** A connection that this program has opened, and a lock client on it. */
 export interface Connected {
@@ -67,8 +70,15 @@ function decoded(text: string): string {
   }
 }
 
-/** @throws ExitError where ioredis is missing, or no Redis can be reached, UsageError where the addresses make no sense. */
-export async function connect(given: Given, options: LockClientOptions = {}): Promise<Connected> {
+/**
+ * @throws ExitError where ioredis is missing, or no Redis can be reached, UsageError where the addresses make no sense, the signal's
+ *   reason.
+ */
+export async function connect(
+  given: Given,
+  options: LockClientOptions = {},
+  patience: Patience = {},
+): Promise<Connected> {
   const { nodes, sentinel, isCluster, prefix } = settings(given);
   const [first] = nodes as [Address];
   const { Redis, Cluster } = await ioredis();
@@ -81,12 +91,14 @@ export async function connect(given: Given, options: LockClientOptions = {}): Pr
   };
   const common = { ...login, lazyConnect: true, keyPrefix: prefix };
   const addresses = nodes.map(({ host, port }) => ({ host, port }));
-  await reach(Redis, { addresses, login, db, isCluster, sentinel });
+  const reached = await reach(Redis, { addresses, login, db, isCluster, sentinel }, patience);
+  // ioredis asks one sentinel behind the other, and would wait for one that is silent for ever.
+  const sentinels = [reached, ...addresses.filter((one) => one !== reached)];
   const redis = isCluster
     ? new Cluster(addresses, { keyPrefix: prefix, lazyConnect: true, redisOptions: login })
     : sentinel === undefined
       ? new Redis({ ...common, host: first.host, port: first.port, db })
-      : new Redis({ ...common, db, sentinels: addresses, name: sentinel });
+      : new Redis({ ...common, db, sentinels, sentinelCommandTimeout: SENTINEL, name: sentinel });
   // What is wrong with the connection is told by the command that needs it.
   redis.on("error", () => {});
   const locks = createLockClient(redis, { connection: "own", ...options });

@@ -2,7 +2,7 @@ import { connect as connectSocket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import type * as Ioredis from "ioredis";
 import { showDuration } from "./durations.ts";
-import { EXIT, ExitError } from "./exit-codes.ts";
+import { type Address, NO_TLS, NotReached, whyNot } from "./why-not.ts";
 
 /** What the command line says of Redis. */
 export interface Target {
@@ -14,39 +14,96 @@ export interface Target {
   readonly sentinel: string | undefined;
 }
 
-interface Address {
-  readonly host: string;
-  readonly port: number;
+/** How long it is tried. */
+export interface Patience {
+  /** Ends it: its reason is thrown. */
+  readonly signal?: AbortSignal;
+  /** For so many ms it is tried again, where Redis may come back by itself, as while it restarts. Default: 0. */
+  readonly wait?: number;
+  /** Is told why it is tried again. */
+  readonly say?: (sentence: string) => void;
 }
 
-/** For what does not answer, in ms. */
-const PATIENCE = 5_000;
+/** For what does not answer, in ms, and the least where less is left. */
+const [PATIENCE, LEAST] = [5_000, 1_000] as const;
+/** Between two tries, in ms. */
+const AGAIN = 250;
 /** A TLS handshake that has not ended by then, in ms, may be with a server that waits for the end of a command. */
 const HANDSHAKE = 300;
 
 /**
  * Looks whether there is a Redis that lets this program in, and says why not: a client that tries again and again tells it late, and
- * in other words. Of several addresses one is enough.
+ * in other words. Resolves with the address that has answered.
  *
- * @throws ExitError
+ * @throws ExitError; the signal's reason
  */
-export async function reach(Redis: typeof Ioredis.Redis, target: Target): Promise<void> {
-  try {
-    await Promise.any(target.addresses.map((address) => look(Redis, address, target)));
-  } catch (error) {
-    throw (error as AggregateError).errors[0];
+export async function reach(
+  Redis: typeof Ioredis.Redis,
+  target: Target,
+  { signal = new AbortController().signal, wait = 0, say = () => {} }: Patience,
+): Promise<Address> {
+  const end = performance.now() + wait;
+  let said = "";
+  for (;;) {
+    const left = end - performance.now();
+    try {
+      signal.throwIfAborted();
+      return await lookAtAll(
+        Redis,
+        target,
+        signal,
+        wait > 0 ? Math.max(LEAST, Math.min(PATIENCE, left)) : PATIENCE,
+      );
+    } catch (error) {
+      const pausing = Math.min(AGAIN, end - performance.now());
+      if (!(error instanceof NotReached && error.mayPass) || pausing <= 0) throw error;
+      if (error.message !== said) say(`${error.message}; trying again${limit(left)}.`.replace(".;", ";"));
+      said = error.message;
+      await pause(pausing, undefined, { signal }).catch(() => {}); // Its reason is thrown above.
+    }
   }
 }
 
-async function look(Redis: typeof Ioredis.Redis, address: Address, target: Target): Promise<void> {
+const limit = (left: number): string =>
+  left === Number.POSITIVE_INFINITY ? "" : ` for ${showDuration(left)}`;
+
+/** Of several addresses one is enough. */
+async function lookAtAll(
+  Redis: typeof Ioredis.Redis,
+  target: Target,
+  signal: AbortSignal,
+  patience: number,
+): Promise<Address> {
+  const over = new AbortController();
+  const ends = AbortSignal.any([signal, over.signal]);
+  try {
+    return await Promise.any(target.addresses.map((address) => look(Redis, address, target, ends, patience)));
+  } catch (error) {
+    const { errors } = error as AggregateError;
+    throw errors.find((one) => !(one instanceof NotReached && one.mayPass)) ?? errors[0];
+  } finally {
+    // What is silent would keep this program from its end.
+    over.abort();
+  }
+}
+
+async function look(
+  Redis: typeof Ioredis.Redis,
+  address: Address,
+  target: Target,
+  ends: AbortSignal,
+  patience: number,
+): Promise<Address> {
+  const { sentinel, login, db } = target;
   const probe = new Redis({
     ...address,
-    ...(target.sentinel === undefined ? target.login : {}),
+    ...(sentinel === undefined ? login : {}),
     lazyConnect: true,
     enableReadyCheck: false,
     retryStrategy: () => null,
-    connectTimeout: PATIENCE,
-    commandTimeout: PATIENCE,
+    connectTimeout: patience,
+    commandTimeout: patience,
+    disconnectTimeout: 1,
   });
   // What `connect()` rejects with only says that the connection is closed.
   let last: unknown = null;
@@ -54,67 +111,49 @@ async function look(Redis: typeof Ioredis.Redis, address: Address, target: Targe
     last = error;
   });
   const over = new AbortController();
+  const isOver = AbortSignal.any([ends, over.signal]);
+  let primary: Address | null = null;
   try {
     const connected = probe.connect();
-    await (probe.options.tls ? Promise.race([connected, refusesTls(address, over.signal)]) : connected);
-    await ask(probe, target);
+    connected.catch(() => {}); // Where TLS is refused first.
+    await Promise.race([
+      connected,
+      aborted(ends),
+      ...(probe.options.tls ? [refusesTls(address, isOver)] : []),
+    ]);
+    primary = await Promise.race([ask(probe, target), aborted(ends)]);
   } catch (error) {
-    const why = whyNot(last ?? error, address, target);
-    if (why !== null) throw new ExitError(EXIT.unavailable, why);
+    ends.throwIfAborted();
+    const why = whyNot(last ?? error, address, db, patience);
+    if (why !== null) throw why;
   } finally {
     over.abort();
-    // One that has ended by itself would keep this program for 2 s.
-    if (probe.status !== "end") probe.disconnect();
+    probe.disconnect();
   }
+  if (primary !== null) await look(Redis, primary, { ...target, sentinel: undefined }, ends, patience);
+  return address;
 }
 
-async function ask(probe: Ioredis.Redis, { isCluster, sentinel, db }: Target): Promise<void> {
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason);
+    else signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+}
+
+/** Resolves with where the primary is, where it asks a sentinel for that. */
+async function ask(probe: Ioredis.Redis, { isCluster, sentinel, db }: Target): Promise<Address | null> {
+  if (sentinel !== undefined) {
+    const found = await probe.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinel);
+    if (!Array.isArray(found)) throw new Error(`the sentinel knows no primary of the name "${sentinel}"`);
+    return { host: String(found[0]), port: Number(found[1]) };
+  }
+  // Before what a user may lack the right of: a lock in another database would keep nobody out.
+  if (db !== 0) await probe.select(db);
   if (isCluster) await probe.cluster("SLOTS");
-  else if (sentinel === undefined) await probe.ping();
-  else if ((await probe.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinel)) === null)
-    throw new Error(`the sentinel knows no primary of the name "${sentinel}"`);
-  // ioredis says nothing where Redis refuses the database, and goes on in database 0.
-  if (db !== 0 && sentinel === undefined) await probe.select(db);
+  else await probe.ping();
+  return null;
 }
-
-/** Null: it answers, and the command that needs more says what is missing. A user may lack the right of PING. */
-function whyNot(error: unknown, { host, port }: Address, { db }: Target): string | null {
-  const where = `${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const { name, code, message } = error as NodeJS.ErrnoException;
-  const [, reply = message] = REPLIES.find(([pattern]) => pattern.test(message)) ?? [];
-  if (name === "ReplyError") {
-    if (/DB index|database/i.test(message)) return `Redis at ${where} refuses database ${db}: ${message}`;
-    return reply === message ? null : `Redis at ${where} ${reply}.`;
-  }
-  const words = WORDS[code ?? ""] ?? reply;
-  return `cannot connect to ${where}: ${words}${code === undefined ? "" : ` (${code})`}`;
-}
-
-/** What Node.js has for an answer that is no TLS. */
-const NO_TLS = "EPROTO";
-const CLOSED = "the server has closed the connection; does it want TLS (rediss://)?";
-
-const REPLIES: readonly (readonly [RegExp, string])[] = [
-  [/^NOAUTH/, "wants a password, in the address: redis://user:password@host (NOAUTH)"],
-  [/^(WRONGPASS|ERR AUTH|ERR invalid password)/, "refuses the user or the password (WRONGPASS)"],
-  [/^DENIED/, "is in protected mode, and lets in programs of its own machine alone (DENIED)"],
-  [/max number of clients/, "has as many clients as it takes (maxclients)"],
-  [/cluster support disabled/, "is no Cluster: leave out --cluster"],
-  [/unknown command .?sentinel/i, "is no sentinel: leave out --sentinel"],
-  [/^Connection is closed|connection close$/, CLOSED],
-];
-
-const WORDS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: "connection refused",
-  ENOTFOUND: "there is no such host",
-  EAI_AGAIN: "the name of the host cannot be looked up now",
-  ETIMEDOUT: `no answer in ${showDuration(PATIENCE)}`,
-  EHOSTUNREACH: "there is no way to this host",
-  ENETUNREACH: "there is no way to its network",
-  ECONNRESET: CLOSED,
-  EPIPE: CLOSED,
-  [NO_TLS]: "no TLS is spoken there; redis:// instead of rediss://, or another port?",
-};
 
 /** Rejects where the server answers without TLS, as it never does where it speaks TLS; else it stays pending. */
 async function refusesTls({ host, port }: Address, signal: AbortSignal): Promise<never> {

@@ -11,7 +11,7 @@ import { type Output, visible } from "./output.ts";
 import { operator, showPerson } from "./people.ts";
 import { codeOf } from "./run/command.ts";
 import { Signals } from "./run/signals.ts";
-import { cut, table } from "./table.ts";
+import { cut, table, widthOf } from "./table.ts";
 
 const FLAGS = LISTING;
 /** Between two listings, in ms. */
@@ -72,7 +72,7 @@ class Screen {
   #filter = "";
   /** Is what is typed the filter? */
   #isTyping = false;
-  /** Which one is selected, by kind and name; the first one where it is not there. */
+  /** Which one is selected, by kind and name; empty: the first one, as soon as it is drawn. It stays so when it has gone. */
   #selected = "";
   /** Whose holders are ended if the answer is yes: as they were seen when that was asked. */
   #asked: Listed | null = null;
@@ -154,19 +154,24 @@ class Screen {
 
   #move(by: 1 | -1): void {
     const shown = this.#shown;
-    const at = Math.max(
-      0,
-      shown.findIndex((one) => keyOf(one) === this.#selected),
-    );
-    const next = shown[Math.min(shown.length - 1, Math.max(0, at + by))];
+    const at = this.#at(shown);
+    const next = shown[at < 0 ? 0 : Math.min(shown.length - 1, Math.max(0, at + by))];
     if (next) this.#selected = keyOf(next);
+  }
+
+  /** Where the selected one is; -1: it has gone. */
+  #at(shown: readonly Listed[]): number {
+    return shown.findIndex((one) => keyOf(one) === this.#selected);
   }
 
   #ask(): void {
     const shown = this.#shown;
-    const one = shown.find((row) => keyOf(row) === this.#selected) ?? shown[0];
+    // RACE: the list changes while somebody reaches for the key, so no other lock takes the place of one that has gone.
+    const one = shown[this.#at(shown)];
     if (one?.holder) this.#asked = one;
-    else this.#note = one ? `Nobody holds ${one.name}.` : "There is no lock to break.";
+    else if (one) this.#note = `Nobody holds ${one.name}.`;
+    else
+      this.#note = shown.length > 0 ? "That lock has gone: select one by ↑ ↓." : "There is no lock to break.";
   }
 
   #answer(lock: Listed, text: string): void {
@@ -194,11 +199,10 @@ class Screen {
     const { holder = null, holders = [], name } = this.#asked ?? {};
     const others = holders.length > 1 ? ` and ${holders.length - 1} more` : "";
     if (holder) {
-      const question = " goes on until it notices. Break? y/N";
-      return (
-        cut(visible(`${name}: ${showPerson(holder, holder.id)}${others}`), columns - question.length) +
-        question
-      );
+      const what = visible(`${name}: ${showPerson(holder, holder.id)}${others}`);
+      const long = " goes on until it notices. Break? y/N";
+      const question = widthOf(what) + long.length > columns ? " Break? y/N" : long;
+      return cut(what, columns - question.length) + question;
     }
     const keys =
       columns < 64
@@ -212,6 +216,7 @@ class Screen {
     if (name === "escape") this.#filter = "";
     else if (name === "backspace") this.#filter = this.#filter.slice(0, -1);
     else if (name !== "return" && visible(text) === text) this.#filter += text;
+    if (this.#at(this.#shown) < 0) this.#selected = "";
   }
 
   #draw(): void {
@@ -225,10 +230,9 @@ class Screen {
     const filter =
       this.#isTyping || this.#filter !== "" ? `  /${this.#filter}${this.#isTyping ? "_" : ""}` : "";
     const room = Math.max(1, height - 4);
-    const at = Math.max(
-      0,
-      shown.findIndex((one) => keyOf(one) === this.#selected),
-    );
+    const [first] = shown;
+    if (this.#selected === "" && first) this.#selected = keyOf(first);
+    const at = this.#at(shown);
     // The selected one is on the screen.
     const from = Math.max(0, at - room + 1);
     const rows = shown.slice(from, from + room);

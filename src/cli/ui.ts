@@ -31,10 +31,10 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
     throw new UsageError(
       "holdfast ui serves this machine alone: for others mount createLockUI() of holdfast/ui, with authorize.",
     );
-  const signals = new Signals();
-  // Before anything is awaited, or a signal that comes meanwhile would be lost.
-  const stopping = new Promise<NodeJS.Signals>((resolve) => signals.to(resolve));
   const { locks, redis, close } = await connect(values);
+  const signals = new Signals();
+  // Before anything more is awaited, or a signal that comes meanwhile would be lost.
+  const stopping = new Promise<NodeJS.Signals>((resolve) => signals.to(resolve));
   const page = createLockUI({
     locks,
     redis,

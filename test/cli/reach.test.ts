@@ -15,6 +15,8 @@ const AT_ONCE = 4_000;
 describe("a Redis that lets nobody in", () => {
   beforeAll(async () => {
     await own.admin.call("ACL", "SETUSER", "poor", "on", ">sesame", "~*", "-@all", "+ping");
+    await own.admin.call("ACL", "SETUSER", "noping", "on", ">sesame", "~*", "&*", "+@all", "-ping");
+    await own.admin.call("ACL", "SETUSER", "noselect", "on", ">sesame", "~*", "&*", "+@all", "-select");
     await own.admin.call("ACL", "SETUSER", "default", "resetpass", ">sesame");
   });
 
@@ -37,7 +39,10 @@ describe("a Redis that lets nobody in", () => {
     ["ls --cluster", "redis://:sesame@OWN", "is no Cluster"],
     ["ls", "redis://poor:sesame@OWN", "NOPERM"],
     ["inspect x", "redis://poor:sesame@OWN", "NOPERM"],
+    // In database 0, where ioredis goes on, the lock would keep nobody out.
     ["run x -- true", "redis://:sesame@OWN/99999", "refuses database 99999"],
+    ["run x -- true", "redis://noping:sesame@OWN/99999", "refuses database 99999"],
+    ["run x -- true", "redis://noselect:sesame@OWN/1", "refuses database 1"],
   ])("is told at once by %s of %s", async (line, address, why) => {
     const [command = "", ...args] = line.split(" ");
     const url = address.replace("OWN", new URL(own.url).host);
@@ -55,6 +60,11 @@ describe("a Redis that lets nobody in", () => {
         ? { ok: false, problems: [problem] }
         : { outcome: "unavailable", code: 69, message: problem },
     );
+  });
+
+  it("is not that which only refuses PING", async () => {
+    const url = own.url.replace("://", "://noping:sesame@");
+    expect((await new Cli(`${url}/1`, ["run", "x", "--", "true"]).finished).code).toBe(0);
   });
 });
 

@@ -98,6 +98,11 @@ describe.skipIf(!hasScript)("in a terminal", () => {
     terminal.child.stdin?.write("y");
     await terminal.says(`Broken: ${one}.`);
     expect([await locks.lock(one).isLocked(), await locks.lock(two).isLocked()]).toEqual([false, true]);
+    // No other lock takes the place of the one that was selected.
+    const row = new RegExp(`\\n[ >] ${one}`);
+    await until(() => !row.test(terminal.stdout.slice(terminal.stdout.lastIndexOf("NAME"))));
+    terminal.child.stdin?.write("b");
+    await terminal.says("That lock has gone");
     terminal.child.stdin?.write("/nothing\r");
     await until(() => terminal.stdout.lastIndexOf("/nothing  ") > terminal.stdout.lastIndexOf("Broken"));
     terminal.child.stdin?.write("q");
@@ -106,5 +111,15 @@ describe.skipIf(!hasScript)("in a terminal", () => {
     expect(stdout.slice(stdout.lastIndexOf("/nothing"))).not.toContain(one);
     expect(stdout.trimEnd().endsWith("\x1b[?25h\x1b[?1049l")).toBe(true);
     await lease.unlock().catch(() => {});
+  });
+
+  it("top names the lock in its question also where there is little room", async () => {
+    const name = freshName();
+    const { locks } = await parties.join();
+    await using _ = await locks.lock(name).lock();
+    const terminal = Cli.inTerminal(testUrl(), ["top", name], "stty cols 40");
+    await terminal.says(`> ${name.slice(0, 8)}`);
+    terminal.child.stdin?.write("b");
+    await terminal.says(new RegExp(`${name.slice(0, 24)}[^\r\n]* Break\\? y/N`));
   });
 });

@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Election, LockClient, Term } from "../../index.ts";
 import { flag, text } from "../args.ts";
 import { type Call, command } from "../command.ts";
-import { connect } from "../connection.ts";
+import { type Connected, connect } from "../connection.ts";
 import { EXIT, UsageError } from "../exit-codes.ts";
 import { failureOf, judge } from "../judge.ts";
 import { type Output, visible } from "../output.ts";
@@ -32,25 +32,36 @@ async function elect({ values, positionals, rest, output }: Call<typeof FLAGS>):
     throw new UsageError("holdfast elect takes one name: holdfast elect scheduler -- ./scheduler");
   if (values.observe && (rest !== null || values.shell !== undefined))
     throw new UsageError("--observe runs nothing: leave out the command.");
-  const signals = new Signals();
   const plan = values.observe ? null : planOf(values, rest, null);
-  const connected = await connect(values, plan === null ? {} : clientOptions(plan));
-  const { locks } = connected;
-  locks.on("error", (error) => output.say(error.message));
+  const signals = new Signals();
+  const stopping = new AbortController();
+  const signal = endWaiting(signals, stopping);
+  let connected: Connected | null = null;
   let ended: { readonly code: number; readonly signal: NodeJS.Signals | null };
   try {
+    const patience = { signal, wait: values["redis-wait"] ?? 0, say: (line: string) => output.say(line) };
+    connected = await connect(values, plan === null ? {} : clientOptions(plan), patience);
+    const { locks } = connected;
+    locks.on("error", (error) => output.say(error.message));
     if (plan === null) return await observe(locks.election(name), signals, output);
     await refuseInside(locks, name);
-    ended = await lead({ name, plan, locks, value: values.value ?? "", signals, output });
+    ended = await lead({ name, plan, locks, value: values.value ?? "", signals, stopping, output });
   } catch (error) {
+    const { received } = signals;
+    const isInterrupted = error instanceof Interrupted && received !== null;
+    if (plan === null && isInterrupted) return codeOf(received);
     if (plan === null) throw error;
-    const { code, message } = judge(error);
     output.mayBlock = true;
-    output.fail(message);
-    output.reportJson({ outcome: failureOf(code), code, names: [name], message });
-    return code;
+    if (!isInterrupted) {
+      const { code, message } = judge(error);
+      output.fail(message);
+      output.reportJson({ outcome: failureOf(code), code, names: [name], message });
+      return code;
+    }
+    ended = { code: codeOf(received), signal: received };
+    output.reportJson({ outcome: "interrupted", code: ended.code, names: [name], tokens: [] });
   } finally {
-    await connected.close();
+    await connected?.close();
   }
   await dieBy(ended.signal, ended.code, signals, output);
   return ended.code;
@@ -86,12 +97,13 @@ interface Candidate {
   readonly locks: LockClient;
   readonly value: string;
   readonly signals: Signals;
+  /** Aborted by a signal that ends the candidacy. */
+  readonly stopping: AbortController;
   readonly output: Output;
 }
 
-async function lead({ name, plan, locks, value, signals, output }: Candidate) {
+async function lead({ name, plan, locks, value, signals, stopping, output }: Candidate) {
   const election = locks.election(name);
-  const stopping = new AbortController();
   let outcome: Outcome | null = null;
   let token = 0;
   let report = waitFor(election, name, output);
@@ -113,9 +125,8 @@ async function lead({ name, plan, locks, value, signals, output }: Candidate) {
     report = waitFor(election, name, output);
     return outcome;
   };
-  endWaiting(signals, stopping);
   try {
-    if (signals.received) throw new Interrupted();
+    stopping.signal.throwIfAborted();
     for (;;) {
       const ended = await election.runAsLeader(body, { value, signal: stopping.signal });
       // Stopped for a loss that then did not come: it is a candidate again.

@@ -20,6 +20,10 @@ export const RUNNING = {
     "<text>",
     "what those that wait are shown, beside host and process. Default: the command's name",
   ),
+  "redis-wait": duration(
+    null,
+    "how long to try while Redis cannot be reached, as while it restarts. Default: 0, and of run what --wait says",
+  ),
 };
 
 export const RUN = {

@@ -26,7 +26,10 @@ export type Wanted =
 export interface RunPlan extends Plan {
   readonly names: readonly [string, ...string[]];
   readonly wanted: Wanted;
+  /** ms. */
   readonly wait: number;
+  /** ms for which it tries to reach Redis. */
+  readonly redisWait: number;
   readonly minHold: number | null;
   readonly conflictCode: number;
 }
@@ -98,6 +101,7 @@ export function runPlanOf(
     names: [first, ...others],
     wanted: wantedOf(values, kind),
     wait: given("no-wait") ? 0 : (values.wait ?? Number.POSITIVE_INFINITY),
+    redisWait: values["redis-wait"] ?? values.wait ?? 0,
     minHold: values["min-hold"] ?? null,
     conflictCode: values["conflict-exit-code"] ?? 75,
   };

@@ -32,6 +32,8 @@ interface Job {
   readonly plan: RunPlan;
   readonly locks: LockClient;
   readonly signals: Signals;
+  /** Aborted by a signal that comes before the command is started. */
+  readonly stopping: AbortSignal;
   readonly output: Output;
   /** What runs around this one hold. */
   readonly around: readonly Inherited[];
@@ -49,18 +51,32 @@ async function reported(
   signals: Signals,
 ): Promise<{ readonly code: number; readonly signal?: NodeJS.Signals | null }> {
   let connected: Connected | null = null;
+  const stopping = endWaiting(signals);
   try {
-    const plan = runPlanOf(values, positionals, rest);
-    connected = await connect(values, clientOptions(plan));
+    const asked = runPlanOf(values, positionals, rest);
+    const began = performance.now();
+    const patience = { signal: stopping, wait: asked.redisWait, say: (line: string) => output.say(line) };
+    connected = await connect(values, clientOptions(asked), patience);
     const { locks } = connected;
     locks.on("error", (error) => output.say(error.message));
-    const report = await runJob({ plan, locks, signals, output, around: inheritedFrom() });
+    const left = asked.wait - (performance.now() - began);
+    const plan = {
+      ...asked,
+      wait: values["redis-wait"] === undefined ? Math.max(0, Math.round(left)) : asked.wait,
+    };
+    const report = await runJob({ plan, locks, signals, stopping, output, around: inheritedFrom() });
     output.mayBlock = true;
     output.reportJson({ ...report, names: plan.names });
     return report;
   } catch (error) {
-    const { code, message } = judge(error);
     output.mayBlock = true;
+    const { received } = signals;
+    if (error instanceof Interrupted && received) {
+      const report: Report = { outcome: "interrupted", code: codeOf(received), signal: received };
+      output.reportJson({ ...report, names: [...new Set(positionals)] });
+      return report;
+    }
+    const { code, message } = judge(error);
     output.fail(message);
     output.reportJson({ outcome: failureOf(code), code, names: positionals, message });
     return { code };
@@ -70,11 +86,12 @@ async function reported(
 }
 
 async function runJob(job: Job): Promise<Report> {
-  const { plan, locks, around } = job;
+  const { plan, locks, around, stopping } = job;
   const { wanted, names } = plan;
   const known = around.filter((one) => names.includes(one.name) && conflicts(wanted.kind, one.kind));
   const inTheWay: Inherited[] = [];
   for (const one of known) if (await isStillHeld(locks, one)) inTheWay.push(one);
+  stopping.throwIfAborted();
   if (inTheWay.length > 0) return borrow(job, inTheWay);
   return wanted.kind === "once" ? runOnce(job, wanted) : runLocked(job, wanted);
 }
@@ -106,19 +123,16 @@ async function borrow({ plan, signals, output, around }: Job, held: readonly Inh
 }
 
 async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): Promise<Report> {
-  const { plan, locks, signals, output, around } = job;
+  const { plan, locks, signals, stopping, output, around } = job;
   const { names } = plan;
   const began = performance.now();
-  const stopping = new AbortController();
-  endWaiting(signals, stopping);
   let inTheWay: string = names[0];
   locks.on("wait", ({ name }) => {
     inTheWay = name;
   });
   const report = new WaitReport(() => holderInWords(locks, inTheWay, wanted), output);
   try {
-    if (signals.received) throw new Interrupted();
-    const lease = await acquire(locks, { ...plan, wanted }, stopping.signal);
+    const lease = await acquire(locks, { ...plan, wanted }, stopping);
     // RACE: it is held from here on, and a second Ctrl-C would end this program before it is given back.
     signals.to(null);
     report.stop();
@@ -137,9 +151,6 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
       await lease.unlock().catch(() => {});
     }
   } catch (error) {
-    const { received } = signals;
-    if (error instanceof Interrupted && received)
-      return { outcome: "interrupted", code: codeOf(received), signal: received };
     if (!(error instanceof LockTimeoutError)) throw error;
     const words = await holderInWords(locks, inTheWay, wanted).catch(() => null);
     output.say(words === null ? error.message : `Not got: ${words}.`);
@@ -175,17 +186,14 @@ class Failed extends Error {
 }
 
 async function runOnce(
-  { plan, locks, signals, output, around }: Job,
+  { plan, locks, signals, stopping, output, around }: Job,
   { every, aligned }: Extract<Wanted, { kind: "once" }>,
 ): Promise<Report> {
   const [name] = plan.names;
-  const asking = new AbortController();
-  endWaiting(signals, asking);
   let token = 0;
   let outcome: Outcome | null = null;
   try {
-    if (signals.received) throw new Interrupted();
-    const result = await locks.once(name, { every, aligned, signal: asking.signal }, async (turn) => {
+    const result = await locks.once(name, { every, aligned, signal: stopping }, async (turn) => {
       signals.to(null);
       if (signals.received) throw new Interrupted();
       token = turn.begin * 1_000;
@@ -202,9 +210,6 @@ async function runOnce(
       return { outcome: "skipped", code: EXIT.ok };
     }
   } catch (error) {
-    const { received } = signals;
-    if (error instanceof Interrupted && received)
-      return { outcome: "interrupted", code: codeOf(received), signal: received };
     if (error instanceof LockLostError && outcome !== null)
       outcome = { ...(outcome as Outcome), cause: "lost" };
     else if (!(error instanceof Failed)) throw error;

@@ -1,0 +1,68 @@
+import { showDuration } from "./durations.ts";
+import { EXIT, ExitError } from "./exit-codes.ts";
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** There is no Redis that lets this program in. */
+export class NotReached extends ExitError {
+  constructor(
+    message: string,
+    /** May it be otherwise soon, as while Redis restarts? */
+    readonly mayPass: boolean,
+  ) {
+    super(EXIT.unavailable, message);
+  }
+}
+
+/** What Node.js has for an answer that is no TLS. */
+export const NO_TLS = "EPROTO";
+
+/** What the look ended with, for people. `patience`: ms. Null: Redis answers, and the command that needs more says what is missing. */
+export function whyNot(error: unknown, address: Address, db: number, patience: number): NotReached | null {
+  const where = `${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
+  const { name, code, message, command } = error as NodeJS.ErrnoException & { command?: { name: string } };
+  const [, words, mayPass = false] = REPLIES.find(([pattern]) => pattern.test(message)) ?? [];
+  if (name === "ReplyError") {
+    if (words !== undefined) return new NotReached(`Redis at ${where} ${words}.`, mayPass);
+    // Whatever the reason is: ioredis says nothing of it, and goes on in database 0.
+    if (command?.name === "select")
+      return new NotReached(`Redis at ${where} refuses database ${db}: ${message}`, false);
+    return null;
+  }
+  const isSilent = code === "ETIMEDOUT" || message === "Command timed out";
+  const known = isSilent ? `no answer in ${showDuration(patience)}` : WORDS[code ?? ""];
+  const shown = code === undefined ? "" : ` (${code})`;
+  return new NotReached(
+    `cannot connect to ${where}: ${known ?? words ?? message}${shown}`,
+    known === undefined ? mayPass : code !== NO_TLS,
+  );
+}
+
+const CLOSED = "the server has closed the connection; does it want TLS (rediss://)?";
+
+const REPLIES: readonly (readonly [pattern: RegExp, words: string, mayPass?: true])[] = [
+  [/^NOAUTH/, "wants a password, in the address: redis://user:password@host (NOAUTH)"],
+  [/^(WRONGPASS|ERR AUTH|ERR invalid password)/, "refuses the user or the password (WRONGPASS)"],
+  [/^DENIED/, "is in protected mode, and lets in programs of its own machine alone (DENIED)"],
+  [/^LOADING/, "loads its data, as after each start (LOADING)", true],
+  [/^BUSY /, "is busy with a script (BUSY)", true],
+  [/max number of clients/, "has as many clients as it takes (maxclients)", true],
+  [/cluster support disabled/, "is no Cluster: leave out --cluster"],
+  [/unknown command .?sentinel/i, "is no sentinel: leave out --sentinel"],
+  [/^Connection is closed|connection close$/, CLOSED, true],
+];
+
+const WORDS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connection refused",
+  // A container has no name before it runs.
+  ENOTFOUND: "there is no such host",
+  EAI_AGAIN: "the name of the host cannot be looked up now",
+  EHOSTUNREACH: "there is no way to this host",
+  ENETUNREACH: "there is no way to its network",
+  ECONNRESET: CLOSED,
+  EPIPE: CLOSED,
+  [NO_TLS]: "no TLS is spoken there; redis:// instead of rediss://, or another port?",
+};
