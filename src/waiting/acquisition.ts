@@ -100,13 +100,12 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
   }
 
   protected ask(hold: Hold, mode: Ask["mode"], head: Waiter, yielded: Yielded | null = null): void {
-    const { kind, health } = this.queue;
+    const { kind, health, services } = this.queue;
     if (head.terms.linger > 0 && !this.outrun && (mode === "try" || mode === "queue"))
       hold.lingers = this.queue.mayLinger(head);
     const told = hold.lingers ? 2 : this.queue.told;
     const channel = this.patient > 0 ? this.queue.channel : null;
-    const { window } = this.services.stays;
-    const attempt = new Attempt(this, hold, mode, head, told, window, channel, this.position);
+    const attempt = new Attempt(this, hold, mode, head, told, services.stays.window, channel, this.position);
     if (this.wakes && attempt.isHeard) attempt.wakes = this.wakes.count;
     attempt.isWoken = this.wakes?.asks() ?? false;
     attempt.yielded = yielded;
@@ -117,6 +116,7 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
     this.attempt = attempt;
     health.askedAt ||= attempt.sent.mono;
     if (yielded && kind.yield) kind.yield(yielded.hold, hold, attempt, attempt);
+    else if (attempt.nonce !== null) this.askFirst(attempt);
     else kind.attempt(hold, attempt, attempt);
   }
 

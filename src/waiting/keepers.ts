@@ -39,25 +39,35 @@ export class Keepers {
   async isLocked(kind: LockKind, name: string): Promise<boolean> {
     const seen = await holdersOf(kind, name);
     if (!seen.kept || !(await this.#isHeard(name, FIRST_REPLY))) return seen.held > 0;
+    const is = await this.question(kind, name, KEEPER_REPLY);
+    return is === "busy" || is === "silent";
+  }
+
+  /**
+   * Is somebody inside, where all holders may have nobody inside? Each is asked, and gives nothing up. "idle": all have said that
+   * nobody is. `wait`: ms for their answers. Answers must be heard.
+   */
+  async question(kind: LockKind, name: string, wait: number): Promise<"free" | "idle" | "busy" | "silent"> {
     const { inbox } = this.#owner;
     const nonce = this.nonce();
-    let idle = 0;
-    let { held } = seen;
+    let [idle, held, isBusy] = [0, Number.POSITIVE_INFINITY, false];
     const answered = new Promise<void>((resolve) => {
       inbox.asked.set(nonce, (is) => {
         if (is === "idle") idle++;
-        if (is === "busy" || idle >= held) resolve();
+        else isBusy = true;
+        if (isBusy || idle >= held) resolve();
       });
     });
     try {
-      const again = await holdersOf(kind, name, nonce);
-      if (!again.kept) return again.held > 0;
-      held = again.held;
-      if (idle < held) await within(answered, KEEPER_REPLY);
+      const seen = await holdersOf(kind, name, nonce);
+      if (!seen.kept) return seen.held > 0 ? "busy" : "free";
+      held = seen.held;
+      if (idle < held && !isBusy) await within(answered, wait);
     } finally {
       inbox.asked.delete(nonce);
     }
-    return idle < held;
+    if (isBusy) return "busy";
+    return idle < held ? "silent" : "idle";
   }
 
   /** Has a holder with nobody inside give the lock up. `wait`: ms for its answer. Calls at the same time share one question. */
@@ -97,9 +107,13 @@ export class Keepers {
 
   async #ask(kind: LockKind, name: string, wait: number): Promise<Asked> {
     const until = clocks.mono.now() + wait;
+    const left = (): number => until - clocks.mono.now();
     const seen = await kind.inspect(name);
-    const left = until - clocks.mono.now();
-    return this.#recall(kind, name, seen, left, left);
+    if (kind.mode !== "read" || !seen.kept) return this.#recall(kind, name, seen, left(), left());
+    if (!(await this.#isHeard(name, left()))) return "silent";
+    // A place in the queue closes to all readers what they share: none is taken while a client does not answer.
+    const is = await this.question(kind, name, left());
+    return is === "idle" ? this.#recall(kind, name, seen, left(), Math.min(left(), KEEPER_REPLY)) : is;
   }
 
   /** `hearing`: ms for the subscription. `wait`: ms for the answer. `meant`: as of `isGivenUp`. */

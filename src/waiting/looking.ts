@@ -1,4 +1,4 @@
-import { FIRST_REPLY } from "../defaults.ts";
+import { FIRST_REPLY, KEEPER_REPLY } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
 import { clocks } from "../util/clock.ts";
 import { CallTimer } from "../util/timers.ts";
@@ -45,6 +45,27 @@ export abstract class Looking<Q extends ParkingPlace> extends Parking<Q> {
     if (already) this.queue.channel.selfTest();
     // This look kept no other entries. Where no grant is heard every look ends so: the next hold looks at once.
     this.lookBefore(0);
+  }
+
+  /**
+   * RACE: a place in the queue closes to all readers what they share. Of a writer that does not wait it would do so each time that
+   * a reader is inside: it takes one when all readers have said that nobody is, and only then.
+   */
+  protected askFirst(attempt: Attempt): void {
+    const { kind, name, services } = this.queue;
+    const { hold, mode } = attempt;
+    if (mode !== "queue" || !kind.sharing) {
+      kind.attempt(hold, attempt, attempt);
+      return;
+    }
+    services.keepers.question(kind.sharing.readers, name, KEEPER_REPLY).then(
+      (is) => {
+        // Where its callers have left meanwhile nobody needs to give anything up.
+        if (this.first && (is === "idle" || is === "free")) kind.attempt(hold, attempt, attempt);
+        else attempt.answered({ is: "held", at: 0, ttl: 0, position: null, told: 0 });
+      },
+      (error: unknown) => attempt.failed(error),
+    );
   }
 
   /** Callers that do not wait ask a holder that may have nobody inside, and are told at once when somebody is. */

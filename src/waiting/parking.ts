@@ -107,7 +107,7 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
       this.retryAt(clocks.mono.now() + ttl);
       return;
     }
-    this.metHolder(told === 2, position !== null, channel.isHeard);
+    this.metHolder(told === 2, position !== null, channel.isHeard && !kind.sharing);
     // RACE: listeners of both events may abort a caller, or call. So the first caller is looked for behind them.
     if (this.first) this.queue.waits(this.first);
     // A caller that comes while this process is queued would be told the same.

@@ -28,7 +28,11 @@ export interface Services {
   readonly linger: LingerPolicy;
   readonly stays: Stays;
   /** What questions to the holders of locks are known by; `aside`: where no answer is wanted. */
-  readonly keepers: { nonce(): string; readonly aside: string };
+  readonly keepers: {
+    nonce(): string;
+    readonly aside: string;
+    question(kind: LockKind, name: string, wait: number): Promise<"free" | "idle" | "busy" | "silent">;
+  };
   /** Whose holders want to know when somebody waits. */
   readonly wanted: WantedLeases;
   /** The grant window in ms. */

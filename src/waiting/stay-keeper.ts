@@ -1,3 +1,4 @@
+import { FRESH } from "../defaults.ts";
 import { type Caller, type Events, ofHolder } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import { SharedLease, type Turn } from "../lease/shared-lease.ts";
@@ -63,8 +64,9 @@ export abstract class StayKeeper extends StayOwner {
       stay.since = mono;
       stay.until = mono + terms.linger;
       linger.stats.kept++;
-      // It is told first, where it was granted: nobody could ask for it.
-      stays.keep(stay, isGranted);
+      // It is told first, where it was granted: nobody could ask for it. RACE: one that queued behind a caller that would not wait
+      // has told nobody so: Redis is asked whether somebody waits.
+      stays.keep(stay, isGranted || mono < stay.triedAt + FRESH);
     } else {
       if (!this.#mayLeaveLater(one, hold, mono)) return false;
       stay.state = "leaving";
@@ -133,6 +135,7 @@ export abstract class StayKeeper extends StayOwner {
     if (nonce !== null && (isQuestion || !isIdle)) {
       // A caller that does not wait wants to know, and no more: it would end a stay each time.
       if (isIdle || state === "owned") this.kind.answer?.(this.name, nonce, isIdle ? "idle" : "busy");
+      if (hold && !isQuestion && state === "owned") this.stayOf(one, hold).triedAt = clocks.mono.now();
       return;
     }
     if (!hold) return;

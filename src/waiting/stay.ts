@@ -63,6 +63,8 @@ export class Stay implements Turn {
   /** The first token for which Redis has not said yet that the lock was ours; and the last one when it was asked for that. */
   firstToken: number;
   sentToken: number;
+  /** When a caller that would not wait was last told that somebody is inside, and had a place in the queue for that moment. */
+  triedAt = Number.NEGATIVE_INFINITY;
   /** The call that was inside last, and what it asked for. */
   call = 0;
   terms: Terms = NO_TERMS;

@@ -149,12 +149,13 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
 
   /**
    * Callers that would not wait do so for a moment where the holder may have nobody inside: for the subscription first, by which
-   * its answer comes, and for that from the time on when it was asked.
+   * its answer comes, or for the answers of readers, which have a time of their own; and for that from the time on when it was
+   * asked. `isNext`: that comes next.
    */
-  protected metHolder(mayBeIdle: boolean, wasAsked: boolean, isHeard: boolean): void {
+  protected metHolder(mayBeIdle: boolean, wasAsked: boolean, isNext: boolean): void {
     if (!mayBeIdle) this.stopAsking();
     else if (wasAsked) this.#awaitAnswer();
-    else this.#reprieve(isHeard ? KEEPER_REPLY : FIRST_REPLY);
+    else this.#reprieve(isNext ? KEEPER_REPLY : FIRST_REPLY);
   }
 
   /** For so many ms from now. A part of a multi-lock is told "busy" all the same: its call goes on by itself. */

@@ -6,6 +6,7 @@ import type { Party } from "../../support/fixture.ts";
 import { Stage, timedAwake } from "../../support/stage.ts";
 import { LINGERING } from "../../support/stays.ts";
 import { until } from "../../support/until.ts";
+import { warm } from "../../support/warm.ts";
 
 // Somebody wants a lock that is kept, or would be: at every moment of its holder's commands.
 
@@ -60,6 +61,28 @@ describe("a recall", () => {
     await until(async () => (await channels(near.locks.id)) > 0, { what: "a subscriber again" });
     answer.open();
     await (await asking).unlock();
+    const [lease, waited] = await timedAwake(waiting);
+    expect(waited).toBeLessThan(AT_ONCE);
+    await lease.unlock();
+  });
+
+  it("that nobody has sent, because somebody stood before that caller who would not wait, is made up for", async () => {
+    const { near, far, lock } = stage;
+    const heard = read(near);
+    await stage.warm(near);
+    await warm(near, far);
+    const held = await near.locks.lock(lock.name).lock();
+    // As a tryLock() of a third process, which leaves its place when it is told that somebody is inside.
+    const place = "0 3000 0 holdfast:client:elsewhere:1:0123456789abcdef:00000001abcdefghijklm";
+    await far.redis.zadd(lock.keys.queue, `${Date.now()}000`, place);
+    const hold = await lock.holder();
+    const nonce = "elsewhere:1:0123456789abcdef.0123456789abcdef";
+    await far.redis.publish(hold.slice(0, -22), `recall ${hold} ${nonce} ${lock.keys.lock}`);
+    const waiting = far.locks.lock(lock.name).lock();
+    await lock.queued(2);
+    await until(() => heard.some((message) => message.includes(nonce)), { what: "the question" });
+    await far.redis.zrem(lock.keys.queue, place);
+    await held.unlock();
     const [lease, waited] = await timedAwake(waiting);
     expect(waited).toBeLessThan(AT_ONCE);
     await lease.unlock();
