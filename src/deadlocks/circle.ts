@@ -113,21 +113,38 @@ async function linkOf({ waiter, ref, hold }: Step, isOwn: boolean, look: Look): 
   return holder && waits ? { name: lock.name, kind: KINDS[lock.protocol], holder } : null;
 }
 
-/** The shortest circle through this caller. Null: there is none. */
-export function circleOf(own: Note, others: readonly Note[]): Circle | null {
+/** By lock the callers that hold it, in their order. */
+export type Holders = ReadonlyMap<string, readonly { readonly holder: Note; readonly hold: NotedHold }[]>;
+
+export function holdersOf(notes: readonly Note[]): Holders {
+  const holders = new Map<string, { holder: Note; hold: NotedHold }[]>();
+  for (const holder of notes)
+    for (const hold of holder.holds) {
+      const known = holders.get(hold.ref);
+      if (known) known.push({ holder, hold });
+      else holders.set(hold.ref, [{ holder, hold }]);
+    }
+  return holders;
+}
+
+/** The shortest circle through this caller. Null: there is none. Anybody may write notes: each lock is looked at once. */
+export function circleOf(own: Note, holders: Holders): Circle | null {
   let ways: (readonly Step[])[] = [[]];
+  const backs = new Map<string, NotedHold>();
+  for (const hold of own.holds) if (!backs.has(hold.ref)) backs.set(hold.ref, hold);
   const seen = new Set<Note>();
+  const asked = new Set<string>();
   while (ways.length > 0) {
     const longer: (readonly Step[])[] = [];
     for (const way of ways) {
       const waiter = way.at(-1)?.holder ?? own;
       for (const ref of waiter.waits) {
-        const back = way.length > 0 && own.holds.find((hold) => hold.ref === ref);
+        const back = way.length > 0 && backs.get(ref);
         if (back) return new Circle([...way, { waiter, ref, hold: back, holder: own }]);
-        for (const holder of others) {
-          const hold =
-            !seen.has(holder) && holder.id !== own.id && holder.holds.find((one) => one.ref === ref);
-          if (!hold) continue;
+        if (asked.has(ref)) continue;
+        asked.add(ref);
+        for (const { holder, hold } of holders.get(ref) ?? []) {
+          if (seen.has(holder) || holder.id === own.id) continue;
           seen.add(holder);
           longer.push([...way, { waiter, ref, hold, holder }]);
         }

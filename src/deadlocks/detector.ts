@@ -7,7 +7,7 @@ import { deadlocksLua as lua } from "../redis/lua.generated.ts";
 import { fields, isRefusal } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
-import { type Circle, circleOf, type Inspections, type Look, seeing } from "./circle.ts";
+import { type Circle, circleOf, holdersOf, type Inspections, type Look, seeing } from "./circle.ts";
 import { decodeNote, encodeNote, holdOf, isNoted, type Note, type NotedHold, refOf } from "./note.ts";
 
 /** A call that waits in a scope. */
@@ -163,7 +163,7 @@ export class Detector {
     const found = await this.#write(one, holds, note);
     one.after = found.at;
     one.began ||= Math.floor(found.at - waited * 1_000);
-    return circleOf({ ...note, since: one.began }, found.notes);
+    return circleOf({ ...note, since: one.began }, holdersOf(found.notes));
   }
 
   async #write(one: Watched, holds: readonly NotedHold[], note: Note | null) {
@@ -225,11 +225,11 @@ export function detectorOf(
 }
 
 function decodeFound(reply: unknown): { readonly at: number; readonly notes: readonly Note[] } {
-  const [at, ...lines] = fields(reply);
-  return {
-    at: Number(at),
-    notes: lines.map((line) => decodeNote(String(line))).filter((note) => note !== null),
-  };
+  const [now, ...lines] = fields(reply);
+  const at = Number(now);
+  const notes = lines.map((line) => decodeNote(String(line))).filter((note) => note !== null);
+  // No client knows what will be true. Such a note would count as written behind any first sight.
+  return { at, notes: notes.filter(({ after }) => after <= at) };
 }
 
 const MINUTE = 60_000;

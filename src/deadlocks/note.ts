@@ -65,17 +65,22 @@ export function encodeNote({ waits, isRead, since, after, rejects, holds }: Note
   return [waits.join(","), digit(isRead), since, after, digit(rejects), held.join(",")].join(" ");
 }
 
+/** No client writes as much: a note with more waits or holds would only cost those that read it. */
+const MOST = 64;
+
 /** Null: it cannot be read. */
 export function decodeNote(line: string): Note | null {
-  const [id = "", waits = "", isRead, since, after, rejects, held = ""] = line.split(" ");
+  const [id = "", waited = "", isRead, since, after, rejects, held = ""] = line.split(" ", 7);
   try {
-    const holds = held.split(",").map((one): NotedHold => {
+    const [waits, texts] = [waited.split(",", MOST + 1), held.split(",", MOST + 1)];
+    if (waits.length > MOST || texts.length > MOST) return null;
+    const holds = texts.map((one): NotedHold => {
       const [ref = "", id = "", turn, isRead] = one.split("=");
       return { ref, id: decodeURIComponent(id), turn: Number(turn), isRead: isRead === "1" };
     });
     const note: Note = {
       id,
-      waits: waits.split(","),
+      waits,
       isRead: isRead === "1",
       since: Number(since),
       after: Number(after),

@@ -1,4 +1,4 @@
-import { type Circle, circleOf, KINDS } from "../deadlocks/circle.ts";
+import { type Circle, circleOf, holdersOf, KINDS } from "../deadlocks/circle.ts";
 import { decodeNote, lockOf, type Note } from "../deadlocks/note.ts";
 import type { Listed, ListedHolder } from "../list/listed.ts";
 import { uiLua as lua } from "../redis/lua.generated.ts";
@@ -10,8 +10,7 @@ import { shownHolder } from "./views.ts";
 const KEY = "holdfast:waits";
 /** Members that are read: a caller has one for each lock that its scope holds. */
 const MEMBERS = 1_000;
-/** Circles are looked for among so many callers, when all have gone that are in none for sure; and so many are shown. */
-const CALLERS = 200;
+/** So many are looked for, and shown. */
 const CIRCLES = 50;
 /** ms. Of a note whose end is further away no client is the author. */
 const LONGEST = 60_000;
@@ -45,7 +44,7 @@ export class Deadlocks {
     const [now, members] = fields(await this.#redis.callBuffer("EVAL", lua.notes.lua, 1, KEY, MEMBERS));
     this.#now = Number(now);
     const found = new Map<string, Found>();
-    for (const circle of circlesOf(notesOf(fields(members).map(String), this.#now / 1_000))) {
+    for (const circle of circlesOf(notesOf(fields(members).map(String), this.#now))) {
       const one = this.#found.get(circle.key) ?? { circle, at: this.#now, isProven: false };
       one.isProven ||= circle.callers.every(({ note }) => note.after >= one.at);
       found.set(circle.key, { ...one, circle });
@@ -89,13 +88,15 @@ function listed(ref: string, locks: ReadonlyMap<string, Listed>): Listed | undef
   return lock ? locks.get(`${KINDS[lock.protocol]} ${lock.name}`) : undefined;
 }
 
-/** What can be read and has not ended, each once, in one order: a circle is found from the same caller each time. */
+/** What can be read and has not ended, now in µs, each once, in one order: a circle is found from the same caller each time. */
 function notesOf(members: readonly string[], now: number): Note[] {
   const notes = new Map<string, Note>();
   for (const member of members) {
     const [, end, text = ""] = /^\S+ (\d+) (\S+ .+)$/.exec(member) ?? [];
-    const left = Number(end) - now;
-    const note = left > 0 && left <= LONGEST ? decodeNote(text) : null;
+    const left = Number(end) - now / 1_000;
+    const read = left > 0 && left <= LONGEST ? decodeNote(text) : null;
+    // No client knows what will be true. Such a note would prove a circle at the first sight.
+    const note = read && read.after <= now ? read : null;
     const known = note && notes.get(note.id);
     if (note && (!known || known.after < note.after)) notes.set(note.id, note);
   }
@@ -104,12 +105,13 @@ function notesOf(members: readonly string[], now: number): Note[] {
 
 /** At most one through each caller. */
 export function circlesOf(notes: readonly Note[]): Circle[] {
-  const left = entangled(notes).slice(0, CALLERS);
+  const left = entangled(notes);
+  const holders = holdersOf(left);
   const circles: Circle[] = [];
   const seen = new Set<string>();
   for (const note of left) {
     if (seen.has(note.id) || circles.length === CIRCLES) continue;
-    const circle = circleOf(note, left);
+    const circle = circleOf(note, holders);
     if (!circle) continue;
     circles.push(circle);
     for (const { note } of circle.callers) seen.add(note.id);
@@ -117,25 +119,35 @@ export function circlesOf(notes: readonly Note[]): Circle[] {
   return circles;
 }
 
-/** Without those that wait for nobody here, and those that nobody here waits for: a crowd behind a circle is in none. */
-function entangled(notes: readonly Note[]): readonly Note[] {
-  for (let left = notes; ; ) {
-    const holders = countOf(left.map(({ holds }) => holds.map(({ ref }) => ref)));
-    const waiters = countOf(left.map(({ waits }) => waits));
-    const some = left.filter((note) => {
-      const own = new Set(note.holds.map(({ ref }) => ref));
-      const isHeldUp = note.waits.some((ref) => (holders.get(ref) ?? 0) > (own.has(ref) ? 1 : 0));
-      const isInTheWay = [...own].some((ref) => (waiters.get(ref) ?? 0) > (note.waits.includes(ref) ? 1 : 0));
-      return isHeldUp && isInTheWay;
-    });
-    if (some.length === left.length) return some;
-    left = some;
-  }
-}
-
-/** How many of these have each text. */
-function countOf(all: readonly (readonly string[])[]): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const texts of all) for (const text of new Set(texts)) counts.set(text, (counts.get(text) ?? 0) + 1);
-  return counts;
+/**
+ * Those that are in some circle, in their order: a crowd behind a circle, and a chain from one to another, are in none. By Tarjan's
+ * search, in which each caller and each lock is visited once: two callers are in one part when each waits, over others, for the other.
+ */
+function entangled(notes: readonly Note[]): Note[] {
+  const holders = holdersOf(notes);
+  const numbers = new Map<Note | string, number>();
+  const path: (Note | string)[] = [];
+  const found = new Set<Note>();
+  /** Returns the lowest number on the path to which a way leads from here. */
+  const visit = (at: Note | string): number => {
+    const own = numbers.size;
+    numbers.set(at, own);
+    const depth = path.push(at) - 1;
+    let lowest = own;
+    const see = (next: Note | string): void => {
+      lowest = Math.min(lowest, numbers.get(next) ?? visit(next));
+    };
+    if (typeof at === "string") for (const { holder } of holders.get(at) ?? []) see(holder);
+    else for (const ref of at.waits) see(ref);
+    if (lowest === own) {
+      const part = path.splice(depth);
+      for (const one of part) numbers.set(one, Number.POSITIVE_INFINITY);
+      const callers = part.filter((one) => typeof one !== "string");
+      // One alone waits for what it holds itself.
+      if (callers.length > 1) for (const one of callers) found.add(one);
+    }
+    return lowest;
+  };
+  for (const note of notes) if (!numbers.has(note)) visit(note);
+  return notes.filter((note) => found.has(note));
 }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { decodeNote } from "../../src/deadlocks/note.ts";
 import type { LockClient } from "../../src/index.ts";
 import { circlesOf, Deadlocks } from "../../src/ui/deadlocks.ts";
 import type { ShownCircle } from "../../src/ui/shown.ts";
@@ -89,47 +90,82 @@ it("a note of a former turn, and a note that is not written again, prove no circ
   const holdOf = async (name: string) =>
     encodeURIComponent((await eye.locks.lock(name).inspect()).holder ?? "");
   const [holdA, holdB] = [await holdOf(a), await holdOf(b)];
-  const [seconds = "0"] = await eye.redis.time();
-  const end = Number(seconds) * 1_000 + 20_000;
   /** As its client would have written it, so many seconds from now. */
-  const write = (turn: number, from: number) =>
-    eye.redis.zadd(
+  const write = async (turn: number, from: number) => {
+    const [seconds = 0, us = 0] = (await eye.redis.time()).map(Number);
+    const [end, after] = [(seconds + 20 + from) * 1_000, (seconds + from) * 1e6 + us];
+    const noted = (ref: string, id: string, waits: string, hold: string) =>
+      `${ref} ${end} ${id}/1 ${waits} 0 1 ${after} 0 ${ref}=${hold}=0`;
+    await eye.redis.zadd(
       "holdfast:waits",
-      ...[
-        0,
-        `${ref} ${end + from} ${one.locks.id}/1 ${wanted} 0 1 ${(Number(seconds) + from) * 1e6} 0 ${ref}=${holdA}=${turn}=0`,
-      ],
-      ...[
-        0,
-        `${wanted} ${end + from} ${other.locks.id}/1 ${ref} 0 1 ${(Number(seconds) + from) * 1e6} 0 ${wanted}=${holdB}=${second.token}=0`,
-      ],
+      ...[0, noted(ref, one.locks.id, wanted, `${holdA}=${turn}`)],
+      ...[0, noted(wanted, other.locks.id, ref, `${holdB}=${second.token}`)],
     );
+  };
+  const forget = async () => {
+    for (const lock of [ref, wanted])
+      await eye.redis.zremrangebylex("holdfast:waits", `[${lock} `, `(${lock}!`);
+  };
   const reader = new Deadlocks(eye.redis);
   await write(first.token, -5);
   for (let i = 0; i < 3; i++) expect(await look(reader, eye.locks, [a, b])).toEqual([]);
   await write(first.token + 1, -4);
   expect(await look(reader, eye.locks, [a, b])).toEqual([]);
-  await eye.redis.zremrangebylex("holdfast:waits", `[${ref} `, `(${ref}!`);
-  await eye.redis.zremrangebylex("holdfast:waits", `[${wanted} `, `(${wanted}!`);
+  await forget();
+  // Nobody can have seen what is to come.
   await write(first.token, 5);
+  for (let i = 0; i < 2; i++) expect(await look(reader, eye.locks, [a, b])).toEqual([]);
+  await forget();
+  await write(first.token, 0);
+  expect(await look(reader, eye.locks, [a, b])).toEqual([]);
+  await forget();
+  await write(first.token, 0);
   expect(await look(reader, eye.locks, [a, b])).toHaveLength(1);
   waiting.abort();
   await Promise.all(queued);
-  await eye.redis.zremrangebylex("holdfast:waits", `[${ref} `, `(${ref}!`);
-  await eye.redis.zremrangebylex("holdfast:waits", `[${wanted} `, `(${wanted}!`);
+  await forget();
 });
 
 it("a crowd of callers costs little, and hides no circle", () => {
-  const note = (id: string, waits: string, holds: string) => ({
-    ...{ id, waits: [`handoff:${waits}`], isRead: false, since: 1, after: 1, rejects: false },
-    holds: [{ ref: `handoff:${holds}`, id: `hold-${id}`, turn: 1, isRead: false }],
+  const noted = (id: string, waits: string[], holds: string[]) => ({
+    ...{
+      id,
+      waits: waits.map((name) => `handoff:${name}`),
+      isRead: false,
+      since: 1,
+      after: 1,
+      rejects: false,
+    },
+    holds: holds.map((name) => ({ ref: `handoff:${name}`, id: `hold-${id}`, turn: 1, isRead: false })),
   });
+  const note = (id: string, waits: string, holds: string) => noted(id, [waits], [holds]);
   const crowd = Array.from({ length: 900 }, (_, i) =>
     note(`c${String(i).padStart(3, "0")}`, i % 2 ? "a" : `own${i - 1}`, `own${i}`),
   );
   const circle = [note("y", "b", "a"), note("z", "a", "b")];
+  const idsOf = (notes: Parameters<typeof circlesOf>[0]) =>
+    circlesOf(notes).map(({ callers }) => callers.map(({ note }) => note.id));
   const since = performance.now();
-  const found = circlesOf([...crowd, ...circle]);
-  expect(found.map(({ callers }) => callers.map(({ note }) => note.id))).toEqual([["y", "z"]]);
+  expect(idsOf([...crowd, ...circle])).toEqual([["y", "z"]]);
+  // A chain from one circle to another, of notes that have as much in them as a note may.
+  const many = (what: string) => Array.from({ length: 62 }, (_, i) => `${what}${i}`);
+  const chain = Array.from({ length: 900 }, (_, i) =>
+    noted(`c${i}`, [`own${i + 1}`, ...many(`up${i}-`)], [`own${i}`, ...many(`up${i - 1}-`)]),
+  );
+  const [before, behind] = [noted("d", ["a"], ["b"]), noted("e", ["b", "own0"], ["a"])];
+  const ends = [noted("f", ["y"], ["x", "own900"]), noted("g", ["x"], ["y"])];
+  expect(idsOf([...chain, before, behind, ...ends])).toEqual([
+    ["d", "e"],
+    ["f", "g"],
+  ]);
   expect(performance.now() - since).toBeLessThan(1_000);
+});
+
+it("a note with more than any client writes is none", () => {
+  const note = (waits: number, holds: number) =>
+    decodeNote(
+      `x/1 ${Array(waits).fill("handoff:a").join()} 0 1 1 0 ${Array(holds).fill("handoff:b=h=1=0").join()}`,
+    );
+  expect(note(64, 64)?.holds).toHaveLength(64);
+  expect([note(65, 1), note(1, 65)]).toEqual([null, null]);
 });
