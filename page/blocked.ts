@@ -1,7 +1,7 @@
 import type { ShownBlock, ShownBlocked, ShownClient } from "../src/ui/shown.ts";
 import { circle } from "./circles.ts";
 import { h } from "./dom.ts";
-import { many } from "./format.ts";
+import { many, visible } from "./format.ts";
 import { lockLink, nothing, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
 import type { View } from "./view.ts";
@@ -18,9 +18,9 @@ export class Blocked implements View<ShownBlocked> {
     view.replaceChildren(this.#circles, this.#note, this.#tree, this.#empty);
   }
 
-  show({ circles, clients, isCut, isPartial, age, trouble }: ShownBlocked): void {
+  show({ circles, clients, isCut, isPartial, age, trouble, unread }: ShownBlocked): void {
     // Times go on by themselves: built anew is only what has another form.
-    const form = JSON.stringify([circles, clients, isCut, isPartial], (key, value) =>
+    const form = JSON.stringify([circles, clients, isCut, isPartial, unread], (key, value) =>
       key === "for" || key === "left" || key === "waited" ? undefined : value,
     );
     if (form === this.#shown) return;
@@ -29,7 +29,7 @@ export class Blocked implements View<ShownBlocked> {
     this.#tree.replaceChildren(...clients.map((client) => branch(client, age)));
     const notes = [
       form.includes('"circle":"sign"') && SIGN,
-      form.includes('"circle":"sign"') && circles === null && UNREAD,
+      unread !== null && visible(unread),
       isCut && "There are more than can be shown here.",
     ];
     this.#note.textContent = notes.filter((note) => note !== false).join(" ");
@@ -50,7 +50,6 @@ export class Blocked implements View<ShownBlocked> {
 
 const SIGN =
   "Where it says “a sign”, processes wait for each other. That is a deadlock if the same work holds the one lock and waits for the other; a process that serves several callers may be in a circle by chance.";
-const UNREAD = "The page was made without a connection by which it could read what their callers say.";
 
 const CIRCLES = {
   deadlock: "waits in a deadlock",

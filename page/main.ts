@@ -77,10 +77,12 @@ function live(seen: Shown): void {
   trouble.hidden = true;
   document.body.classList.remove("away");
   status.dataset.state = "live";
-  if (seen.deadlocks !== null) {
-    alarm.hidden = seen.deadlocks === 0;
-    say(alarm, number(seen.deadlocks));
-    alarm.title = many(seen.deadlocks, "deadlock");
+  // Where none are looked for, what was known before stays.
+  if (seen.deadlocks !== null || seen.unread !== null) {
+    const found = seen.deadlocks ?? 0;
+    alarm.hidden = found === 0;
+    say(alarm, number(found));
+    alarm.title = many(found, "deadlock");
   }
   const locks = seen.isPartial
     ? `Looking: ${many(seen.total, "lock")} so far`

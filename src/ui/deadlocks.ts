@@ -14,6 +14,7 @@ const MEMBERS = 1_000;
 const CIRCLES = 50;
 /** ms. Of a note whose end is further away no client is the author. */
 const LONGEST = 60_000;
+const CUT = `More callers wait than can be read: there may be circles beside those of the first ${MEMBERS} notes.`;
 
 /** A circle, as it was found first. */
 interface Found {
@@ -34,18 +35,30 @@ export class Deadlocks {
   readonly #redis: NonNullable<LockUIOptions["redis"]>;
   #found = new Map<string, Found>();
   #now = 0;
+  /** Why it may not know of all circles. Null: it does. */
+  trouble: string | null = null;
 
   constructor(redis: NonNullable<LockUIOptions["redis"]>) {
     this.#redis = redis;
   }
 
-  /** Reads the notes as they are now. */
+  /** Reads the notes as they are now. Never rejects: the locks can be shown without them. */
   async refresh(): Promise<void> {
-    const [now, members] = fields(await this.#redis.callBuffer("EVAL", lua.notes.lua, 1, KEY, MEMBERS));
-    this.#now = Number(now);
+    try {
+      const [now, members] = fields(await this.#redis.callBuffer("EVAL", lua.notes.lua, 1, KEY, MEMBERS));
+      this.#read(Number(now), fields(members).map(String));
+    } catch (error) {
+      this.#found.clear();
+      this.trouble = `What callers say that wait could not be read: ${error instanceof Error ? error.message : String(error)}`;
+    }
+  }
+
+  #read(now: number, members: readonly string[]): void {
+    this.#now = now;
+    this.trouble = members.length < MEMBERS ? null : CUT;
     const found = new Map<string, Found>();
-    for (const circle of circlesOf(notesOf(fields(members).map(String), this.#now))) {
-      const one = this.#found.get(circle.key) ?? { circle, at: this.#now, isProven: false };
+    for (const circle of circlesOf(notesOf(members, now))) {
+      const one = this.#found.get(circle.key) ?? { circle, at: now, isProven: false };
       one.isProven ||= circle.callers.every(({ note }) => note.after >= one.at);
       found.set(circle.key, { ...one, circle });
     }

@@ -15,6 +15,7 @@ import { Watches } from "./watches.ts";
 
 /** More viewers than this are told to come again. */
 const VIEWERS = 100;
+const UNREAD = "The page was made without a connection by which it could read what callers say that wait.";
 /** Rows that a browser still shows at once. */
 const ROWS = 500;
 
@@ -122,13 +123,17 @@ class Page {
     const { locks, at, isPartial } = survey ?? { locks: [], at: performance.now(), isPartial: true };
     const heat = this.#heat;
     const all = (isNarrow ? this.#watches.all.survey : null) ?? survey;
-    const circles = isNarrow ? null : (this.#deadlocks?.among(locks) ?? null);
+    const known = isNarrow ? [] : (this.#deadlocks?.among(locks) ?? []);
+    const unread = this.#deadlocks ? this.#deadlocks.trouble : UNREAD;
+    // Of none found nothing follows when not all was read.
+    const circles = isNarrow || (known.length === 0 && unread !== null) ? null : known;
     const seen = {
       age: Math.round(performance.now() - at),
       total: all?.total ?? 0,
       waited: all?.waited ?? 0,
       isPartial,
       deadlocks: circles?.filter(({ isSure }) => isSure).length ?? null,
+      unread,
       trouble,
       actions: this.#options.actions ?? [],
     };

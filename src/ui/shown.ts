@@ -47,8 +47,10 @@ interface Seen {
   readonly waited: number;
   /** Redis is being looked through for the first time: there will be more. */
   readonly isPartial: boolean;
-  /** Circles of callers, of which none can go on. Null: nobody has looked for them. */
+  /** Circles of callers, of which none can go on. Null: not known. */
   readonly deadlocks: number | null;
+  /** Why not all notes of callers were read, in a sentence; null: they were. */
+  readonly unread: string | null;
   /** Why Redis says nothing newer; null: it does. */
   readonly trouble: string | null;
   /** What viewers may do. */
@@ -122,7 +124,7 @@ export interface ShownCircle {
 
 export interface ShownBlocked extends Seen {
   readonly view: "blocked";
-  /** Null: nobody has asked for the notes of callers, because the page was made without `redis`. */
+  /** Null: not known. */
   readonly circles: readonly ShownCircle[] | null;
   readonly clients: readonly ShownClient[];
   /** There are more. */

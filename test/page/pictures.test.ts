@@ -24,10 +24,13 @@ it.each([
   await own.admin.flushall();
   await setScene(own.admin, scenes);
   await tellHeat(own.admin, heat, EVENTS);
-  await tellWaits(own.admin, ["account:1", "account:2"], 7_000);
+  const tell = () => tellWaits(own.admin, ["account:1", "account:2"], 7_000);
+  await tell();
   const { redis } = await own.parties.join({ url: own.url });
   const served = await servePage(redis, { actions: ["ask", "break"] });
   onTestFinished(() => served.stop());
+  await fetch(`${served.url}/state?view=blocked`);
+  await tell();
   const page = await browser.open(`${served.url}/#/${view}`, { colorScheme, viewport: { width, height } });
   await page.locator("#status[data-state=live]").waitFor();
   await page.locator("main tr, main li").nth(2).waitFor();

@@ -41,7 +41,7 @@ export async function setScene(redis: Redis, scenes: readonly Scene[]): Promise<
   await pipeline.exec();
 }
 
-/** Of locks that are held: what callers would note of which each holds one, and waits for the next one. */
+/** Of locks that are held: what callers would note of which each holds one, and waits for the next one. To be told again behind a look: notes prove a circle then. */
 export async function tellWaits(redis: Redis, names: readonly string[], ago: number): Promise<void> {
   const holds = await Promise.all(
     names.map(async (name) => ((await redis.get(`holdfast:{${encode(name)}}`)) ?? "").split(" ")[3] ?? ""),
@@ -52,8 +52,7 @@ export async function tellWaits(redis: Redis, names: readonly string[], ago: num
     const client = (holds[i] ?? "").replace(/^holdfast:client:/, "").replace(/:[^:]*$/, "");
     const note = encodeNote({
       ...{ id: `${client}/1`, waits: [wanted ?? ""], isRead: false, rejects: false },
-      // True also behind the first look, so that the page need not wait for them to be written again.
-      ...{ since: micros(ago), after: micros(-50_000), holds: [hold] },
+      ...{ since: micros(ago), after: micros(0), holds: [hold] },
     });
     await redis.zadd("holdfast:waits", 0, `${ref} ${Date.now() + 55_000} ${client}/1 ${note}`);
   }

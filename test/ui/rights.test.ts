@@ -21,9 +21,9 @@ async function as(rules: readonly string[]) {
 }
 const denied = async () => JSON.stringify(await own.admin.call("ACL", "LOG"));
 
-/** A page of this user, and what a view of it shows. */
-async function page(rules: readonly string[]) {
-  const served = await servePage(await as(rules));
+/** A page of this user, and what a view of it shows. `notes`: of the connection that reads the notes of callers. */
+async function page(rules: readonly string[], notes = rules) {
+  const served = await servePage(await as(rules), { redis: await as(notes) });
   onTestFinished(() => served.stop());
   return async (view: string) => (await fetch(`${served.url}/state?view=${view}`)).json() as Promise<object>;
 }
@@ -64,6 +64,38 @@ describe("the documented rights", () => {
       expect(await state("now")).toMatchObject({ trouble: expect.stringMatching(new RegExp(right, "i")) });
     },
   );
+
+  it("the locks are shown without the right to the notes of callers that wait, and with no word of deadlocks", async () => {
+    await own.admin.flushall();
+    const { locks } = await own.parties.join({ url: own.url });
+    const name = freshName();
+    await using _ = await locks.lock(name).lock();
+    const left = rights.page.flatMap((rule) =>
+      rule === "~holdfast:*" ? ["~holdfast:{*", "~holdfast:observed"] : rule,
+    );
+    const known = { trouble: null, deadlocks: null };
+    const state = await page(rights.page, left);
+    expect(await state("now")).toMatchObject({ ...known, locks: [{ name }] });
+    expect(await state("blocked")).toMatchObject({
+      ...known,
+      circles: null,
+      unread: expect.stringMatching(/NOPERM/),
+    });
+    const all = await page(rights.page);
+    expect(await all("now")).toMatchObject({ trouble: null, deadlocks: 0, unread: null });
+    await own.admin.set("holdfast:waits", "x");
+    const spoilt = await page(rights.page);
+    expect(await spoilt("now")).toMatchObject({
+      ...known,
+      locks: [{ name }],
+      unread: expect.stringMatching(/WRONGTYPE/),
+    });
+    await own.admin.del("holdfast:waits");
+    const notes = Array.from({ length: 1_000 }, (_, i) => [0, `handoff:${i} 1 x/1 handoff:a`]);
+    await own.admin.zadd("holdfast:waits", ...notes.flat());
+    const cut = await page(rights.page);
+    expect(await cut("now")).toMatchObject({ ...known, unread: expect.stringMatching(/1000 notes/) });
+  });
 
   it.each(["xadd", "pexpire"])("observe needs %s", async (right) => {
     await waitObserved(without("observed", right));
