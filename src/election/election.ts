@@ -76,8 +76,10 @@ export interface Election {
   leader(): Promise<Leader | null>;
 
   /**
-   * For people: ends the term of the leader, and the next candidate leads. The leader's signal aborts (reason "revoked"), at the
-   * latest at its next renewal; `runAsLeader` campaigns again then, behind those that wait. What it does until then only its token keeps out.
+   * For people: ends the term of the leader, and the next candidate leads. The leader's signal aborts (reason "revoked"): it has
+   * subscribed when its term began. A leader whose subscription was refused, or is lost at this moment, learns of it at its next
+   * renewal (reason "taken" or "gone"). `runAsLeader` campaigns again then, behind those that wait. What it does until then only its
+   * token keeps out.
    *
    * @param options.label 1 to 64 bytes of UTF-8, for the leader: `LockLostError.by`, and in its message.
    * @param options.token ends only the term with this token, as `leader()` has shown it. Default: whichever runs.

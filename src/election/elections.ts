@@ -22,6 +22,7 @@ export class Elections {
     commands.onReconnect = () => {
       onReconnect();
       for (const one of all()) one.reconnected();
+      for (const queue of manager.queues()) if (queue.kind === kind) this.listen(queue.name);
     };
     commands.onEnd = () => {
       onEnd();
@@ -31,6 +32,15 @@ export class Elections {
       onGap();
       for (const one of all()) one.missed();
     };
+  }
+
+  /**
+   * Its leader hears of the end of its term by force. Nobody waits for that, and where it fails the next renewal says it: one SUBSCRIBE
+   * of a client, in Cluster one for each slot.
+   */
+  listen(name: string): void {
+    const { inbox, isClosed } = this.manager;
+    if (!isClosed && !inbox.hears(name)) inbox.ready(inbox.channelOf(name)).catch(() => {});
   }
 
   /** What this client sees of an election, for one more that observes. Null: it is closed. */

@@ -116,6 +116,7 @@ export class NamedElection implements Election {
       const shared = await manager.enter(kind, this.name, entrance, itself);
       if (!shared) return await timedOut(manager, kind, this.name, wait, { heldBy: "somebody else" });
       const term = new LeaderTerm(shared, kind, ending);
+      this.#elections.listen(this.name);
       try {
         await orAbort(signal, term.proclaim(value));
         return term;

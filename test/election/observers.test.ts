@@ -67,6 +67,25 @@ it("every leader, every value and every end is seen by one message, long before 
   expect(await seen.return?.()).toEqual({ done: true, value: undefined });
 });
 
+it("an election is two commands, the end of a term too, and the terms of a client share one subscription, for which none waits", async () => {
+  const { locks, sent, proxy } = await behind();
+  const names = Array.from({ length: 5 }, () => freshName("election"));
+  const terms = await Promise.all(names.map((name) => locks.election(name).campaign()));
+  await until(async () => (await own.admin.pubsub("CHANNELS", `*${locks.id}`)).length === 1);
+  for (const term of terms) await term.resign();
+  // To the election's news.
+  const told = () =>
+    sent("evalsha").filter(({ command }) => command.some((word) => word.startsWith("changed ")));
+  await until(() => told().length === 5);
+  const before = proxy.commands.length;
+  const term = await locks.election(names[0] ?? "").campaign();
+  expect(proxy.commands.length - before).toBe(2);
+  await term.resign();
+  await until(() => told().length === 6);
+  expect(proxy.commands.length - before).toBe(4);
+  expect(sent("subscribe")).toHaveLength(1);
+});
+
 it("all observers of a client share one subscription and one question, and the last one ends both", async () => {
   const { locks, asked, sent, redis } = await behind();
   const name = freshName("election");

@@ -138,16 +138,19 @@ it("a term that is lost says so: by its signal, by `lost`, and by what is asked 
   await expect(term.resign()).rejects.toBe(term.lost);
 });
 
+/** Does a client hear its messages? */
+const listens = async ({ id }: LockClient): Promise<boolean> =>
+  ((await own.admin.pubsub("CHANNELS", `*${id}`)) as string[]).length === 1;
+
 it("forceResign ends the term that was seen, and none that has come since", async () => {
   const [{ locks }, { locks: others }] = [await join(), await join()];
   const name = freshName("election");
   const waits = () => until(async () => (await own.admin.zcard(keysOf(name).queue)) === 1);
-  const first = await others.election(name).campaign();
-  const elected = locks.election(name).campaign();
-  await waits();
-  await first.resign();
-  // It has waited, so it listens.
-  const term = await elected;
+  // It has not waited, and listens all the same; also when its connections have come back.
+  const term = await locks.election(name).campaign();
+  await until(() => listens(locks));
+  for (const type of ["pubsub", "normal"]) await own.admin.call("CLIENT", "KILL", "TYPE", type);
+  await until(() => listens(locks));
   const next = others.election(name).campaign();
   await waits();
   const by = others.election(name);
