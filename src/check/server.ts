@@ -4,6 +4,7 @@ import { checkLua } from "../redis/lua.generated.ts";
 import { withoutCommand } from "../redis/trouble.ts";
 import type { RedisLike } from "../redis/types.ts";
 import { clocks } from "../util/clock.ts";
+import { customTimers } from "../util/real-timers.ts";
 import type { CheckedServer } from "./answer.ts";
 
 /** What a server must be. */
@@ -111,4 +112,8 @@ function isOlder(version: string, least: string): boolean {
 
 /** Rejects when it takes longer. */
 export const atMost = <T>(work: Promise<T>, milliseconds: number): Promise<T> =>
-  pTimeout(work, { milliseconds, message: `nothing came within ${Math.round(milliseconds)} ms` });
+  pTimeout(work, {
+    milliseconds,
+    message: `nothing came within ${Math.round(milliseconds)} ms`,
+    customTimers,
+  });

@@ -3,6 +3,7 @@ import { SCAN_COUNT } from "../defaults.ts";
 import { fields } from "../redis/replies.ts";
 import { type ClusterLike, isCluster, type RedisLike } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
+import { customTimers } from "../util/real-timers.ts";
 
 /** What of a database is looked at. */
 export interface ScanPlan {
@@ -27,7 +28,11 @@ export async function* scan(
   let cursor = "0";
   do {
     const step = redis.callBuffer("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT, ...only);
-    const answer = pTimeout(step, { milliseconds: timeout, message: `no reply to SCAN in ${timeout} ms` });
+    const answer = pTimeout(step, {
+      milliseconds: timeout,
+      message: `no reply to SCAN in ${timeout} ms`,
+      customTimers,
+    });
     const [next, keys] = fields(await orAbort(signal, answer));
     // Redis gives a cursor that was used up as 0, whatever keys it still found.
     cursor = String(next);

@@ -3,6 +3,7 @@ import { HOLDER_REPLY } from "../defaults.ts";
 import { nounOf } from "../errors.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
 import { type Owner, ownerOf } from "../owner.ts";
+import { customTimers } from "../util/real-timers.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 
@@ -53,7 +54,7 @@ async function lookAt(
   if (!look) {
     const inspected = kind.holder ? kind.holder(name) : kind.inspect(name);
     const owner = inspected.then((seen) => seen.owner).catch(() => null);
-    look = pTimeout(owner, { milliseconds: HOLDER_REPLY, fallback: () => null });
+    look = pTimeout(owner, { milliseconds: HOLDER_REPLY, fallback: () => null, customTimers });
     own.set(name, look);
     void look.then(() => own.delete(name));
   }

@@ -12,6 +12,7 @@ import {
 import type { Hold } from "../lease/hold.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
 import { clocks, now } from "../util/clock.ts";
+import { clearTimeout, setTimeout } from "../util/real-timers.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { Footprint } from "./footprint.ts";
 import type { QuorumSettings } from "./options.ts";

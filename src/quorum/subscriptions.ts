@@ -1,6 +1,7 @@
 import { WAKE_SPREAD } from "../defaults.ts";
 import { Subscriber } from "../redis/subscriber.ts";
 import type { Audience, Subscriptions } from "../redis/transport.ts";
+import { clearTimeout, setTimeout } from "../util/real-timers.ts";
 import type { QuorumNode } from "./node.ts";
 import { channelAt } from "./node-commands.ts";
 import type { Quorum } from "./quorum.ts";

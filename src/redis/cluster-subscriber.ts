@@ -1,5 +1,6 @@
 import { REROUTE_MAX, REROUTE_MIN } from "../defaults.ts";
 import { outside } from "../util/outside.ts";
+import { clearTimeout, setTimeout } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
 import { isRefusal } from "./replies.ts";
 import type { ScriptRunner } from "./script-runner.ts";

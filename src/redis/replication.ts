@@ -2,6 +2,7 @@ import pTimeout from "p-timeout";
 import { NotReplicatedError } from "../errors.ts";
 import { clocks } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
+import { customTimers } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
 import { decodeRenewal, type RenewAnswer } from "./replies.ts";
 import type { Script } from "./script.ts";
@@ -189,6 +190,7 @@ class Link {
       const count = await pTimeout(this.#connection.wait(this.#wanted, this.#timeout), {
         milliseconds: this.#timeout + WAIT_REPLY,
         message: "no reply to WAIT",
+        customTimers,
       });
       // A WAIT on another connection than the writes counts replicas that have nothing.
       if (this.#commands.epoch !== epoch) throw new Error("the connection was lost");

@@ -1,6 +1,7 @@
 import { Keys } from "../keys.ts";
 import { clocks } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
+import { setImmediate, setTimeout } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
 import {
   type Call,

@@ -3,6 +3,7 @@ import { RECHECK_SPREAD, RETRY_MAX, RETRY_MIN, SELF_TEST_EVERY, SELF_TEST_REPLY 
 import { clocks } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { doubling, newNonce } from "../util/random.ts";
+import { customTimers, setImmediate, setTimeout } from "../util/real-timers.ts";
 import { Channel, type Listener } from "./channel.ts";
 import { probeMessage, publishProbe } from "./messages.ts";
 import type { ScriptRunner } from "./script-runner.ts";
@@ -258,14 +259,12 @@ export class Subscriber implements Subscriptions {
   async #inTime(acknowledged: Promise<unknown>): Promise<void> {
     const { replyTimeout: milliseconds } = this.#commands;
     const message = `SUBSCRIBE was not acknowledged within ${milliseconds} ms`;
-    await pTimeout(acknowledged, { milliseconds, message });
+    await pTimeout(acknowledged, { milliseconds, message, customTimers });
   }
 
   #unsubscribe(connection: SubscriberLike | null, channel: string): void {
-    const done = this.#source.isSharded
-      ? connection?.sunsubscribe(channel)
-      : connection?.unsubscribe(channel);
-    done?.catch(() => {});
+    const { isSharded } = this.#source;
+    (isSharded ? connection?.sunsubscribe(channel) : connection?.unsubscribe(channel))?.catch(() => {});
   }
 
   /** Is the number of receivers of our own PUBLISH to be believed? It decides whether dead waiters are seen at once. */

@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream";
 import { HELD_BACK } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
+import { setImmediate } from "../util/real-timers.ts";
 
 /** Streams with commands that are not written yet, and since when there are any. */
 export const corked: Writable[] = [];

@@ -3,6 +3,7 @@ import { CONNECTION_IDLE } from "../defaults.ts";
 import { type SubscriberLike, unref } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
 import { outside } from "../util/outside.ts";
+import { clearTimeout, customTimers, setTimeout } from "../util/real-timers.ts";
 
 /** A command as ioredis hands it to `sendCommand`. */
 export interface CommandLike {
@@ -78,6 +79,7 @@ export class Session {
       await pTimeout(orAbort(signal, connected), {
         milliseconds: timeout,
         message: `no connection within ${Math.round(timeout)} ms`,
+        customTimers,
       });
       // A user without the right to MULTI would have what stands between it and EXEC executed one by one, unguarded.
       await connection.multi().exec();

@@ -1,6 +1,6 @@
 import pTimeout from "p-timeout";
 import { clocks } from "./clock.ts";
-import { clearTimeout, setTimeout } from "./real-timers.ts";
+import { clearTimeout, customTimers, setTimeout } from "./real-timers.ts";
 
 /** What is told that a signal aborts. */
 export interface Abortable {
@@ -80,5 +80,5 @@ export const atMost = (done: PromiseLike<unknown>, ms: number): Promise<unknown>
   pTimeout(done, {
     milliseconds: Math.max(1, ms),
     fallback: () => {},
-    customTimers: { setTimeout, clearTimeout },
+    customTimers,
   });

@@ -5,3 +5,6 @@ import * as timers from "node:timers";
  * their own time.
  */
 export const { clearImmediate, clearInterval, clearTimeout, setImmediate, setInterval, setTimeout } = timers;
+
+/** The same for p-timeout. */
+export const customTimers = { clearTimeout, setTimeout };

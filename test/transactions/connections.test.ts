@@ -13,6 +13,13 @@ import { until } from "../support/until.ts";
 
 // The connections on which transactions run, and the process that has them.
 
+// The timers of clients are no fakes; those of this file may be.
+vi.mock("../../src/util/real-timers.ts", async (all) => ({
+  ...((await all()) as object),
+  setTimeout: (done: () => void, ms: number) => setTimeout(done, ms),
+  clearTimeout: (timer: NodeJS.Timeout) => clearTimeout(timer),
+}));
+
 let server: LocalServer;
 let redis: Redis;
 let other: Redis;

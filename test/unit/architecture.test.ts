@@ -91,6 +91,28 @@ it(`no file of src has more than ${MOST_LINES} lines`, () => {
   expect(longer.sort()).toEqual(LONGER);
 });
 
+/** What each file has of the global timers. Fakes of an application's tests would reach them, and its locks hang. */
+const globalTimers = (from: string): string[] =>
+  [...readImports(from, "src").keys()]
+    .filter((file) => file !== "src/util/real-timers.ts")
+    .filter((file) => !["cli", "ui", "exporters", "otel", "prometheus"].includes(partOf(file)))
+    .flatMap((file) => {
+      const text = readFileSync(join(from, file), "utf8").replace(/\/\*[^]*?\*\/|\/\/.*$/gm, "");
+      const [, imported = ""] = /^import \{([^}]*)\} from "[./a-z]*\/real-timers.ts";$/m.exec(text) ?? [];
+      // A method of that name may be declared, and called of its object.
+      const used = text.matchAll(/(?<![.\w])(?:set|clear)(?:Timeout|Interval|Immediate)\b(?!\(\w+: )/g);
+      const names = new Set([...used].map(([name]) => name));
+      if (text.includes("pTimeout(")) names.add("customTimers");
+      return [...names].filter((name) => !imported.includes(name)).map((name) => `${file} ${name}`);
+    });
+
+it("timers are those of Node.js, which no fakes replace", () => {
+  expect(globalTimers(root)).toEqual([]);
+  expect(globalTimers(planted("src/redis/replies.ts", "\nsetTimeout(() => {}, 1);\n"))).toContain(
+    "src/redis/replies.ts setTimeout",
+  );
+});
+
 it("the common way of a lock is short", async ({ annotate }) => {
   const { files, entries } = await tryLockPassage(testUrl());
   await annotate(`${files.length} files, ${entries} function entries`);

@@ -56,6 +56,23 @@ describe("a kept lock", () => {
     expect(keeper.locks.stats().takenAgain).toBeGreaterThan(0);
   });
 
+  it("goes to another process as soon as that wants it, also under fake timers", async () => {
+    const { name } = await kept();
+    const fakes = [
+      "setTimeout",
+      "setInterval",
+      "setImmediate",
+      "clearTimeout",
+      "clearInterval",
+      "clearImmediate",
+    ];
+    vi.useFakeTimers({ toFake: fakes as ["setTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const [lease, waited] = await timedAwake(other.locks.lock(name).lock());
+    expect(waited).toBeLessThan(AT_ONCE);
+    await lease.unlock();
+  });
+
   it("goes to another process as soon as that wants it", async () => {
     const { name } = await kept();
     const recalls = heard("recall");
