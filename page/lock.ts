@@ -90,7 +90,8 @@ class Card {
     actions: ShownOne["actions"],
     kept: boolean,
   ) {
-    const canBreak = actions.includes("break") && holder.token > 0 && lock.kind !== "election";
+    // Redisson's locks have no tokens: the holder itself says which one is meant.
+    const canBreak = actions.includes("break") && (holder.token > 0 || lock.kind === "redisson");
     const canAsk = actions.includes("ask") && lock.kind === "lock";
     this.element = h(
       "li",
@@ -154,7 +155,7 @@ function lately(history: readonly Happened[]): HTMLElement {
         { class: what },
         h("span", { class: "time" }, `${time(ago)} ago`),
         h("span", {}, `${clientOf(client)} ${WHAT[what]} ${time(after)}`),
-        why !== null && h("small", {}, why),
+        why !== null && h("small", {}, visible(why)),
       ),
     ),
   );

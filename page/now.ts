@@ -1,6 +1,6 @@
 import type { ShownLock, ShownNow } from "../src/ui/shown.ts";
 import { arrange, h, say } from "./dom.ts";
-import { clientOf, linkTo, many, number, time } from "./format.ts";
+import { clientOf, linkTo, many, number, time, visible } from "./format.ts";
 import { badge, LeaseBar, lockLink, nothing, person } from "./parts.ts";
 import { grow, tick } from "./ticking.ts";
 import type { View } from "./view.ts";
@@ -123,7 +123,7 @@ class Row {
     this.#lost.hidden = lost === null;
     if (lost) {
       tick(this.#lost, lost.ago + age, (passed) => say(this.#lost, `lost ${time(passed)} ago`));
-      this.#lost.title = `${clientOf(lost.client)} lost it, after ${time(lost.after)}: ${lost.why}`;
+      this.#lost.title = `${clientOf(lost.client)} lost it, after ${time(lost.after)}: ${visible(lost.why ?? "not told")}`;
     }
   }
 }

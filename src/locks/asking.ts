@@ -31,7 +31,10 @@ export function checkForceUnlock(
   options: unknown,
   { hasTokens, protocol }: Pick<LockKind, "hasTokens" | "protocol">,
 ): { label: string | null; token: number | null; holder: string | null } {
-  const what = `Cannot unlock ${quote(name)} by force`;
+  const what =
+    protocol === "election"
+      ? `Cannot end the term of ${quote(name)} by force`
+      : `Cannot unlock ${quote(name)} by force`;
   const { label = null, token = null, holder = null } = checkOptions(what, FORCE, options);
   if (token !== null && !hasTokens)
     throw new TypeError(

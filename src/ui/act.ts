@@ -10,6 +10,8 @@ interface Wanted {
   /** Of the holder that was seen: nobody who came after it is meant. */
   readonly token: number;
   readonly mode: ShownHolder["mode"];
+  /** The same of a Redisson lock, which has no tokens; "": not told. */
+  readonly holder: string;
 }
 
 /** Does what the page was asked for, if its viewers may do that. */
@@ -42,26 +44,28 @@ const ANSWERS = {
   silent: "The process that keeps it does not answer.",
 };
 
-async function end(
-  locks: LockUIOptions["locks"],
-  { kind, name, token, mode }: Wanted,
-  { label }: Viewer,
-): Promise<Done> {
-  const target = breakable(locks, kind, name, mode);
-  if (!target)
-    return { done: false, said: "A lock of this kind has no token that tells its holder from the next one." };
-  const options = { token, ...(label !== null && { label: cut(label) }) };
-  const ended = await target.forceUnlock(options);
+async function end(locks: LockUIOptions["locks"], wanted: Wanted, { label }: Viewer): Promise<Done> {
+  const ended = await breakHold(locks, wanted, label === null ? {} : { label: cut(label) });
+  if (ended === null)
+    return { done: false, said: "Nothing tells this holder from the next one: nothing was done." };
   if (ended === true || Number(ended) > 0) return { done: true, said: "The hold that you saw is ended." };
   return { done: false, said: "The holder that you saw has gone: nothing was done." };
 }
 
-function breakable(locks: LockUIOptions["locks"], kind: string, name: string, mode: Wanted["mode"]) {
-  if (kind === "lock") return locks.lock(name);
-  if (kind === "semaphore") return locks.semaphore(name);
+/** Null: nothing says which one is meant. */
+async function breakHold(
+  locks: LockUIOptions["locks"],
+  { kind, name, token, mode, holder }: Wanted,
+  by: { readonly label?: string },
+): Promise<boolean | number | null> {
+  if (kind === "redisson")
+    return holder === "" ? null : locks.redissonLock(name).forceUnlock({ ...by, holder });
+  const options = { ...by, token };
+  if (kind === "lock") return locks.lock(name).forceUnlock(options);
+  if (kind === "semaphore") return locks.semaphore(name).forceUnlock(options);
+  if (kind === "election") return locks.election(name).forceResign(options);
   if (kind !== "readWrite") return null;
-  const { read, write } = locks.readWriteLock(name);
-  return mode === "read" ? read : write;
+  return locks.readWriteLock(name)[mode ?? "write"].forceUnlock(options);
 }
 
 /** Labels have 64 bytes at the most. */
@@ -73,11 +77,12 @@ function cut(label: string): string {
 
 function decode(text: string): Wanted | null {
   try {
-    const { action, kind, name, token, mode } = JSON.parse(text) as Partial<Wanted>;
+    const { action, kind, name, token, mode, holder = "" } = JSON.parse(text) as Partial<Wanted>;
     const isAction = action === "ask" || action === "break";
     if (!isAction || typeof kind !== "string" || typeof name !== "string" || typeof token !== "number")
       return null;
-    return { action, kind, name, token, mode: mode === "read" || mode === "write" ? mode : null };
+    if (typeof holder !== "string") return null;
+    return { action, kind, name, token, holder, mode: mode === "read" || mode === "write" ? mode : null };
   } catch {
     return null;
   }

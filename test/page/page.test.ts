@@ -107,10 +107,12 @@ it("hostile names and labels are text, and nothing but text", async () => {
   ];
   const locks = await join();
   const leases = await Promise.all(names.map((name) => locks.lock(name).lock()));
+  await tellHeat(own.admin, [], [["lost", names[0] ?? "", 1_000, 5, "\u202Eevil"]]);
   const page = await browser.open(`${url}/`);
   await rows(page)
     .nth(names.length - 1)
     .waitFor();
+  expect(await page.locator(".loss[title]").getAttribute("title")).toMatch(/5 ms: \\u\{202e\}evil$/);
   expect(await page.locator("main img, main script").count()).toBe(0);
   const links = await page
     .locator("a.name")

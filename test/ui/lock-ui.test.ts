@@ -218,6 +218,21 @@ describe("actions", () => {
     expect(lease.held).toBe(true);
     expect(await post({ token: lease.token })).toMatchObject({ done: true });
     await expect(lease.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
+
+    const term = await locks.election(name).campaign();
+    const led = { kind: "election", token: term.token };
+    expect(await post({ ...led, token: term.token - 1 })).toMatchObject({ done: false });
+    expect(await post(led)).toMatchObject({ done: true });
+    await expect(term.resign()).rejects.toMatchObject({ code: "LOCK_LOST" });
+
+    const java = await locks.redissonLock(`${name}:java`).lock();
+    const { holder } = await locks.redissonLock(java.name).inspect();
+    const held = { kind: "redisson", name: java.name, token: 0 };
+    expect(await post(held)).toMatchObject({ done: false });
+    expect(await post({ ...held, holder: `${holder}1` })).toMatchObject({ done: false });
+    expect(java.held).toBe(true);
+    expect(await post({ ...held, holder })).toMatchObject({ done: true });
+    await expect(java.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
   });
 });
 
