@@ -34,13 +34,13 @@ const LOOKS: Readonly<Record<Kind, Look>> = {
   lock: exclusive("lock", (locks, name) => locks.lock(name)),
   redisson: exclusive("redisson", (locks, name) => locks.redissonLock(name)),
   readWrite: async (locks, name) => {
-    const { mode, holders, waiters, at } = await locks.readWriteLock(name).inspect();
+    const { mode, holders, waiters, kept, at } = await locks.readWriteLock(name).inspect();
     return shown(
       "readWrite",
       name,
       holders.map(({ owner, token, remaining }) => holderOf(owner, { token, units: 1, mode, remaining }, at)),
       waiters.map(({ owner, mode }) => waiterOf(owner, 1, mode, at)),
-      {},
+      { kept },
     );
   },
   semaphore: async (locks, name) => {

@@ -55,6 +55,8 @@ export interface ReadWriteInspection {
     readonly owner: Owner;
     readonly mode: "read" | "write";
   }[];
+  /** May each of the holders have nobody inside? They are readers then, whose clients keep what they share (`linger`). */
+  readonly kept: boolean;
   /** When that was so, by the server's clock: ms since 1970. */
   readonly at: number;
 }
@@ -86,6 +88,7 @@ export class LockPair implements ReadWriteLock {
       waiters: seen.waiters.map((waiter) => {
         return { holder: waiter.holder, owner: waiter.owner, mode: modeOf(waiter) };
       }),
+      kept: first !== undefined && seen.holders.every(({ kept }) => kept),
       at: Math.floor(seen.at / 1_000),
     };
   }

@@ -134,6 +134,7 @@ describe("reads that are kept", () => {
     const seen = pairOf(far).read;
     expect([await seen.isLocked(), await read.isLocked()]).toEqual([false, false]);
     expect(await seen.inspect()).toMatchObject({ kept: true, waiters: [] });
+    expect(await pairOf(far).inspect()).toMatchObject({ mode: "read", kept: true });
     const listed = [];
     for await (const one of far.locks.list()) if (one.name === seen.name) listed.push(one);
     expect(listed).toMatchObject([{ kind: "readWrite", kept: true }]);

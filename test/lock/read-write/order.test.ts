@@ -35,7 +35,13 @@ it("passes inside the process are refused where the order is that of callers", a
 
 it("readers of several processes are inside together, a writer is alone, and what is seen says so", async () => {
   const [a, b] = (await locks(2)) as [ReadWriteLock, ReadWriteLock];
-  expect(await a.inspect()).toEqual({ mode: null, holders: [], waiters: [], at: expect.any(Number) });
+  expect(await a.inspect()).toEqual({
+    mode: null,
+    holders: [],
+    waiters: [],
+    kept: false,
+    at: expect.any(Number),
+  });
   const readers = [await a.read.lock(), await b.read.lock(), await a.read.lock()];
   expect(readers.map(({ held }) => held)).toEqual([true, true, true]);
   expect(await b.write.tryLock()).toBeNull();
