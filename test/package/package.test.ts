@@ -105,6 +105,8 @@ describe("the tarball", () => {
       otel: "@opentelemetry/api",
       prometheus: "prom-client",
       cli: "ioredis",
+      // The page's text, in which an example stands.
+      page: "holdfast/ui",
     };
     const specifier = /\b(?:from|import|require)\s*\(?\s*["']([^"'\n]+)["']/g;
     const imported = new Set<string>();

@@ -122,6 +122,8 @@ it("where a join's outcome is unknown its users go on, and nobody else comes in"
   const joins = expect(mine.read.lock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
   await stalled;
   await joins;
+  // Sent behind the join: when it is given up, the join has been, and not only its caller.
+  await expect(mine.inspect()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
   stage.proxy.thaw();
   const second = await mine.read.lock();
   expect(first.held).toBe(true);
