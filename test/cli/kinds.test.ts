@@ -1,0 +1,96 @@
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { Cli } from "../support/cli.ts";
+import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+
+// The kinds of locks that `holdfast run` runs a command under, and a run inside of another one.
+
+const parties = new Parties();
+afterAll(parties.close);
+afterEach(() => Cli.endAll());
+
+const cli = (...args: string[]) => new Cli(testUrl(), args);
+/** Runs a line of the shell. */
+const sh = (flags: string[], name: string, line: string) =>
+  cli("run", ...flags, name, "--", "sh", "-c", line);
+/** The last line. */
+const lastJson = (text: string): unknown => JSON.parse(text.trim().split("\n").at(-1) ?? "");
+
+describe("a run inside of another one", () => {
+  const inside = (...args: string[]) => ["--", process.execPath, Cli.program, ...args];
+
+  it("borrows the lock of the same name", async () => {
+    const name = freshName();
+    const outer = await cli("run", name, ...inside("run", name, "--", "sh", "-c", "echo $HOLDFAST_TOKEN"))
+      .finished;
+    expect(outer.code).toBe(0);
+    expect(outer.stdout).toMatch(/^\d+\n$/);
+  });
+
+  it.each([
+    ["a further lock", [], (name: string) => [name, `${name}:2`]],
+    ["a slot of the same semaphore", ["--slots", "2"], (name: string) => ["--slots", "2", name]],
+    ["the write lock under the read lock", ["--shared"], (name: string) => ["--exclusive", name]],
+  ])("does not wait for it with %s", async (_, flags, args) => {
+    const name = freshName();
+    const outer = await cli("run", ...flags, name, ...inside("run", ...args(name), "--", "true")).finished;
+    expect(outer).toMatchObject({ code: 64, stderr: expect.stringContaining("for ever") });
+  });
+
+  it("takes the lock where the run around it does not hold it any more", async () => {
+    const name = freshName();
+    const { locks } = await parties.join();
+    const stale = [{ kind: "lock", name, token: 17 }];
+    await using _ = await locks.lock(name).lock();
+    const env = { HOLDFAST_HOLD: JSON.stringify(stale) };
+    expect((await new Cli(testUrl(), ["run", "-n", name, "--", "true"], { env }).finished).code).toBe(75);
+  });
+});
+
+describe("the kinds", () => {
+  it("--slots lets so many in", async () => {
+    const name = freshName();
+    const first = sh(["--slots", "2"], name, "echo in; read line");
+    const second = sh(["--slots", "2"], name, "echo in; read line");
+    await Promise.all([first.says("in"), second.says("in")]);
+    expect((await sh(["--slots", "2", "-n"], name, "true").finished).code).toBe(75);
+    expect(await sh(["--slots", "3", "-n"], name, "true").finished).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining("permits"),
+    });
+    for (const run of [first, second]) run.child.stdin?.end("\n");
+    await Promise.all([first.finished, second.finished]);
+  });
+
+  it("--shared lets readers in together, and no --exclusive one", async () => {
+    const name = freshName();
+    const reader = sh(["--shared"], name, "echo in; read line");
+    await reader.says("in");
+    expect((await sh(["--shared", "-n"], name, "true").finished).code).toBe(0);
+    expect((await sh(["--exclusive", "-n"], name, "true").finished).code).toBe(75);
+    reader.child.stdin?.end("\n");
+    await reader.finished;
+  });
+
+  it("--every runs it once; a run that fails is tried again behind its lease", async () => {
+    const name = freshName();
+    const runs = await Promise.all(
+      [1, 2, 3].map(() => sh(["--every", "1h", "--json"], name, "echo ran").finished),
+    );
+    expect(runs.map(({ code }) => code)).toEqual([0, 0, 0]);
+    expect(runs.map(({ stdout }) => stdout).sort()).toEqual(["", "", "ran\n"]);
+    const outcomes = runs.map(({ stderr }) => (lastJson(stderr) as { outcome: string }).outcome);
+    expect(outcomes.sort()).toEqual(["exited", "skipped", "skipped"]);
+
+    const failing = freshName();
+    const once = ["--every", "1h", "--lease", "1s"];
+    expect((await sh(once, failing, "exit 9").finished).code).toBe(9);
+    await until(async () => (await sh(once, failing, "echo again").finished).stdout === "again\n");
+  });
+
+  it("--min-hold keeps the others out behind the end", async () => {
+    const name = freshName();
+    await sh(["--min-hold", "10s"], name, "true").finished;
+    expect((await sh(["-n"], name, "true").finished).code).toBe(75);
+  });
+});
