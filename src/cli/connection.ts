@@ -2,6 +2,7 @@ import type * as Ioredis from "ioredis";
 import { createLockClient, type LockClient, type LockClientOptions } from "../index.ts";
 import type { CommonValues } from "./command.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
+import { inDatabase } from "./in-database.ts";
 import { type Patience, reach } from "./reach.ts";
 
 /** How long a sentinel may take to answer, in ms. */
@@ -19,7 +20,8 @@ type Given = Pick<CommonValues, "redis" | "cluster" | "sentinel" | "prefix">;
 
 /** Flags win over HOLDFAST_*, and that over REDIS_URL. */
 function settings(given: Given, env = process.env) {
-  const urls = (given.redis ?? (env.HOLDFAST_REDIS || env.REDIS_URL || "redis://127.0.0.1:6379")).split(",");
+  const address = given.redis ?? (env.HOLDFAST_REDIS || env.REDIS_URL || undefined);
+  const urls = (address ?? "redis://127.0.0.1:6379").split(",");
   const sentinel = given.sentinel ?? (env.HOLDFAST_SENTINEL || undefined);
   const isCluster = given.cluster ?? /^(1|true|yes)$/.test(env.HOLDFAST_CLUSTER ?? "");
   const prefix = given.prefix ?? env.HOLDFAST_PREFIX ?? "";
@@ -29,7 +31,7 @@ function settings(given: Given, env = process.env) {
     throw new UsageError(
       "Several addresses are those of a Cluster (--cluster) or of sentinels (--sentinel <name>).",
     );
-  return { nodes: urls.map(readAddress), sentinel, isCluster, prefix };
+  return { nodes: urls.map(readAddress), isGuess: address === undefined, sentinel, isCluster, prefix };
 }
 
 interface Address {
@@ -79,7 +81,7 @@ export async function connect(
   options: LockClientOptions = {},
   patience: Patience = {},
 ): Promise<Connected> {
-  const { nodes, sentinel, isCluster, prefix } = settings(given);
+  const { nodes, isGuess, sentinel, isCluster, prefix } = settings(given);
   const [first] = nodes as [Address];
   const { Redis, Cluster } = await ioredis();
   const { username, password, db, isTls } = first;
@@ -91,14 +93,15 @@ export async function connect(
   };
   const common = { ...login, lazyConnect: true, keyPrefix: prefix };
   const addresses = nodes.map(({ host, port }) => ({ host, port }));
-  const reached = await reach(Redis, { addresses, login, db, isCluster, sentinel }, patience);
+  const reached = await reach(Redis, { addresses, isGuess, login, db, isCluster, sentinel }, patience);
   // ioredis asks one sentinel behind the other, and would wait for one that is silent for ever.
   const sentinels = [reached, ...addresses.filter((one) => one !== reached)];
+  const One = db === 0 ? Redis : inDatabase(Redis);
   const redis = isCluster
     ? new Cluster(addresses, { keyPrefix: prefix, lazyConnect: true, redisOptions: login })
     : sentinel === undefined
-      ? new Redis({ ...common, host: first.host, port: first.port, db })
-      : new Redis({ ...common, db, sentinels, sentinelCommandTimeout: SENTINEL, name: sentinel });
+      ? new One({ ...common, host: first.host, port: first.port, db })
+      : new One({ ...common, db, sentinels, sentinelCommandTimeout: SENTINEL, name: sentinel });
   // What is wrong with the connection is told by the command that needs it.
   redis.on("error", () => {});
   const locks = createLockClient(redis, { connection: "own", ...options });

@@ -7,6 +7,8 @@ import { type Address, NO_TLS, NotReached, whyNot } from "./why-not.ts";
 /** What the command line says of Redis. */
 export interface Target {
   readonly addresses: readonly Address[];
+  /** Has nobody named the address? */
+  readonly isGuess: boolean;
   readonly login: Pick<Ioredis.RedisOptions, "username" | "password" | "tls">;
   readonly db: number;
   readonly isCluster: boolean;
@@ -94,7 +96,7 @@ async function look(
   ends: AbortSignal,
   patience: number,
 ): Promise<Address> {
-  const { sentinel, login, db } = target;
+  const { sentinel, login } = target;
   const probe = new Redis({
     ...address,
     ...(sentinel === undefined ? login : {}),
@@ -124,7 +126,7 @@ async function look(
     primary = await Promise.race([ask(probe, target), aborted(ends)]);
   } catch (error) {
     ends.throwIfAborted();
-    const why = whyNot(last ?? error, address, db, patience);
+    const why = whyNot(last ?? error, address, target, patience);
     if (why !== null) throw why;
   } finally {
     over.abort();

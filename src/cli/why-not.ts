@@ -21,7 +21,12 @@ export class NotReached extends ExitError {
 export const NO_TLS = "EPROTO";
 
 /** What the look ended with, for people. `patience`: ms. Null: Redis answers, and the command that needs more says what is missing. */
-export function whyNot(error: unknown, address: Address, db: number, patience: number): NotReached | null {
+export function whyNot(
+  error: unknown,
+  address: Address,
+  { db, isGuess }: { readonly db: number; readonly isGuess: boolean },
+  patience: number,
+): NotReached | null {
   const where = `${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
   const { name, code, message, command } = error as NodeJS.ErrnoException & { command?: { name: string } };
   const [, words, mayPass = false] = REPLIES.find(([pattern]) => pattern.test(message)) ?? [];
@@ -35,8 +40,9 @@ export function whyNot(error: unknown, address: Address, db: number, patience: n
   const isSilent = code === "ETIMEDOUT" || message === "Command timed out";
   const known = isSilent ? `no answer in ${showDuration(patience)}` : WORDS[code ?? ""];
   const shown = code === undefined ? "" : ` (${code})`;
+  const hint = isGuess ? "; --redis or HOLDFAST_REDIS says where Redis is" : "";
   return new NotReached(
-    `cannot connect to ${where}: ${known ?? words ?? message}${shown}`,
+    `cannot connect to ${where}: ${known ?? words ?? message}${shown}${hint}`,
     known === undefined ? mayPass : code !== NO_TLS,
   );
 }

@@ -1,8 +1,11 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { whyNot } from "../../src/cli/why-not.ts";
 import { Cli } from "../support/cli.ts";
+import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
+import { until } from "../support/until.ts";
 
 // A Redis that lets nobody in is told at once, with its address and the reason, and without a password.
 
@@ -60,6 +63,33 @@ describe("a Redis that lets nobody in", () => {
         ? { ok: false, problems: [problem] }
         : { outcome: "unavailable", code: 69, message: problem },
     );
+  });
+
+  it("gives no lock to a run whose database it refuses at a reconnect", async () => {
+    const name = freshName();
+    await own.admin.call("ACL", "SETUSER", "later", "on", ">sesame", "~*", "&*", "+@all");
+    const url = own.url.replace("://", "://later:sesame@");
+    const { locks } = await own.parties.join({ url: `${own.url.replace("://", "://:sesame@")}/1` });
+    await using _ = await locks.lock(name).lock();
+    const run = new Cli(`${url}/1`, ["run", name, "--", "echo", "ran"]);
+    await until(async () => (await locks.lock(name).inspect()).waiters.length === 1);
+    // This ends its connections too.
+    await own.admin.call("ACL", "SETUSER", "later", "-select");
+    await own.admin.call("CLIENT", "KILL", "USER", "later");
+    // It tries again and again, and takes nothing meanwhile.
+    await until(async () =>
+      ((await own.admin.call("ACL", "LOG")) as unknown[][]).some(
+        ([, count, ...rest]) => Number(count) > 4 && rest.includes("select"),
+      ),
+    );
+    run.kill("SIGTERM");
+    expect(await run.finished).toMatchObject({ code: 143, stdout: "" });
+  });
+
+  it("that nobody has named is not known by its address alone", () => {
+    const refused = Object.assign(new Error(), { code: "ECONNREFUSED" });
+    const why = whyNot(refused, { host: "127.0.0.1", port: 6379 }, { db: 0, isGuess: true }, 1);
+    expect(why?.message).toContain("HOLDFAST_REDIS");
   });
 
   it("is not that which only refuses PING", async () => {
