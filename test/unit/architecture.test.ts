@@ -97,7 +97,7 @@ const globalTimers = (from: string): string[] =>
     .filter((file) => file !== "src/util/real-timers.ts")
     .filter((file) => !["cli", "ui", "exporters", "otel", "prometheus"].includes(partOf(file)))
     .flatMap((file) => {
-      const text = readFileSync(join(from, file), "utf8").replace(/\/\*[^]*?\*\/|\/\/.*$/gm, "");
+      const text = readFileSync(join(from, file), "utf8").replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
       const [, imported = ""] = /^import \{([^}]*)\} from "[./a-z]*\/real-timers.ts";$/m.exec(text) ?? [];
       // A method of that name may be declared, and called of its object.
       const used = text.matchAll(/(?<![.\w])(?:set|clear)(?:Timeout|Interval|Immediate)\b(?!\(\w+: )/g);
