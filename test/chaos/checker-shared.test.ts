@@ -275,6 +275,14 @@ describe("what runs once per interval", () => {
     expect(broken(...ran("1.1", 1_000, [10, 20]), [50, "director", forgot(45, 1, 2)], ...again)).toEqual([]);
   });
 
+  it("may overlap with one that the server has forgotten, and with no other", () => {
+    // The times of turns are ms, and what a server forgot is told in its µs.
+    const both = [...ran("1.1", 1_000, [10, 60]), ...ran("2.1", 1_400, [50, 70])];
+    const forgetting = (from: number, to: number): Line => [45, "director", forgot(40, from, to)];
+    expect(broken(...both, forgetting(900_000, 1_300_000))).toEqual([]);
+    expect(broken(...both, forgetting(100_000, 900_000))).toEqual(["one holder"]);
+  });
+
   it("comes again while nothing is wrong", () => {
     const idle = (at: number): Line[] => [
       [at, "2.1", { is: "ask", call: at, lock: "it", kind: "once", wait: 5_000, how: "" }],

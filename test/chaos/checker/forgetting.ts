@@ -42,16 +42,19 @@ export class Excuses {
     if (asked > at && !this.#passed.has(hold)) return false;
     const still = stoodStill(this.#story.lives.get(by), at, hold.from);
     if (asked > at && hold.from > at + still + LAST_PASS * 1_000) return false;
-    return hold.token <= to;
+    return timeOf(hold) <= to;
   }
 
   /** Was it granted after the forgetting began? */
   #mayBeAfter(hold: Hold, { since, from }: Forgetting): boolean {
     // A reader has the token of those that it finds, also when that is all that a server remembers.
     const hasTime = hold.token !== 0 && hold.call.kind !== "readLock";
-    return hold.from > since && (!hasTime || hold.token >= from);
+    return hold.from > since && (!hasTime || timeOf(hold) >= from);
   }
 }
+
+/** The server's µs at the grant, by the token; of a run once per interval it is in ms, so that any µs of that one counts. */
+const timeOf = ({ call: { kind }, token }: Hold): number => (kind === "once" ? token * 1_000 + 999 : token);
 
 /**
  * A pass has the token after that of its process's hold before it; a reader that comes to others, in this process or in
