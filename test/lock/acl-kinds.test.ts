@@ -18,9 +18,8 @@ const { parties } = own;
 
 /** Makes the user, and connects as it. What it was refused fails the test at its end. */
 async function as(rules: readonly string[], db = 0) {
-  const user = { username: freshName("user").replaceAll(":", "-"), password: "change-me" };
   await own.admin.call("ACL", "LOG", "RESET");
-  await own.admin.call("ACL", "SETUSER", user.username, "reset", "on", `>${user.password}`, ...rules);
+  const user = await own.addUser(...rules);
   onTestFinished(async () => expect(await own.admin.call("ACL", "LOG")).toEqual([]));
   // No PING, which is no right of theirs.
   return () => parties.join({ url: own.url, redis: { ...user, db, lazyConnect: true } });

@@ -14,16 +14,7 @@ const { parties } = own;
 
 describe.skipIf(serverIs("7.0"))("before Redis 7.0", () => {
   it.each(["get", "set", "time"])("without %s a lock is not waited for: the call rejects", async (right) => {
-    const user = { username: "holdfast", password: "change-me" };
-    await own.admin.call(
-      "ACL",
-      "SETUSER",
-      user.username,
-      "reset",
-      "on",
-      `>${user.password}`,
-      ...rights.handoff,
-    );
+    const user = await own.addUser(...rights.handoff);
     await own.admin.call("ACL", "SETUSER", user.username, `-${right}`);
     const { locks } = await parties.join({ url: own.url, redis: { ...user, lazyConnect: true } });
     const error = await failure(locks.lock(freshName()).lock());

@@ -4,6 +4,7 @@ import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { Parties } from "./fixture.ts";
 import { trackUnhandled } from "./leaks.ts";
 import { present } from "./present.ts";
+import { addUser, type User } from "./servers/users.ts";
 
 /** A server for the tests of one file, whose users and settings they may change, and the parties that they let in. */
 export class OwnServer {
@@ -34,6 +35,11 @@ export class OwnServer {
 
   get url(): string {
     return this.server.url;
+  }
+
+  /** Makes a user with these ACL rules, and no other. */
+  addUser(...rules: readonly string[]): Promise<User> {
+    return addUser({ admins: async () => [this.admin] }, ...rules);
   }
 
   /** A connection of the default user. */

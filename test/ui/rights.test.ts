@@ -13,8 +13,7 @@ const own = new OwnServer();
 
 /** A connection of a user with these rules. */
 async function as(rules: readonly string[]) {
-  const user = { username: freshName("user").replaceAll(":", "-"), password: "change-me" };
-  await own.admin.call("ACL", "SETUSER", user.username, "reset", "on", `>${user.password}`, ...rules);
+  const user = await own.addUser(...rules);
   await own.admin.call("ACL", "LOG", "RESET");
   // No PING, which is no right of theirs.
   return (await own.parties.join({ url: own.url, redis: { ...user, lazyConnect: true } })).redis;

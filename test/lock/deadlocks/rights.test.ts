@@ -13,16 +13,7 @@ vi.mock("../../../src/defaults.ts", async (all) => ({
 const own = new OwnServer();
 
 it("the documented rights of a lock are enough to find a circle", async () => {
-  const user = { username: "in-circles", password: "change-me" };
-  await own.admin.call(
-    "ACL",
-    "SETUSER",
-    user.username,
-    "reset",
-    "on",
-    `>${user.password}`,
-    ...rights.handoff,
-  );
+  const user = await own.addUser(...rights.handoff);
   const join = () =>
     own.parties.join({
       url: own.url,

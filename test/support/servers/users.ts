@@ -15,7 +15,7 @@ export interface User {
  * const redis = topology.connect(quiet);
  * await redis.publish("a", "1"); // rejects with NOPERM
  */
-export async function addUser(topology: Topology, ...rules: string[]): Promise<User> {
+export async function addUser(topology: Pick<Topology, "admins">, ...rules: string[]): Promise<User> {
   const user = { username: `user-${randomUUID()}`, password: randomUUID() };
   for (const admin of await topology.admins())
     await admin.acl("SETUSER", user.username, "on", `>${user.password}`, ...rules);
