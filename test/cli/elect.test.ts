@@ -1,13 +1,12 @@
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { Cli } from "../support/cli.ts";
-import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { Cli, cli } from "../support/cli.ts";
+import { freshName, Parties } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
 const parties = new Parties();
 afterAll(parties.close);
 afterEach(() => Cli.endAll());
 
-const cli = (...args: string[]) => new Cli(testUrl(), args);
 const candidate = (name: string, line: string, ...flags: string[]) =>
   cli("elect", "--lease", "3s", ...flags, name, "--", "sh", "-c", line);
 

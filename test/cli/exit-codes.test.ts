@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { Cli, temporary } from "../support/cli.ts";
+import { Cli, cli, lastJson, sh, temporary } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 
 // What `holdfast run` exits with, and what its line of JSON says of it.
@@ -9,13 +9,6 @@ import { freshName, Parties, testUrl } from "../support/fixture.ts";
 const parties = new Parties();
 afterAll(parties.close);
 afterEach(() => Cli.endAll());
-
-const cli = (...args: string[]) => new Cli(testUrl(), args);
-/** Runs a line of the shell. */
-const sh = (flags: string[], name: string, line: string) =>
-  cli("run", ...flags, name, "--", "sh", "-c", line);
-/** The last line. */
-const lastJson = (text: string): unknown => JSON.parse(text.trim().split("\n").at(-1) ?? "");
 
 describe("the exit code", () => {
   it.each([

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { Cli } from "../support/cli.ts";
+import { Cli, cli, lastJson, sh } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
@@ -8,13 +8,6 @@ import { until } from "../support/until.ts";
 const parties = new Parties();
 afterAll(parties.close);
 afterEach(() => Cli.endAll());
-
-const cli = (...args: string[]) => new Cli(testUrl(), args);
-/** Runs a line of the shell. */
-const sh = (flags: string[], name: string, line: string) =>
-  cli("run", ...flags, name, "--", "sh", "-c", line);
-/** The last line. */
-const lastJson = (text: string): unknown => JSON.parse(text.trim().split("\n").at(-1) ?? "");
 
 describe("a run inside of another one", () => {
   const inside = (...args: string[]) => ["--", process.execPath, Cli.program, ...args];

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { Cli, lives } from "../support/cli.ts";
+import { Cli, cli, lives, sh } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
@@ -9,11 +9,6 @@ import { until } from "../support/until.ts";
 const parties = new Parties();
 afterAll(parties.close);
 afterEach(() => Cli.endAll());
-
-const cli = (...args: string[]) => new Cli(testUrl(), args);
-/** Runs a line of the shell. */
-const sh = (flags: string[], name: string, line: string) =>
-  cli("run", ...flags, name, "--", "sh", "-c", line);
 
 describe("the command", () => {
   it("is run without a shell, with its arguments as they are", async () => {

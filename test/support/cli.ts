@@ -2,39 +2,21 @@ import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { buildSync } from "esbuild";
 import { codeOf } from "../../src/cli/run/command.ts";
 import { processes } from "../../src/cli/run/processes.ts";
+import { compiled } from "./compiled.ts";
+import { testUrl } from "./fixture.ts";
 import { until } from "./until.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 /** Below node_modules, where what it imports is found. */
 const folder = join(root, "node_modules", `.holdfast-cli-${process.pid}`);
-let built: string | null = null;
 const living = new Set<ChildProcess>();
 
 process.once("exit", () => {
   for (const child of living) child.kill("SIGKILL");
   rmSync(folder, { recursive: true, force: true });
 });
-
-/** The program in one file: started from its sources each process would take a second of CPU. */
-function program(): string {
-  if (built === null) {
-    mkdirSync(folder, { recursive: true });
-    built = join(folder, "cli.mjs");
-    buildSync({
-      entryPoints: [join(root, "src/cli/index.ts")],
-      outfile: built,
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      packages: "external",
-      logLevel: "error",
-    });
-  }
-  return built;
-}
 
 /** A folder that ends with this process. */
 export function temporary(): string {
@@ -66,7 +48,7 @@ export class Cli {
     wrap = (line: readonly string[]): readonly string[] => line,
   ) {
     const env = { ...process.env, HOLDFAST_REDIS: url, NO_COLOR: "1", ...options.env };
-    const [file = "", ...rest] = wrap([process.execPath, program(), ...args]);
+    const [file = "", ...rest] = wrap([process.execPath, Cli.program, ...args]);
     this.child = spawn(file, rest, { stdio: "pipe", ...options, env });
     living.add(this.child);
     this.child.stdout?.on("data", (text) => {
@@ -102,7 +84,7 @@ export class Cli {
 
   /** The path of the program. */
   static get program(): string {
-    return program();
+    return compiled(new URL("../../src/cli/index.ts", import.meta.url));
   }
 
   /** Kills those that a test has left behind, and waits for their end. */
@@ -131,6 +113,16 @@ export class Cli {
     return this.stdout + this.stderr;
   }
 }
+
+/** On the server of all tests. */
+export const cli = (...args: string[]): Cli => new Cli(testUrl(), args);
+
+/** `holdfast run` with a line of the shell. */
+export const sh = (flags: readonly string[], name: string, line: string): Cli =>
+  cli("run", ...flags, name, "--", "sh", "-c", line);
+
+/** The last line that was written, of `--json`. */
+export const lastJson = (text: string): unknown => JSON.parse(text.trim().split("\n").at(-1) ?? "");
 
 /** Does this process run? What has ended and was not collected does not. */
 export const lives = (pid: number): boolean => processes().some((one) => one.pid === pid);
