@@ -49,7 +49,7 @@ if heads[1] and (goes or not isOther) then
 end
 local isFirst = not heads[1] or #out > 0 and call("ZCARD", queue) == #out
 if isOther then
-  -- A number from code is that of those that hold or wait. When the last of them was over, nobody is left who was told it.
+  -- A number from code is that of those that hold or wait. When the last of them was over, no caller is left that was told it.
   if not isFirst or used > 0 or source == "s" or asks > number then
     commit(false)
     return { DIFFERS, now, isKnown and permits or 0, more }

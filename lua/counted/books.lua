@@ -29,7 +29,7 @@ end
 
 -- Has anything been written yet? Must the books be written? For how many ms must the hash stand from now on, at least?
 local wrote, isChanged, need = false, false, 0
--- Did a scan find more room, so that somebody who waits may fit?
+-- Did a scan find more room, so that a waiter may fit?
 local goes = false
 local exists = books and true
 

@@ -20,7 +20,7 @@ local isLate = source == "s" and (asked < stamp or asked == stamp and permits ~=
 if not isLate and asked ~= stamp then
   source, permits, stamp, isChanged = "s", tonumber(ARGV[1]), asked, true
 end
--- Before the number is written: a user who may not do this changes nothing. A hash that is new has no TTL.
+-- Before the number is written: a user without the right to do this changes nothing. A hash that is new has no TTL.
 if source == "s" and exists then
   call("PERSIST", hash)
   wrote = true

@@ -1,6 +1,6 @@
 -- Included behind books: what is given, and what is written and told at the end. Everything is reckoned first: so a grant that
 -- gets no token takes nobody out of the queue, all writes of a script go together, and all messages go out behind them.
--- `queues`: the script may queue somebody before it looks who is next.
+-- `queues`: the script may queue somebody before it looks which hold is next.
 
 -- Entries that leave the queue; fields that are written, a hold and its text in turn; grants that are told. `more`: 1 when there
 -- were more grants than one script makes. `given`: the last token given here, passes included.

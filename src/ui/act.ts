@@ -7,7 +7,7 @@ interface Wanted {
   readonly action: Action;
   readonly kind: string;
   readonly name: string;
-  /** Of the holder that was seen: nobody who came after it is meant. */
+  /** Of the holder that was seen: no later one is meant. */
   readonly token: number;
   readonly mode: ShownHolder["mode"];
   /** The same of a Redisson lock, which has no tokens; "": not told. */

@@ -34,7 +34,7 @@ export interface LockUI {
  * which. It asks Redis every 2 s while anybody looks, once for all viewers, and nothing while nobody does. It changes nothing unless `actions` allow it.
  *
  * @param options.locks the lock client of one Redis.
- * @param options.authorize decides who may see it. Left out: only browsers of this machine, and only by `node`.
+ * @param options.authorize decides which requests may see it. Left out: only browsers of this machine, and only by `node`.
  * @param options.actions what viewers may do: "ask", "break". Default: nothing.
  * @param options.redis a connection to the same Redis, for what `observe()` has written and for deadlocks. Left out: neither is shown.
  * @throws TypeError for bad options.

@@ -48,7 +48,7 @@ class Memory {
 export class LingerPolicy {
   /** How many locks a client keeps at the most, and how many names it remembers. */
   readonly most: number;
-  /** `kept` and `takenAgain` are counted by those who keep and take. */
+  /** `kept` and `takenAgain` are counted where locks are kept and taken. */
   readonly stats = { kept: 0, takenAgain: 0, recalled: 0, recalledUnused: 0, lapsed: 0 };
   readonly #names = new Map<string, Memory>();
   /** Goes round the names, in search of one to forget. */
@@ -73,7 +73,7 @@ export class LingerPolicy {
   /**
    * Would it keep this name now? To be asked when it is acquired, once; and at unlock, where it can be kept at all. `saved`:
    * what its time with this process has saved since it was acquired, in pairs of commands. `isGranted`: it has come by a
-   * message, from somebody who may want it back.
+   * message, from another client, which may want it back.
    */
   keeps(name: string, at: number, saved = 0, isGranted = false): boolean {
     if (saved > 0) {

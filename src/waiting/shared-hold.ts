@@ -19,7 +19,7 @@ interface Leaving {
 }
 
 /**
- * One hold that readers of this process share: its users, each with a lease of its own, and who may still come in. Protects
+ * One hold that readers of this process share: its users, each with a lease of its own, and which readers may still come in. Protects
  * writers from readers that come in one after the other without Redis seeing any of them, and users from each other: a lease
  * ends by itself, and the hold when it has no user any more.
  *
