@@ -1,13 +1,13 @@
 // npm's `prepare`: what is installed from git has a dist/ like the package of the registry. It does nothing where dist/ is
 // newer than all that it is made of, as npm prepares a git package twice, and where the tools to build with are left out
 // (`npm ci --omit=dev`), as a check-out needs no dist/.
-import { execFileSync } from "node:child_process";
+import { execSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const SOURCES = ["src", "lua", "tools", "package.json", "tsconfig.json", "tsconfig.build.json"];
+const SOURCES = ["src", "lua", "page", "tools", "package.json", "tsconfig.json", "tsconfig.build.json"];
 const TOOLS = ["typescript", "rolldown", "esbuild"];
 
 const changed = (path) => statSync(join(root, path)).mtimeMs;
@@ -22,6 +22,5 @@ const isBuilt = built.every((path) => existsSync(join(root, path)));
 if (isBuilt && Math.min(...built.map(changed)) > Math.max(...SOURCES.map(newest))) {
   // Nothing to do.
 } else if (TOOLS.every((name) => existsSync(join(root, "node_modules", name)))) {
-  execFileSync(process.execPath, [join(root, "tools/build/embed-lua.mjs")], { stdio: "inherit" });
-  execFileSync(process.execPath, [join(root, "tools/build/build.mjs")], { stdio: "inherit" });
+  execSync("npm run --silent build", { cwd: root, stdio: "inherit" });
 } else process.stdout.write(`holdfast: dist/ is not built, as ${TOOLS.join(" or ")} is not installed.\n`);
