@@ -1,4 +1,5 @@
 import type { Redis } from "ioredis";
+import { until } from "../until.ts";
 import { type Expected, seesAll } from "./sentinel-health.ts";
 import { GROUP } from "./sentinel-setup.ts";
 
@@ -28,11 +29,15 @@ export class Watch {
     return views.every(Boolean);
   }
 
-  /** Asks one of them to put a replica in the primary's place. */
+  /**
+   * Asks one of them to put a replica in the primary's place. It refuses while no replica's last report is new enough, as on a
+   * machine that is busy.
+   */
   async failover(): Promise<void> {
     const [sentinel] = this.#sentinels();
     if (sentinel === undefined) throw new Error("No sentinel runs");
-    await sentinel.call("SENTINEL", "FAILOVER", GROUP);
+    const order = () => sentinel.call("SENTINEL", "FAILOVER", GROUP).then(() => true, isNotYet);
+    await until(order, { what: "a replica that is good enough to be promoted" });
   }
 
   /**
@@ -57,4 +62,9 @@ export class Watch {
     };
     return Promise.all(this.#sentinels().map(nameOf));
   }
+}
+
+function isNotYet(error: Error): false {
+  if (error.message.startsWith("NOGOODSLAVE")) return false;
+  throw error;
 }
