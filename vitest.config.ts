@@ -65,6 +65,8 @@ export default defineConfig({
     hookTimeout: 120_000,
     // Most of their time tests wait, so there are more files at a time than cores; with eight of them, tests ran out of time.
     maxWorkers: 6,
+    // Of tests that run side by side in one file. They mostly wait.
+    maxConcurrency: 10,
     sequence: { sequencer: LongestFirst },
   },
 });

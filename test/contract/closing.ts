@@ -5,9 +5,6 @@ import { until } from "../support/until.ts";
 import { failure, lossOf, warnings } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
-/** A lease that is renewed bears that the machine stands still for two thirds of this. */
-const KEPT = 3_000;
-
 /** How a client ends, and what it leaves to the others. */
 export function closing(subject: Subject): void {
   describe("close", () => {
@@ -28,23 +25,6 @@ export function closing(subject: Subject): void {
       await subject.untilWaiting(name, 0);
       expect(lease.held).toBe(true);
       await lease.unlock();
-    });
-
-    it("rejects those who wait behind a holder of the same client, and lets the holder finish", async () => {
-      const { locks } = await subject.join({ leaseTime: KEPT });
-      const { name, theirs } = subject.pair();
-      const lock = subject.on(locks, name);
-      const lease = await lock.lock();
-      const waiter = failure(lock.lock());
-      const closed = locks.close({ grace: 60_000 });
-      expect(await waiter).toBeInstanceOf(ClientClosedError);
-      const start = performance.now();
-      await until(() => performance.now() - start > 1.1 * KEPT); // past a lease: the watchdog still works
-      expect([lease.held, await theirs.tryLock()]).toEqual([true, null]);
-      await lease.unlock();
-      await closed;
-      expect(performance.now() - start).toBeLessThan(30_000); // not the whole grace
-      await (await theirs.lock({ wait: 10_000 })).unlock();
     });
 
     it("takes the lock away when the grace is over", async () => {

@@ -4,7 +4,7 @@ import type { Subject } from "./subject.ts";
 
 /** `withLock` with `confirm`: Redis says at the end whether the lock was held so far. */
 export function confirming(subject: Subject): void {
-  describe("withLock with `confirm`", () => {
+  describe.concurrent("withLock with `confirm`", () => {
     it("resolves with what the body returned", async () => {
       const { mine, theirs } = subject.pair();
       expect(await mine.withLock(() => 1, { confirm: true })).toBe(1);

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe } from "vitest";
+import { afterAll, afterEach, aroundEach, beforeAll, beforeEach, describe } from "vitest";
 import { standalone } from "../support/servers/kinds.ts";
 import type { TopologyKind } from "../support/servers/topology.ts";
 import { aborting } from "./aborting.ts";
@@ -10,6 +10,7 @@ import { drains } from "./drains.ts";
 import { events } from "./events.ts";
 import { exclusion } from "./exclusion.ts";
 import { extension } from "./extension.ts";
+import { holding } from "./holding.ts";
 import { inspection } from "./inspection.ts";
 import { KINDS, type Kind, otherwise } from "./kinds.ts";
 import { leases } from "./leases.ts";
@@ -34,10 +35,12 @@ const THEMES = [
   sideBySide,
   drains,
   strays,
+  // Of these the tests run side by side, and those of all of them together: most of their time they wait for leases.
   leases,
   extension,
   loss,
   confirming,
+  holding,
   disposal,
   inspection,
   events,
@@ -57,6 +60,7 @@ export function describeLock(
   describe(`${kind} on ${name}`, () => {
     const subject = new Subject(kind, launch);
     beforeAll(subject.open);
+    aroundEach(subject.around);
     beforeEach(({ task, skip }) => {
       const why = otherwise(kind, task.suite?.name ?? "", task.name) ?? excuse?.(task.name);
       if (why !== undefined) skip(why);

@@ -1,65 +1,12 @@
 import { describe, expect, it } from "vitest";
-import type { LockClient, LockEvents } from "../../src/index.ts";
 import { Gauges } from "../support/gauges.ts";
 import { until } from "../support/until.ts";
-import { failure, lossOf, warnings } from "./observe.ts";
+import { failure, record, warnings } from "./observe.ts";
 import type { Subject } from "./subject.ts";
-
-const EVENTS = ["acquire", "wait", "giveup", "release", "renew", "lost", "error"] as const;
-
-type Told = { [K in (typeof EVENTS)[number]]: Parameters<LockEvents[K]>[0][] };
-
-function record(locks: LockClient): Told {
-  const told: Told = { acquire: [], wait: [], giveup: [], release: [], renew: [], lost: [], error: [] };
-  for (const event of EVENTS)
-    locks.on(event, (detail: unknown) => void (told[event] as unknown[]).push(detail));
-  return told;
-}
-
-/** A lease that is renewed bears that the machine stands still for two thirds of this. */
-const KEPT = 3_000;
 
 /** What a client tells, and that nobody who listens can do harm. */
 export function events(subject: Subject): void {
   describe("events", () => {
-    it("tells of the whole life of a lease", async () => {
-      const { locks } = await subject.join({ leaseTime: KEPT });
-      const { name, theirs } = subject.pair();
-      const told = record(locks);
-      const first = await theirs.lock();
-      const waiter = subject.on(locks, name).lock();
-      await subject.untilWaiting(name, 1);
-      await first.unlock();
-      const lease = await waiter;
-      const { token } = lease;
-      await until(() => told.renew.length > 1);
-      await lease.unlock();
-      const lost = await subject.on(locks, name).lock();
-      const { signal } = lost;
-      await subject.erase(name);
-      await lossOf(signal);
-      const number = expect.any(Number);
-      const call = told.wait[0]?.call;
-      const heard = { name, kind: subject.eventKind, call, ...subject.units };
-      const second = { ...heard, call: told.acquire[1]?.call };
-      expect(second.call).not.toBe(call);
-      expect(told.wait).toEqual([{ ...heard, holder: "unknown", waited: number }]);
-      expect(told.acquire).toEqual([
-        { ...heard, token, waited: number, passed: false, kept: false },
-        { ...second, token: lost.token, waited: number, passed: expect.any(Boolean), kept: false },
-      ]);
-      expect(told.release).toEqual([{ ...heard, token, held: number }]);
-      expect(told.renew[0]).toEqual({ ...heard, token, remaining: number });
-      expect(told.lost).toEqual([
-        { ...second, token: lost.token, since: number, held: number, error: signal.reason },
-      ]);
-      expect(told.lost[0]?.held).toBeGreaterThan(0);
-      expect(told.giveup).toEqual([]);
-      expect(told.error).toEqual([]);
-      await failure(lost.unlock());
-      expect(told.lost.length).toBe(1);
-    });
-
     it("tells why a call ended without the lock", async () => {
       const { locks } = await subject.join();
       const told = record(locks);
@@ -160,35 +107,6 @@ export function events(subject: Subject): void {
       expect([once, off]).toEqual([1, 0]);
     });
 
-    it("a throwing listener stops neither watchdog nor waking, and is reported", async () => {
-      const { locks } = await subject.join({ leaseTime: KEPT });
-      const { name, mine } = subject.pair();
-      const told = { renew: 0, errors: [] as string[] };
-      locks.on("renew", () => void told.renew++);
-      for (const event of ["acquire", "wait", "giveup", "release", "renew", "lost"] as const)
-        locks.on(event, () => {
-          throw new Error(`the ${event} listener failed`);
-        });
-      locks.on("error", (error) => void told.errors.push(error.message));
-      const lock = subject.on(locks, name);
-      const first = await mine.lock();
-      const waiters = [lock.lock(), lock.lock()];
-      await until(async () => (await subject.waiting(name)) > 0);
-      await first.unlock();
-      expect(await lock.tryLock()).toBe(null);
-      const lease = (await Promise.race(waiters)) as Awaited<(typeof waiters)[0]>;
-      await until(() => told.renew > 1);
-      expect(lease.held).toBe(true);
-      await lease.unlock();
-      for (const waiter of waiters) await (await waiter).unlock();
-      const lost = await lock.lock();
-      await mine.forceUnlock();
-      await lossOf(lost.signal);
-      await failure(lost.unlock());
-      for (const event of ["acquire", "wait", "giveup", "release", "renew", "lost"])
-        expect(told.errors).toContain(`the ${event} listener failed`);
-    });
-
     it("an error that nobody hears becomes one process warning for its code", async () => {
       const { locks } = await subject.join();
       const seen = warnings();
@@ -215,20 +133,6 @@ export function events(subject: Subject): void {
       await until(() => seen.length > 0);
       expect(seen.map(({ message }) => message)).toEqual(["the error listener failed"]);
       await (await lock.lock({ wait: 10_000 })).unlock();
-    });
-
-    it("warns of a caller that waits for its own client longer than a lease", async () => {
-      const { locks } = await subject.join({ leaseTime: KEPT / 2 });
-      const seen = warnings();
-      const told = record(locks);
-      const lock = subject.on(locks, subject.name());
-      const lease = await lock.lock();
-      const waiter = lock.lock();
-      await until(() => seen.length > 0);
-      expect(seen.map(({ code }) => code)).toEqual(["LOCK_SELF_WAIT"]);
-      expect(told.wait.map(({ holder }) => holder)).toEqual(["unknown", "this client"]);
-      await lease.unlock();
-      await (await waiter).unlock();
     });
   });
 }

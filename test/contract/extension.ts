@@ -8,7 +8,7 @@ const LEASE = 2_000;
 
 /** Making a lease last longer by hand. */
 export function extension(subject: Subject): void {
-  describe("extend", () => {
+  describe.concurrent("extend", () => {
     it.each([true, false])(
       "makes a lease last at least so long from now (watchdog: %s)",
       async (watchdog) => {

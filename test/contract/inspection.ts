@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { withoutBits } from "../../src/hold-ids.ts";
 import { awake } from "../support/awake.ts";
 import { until } from "../support/until.ts";
-import { failure, lossOf } from "./observe.ts";
+import { failure } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
 /** What people can see of a lock, and how they take it away. */
@@ -120,44 +120,6 @@ export function inspection(subject: Subject): void {
         expect(await theirs.isLocked()).toBe(false);
         await lease.unlock().catch(() => {});
       });
-
-    it("forceUnlock frees the lock, and the holder learns of it at its next renewal", async () => {
-      const party = await subject.join({ leaseTime: 3_000 });
-      const { name, theirs } = subject.pair();
-      const lease = await subject.of(party, name).lock();
-      // Together: a renewal between them would find it gone. To several masters they come one by one.
-      const [forced, next] = await Promise.all([theirs.forceUnlock(), theirs.lock({ wait: 10_000 })]);
-      expect(forced).toBe(true);
-      // A client that keeps its locks listens as soon as it can, and may hear of it.
-      const reasons = [
-        subject.taken,
-        ...(subject.lingers ? ["revoked"] : []),
-        ...(subject.isQuorum ? ["gone"] : []),
-      ];
-      expect(reasons).toContain(await lossOf(lease.signal));
-      await next.unlock();
-      expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
-    });
-
-    it("forceUnlock tells a holder who listens at once, where the protocol can", async () => {
-      // Where a message tells it, no renewal is to be before that.
-      const party = await subject.join({ leaseTime: subject.queues ? 30_000 : 3_000 });
-      const { name, theirs } = subject.pair();
-      const first = await theirs.lock();
-      const waiter = subject.of(party, name).lock(); // has a subscriber now
-      await subject.untilWaiting(name, 1);
-      await first.unlock();
-      const lease = await waiter;
-      const { signal } = lease;
-      const label = "alice {ops} 100%, ticket 4711 é";
-      expect(await theirs.forceUnlock({ label })).toBe(true);
-      expect(await lossOf(signal)).toBe(subject.queues ? "revoked" : "gone");
-      expect(signal.reason).toMatchObject({ by: subject.queues ? label : null });
-      if (subject.queues) expect(String(signal.reason)).toContain(`By '${label}'.`);
-      expect(lease.held).toBe(false);
-      expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
-      await (await theirs.lock({ wait: 10_000 })).unlock();
-    });
 
     it("forceUnlock hands the lock to the next waiter", async () => {
       const { name, mine, theirs } = subject.pair();

@@ -17,7 +17,7 @@ export function loss(subject: Subject): void {
   }
   const deleteKey = (name: string) => subject.erase(name);
 
-  describe("a lost lease", () => {
+  describe.concurrent("a lost lease", () => {
     it.each(["deleted", "taken", "forced"] as const)(
       "aborts the body's signal, and withLock rejects (%s)",
       async (how) => {

@@ -1,9 +1,29 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { onTestFinished, vi } from "vitest";
-import { LockLostError, type LossReason } from "../../src/index.ts";
+import {
+  type Lease,
+  type Lock,
+  type LockClient,
+  LockError,
+  type LockEvents,
+  LockLostError,
+  type LossReason,
+} from "../../src/index.ts";
 import type { Party } from "../support/fixture.ts";
 import { holdReply, onScript } from "../support/scripts-sent.ts";
 import { until } from "../support/until.ts";
+
+const EVENTS = ["acquire", "wait", "giveup", "release", "renew", "lost", "error"] as const;
+
+type Told = { [K in (typeof EVENTS)[number]]: Parameters<LockEvents[K]>[0][] };
+
+/** All that a client tells from now on. */
+export function record(locks: LockClient): Told {
+  const told: Told = { acquire: [], wait: [], giveup: [], release: [], renew: [], lost: [], error: [] };
+  for (const event of EVENTS)
+    locks.on(event, (detail: unknown) => void (told[event] as unknown[]).push(detail));
+  return told;
+}
 
 /** Counts what one party sends: the commands on its connection, and the connections it opens beside it. */
 export function watchTraffic({ redis }: Party): { readonly commands: number; readonly connections: number } {
@@ -91,6 +111,13 @@ export async function failure(promise: Promise<unknown>): Promise<unknown> {
   if (error === none) throw new Error("Expected a rejection, but it resolved");
   return error;
 }
+
+/** A try that gets nothing where the machine stands still for longer than Redis may take to answer it: 500 ms. */
+export const tried = (lock: Lock): Promise<Lease | null> =>
+  lock.tryLock().catch((error: unknown) => {
+    if (error instanceof LockError && error.code === "LOCK_UNAVAILABLE") return null;
+    throw error;
+  });
 
 /** Waits until a lease's signal aborts, and answers why. */
 export async function lossOf(signal: AbortSignal): Promise<LossReason> {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { Cluster, Redis } from "ioredis";
 import { type MockInstance, vi } from "vitest";
 import { createLockClient, type EventKind, type Lock, type LockClient } from "../../src/index.ts";
@@ -29,7 +30,8 @@ export class Subject implements Traits {
   readonly #launch: () => Promise<Topology>;
   #topology: Topology | undefined;
   readonly #parties = new Parties();
-  readonly #names = new Set<string>();
+  /** Of each test the locks that it uses: some tests run side by side. */
+  readonly #names = new AsyncLocalStorage<Set<string>>();
   /** The clients that have said that they wait, by lock: all that is known of waiters that hear no messages. */
   readonly #said = new Map<string, Set<LockClient>>();
   #keeps: MockInstance | undefined;
@@ -170,7 +172,7 @@ export class Subject implements Traits {
 
   /** A lock name of its own for a test, which must leave nothing under it. */
   name(name = freshName(this.kind)): string {
-    this.#names.add(name);
+    opened(this.#names.getStore()).add(name);
     return name;
   }
 
@@ -230,11 +232,12 @@ export class Subject implements Traits {
     await until(async () => (await exists()).every((count) => count === 1), { what: "the lock everywhere" });
   }
 
+  /** Every test is to run in this: its locks are known as its own. */
+  readonly around = (test: () => Promise<void>): Promise<void> => this.#names.run(new Set(), test);
+
   /** Every test gives back what it took: no lock, no place in a queue, no subscription stays. */
   readonly leavesNothing = async (): Promise<void> => {
-    const names = [...this.#names];
-    this.#names.clear();
-    for (const name of names) {
+    for (const name of opened(this.#names.getStore())) {
       this.#said.delete(name);
       // What is kept is given up at once when somebody wants it.
       if (this.#third) await (await this.of(this.#third, name).lock({ wait: LEAVING })).unlock();

@@ -13,8 +13,15 @@ interface Sender {
   sendCommand(command: never, ...rest: never[]): unknown;
 }
 
-/** Until the test ends, what a connection is given to send as a script goes through `see`, which calls `send` for it. */
-export function onScript(redis: Sender, see: (script: SentScript, send: () => void) => void): () => void {
+/**
+ * Until the test ends, what a connection is given to send as a script goes through `see`, which calls `send` for it. A test
+ * that runs beside others says by `onFinished` which one it is.
+ */
+export function onScript(
+  redis: Sender,
+  see: (script: SentScript, send: () => void) => void,
+  onFinished: (restore: () => void) => void = onTestFinished,
+): () => void {
   const send = redis.sendCommand.bind(redis) as (...args: unknown[]) => unknown;
   const spy = vi.spyOn(redis as { sendCommand(...args: unknown[]): unknown }, "sendCommand");
   spy.mockImplementation((...args) => {
@@ -24,7 +31,7 @@ export function onScript(redis: Sender, see: (script: SentScript, send: () => vo
     return undefined;
   });
   const restore = (): void => void spy.mockRestore();
-  onTestFinished(restore);
+  onFinished(restore);
   return restore;
 }
 
