@@ -58,9 +58,9 @@ export class One implements View<ShownOne> {
     arrange(
       this.#holders,
       holders.map((holder) => {
-        const card = this.#cards.get(holder.id) ?? new Card(this.#lock, holder, actions, lock?.kept === true);
+        const card = this.#cards.get(holder.id) ?? new Card(this.#lock, holder, actions);
         this.#cards.set(holder.id, card);
-        card.show(holder, age);
+        card.show(holder, age, lock?.kept === true);
         return card.element;
       }),
     );
@@ -83,21 +83,18 @@ class Card {
   readonly element: HTMLElement;
   readonly #for = h("dd");
   readonly #lease = new LeaseBar();
+  readonly #kept = h("p", { class: "note" }, "Kept by its process, perhaps with nobody inside.");
 
-  constructor(
-    lock: Pick<ShownLock, "kind" | "name">,
-    holder: ShownHolder,
-    actions: ShownOne["actions"],
-    kept: boolean,
-  ) {
+  constructor(lock: Pick<ShownLock, "kind" | "name">, holder: ShownHolder, actions: ShownOne["actions"]) {
     // Redisson's locks have no tokens: the holder itself says which one is meant.
     const canBreak = actions.includes("break") && (holder.token > 0 || lock.kind === "redisson");
-    const canAsk = actions.includes("ask") && lock.kind === "lock";
+    // A writer never keeps its lock with nobody inside.
+    const canAsk = actions.includes("ask") && (lock.kind === "lock" || holder.mode === "read");
     this.element = h(
       "li",
       { class: "card" },
       person(holder),
-      kept && h("p", { class: "note" }, "Kept by its process, perhaps with nobody inside."),
+      this.#kept,
       h(
         "dl",
         {},
@@ -118,7 +115,9 @@ class Card {
     );
   }
 
-  show(holder: ShownHolder, age: number): void {
+  show(holder: ShownHolder, age: number, kept: boolean): void {
+    // Readers that come keep it from being so.
+    this.#kept.hidden = !kept;
     grow(this.#for, holder.for, age);
     this.#lease.show(holder, age);
   }

@@ -1,18 +1,19 @@
+import type { Asked, AskOptions, ReadWriteLock } from "../index.ts";
 import { choice, duration } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
 
 const FLAGS = {
-  wait: duration("w", "how long the holder may take to answer. Default: 1s"),
-  kind: choice("of which kind. Default: lock", "lock", "readWrite"),
+  wait: duration("w", "how long the holders may take to answer. Default: 1s"),
+  kind: choice("of which kind; of readWrite, what readers keep. Default: lock", "lock", "readWrite"),
 };
 
 const SENTENCES = {
   free: "is free",
-  released: "was kept by a client with nobody inside, which has given it up",
+  released: "was kept with nobody inside, and has been given up",
   busy: "is held: somebody is inside",
-  silent: "is kept by a client that has not answered in time",
+  silent: "is kept, and not given up: a client that keeps it has not answered in time",
 } as const;
 
 async function ask({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
@@ -21,8 +22,11 @@ async function ask({ values, positionals, rest, output }: Call<typeof FLAGS>): P
     throw new UsageError("holdfast ask takes one name.");
   const { locks, close } = await connect(values);
   try {
-    const lock = values.kind === "readWrite" ? locks.readWriteLock(name).write : locks.lock(name);
-    const answer = await lock.ask(values.wait === undefined ? {} : { wait: values.wait });
+    const options = values.wait === undefined ? {} : { wait: values.wait };
+    const answer =
+      values.kind === "readWrite"
+        ? await askBoth(locks.readWriteLock(name), options)
+        : await locks.lock(name).ask(options);
     if (output.isJson) output.printJson({ name, answer });
     else output.say(`${name} ${SENTENCES[answer]}.`);
     return answer === "free" || answer === "released" ? EXIT.ok : EXIT.busy;
@@ -31,10 +35,16 @@ async function ask({ values, positionals, rest, output }: Call<typeof FLAGS>): P
   }
 }
 
+/** Readers may keep it with nobody inside, a writer never does. */
+async function askBoth({ read, write }: ReadWriteLock, options: AskOptions): Promise<Asked> {
+  const answer = await read.ask(options);
+  return answer === "free" ? write.ask(options) : answer;
+}
+
 export const ASK = command(
   {
     name: "ask",
-    summary: "asks the client that keeps a lock with nobody inside to give it up",
+    summary: "asks the clients that keep a lock with nobody inside to give it up",
     usage: ["ask [flags] <name>"],
     examples: [
       [

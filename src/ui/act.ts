@@ -31,17 +31,21 @@ export async function act(
   }
 }
 
-async function ask(locks: LockUIOptions["locks"], { kind, name }: Wanted): Promise<Done> {
-  if (kind !== "lock") return { done: false, said: "Only a lock can be kept with nobody inside." };
-  const answer = await locks.lock(name).ask();
-  return { done: answer === "free" || answer === "released", said: ANSWERS[answer] };
+async function ask(locks: LockUIOptions["locks"], { kind, name, mode }: Wanted): Promise<Done> {
+  const isRead = kind === "readWrite" && mode === "read";
+  if (kind !== "lock" && !isRead)
+    return { done: false, said: "Only locks, and what readers share, can be kept with nobody inside." };
+  const answer = await (isRead ? locks.readWriteLock(name).read : locks.lock(name)).ask();
+  // A writer may have it by now.
+  const said = isRead && answer === "free" ? "No reader holds it." : ANSWERS[answer];
+  return { done: answer === "free" || answer === "released", said };
 }
 
 const ANSWERS = {
   free: "Nobody holds it.",
-  released: "It was kept with nobody inside, and its process has given it up.",
+  released: "It was kept with nobody inside, and has been given up.",
   busy: "Somebody is inside.",
-  silent: "The process that keeps it does not answer.",
+  silent: "It is kept, and not given up: a process that keeps it does not answer.",
 };
 
 async function end(locks: LockUIOptions["locks"], wanted: Wanted, { label }: Viewer): Promise<Done> {

@@ -24,6 +24,7 @@ describe.skipIf(!serverIs("7.0"))("a user with the documented rights", () => {
     ["run --every", "run --every 1h NAME -- true", once],
     ["elect", "elect NAME -- true", election],
     ["ask", "ask NAME", handoff],
+    ["ask --kind readWrite", "ask --kind readWrite NAME", counted],
     ["ls", "ls", list],
     ["top", "top --json", list],
     ["inspect", "inspect HELD", list],

@@ -4,6 +4,7 @@ import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { launchServer } from "../../tools/redis/index.ts";
 import { Cli } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { keepAlways } from "../support/kept-reads.ts";
 import { until } from "../support/until.ts";
 
 // What people look with: ls, inspect, break, ask, doctor, completion.
@@ -138,6 +139,30 @@ it("ask says whether somebody is inside, by its exit code too", async () => {
   });
   await lease.unlock();
   expect((await cli("ask", "--json", name)).code).toBe(0);
+});
+
+it("ask has readers give up what they keep, where nobody reads, and says when somebody writes", async () => {
+  keepAlways();
+  const name = freshName();
+  const { locks } = await parties.join({ client: { linger: 1_500 } });
+  const { read, write } = locks.readWriteLock(name);
+  const ask = async () => {
+    const { code, stdout } = await cli("ask", "--json", "--kind", "readWrite", name);
+    return { code, ...JSON.parse(stdout) };
+  };
+  const reader = await read.lock();
+  expect(await ask()).toEqual({ code: 75, name, answer: "busy" });
+  await reader.unlock();
+  // On a busy machine the program begins behind the end of what was kept.
+  await until(async () => {
+    await read.withLock(() => {});
+    const { code, answer } = await ask();
+    expect({ code, answer }).toEqual({ code: 0, answer: expect.stringMatching(/released|free/) });
+    return answer === "released";
+  });
+  expect(await locks.readWriteLock(name).inspect()).toMatchObject({ holders: [], waiters: [] });
+  await using _ = await write.lock();
+  expect((await ask()).answer).toBe("busy");
 });
 
 describe("doctor", () => {

@@ -6,6 +6,7 @@ import { createLockClient } from "../../src/index.ts";
 import { createLockUI, type LockUIOptions, observe } from "../../src/ui/index.ts";
 import { decodeTold, STREAM } from "../../src/ui/observed.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { keepAlways } from "../support/kept-reads.ts";
 import { present } from "../support/present.ts";
 import { servePage } from "../support/served-page.ts";
 import { until } from "../support/until.ts";
@@ -234,6 +235,26 @@ describe("actions", () => {
     expect(await post({ ...held, holder })).toMatchObject({ done: true });
     await expect(java.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
   });
+});
+
+it("what readers keep is given up when that is asked, and a writer is not asked", async () => {
+  keepAlways();
+  const { post } = await serve({ actions: ["ask"] });
+  const { locks } = await parties.join({ client: { linger: 1_500 } });
+  const { name, read, write } = locks.readWriteLock(freshName());
+  const ask = async (mode: "read" | "write") =>
+    state(await post({ action: "ask", kind: "readWrite", name, token: 1, mode }));
+  await until(async () => {
+    await read.withLock(() => {});
+    return locks.stats().kept === 1;
+  });
+  expect(await ask("read")).toEqual({ done: true, said: expect.stringMatching(/^It was kept/) });
+  const reader = await read.lock();
+  expect(await ask("read")).toEqual({ done: false, said: "Somebody is inside." });
+  await reader.unlock();
+  await using _ = await write.lock();
+  expect(await ask("read")).toEqual({ done: true, said: "No reader holds it." });
+  expect(await ask("write")).toEqual({ done: false, said: expect.stringMatching(/^Only locks, and/) });
 });
 
 it("bad options are refused when it is made", async () => {
