@@ -51,11 +51,12 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
     else output.print(`The locks are shown at ${url} until Ctrl-C.`);
     return codeOf(await stopping);
   } finally {
+    // Nothing is held that a second Ctrl-C could leave behind, while a Redis that is silent is waited for.
+    signals.stop();
     page.close();
     server.close();
     server.closeAllConnections();
     await close();
-    signals.stop();
   }
 }
 

@@ -43,15 +43,19 @@ describe("beside an address that accepts and says nothing", () => {
     silent.server.close();
   });
 
-  it.each(["run", "elect"])("a signal ends %s", async (how) => {
+  it.each([
+    ["run", ["x", "--", "true"], `"outcome":"interrupted"`],
+    ["elect", ["x", "--", "true"], `"outcome":"interrupted"`],
+    ["ui", ["--port", "0"], ""],
+  ])("a signal ends %s", async (how, args, said) => {
     const silent = await listening(() => "");
-    const run = new Cli(silent.url, [how, "--json", "x", "--", "true"]);
+    const run = new Cli(silent.url, [how, "--json", ...args]);
     await once(silent.server, "connection");
     const since = performance.now();
     run.kill("SIGINT");
     const { code, signal, stderr } = await run.finished;
     expect({ code, signal }).toEqual({ code: 130, signal: "SIGINT" });
-    expect(stderr).toContain(`"outcome":"interrupted"`);
+    expect(stderr).toContain(said);
     expect(performance.now() - since).toBeLessThan(AT_ONCE);
     silent.server.close();
   });
