@@ -4,6 +4,7 @@ import type { CommonValues } from "./command.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
 import { inDatabase } from "./in-database.ts";
 import { type Patience, reach } from "./reach.ts";
+import { showAddress, whyNot } from "./why-not.ts";
 
 /** How long a sentinel may take to answer, in ms. */
 const SENTINEL = 1_000;
@@ -96,13 +97,17 @@ export async function connect(
   const reached = await reach(Redis, { addresses, isGuess, login, db, isCluster, sentinel }, patience);
   // ioredis asks one sentinel behind the other, and would wait for one that is silent for ever.
   const sentinels = [reached, ...addresses.filter((one) => one !== reached)];
-  const One = db === 0 ? Redis : inDatabase(Redis);
+  const where = sentinel === undefined ? showAddress(first) : `the primary of ${sentinel}`;
+  const One = inDatabase(Redis, (error) => {
+    const why = error.name === "ReplyError" ? whyNot(error, where, { db, isGuess }, 0) : null;
+    if (why?.mayPass === false) patience.refused?.(why);
+  });
   const redis = isCluster
     ? new Cluster(addresses, { keyPrefix: prefix, lazyConnect: true, redisOptions: login })
     : sentinel === undefined
       ? new One({ ...common, host: first.host, port: first.port, db })
       : new One({ ...common, db, sentinels, sentinelCommandTimeout: SENTINEL, name: sentinel });
-  // What is wrong with the connection is told by the command that needs it.
+  // What else is wrong with the connection is told by the command that needs it.
   redis.on("error", () => {});
   const locks = createLockClient(redis, { connection: "own", ...options });
   return {

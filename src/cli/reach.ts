@@ -2,7 +2,8 @@ import { connect as connectSocket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import type * as Ioredis from "ioredis";
 import { showDuration } from "./durations.ts";
-import { type Address, NO_TLS, NotReached, whyNot } from "./why-not.ts";
+import type { ExitError } from "./exit-codes.ts";
+import { type Address, NO_TLS, NotReached, showAddress, whyNot } from "./why-not.ts";
 
 /** What the command line says of Redis. */
 export interface Target {
@@ -24,6 +25,8 @@ export interface Patience {
   readonly wait?: number;
   /** Is told why it is tried again. */
   readonly say?: (sentence: string) => void;
+  /** Is told each time that Redis lets this program in no more, when it is connected again: what would have ended the beginning. */
+  readonly refused?: (why: ExitError) => void;
 }
 
 /** For what does not answer, in ms, and the least where less is left. */
@@ -126,7 +129,7 @@ async function look(
     primary = await Promise.race([ask(probe, target), aborted(ends)]);
   } catch (error) {
     ends.throwIfAborted();
-    const why = whyNot(last ?? error, address, target, patience);
+    const why = whyNot(last ?? error, showAddress(address), target, patience);
     if (why !== null) throw why;
   } finally {
     over.abort();

@@ -20,14 +20,19 @@ export class NotReached extends ExitError {
 /** What Node.js has for an answer that is no TLS. */
 export const NO_TLS = "EPROTO";
 
-/** What the look ended with, for people. `patience`: ms. Null: Redis answers, and the command that needs more says what is missing. */
+export const showAddress = ({ host, port }: Address): string =>
+  `${host.includes(":") ? `[${host}]` : host}:${port}`;
+
+/**
+ * What a connection `where` ended with, for people. `patience`: ms. Null: Redis answers, and the command that needs more says what is
+ * missing.
+ */
 export function whyNot(
   error: unknown,
-  address: Address,
+  where: string,
   { db, isGuess }: { readonly db: number; readonly isGuess: boolean },
   patience: number,
 ): NotReached | null {
-  const where = `${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
   const { name, code, message, command } = error as NodeJS.ErrnoException & { command?: { name: string } };
   const [, words, mayPass = false] = REPLIES.find(([pattern]) => pattern.test(message)) ?? [];
   if (name === "ReplyError") {

@@ -5,7 +5,6 @@ import { whyNot } from "../../src/cli/why-not.ts";
 import { Cli } from "../support/cli.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
-import { until } from "../support/until.ts";
 
 // A Redis that lets nobody in is told at once, with its address and the reason, and without a password.
 
@@ -65,30 +64,33 @@ describe("a Redis that lets nobody in", () => {
     );
   });
 
-  it("gives no lock to a run whose database it refuses at a reconnect", async () => {
+  it.each([
+    ["run NAME -- echo ran", "/1", ["-select"], "refuses database 1: NOPERM"],
+    ["elect NAME -- echo ran", "", ["<sesame", ">other"], "refuses the user or the password"],
+    ["elect --observe NAME", "/1", ["-select"], "refuses database 1: NOPERM"],
+  ])("ends the waiting of %s when it is connected again", async (line, db, change, why) => {
     const name = freshName();
-    await own.admin.call("ACL", "SETUSER", "later", "on", ">sesame", "~*", "&*", "+@all");
+    await own.admin.call("ACL", "SETUSER", "later", "reset", "on", ">sesame", "~*", "&*", "+@all");
+    const { locks } = await own.parties.join({ url: `${own.url.replace("://", "://:sesame@")}${db}` });
+    await using _lock = await locks.lock(name).lock();
+    await using _term = await locks.election(name).campaign();
+    const [command = "", ...args] = line.split(" ").map((word) => (word === "NAME" ? name : word));
     const url = own.url.replace("://", "://later:sesame@");
-    const { locks } = await own.parties.join({ url: `${own.url.replace("://", "://:sesame@")}/1` });
-    await using _ = await locks.lock(name).lock();
-    const run = new Cli(`${url}/1`, ["run", name, "--", "echo", "ran"]);
-    await until(async () => (await locks.lock(name).inspect()).waiters.length === 1);
+    const cli = new Cli(url + db, [command, "--json", ...args]);
+    await cli.says(/Waiting for|"leader":/);
     // This ends its connections too.
-    await own.admin.call("ACL", "SETUSER", "later", "-select");
+    await own.admin.call("ACL", "SETUSER", "later", ...change);
     await own.admin.call("CLIENT", "KILL", "USER", "later");
-    // It tries again and again, and takes nothing meanwhile.
-    await until(async () =>
-      ((await own.admin.call("ACL", "LOG")) as unknown[][]).some(
-        ([, count, ...rest]) => Number(count) > 4 && rest.includes("select"),
-      ),
-    );
-    run.kill("SIGTERM");
-    expect(await run.finished).toMatchObject({ code: 143, stdout: "" });
+    const { code, stdout, stderr } = await cli.finished;
+    expect({ code, stdout }).toEqual({ code: 69, stdout: expect.not.stringContaining("ran") });
+    expect(stderr).toContain(`"outcome":"unavailable","code":69`);
+    expect(stderr).toContain(why);
+    expect(stderr).not.toMatch(/sesame/);
   });
 
   it("that nobody has named is not known by its address alone", () => {
     const refused = Object.assign(new Error(), { code: "ECONNREFUSED" });
-    const why = whyNot(refused, { host: "127.0.0.1", port: 6379 }, { db: 0, isGuess: true }, 1);
+    const why = whyNot(refused, "127.0.0.1:6379", { db: 0, isGuess: true }, 1);
     expect(why?.message).toContain("HOLDFAST_REDIS");
   });
 

@@ -3,7 +3,7 @@ import type { Election, LockClient, Term } from "../../index.ts";
 import { flag, text } from "../args.ts";
 import { type Call, command } from "../command.ts";
 import { type Connected, connect } from "../connection.ts";
-import { EXIT, UsageError } from "../exit-codes.ts";
+import { EXIT, type ExitError, UsageError } from "../exit-codes.ts";
 import { failureOf, judge } from "../judge.ts";
 import { type Output, visible } from "../output.ts";
 import { codeOf } from "./command.ts";
@@ -36,16 +36,23 @@ async function elect({ values, positionals, rest, output }: Call<typeof FLAGS>):
   const signals = new Signals();
   const stopping = new AbortController();
   const signal = endWaiting(signals, stopping);
+  const leading = { now: false };
   let connected: Connected | null = null;
   let ended: { readonly code: number; readonly signal: NodeJS.Signals | null };
   try {
-    const patience = { signal, wait: values["redis-wait"] ?? 0, say: (line: string) => output.say(line) };
+    const patience = {
+      signal,
+      wait: values["redis-wait"] ?? 0,
+      say: (line: string) => output.say(line),
+      // A term that has begun has its lease.
+      refused: (why: ExitError) => leading.now || stopping.abort(why),
+    };
     connected = await connect(values, plan === null ? {} : clientOptions(plan), patience);
     const { locks } = connected;
     locks.on("error", (error) => output.say(error.message));
-    if (plan === null) return await observe(locks.election(name), signals, output);
+    if (plan === null) return await observe(locks.election(name), signal, output);
     await refuseInside(locks, name);
-    ended = await lead({ name, plan, locks, value: values.value ?? "", signals, stopping, output });
+    ended = await lead({ name, plan, locks, value: values.value ?? "", signals, stopping, leading, output });
   } catch (error) {
     const { received } = signals;
     const isInterrupted = error instanceof Interrupted && received !== null;
@@ -77,15 +84,14 @@ async function refuseInside(locks: LockClient, name: string): Promise<void> {
   }
 }
 
-async function observe(election: Election, signals: Signals, output: Output): Promise<number> {
-  const stopping = new AbortController();
-  signals.to(() => stopping.abort());
-  for await (const leader of election.observe({ signal: stopping.signal })) {
+/** Until a signal comes, or Redis lets this program in no more: its reason is thrown. */
+async function observe(election: Election, signal: AbortSignal, output: Output): Promise<never> {
+  for await (const leader of election.observe({ signal })) {
     if (output.isJson) output.printJson(leader);
     else
       output.print(leader === null ? "nobody" : visible(`${withoutRandom(leader.leader)}  ${leader.value}`));
   }
-  return signals.received ? codeOf(signals.received) : EXIT.ok;
+  throw signal.reason;
 }
 
 /** Of a client's id: label, host and process. */
@@ -99,15 +105,18 @@ interface Candidate {
   readonly signals: Signals;
   /** Aborted by a signal that ends the candidacy. */
   readonly stopping: AbortController;
+  /** Does its command run? */
+  readonly leading: { now: boolean };
   readonly output: Output;
 }
 
-async function lead({ name, plan, locks, value, signals, stopping, output }: Candidate) {
+async function lead({ name, plan, locks, value, signals, stopping, leading, output }: Candidate) {
   const election = locks.election(name);
   let outcome: Outcome | null = null;
   let token = 0;
   let report = waitFor(election, name, output);
   const body = async (term: Term): Promise<Outcome> => {
+    leading.now = true;
     report.stop();
     await whole(term, plan);
     if (signals.received) throw new Interrupted();
@@ -116,6 +125,7 @@ async function lead({ name, plan, locks, value, signals, stopping, output }: Can
     const environment = environmentOf([term], plan.lease, around);
     const leads = () => output.say(`Leads ${name}.`);
     outcome = await runUnder(term, plan, environment, signals, output, leads);
+    leading.now = false;
     // Behind a loss it must not campaign again, where it was told to stop then. Earlier signals were the command's, such as SIGHUP.
     if (outcome.told) stopping.abort(new Interrupted());
     else signals.forget();

@@ -2,7 +2,7 @@ import { type LockClient, LockLostError, LockTimeoutError, LockUnavailableError 
 import { type Call, command } from "../command.ts";
 import { type Connected, connect } from "../connection.ts";
 import { showDuration } from "../durations.ts";
-import { EXIT, UsageError } from "../exit-codes.ts";
+import { EXIT, type ExitError, UsageError } from "../exit-codes.ts";
 import { failureOf, judge } from "../judge.ts";
 import type { Output } from "../output.ts";
 import { acquire } from "./acquire.ts";
@@ -32,7 +32,7 @@ interface Job {
   readonly plan: RunPlan;
   readonly locks: LockClient;
   readonly signals: Signals;
-  /** Aborted by a signal that comes before the command is started. */
+  /** Aborted by a signal that comes before the command is started, and where Redis lets this program in no more. */
   readonly stopping: AbortSignal;
   readonly output: Output;
   /** What runs around this one hold. */
@@ -51,11 +51,18 @@ async function reported(
   signals: Signals,
 ): Promise<{ readonly code: number; readonly signal?: NodeJS.Signals | null }> {
   let connected: Connected | null = null;
-  const stopping = endWaiting(signals);
+  const ending = new AbortController();
+  const stopping = endWaiting(signals, ending);
   try {
     const asked = runPlanOf(values, positionals, rest);
     const began = performance.now();
-    const patience = { signal: stopping, wait: asked.redisWait, say: (line: string) => output.say(line) };
+    const patience = {
+      signal: stopping,
+      wait: asked.redisWait,
+      say: (line: string) => output.say(line),
+      // It ends the waiting alone: a command that runs has its lease.
+      refused: (why: ExitError) => ending.abort(why),
+    };
     connected = await connect(values, clientOptions(asked), patience);
     const { locks } = connected;
     locks.on("error", (error) => output.say(error.message));

@@ -9,7 +9,7 @@ import type { Wanted } from "./plan.ts";
 const FIRST = 500;
 const AGAIN = 10_000;
 
-/** Says on stderr for which holder this program waits: at first, and whenever that is another one. Ends with `stop()`. */
+/** Says on stderr for which holder this program waits, or that Redis is away: at first, and whenever that is another one. Ends with `stop()`. */
 export class WaitReport {
   readonly #look: () => Promise<string | null>;
   readonly #output: Output;
@@ -31,11 +31,18 @@ export class WaitReport {
   }
 
   async #report(): Promise<void> {
-    const what = await this.#look().catch(() => null);
+    let what: string | null;
+    let why = "";
+    try {
+      what = await this.#look();
+    } catch (error) {
+      what = "Redis";
+      why = `: ${(error as Error).message}`;
+    }
     if (this.#isOver) return;
     if (what !== null && what !== this.#said) {
       const time = this.#said === "" ? "" : ` (for ${showDuration(performance.now() - this.#since)})`;
-      this.#output.say(`Waiting${time} for ${what}.`);
+      this.#output.say(`Waiting${time} for ${what}${why}`.replace(/\.?$/, "."));
       this.#said = what;
     }
     this.#timer = setTimeout(() => this.#report(), AGAIN);
