@@ -35,9 +35,11 @@ async function listening(answer: (text: string) => string): Promise<{ url: strin
 describe("beside an address that accepts and says nothing", () => {
   it("another one is enough, and the end is not delayed", async () => {
     const silent = await listening(() => "");
-    const since = performance.now();
     const args = ["run", "--sentinel", GROUP, "x", "--", "echo", "ran"];
-    const { code, stdout } = await new Cli(`${silent.url},${sentinel.url}`, args).finished;
+    const { finished } = new Cli(`${silent.url},${sentinel.url}`, args);
+    await once(silent.server, "connection");
+    const since = performance.now();
+    const { code, stdout } = await finished;
     expect({ code, stdout }).toEqual({ code: 0, stdout: "ran\n" });
     expect(performance.now() - since).toBeLessThan(AT_ONCE);
     silent.server.close();
