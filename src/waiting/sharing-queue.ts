@@ -100,8 +100,6 @@ export class SharingQueue extends JointQueue<SharedHold> {
   protected override give(one: Acquisition, hold: Hold, waiter: Waiter): void {
     const shared = hold.record;
     if (!(shared instanceof SharedHold)) throw new TypeError("a hold that nobody shares");
-    // RACE: a recall was read while the hold was claimed for this caller.
-    if (hold.recalledAt !== null) shared.admission.isClosed = true;
     this.begins(one, shared);
     this.#admit(one, shared, waiter);
     this.serve(one, shared, Number.POSITIVE_INFINITY);
@@ -171,6 +169,13 @@ export class SharingQueue extends JointQueue<SharedHold> {
   }
 
   // ---- what may stay with nobody inside
+
+  /** RACE: it is read while the hold is claimed for its first reader: it counts for all that will share it. */
+  override recalled(one: Acquisition, nonce: string | null, isQuestion: boolean): void {
+    const { hold } = one;
+    if (hold?.record instanceof SharedHold) hold.record.recalled(hold.id, nonce, isQuestion);
+    else super.recalled(one, nonce, isQuestion);
+  }
 
   protected override get mayEverStay(): boolean {
     return !this.#isWriterWaiting;

@@ -127,15 +127,15 @@ export abstract class StayKeeper extends StayOwner {
 
   /**
    * A recall. RACE: it is read before the answer to the command that took the lock, which says that nobody waits: so it counts
-   * for a hold in any state, to the hold's end.
+   * for a hold in any state, to the hold's end; also that of a caller that does not wait, behind which others may.
    */
   recalled(one: Acquisition, nonce: string | null, isQuestion: boolean): void {
     const { hold, stay, state } = one;
     const isIdle = stay?.state === "idle";
-    if (nonce !== null && (isQuestion || !isIdle)) {
+    if (nonce !== null && (isQuestion || (state === "owned" && !isIdle))) {
       // A caller that does not wait wants to know, and no more: it would end a stay each time.
-      if (isIdle || state === "owned") this.kind.answer?.(this.name, nonce, isIdle ? "idle" : "busy");
-      if (hold && !isQuestion && state === "owned") this.stayOf(one, hold).triedAt = clocks.mono.now();
+      if (state === "owned") this.kind.answer?.(this.name, nonce, isIdle ? "idle" : "busy");
+      if (hold && !isQuestion) this.stayOf(one, hold).triedAt = clocks.mono.now();
       return;
     }
     if (!hold) return;

@@ -4,7 +4,7 @@ import { LingerPolicy } from "../../../src/waiting/linger-policy.ts";
 import { Gate, holdAnswer } from "../../contract/observe.ts";
 import type { Party } from "../../support/fixture.ts";
 import { Stage, timedAwake } from "../../support/stage.ts";
-import { LINGERING } from "../../support/stays.ts";
+import { LINGERING, read } from "../../support/stays.ts";
 import { until } from "../../support/until.ts";
 import { warm } from "../../support/warm.ts";
 
@@ -15,16 +15,6 @@ const AT_ONCE = 500;
 
 vi.spyOn(LingerPolicy.prototype, "keeps").mockReturnValue(true);
 const stage = new Stage({ near: { client: LINGERING } });
-
-/** The messages that a party's own subscriber has read, which it is to open from now on. */
-function read({ redis }: Party): string[] {
-  const heard: string[] = [];
-  const duplicate = redis.duplicate.bind(redis);
-  vi.spyOn(redis, "duplicate").mockImplementation((options) =>
-    duplicate(options).on("message", (_, message) => heard.push(message)),
-  );
-  return heard;
-}
 
 describe("a recall", () => {
   it("that is read before the answer to the acquire counts", async () => {
@@ -66,27 +56,38 @@ describe("a recall", () => {
     await lease.unlock();
   });
 
-  it("that nobody has sent, because somebody stood before that caller who would not wait, is made up for", async () => {
-    const { near, far, lock } = stage;
-    const heard = read(near);
-    await stage.warm(near);
-    await warm(near, far);
-    const held = await near.locks.lock(lock.name).lock();
-    // As a tryLock() of a third process, which leaves its place when it is told that somebody is inside.
-    const place = "0 3000 0 holdfast:client:elsewhere:1:0123456789abcdef:00000001abcdefghijklm";
-    await far.redis.zadd(lock.keys.queue, `${Date.now()}000`, place);
-    const hold = await lock.holder();
-    const nonce = "elsewhere:1:0123456789abcdef.0123456789abcdef";
-    await far.redis.publish(hold.slice(0, -22), `recall ${hold} ${nonce} ${lock.keys.lock}`);
-    const waiting = far.locks.lock(lock.name).lock();
-    await lock.queued(2);
-    await until(() => heard.some((message) => message.includes(nonce)), { what: "the question" });
-    await far.redis.zrem(lock.keys.queue, place);
-    await held.unlock();
-    const [lease, waited] = await timedAwake(waiting);
-    expect(waited).toBeLessThan(AT_ONCE);
-    await lease.unlock();
-  });
+  it.each(["is answered", "is not answered yet"])(
+    "that nobody has sent, because a caller stood before that one who would not wait, is made up for, also where the acquire %s",
+    async (what) => {
+      const { near, far, lock } = stage;
+      const heard = read(near);
+      await stage.warm(near);
+      await warm(near, far);
+      const answer = new Gate();
+      const executed = holdAnswer(near.redis, answer);
+      const asking = near.locks.lock(lock.name).lock();
+      await executed;
+      if (what === "is answered") {
+        answer.open();
+        await asking;
+      }
+      // As a tryLock() of a third process, which leaves its place when it is told that somebody is inside.
+      const place = "0 3000 0 holdfast:client:elsewhere:1:0123456789abcdef:00000001abcdefghijklm";
+      await far.redis.zadd(lock.keys.queue, `${Date.now()}000`, place);
+      const hold = await lock.holder();
+      const nonce = "elsewhere:1:0123456789abcdef.0123456789abcdef";
+      await far.redis.publish(hold.slice(0, -22), `recall ${hold} ${nonce} ${lock.keys.lock}`);
+      const waiting = far.locks.lock(lock.name).lock();
+      await lock.queued(2);
+      await until(() => heard.some((message) => message.includes(nonce)), { what: "the question" });
+      await far.redis.zrem(lock.keys.queue, place);
+      answer.open();
+      await (await asking).unlock();
+      const [lease, waited] = await timedAwake(waiting);
+      expect(waited).toBeLessThan(AT_ONCE);
+      await lease.unlock();
+    },
+  );
 
   it("ends a kept lock before the next caller of its own process", async () => {
     const { near, far, lock } = stage;
