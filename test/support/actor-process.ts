@@ -178,7 +178,7 @@ const methods = {
   },
 
   /** Takes the lock and gives it back until this process keeps it although nobody is inside. */
-  keep: (name: string) => keep(current(), name),
+  keep: (name: string, often?: number) => keep(current(), name, often),
 
   /** Callers that take the lock again and again for so many ms. */
   crowd: (name: string, options: CrowdOptions) => crowd(current().locks.lock(name), options),

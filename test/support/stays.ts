@@ -1,9 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { vi } from "vitest";
 import type { LockClient } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
-import type { Party } from "./fixture.ts";
 
 /** ms: a turn begins without a question only within so much of the sending of the last command that was answered "yours". */
 export const STAY_FRESH = 100;
@@ -38,14 +36,4 @@ export async function keep(
     if (again === often) return;
   }
   throw new Error(`${name} was not kept in ${TRIES} turns`);
-}
-
-/** The messages that a party's own subscriber has read, which it is to open from now on. */
-export function read({ redis }: Party): string[] {
-  const heard: string[] = [];
-  const duplicate = redis.duplicate.bind(redis);
-  vi.spyOn(redis, "duplicate").mockImplementation((options) =>
-    duplicate(options).on("message", (_, message) => heard.push(message)),
-  );
-  return heard;
 }

@@ -2,7 +2,7 @@ import { expect, it, vi } from "vitest";
 import type { Lease } from "../../../src/index.ts";
 import { countedLua } from "../../../src/redis/lua.generated.ts";
 import { KeptReadsStage } from "../../support/kept-reads.ts";
-import { read } from "../../support/stays.ts";
+import { messagesRead } from "../../support/messages-read.ts";
 import { until } from "../../support/until.ts";
 
 // A hold that may be kept is claimed before its first reader has it, because the answer that brought it was slow. Here every explicit
@@ -21,7 +21,7 @@ const stage = new KeptReadsStage();
 /** A reader whose hold is claimed, by a command that is unanswered until `proxy.thaw()`; and the messages that its process has read. */
 async function claimed(): Promise<{ reading: Promise<Lease>; hold: string; messages: string[] }> {
   const { near, far, proxy, key } = stage;
-  const messages = read(near);
+  const messages = messagesRead(near);
   await stage.keep();
   await stage.pairOf(far).write.withLock(() => {});
   messages.length = 0;

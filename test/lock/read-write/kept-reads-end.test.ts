@@ -110,3 +110,17 @@ it("when a writer of their own process has come meanwhile they are not kept", as
   await (await writing).unlock();
   expect(near.locks.stats()).toMatchObject({ kept: 0, recalled: 0 });
 });
+
+it("what came by a grant is not kept: a writer could not ask for it", async () => {
+  const { near, far } = stage;
+  await stage.keep();
+  const writer = await stage.pairOf(far).write.lock();
+  const reads = [1, 2].map(() => stage.pairOf(near).read.lock());
+  await until(async () => (await stage.pairOf(far).inspect()).waiters.length > 0, { what: "a reader" });
+  await writer.unlock();
+  for (const reader of await Promise.all(reads)) await reader.unlock();
+  expect([near.locks.stats().kept, await stage.holders()]).toEqual([0, 0]);
+  // The next one that comes by an answer is.
+  await stage.pairOf(near).read.withLock(() => {});
+  expect(near.locks.stats().kept).toBe(1);
+});

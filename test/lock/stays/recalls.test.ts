@@ -3,8 +3,9 @@ import { describe, expect, it, vi } from "vitest";
 import { LingerPolicy } from "../../../src/waiting/linger-policy.ts";
 import { Gate, holdAnswer } from "../../contract/observe.ts";
 import type { Party } from "../../support/fixture.ts";
+import { messagesRead } from "../../support/messages-read.ts";
 import { Stage, timedAwake } from "../../support/stage.ts";
-import { LINGERING, read } from "../../support/stays.ts";
+import { LINGERING } from "../../support/stays.ts";
 import { until } from "../../support/until.ts";
 import { warm } from "../../support/warm.ts";
 
@@ -19,7 +20,7 @@ const stage = new Stage({ near: { client: LINGERING } });
 describe("a recall", () => {
   it("that is read before the answer to the acquire counts", async () => {
     const { near, far, lock } = stage;
-    const heard = read(near);
+    const heard = messagesRead(near);
     await stage.warm(near);
     const answer = new Gate();
     const executed = holdAnswer(near.redis, answer);
@@ -60,7 +61,7 @@ describe("a recall", () => {
     "that nobody has sent, because a caller stood before that one who would not wait, is made up for, also where the acquire %s",
     async (what) => {
       const { near, far, lock } = stage;
-      const heard = read(near);
+      const heard = messagesRead(near);
       await stage.warm(near);
       await warm(near, far);
       const answer = new Gate();
