@@ -72,10 +72,10 @@ export abstract class Looking<Q extends ParkingPlace> extends Parking<Q> {
   protected nonceFor({ mode, head }: Attempt): string | null {
     const { kind, services } = this.queue;
     const { inbox, keepers, timers } = services;
+    if (mode === "try") return kind.answer && head.link && keepers.aside;
     // Writers ask readers.
-    if (kind.answer === null && kind.mode !== "write") return null;
-    if (mode === "try") return head.link && keepers.aside;
-    if (mode !== "queue" || !this.isAskingOnly) return null;
+    const isAsked = kind.answer !== null || kind.mode === "write";
+    if (mode !== "queue" || !isAsked || !this.isAskingOnly) return null;
     const nonce = keepers.nonce();
     inbox.asked.set(nonce, () => {
       this.stopAsking();

@@ -34,18 +34,24 @@ it("a writer's tryLock() divides no readers from each other", async () => {
   await inside.unlock();
 });
 
-it("beside a reader whose client is not told it says busy at once, and what others keep stays", async () => {
-  const { near, far } = stage;
-  const third = await stage.join();
-  for (const party of [far, third]) await warm(near, party);
-  const inside = await stage.pairOf(far).read.lock();
-  await stage.keep();
-  const recalls = heard(near, "recall");
-  const [lease] = await timedAwake(stage.pairOf(third).write.tryLock());
-  expect([lease, await places()]).toEqual([null, 0]);
-  expect(recalls).toEqual([]);
-  await inside.unlock();
-});
+it.each(["alone", "in a multi-lock"])(
+  "beside a reader whose client is not told it says busy at once, %s, and what others keep stays",
+  async (how) => {
+    const { near, far } = stage;
+    const third = await stage.join();
+    for (const party of [far, third]) await warm(near, party);
+    const inside = await stage.pairOf(far).read.lock();
+    await stage.keep();
+    const recalls = heard(near, "recall");
+    const { write } = stage.pairOf(third);
+    const all =
+      how === "alone" ? write : third.locks.multiLock([write, third.locks.lock(`${stage.lock.name}:other`)]);
+    const lease = await all.tryLock();
+    expect([lease, await places()]).toEqual([null, 0]);
+    expect(recalls).toEqual([]);
+    await inside.unlock();
+  },
+);
 
 it("ask() of a client that stands still keeps no reader waiting, and a writer's tryLock() is told soon", async () => {
   const { near, far, proxy } = stage;
