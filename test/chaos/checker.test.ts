@@ -140,6 +140,17 @@ describe("growing tokens", () => {
     expect(broken(...held("1.1", 200, 10, 20), ...held("2.1", 200, 30, 40))).toEqual(["growing tokens"]);
   });
 
+  it("knows that a lease is no turn that was over when its process wrote it down", () => {
+    const late = (left: number): Line[] => [
+      [0, "2.1", ask(1)],
+      [30, "2.1", lease(1, 100, left)],
+      [31, "2.1", { is: "unlock", call: 1, held: left > 0 }],
+      [32, "2.1", unlocked(1)],
+    ];
+    expect(broken(...held("1.1", 200, 10, 20), ...late(0))).toEqual([]);
+    expect(broken(...held("1.1", 200, 10, 20), ...late(5))).toEqual(["growing tokens"]);
+  });
+
   it("lets a hold from before a loss come late, but a caller that asks afterwards gets a larger token", () => {
     const lost: Line = [20, "director", forgot(18, 150, 160)];
     expect(broken(lost, ...held("1.1", 200, 25, 26), ...held("2.1", 140, 27, 28))).toEqual([]);
