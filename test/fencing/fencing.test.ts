@@ -1,8 +1,8 @@
 import { Redis as Redis5 } from "ioredis5";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { fencedEval, fencedSet, type Lease } from "../../src/index.ts";
+import { fencedEval, fencedSet } from "../../src/index.ts";
 import { seeded } from "../../tools/numbers.ts";
-import { failure, lossOf } from "../contract/observe.ts";
+import { failure } from "../contract/observe.ts";
 import { freshName, Parties, type Party, testUrl } from "../support/fixture.ts";
 import { serverIs } from "../support/server-version.ts";
 
@@ -275,36 +275,5 @@ describe("the fence", () => {
     expect(written.length).toBe(outcomes.filter((outcome) => outcome === true).length);
     expect(outcomes.filter((outcome) => outcome === "STALE_TOKEN").length).toBe(400 - written.length);
     expect(written.length).toBeLessThan(400); // some did come late
-  });
-});
-
-describe("a lease as the fence", () => {
-  const write = (fence: Lease) => fencedSet(party.redis, key, "a", { fence });
-
-  it("gives its token, and its name to the errors", async () => {
-    const name = freshName();
-    const lease = await party.locks.lock(name).lock();
-    await write(lease);
-    expect((await state()).fence).toBe(`${lease.token}`);
-    await fencedSet(party.redis, key, "b", { fence: lease.token + 1 });
-    expect(await failure(write(lease))).toMatchObject({ code: "STALE_TOKEN", lockName: name });
-    await lease.unlock();
-  });
-
-  it("that is known to be lost, or was unlocked, sends nothing", async () => {
-    const lock = party.locks.lock(freshName());
-    const lost = await lock.lock({ lease: 20 });
-    await lossOf(lost.signal);
-    expect(await failure(write(lost))).toMatchObject({ code: "LOCK_LOST", reason: "expired" });
-    const over = await lock.lock();
-    await over.unlock();
-    expect(await failure(write(over))).toMatchObject({ code: "LOCK_RELEASED" });
-    expect(await state()).toMatchObject({ value: null, fence: null });
-  });
-
-  it("without tokens is refused", async () => {
-    const lease = await party.locks.redissonLock(freshName()).lock();
-    await expect(write(lease)).rejects.toThrow(/fence must be a fencing token, received 0; .*redissonLock/);
-    await lease.unlock();
   });
 });

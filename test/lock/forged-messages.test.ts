@@ -1,14 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { inspect } from "node:util";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { channelOf } from "../contract/java.ts";
-import { freshName } from "../support/fixture.ts";
 import { clientOf, Forger, grant, guesses } from "../support/forger.ts";
 import { turnsUntilHeard } from "../support/heard.ts";
-import { runs, Stage, timed, timedAwake } from "../support/stage.ts";
-import { keep, LINGERING } from "../support/stays.ts";
+import { Stage, timed, timedAwake } from "../support/stage.ts";
 import { until } from "../support/until.ts";
 import { warm } from "../support/warm.ts";
 
@@ -17,8 +12,6 @@ import { warm } from "../support/warm.ts";
 
 vi.mock("../../src/defaults.ts", async (all) => (await import("../support/patience.ts")).patient(all));
 const stage = new Stage();
-setFlagsFromString("--expose-gc");
-const collect = runInNewContext("gc") as () => void;
 
 /** Has `far` hold the lock and `near` wait for it, with a lease that is long enough to be worth forging. */
 async function contended() {
@@ -115,63 +108,6 @@ describe("a forged revocation", () => {
   });
 });
 
-describe("a forged recall", () => {
-  /** A client behind the proxy keeps the lock with nobody inside. */
-  async function kept() {
-    const { near, far, lock, proxy } = stage;
-    const keeper = await stage.join({ url: proxy.url, client: LINGERING });
-    await warm(far, near);
-    await keep(keeper, lock.name);
-    const forger = await Forger.start(far.redis);
-    const channels = await forger.channels();
-    const channel = channels.find((one) => clientOf(one) === keeper.locks.id) ?? "";
-    const own = `holdfast:client:${near.locks.id}`;
-    return { keeper, forger, channel, key: lock.keys.lock, own };
-  }
-  /** As a client makes it. */
-  const nonceOf = (asker: string): string => `${asker}.0123456789abcdef`;
-
-  it("makes no client send a command, and ends no stay", async () => {
-    const { lock, near, proxy } = stage;
-    const { keeper, forger, channel, key } = await kept();
-    proxy.record();
-    const words = ["-", nonceOf(near.locks.id), `?${nonceOf(near.locks.id)}`];
-    const forged = guesses(keeper.locks.id).flatMap((hold) =>
-      words.map((word) => `recall ${hold} ${word} ${key}`),
-    );
-    expect(await forger.publish(channel, forged)).toBe(forged.length);
-    // Behind all of it, by its own way: it is asked, and answers that nobody is inside.
-    expect(await stage.far.locks.lock(lock.name).isLocked()).toBe(false);
-    const sent = proxy.commands.filter(({ command }) => runs("release")(command) || runs("leave")(command));
-    expect(sent).toEqual([]);
-    expect(proxy.commands.filter(({ command }) => runs("probe")(command)).length).toBeLessThanOrEqual(1);
-    expect(await lock.holder()).toContain(keeper.locks.id);
-  });
-
-  it("of a hold whose id was read in Redis sends nothing but an answer to a client, about the lock that is its own", async () => {
-    const { lock, near, far, proxy } = stage;
-    const { keeper, forger, channel, key, own } = await kept();
-    const heard: string[] = [];
-    const ears = far.redis.duplicate();
-    onTestFinished(() => ears.disconnect());
-    ears.on("pmessage", (_, where: string, text: string) => void heard.push(`${where} ${text}`));
-    await ears.psubscribe("*");
-    const hold = await lock.holder();
-    const elsewhere = ["other:channel", "*", `${near.locks.id}:{x}`, "holdfast:quorum:{x}:free", ""];
-    const strange = elsewhere.map((asker) => `recall ${hold} ?${nonceOf(asker)} ${key}`);
-    const lying = `recall ${hold} ?${nonceOf(near.locks.id)} ${key} and another:{lock}`;
-    proxy.record();
-    await forger.publish(channel, [...strange, lying]);
-    const answer = `${own} idle ${nonceOf(near.locks.id)} ${key}`;
-    await until(() => heard.includes(answer), { what: "the one answer" });
-    const told = heard.filter((text) => !text.startsWith(`${channel} recall `));
-    expect(told).toEqual([answer]);
-    expect(proxy.commands.filter(({ command }) => runs("release")(command))).toEqual([]);
-    expect(await lock.holder()).toBe(hold);
-    expect(keeper.locks.stats().kept).toBe(1);
-  });
-});
-
 describe("a forged probe", () => {
   it.each(["probe Infinity", "probe 1e300", "probe x"])(
     "proves nothing: a half-open subscriber is found all the same: %s",
@@ -232,70 +168,5 @@ describe("a forged wake-up of redissonLock", () => {
     }
     // Half of them at the least: a busy machine is slow now and then.
     expect(waits.sort((one, other) => one - other)[10]).toBeLessThan(30);
-  });
-});
-
-describe("the random part of a hold's id", () => {
-  it("is shown to nobody: not by inspect(), errors, events or warnings", async () => {
-    const { near, far, lock } = stage;
-    const told: unknown[] = [];
-    for (const event of ["wait", "acquire", "release", "lost", "error"] as const)
-      near.locks.on(event, (detail: unknown) => told.push(detail));
-    const held = await far.locks.lock(lock.name).lock();
-    const waiting = near.locks.lock(lock.name).lock();
-    await lock.queued(1);
-    const secrets = [await lock.holder(), ...(await lock.waiters())].map((hold) => hold.slice(-13));
-    const inspection = await near.locks.lock(lock.name).inspect();
-    expect([inspection.holder, ...inspection.waiters]).toEqual([
-      expect.stringMatching(new RegExp(`^${far.locks.id}:\\d+$`)),
-      expect.stringMatching(new RegExp(`^${near.locks.id}:\\d+$`)),
-    ]);
-    told.push(inspection);
-    await held.unlock();
-    const lease = await waiting;
-    secrets.push((await lock.holder()).slice(-13));
-    await far.redis.del(lock.keys.lock);
-    await far.redis.hset(lock.keys.lock, "of", "another type");
-    told.push(await lease.unlock().catch((error: unknown) => error));
-    told.push(
-      await near.locks
-        .lock(lock.name)
-        .tryLock()
-        .catch((error: unknown) => error),
-    );
-    await far.redis.del(lock.keys.lock);
-    expect(secrets.length).toBe(3);
-    const text = inspect(told, { depth: Number.POSITIVE_INFINITY, showHidden: true, maxStringLength: null });
-    expect(text).toContain(near.locks.id);
-    for (const secret of secrets) expect(text).not.toContain(secret);
-    expect(text).not.toMatch(/:[0-9a-z]{21}\b/);
-  });
-
-  it("is another one in every hold, also where the numbers are the same", async () => {
-    const { near, far, lock } = stage;
-    const bits = new Set<string>();
-    for (const { locks } of [near, far])
-      for (let i = 0; i < 50; i++) {
-        const lease = await locks.lock(lock.name).lock();
-        const id = await lock.holder();
-        expect(id).toMatch(new RegExp(`^holdfast:client:${locks.id}:[0-9a-z]{21}$`));
-        bits.add(id.slice(-13));
-        await lease.unlock();
-      }
-    expect(bits.size).toBe(100);
-  });
-
-  it("is remembered of the latest holds in the room that these take, and no more", async () => {
-    const { locks } = await stage.join();
-    const used = (): number => {
-      collect();
-      return process.memoryUsage().arrayBuffers;
-    };
-    const before = used();
-    for (let i = 0; i < 40; i++)
-      await Promise.all(
-        Array.from({ length: 100 }, async () => (await locks.lock(freshName()).lock()).unlock()),
-      );
-    expect(used() - before).toBeLessThan(1_000_000);
   });
 });

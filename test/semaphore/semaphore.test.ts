@@ -1,34 +1,13 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
-import type { LockClientOptions, PermitLease, Semaphore } from "../../src/index.ts";
+import type { PermitLease, Semaphore } from "../../src/index.ts";
 import { freshName } from "../support/fixture.ts";
-import { OwnServer } from "../support/own-server.ts";
+import { SemaphoreServer, waiting } from "../support/semaphores.ts";
 import { until } from "../support/until.ts";
 
-// Permits as callers use them: what is given and in which order, what is refused, and what is left behind.
+// Permits as callers use them: what is given and in which order, and what is left behind.
 
-const own = new OwnServer();
-
-/** One semaphore as several processes see it. */
-async function open<N extends number>(
-  count: N,
-  permits?: number,
-  client: LockClientOptions = {},
-  fair = false,
-): Promise<Semaphore[] & { length: N }> {
-  const name = freshName();
-  const parties = await Promise.all(
-    Array.from({ length: count }, () => own.parties.join({ url: own.url, client })),
-  );
-  return parties.map(({ locks }) => locks.semaphore(name, { permits, fair })) as Semaphore[] & { length: N };
-}
-
-/** The same, where each caller has a place of its own in the queue. */
-const openFair = <N extends number>(count: N, permits: number) => open(count, permits, {}, true);
-
-/** Resolves when so many callers wait in Redis. */
-const waiting = (slots: Semaphore, count: number): Promise<true> =>
-  until(async () => (await slots.inspect()).waiters.length === count);
+const own = new SemaphoreServer();
 
 const keys = ({ name }: Semaphore): [string, string] => [
   `holdfast:semaphore:{${name}}`,
@@ -37,7 +16,7 @@ const keys = ({ name }: Semaphore): [string, string] => [
 
 describe("permits", () => {
   it("with fair: true are given in the order of callers: a large one is not overtaken", async () => {
-    const [a, b] = (await openFair(2, 3)) as [Semaphore, Semaphore];
+    const [a, b] = (await own.openFair(2, 3)) as [Semaphore, Semaphore];
     const [one, two] = [await a.acquire(), await a.acquire()];
     expect([one.held, two.held, one.units, one.token < two.token]).toEqual([true, true, 1, true]);
     expect(await b.tryAcquire(2)).toBeNull();
@@ -64,7 +43,7 @@ describe("permits", () => {
   });
 
   it("with fair: true are taken in the order in which callers of one process came, each at a place of its own", async () => {
-    const [a, b] = (await openFair(2, 4)) as [Semaphore, Semaphore];
+    const [a, b] = (await own.openFair(2, 4)) as [Semaphore, Semaphore];
     const held = await a.acquire(4);
     const order: number[] = [];
     const all = [2, 3, 1, 4, 1].map(async (units, i) => {
@@ -80,14 +59,14 @@ describe("permits", () => {
   });
 
   it("need no subscription as long as there are enough", async () => {
-    const [a] = (await open(1, 10)) as [Semaphore];
+    const [a] = (await own.open(1, 10)) as [Semaphore];
     const all = await Promise.all(Array.from({ length: 7 }, () => a.acquire()));
     expect(await own.admin.pubsub("CHANNELS", "holdfast:client:*")).toEqual([]);
     await Promise.all(all.map((lease) => lease.unlock()));
   });
 
   it("have leases of their own, which end, are renewed and are extended by themselves", async () => {
-    const [a, b] = (await open(2, 2)) as [Semaphore, Semaphore];
+    const [a, b] = (await own.open(2, 2)) as [Semaphore, Semaphore];
     const [short, renewed] = [await a.acquire({ lease: 200 }), await a.acquire()];
     expect((await b.acquire()).held).toBe(true);
     expect([short.held, renewed.held]).toEqual([false, true]);
@@ -98,7 +77,7 @@ describe("permits", () => {
   });
 
   it("go to bodies, which hear of a loss", async () => {
-    const [a, b] = (await open(2, 2)) as [Semaphore, Semaphore];
+    const [a, b] = (await own.open(2, 2)) as [Semaphore, Semaphore];
     await (await b.acquire()).unlock();
     const seen: unknown[] = [];
     expect(await a.withPermits(({ units }) => units)).toBe(1);
@@ -120,7 +99,7 @@ describe("permits", () => {
   });
 
   it("that are taken by force are lost at once", async () => {
-    const [a, b] = (await open(2, 1)) as [Semaphore, Semaphore];
+    const [a, b] = (await own.open(2, 1)) as [Semaphore, Semaphore];
     const blocker = await b.acquire();
     const held = a.acquire(); // so that this client listens
     await waiting(b, 1);
@@ -169,7 +148,7 @@ describe("a caller", () => {
   });
 
   it("that has gone gives back at once what is granted to it", async () => {
-    const [a, b] = (await open(2, 1)) as [Semaphore, Semaphore];
+    const [a, b] = (await own.open(2, 1)) as [Semaphore, Semaphore];
     const blocker = await a.acquire();
     const leaving = new AbortController();
     const left = b.acquire(1, { signal: leaving.signal });
@@ -185,87 +164,6 @@ describe("a caller", () => {
     await blocker.unlock();
     await (await a.acquire()).unlock();
     expect(performance.now() - since).toBeLessThan(1_000); // the grant's own end is 3 s away
-  });
-});
-
-describe("the number of permits", () => {
-  it("that the code of two callers says differently refuses the second", async () => {
-    const [a] = (await open(1, 2)) as [Semaphore];
-    await a.acquire();
-    const { locks } = await own.parties.join({ url: own.url });
-    const why: unknown[] = [];
-    locks.on("giveup", (event) => why.push([event.why, event.units]));
-    const five = locks.semaphore(a.name, { permits: 5 }).acquire(4);
-    await expect(five).rejects.toMatchObject({
-      name: "PermitsError",
-      code: "PERMITS_DIFFER",
-      lockName: a.name,
-      stored: 2,
-      given: 5,
-      units: 4,
-      message: expect.stringMatching(/has 2 permits: this caller wants 4, and its code says 5\. Let all/),
-    });
-    expect(why).toEqual([["refused", 4]]);
-    await expect(locks.semaphore(a.name).acquire(3)).rejects.toThrow(/has 2 permits: this caller wants 3\. /);
-    expect((await locks.semaphore(a.name).acquire()).units).toBe(1); // as many as are stored
-  });
-
-  it("must be known", async () => {
-    const [a, b] = (await open(2)) as [Semaphore, Semaphore];
-    await expect(a.tryAcquire()).rejects.toMatchObject({
-      code: "PERMITS_UNKNOWN",
-      stored: null,
-      given: null,
-    });
-    expect(await a.inspect()).toMatchObject({
-      permits: null,
-      isSet: false,
-      used: 0,
-      holders: [],
-      waiters: [],
-    });
-    await b.setPermits(1);
-    expect((await a.acquire()).held).toBe(true);
-  });
-
-  it("that was set counts for all, up and down, while permits are in use", async () => {
-    const [a, b] = (await openFair(2, 2)) as [Semaphore, Semaphore];
-    const held = [await a.acquire(), await a.acquire()];
-    const later = [b.acquire(), b.acquire()];
-    await waiting(a, 2);
-    await a.setPermits(4);
-    held.push(...(await Promise.all(later)));
-    expect(await b.inspect()).toMatchObject({ permits: 4, isSet: true, used: 4, waiters: [] });
-    await b.setPermits(1);
-    expect(await b.inspect()).toMatchObject({ permits: 1, used: 4 });
-    const next = b.acquire();
-    await waiting(a, 1);
-    for (const lease of held.slice(0, 3)) await lease.unlock();
-    expect((await b.inspect()).waiters).toHaveLength(1); // one is in use, which is all there is
-    await held[3]?.unlock();
-    await (await next).unlock();
-    // It counts on where nobody holds any, whatever the code says.
-    expect(await a.tryAcquire()).not.toBeNull();
-    expect(await b.tryAcquire()).toBeNull();
-  });
-
-  it("that is lowered refuses those that wait for more, and nobody else", async () => {
-    const [a, b] = (await openFair(2, 3)) as [Semaphore, Semaphore];
-    const blocker = await a.acquire(3);
-    const [large, small, middle] = [3, 1, 2].map((units) => b.acquire(units)) as [
-      Promise<PermitLease>,
-      Promise<PermitLease>,
-      Promise<PermitLease>,
-    ];
-    await waiting(a, 3);
-    await a.setPermits(2);
-    const told = expect(large).rejects.toMatchObject({ code: "PERMITS_DIFFER", stored: 2, units: 3 });
-    await blocker.unlock();
-    await told;
-    const lease = await small;
-    expect((await a.inspect()).waiters).toMatchObject([{ units: 2 }]);
-    await lease.unlock();
-    await (await middle).unlock();
   });
 });
 

@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient, type LockClientOptions } from "../../../src/index.ts";
+import { Gate } from "../../contract/observe.ts";
 import type { LockKind } from "../../support/actor-process.ts";
 import { freshName } from "../../support/fixture.ts";
 import { connectionIds, keysWithoutTtl } from "../../support/leaks.ts";
@@ -196,8 +197,8 @@ describe("close()", () => {
     const name = freshName();
     const { locks, isAlone } = await join();
     const lock = locks[kind](name);
-    const { promise: end, resolve: finish } = deferred();
-    const { promise: begun, resolve: begin } = deferred();
+    const { passed: end, open: finish } = new Gate();
+    const { passed: begun, open: begin } = new Gate();
     const body = outcome(
       lock.withLock(async () => {
         begin();
@@ -294,11 +295,3 @@ describe("close()", () => {
     await until(async () => !(await other.isLocked()), { timeout: 2_000, what: "the lock to be given back" });
   });
 });
-
-function deferred(): { promise: Promise<void>; resolve: () => void } {
-  let resolve = (): void => {};
-  const promise = new Promise<void>((done) => {
-    resolve = done;
-  });
-  return { promise, resolve };
-}

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { DeadlockError, Lease, LockClient, LockClientOptions } from "../../../src/index.ts";
+import type { DeadlockError, LockClientOptions } from "../../../src/index.ts";
+import { chain, circle, codes, leftOf, listen } from "../../support/circles.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
-import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 
 // Callers that wait for each other in a circle, in scopes that hold something. What takes 5 s takes 200 ms here.
@@ -12,7 +12,6 @@ vi.mock("../../../src/defaults.ts", async (all) => ({
   DEADLOCK_AGAIN: 100,
 }));
 
-const NOTES = "holdfast:waits";
 const parties = new Parties();
 let warnings: string[] = [];
 const warned = (warning: Error & { code?: string }): void => void warnings.push(`${warning.code}`);
@@ -28,48 +27,6 @@ afterEach(async () => {
 
 const join = (deadlocks: LockClientOptions["deadlocks"] = "reject"): Promise<Party> =>
   parties.join({ client: { deadlocks } });
-
-/** What was told of circles, and whether the client's caller was rejected. */
-function listen(...all: LockClient[]): { name: string; rejected: boolean; cycle: string[] }[] {
-  const told: { name: string; rejected: boolean; cycle: string[] }[] = [];
-  for (const locks of all)
-    locks.on("deadlock", ({ name, rejected, cycle }) =>
-      told.push({ name, rejected, cycle: cycle.map((link) => link.name) }),
-    );
-  return told;
-}
-
-/** A body that holds the first lock, and wants the second when `go` says so. "both": it had them; else its error's code. */
-async function chain(
-  locks: LockClient,
-  first: string,
-  second: string,
-  go: Promise<unknown>,
-  signal?: AbortSignal,
-) {
-  const nested = () => locks.lock(second).withLock(() => "both", { signal });
-  const body = async () => {
-    await go;
-    return nested();
-  };
-  return locks
-    .lock(first)
-    .withLock(body)
-    .catch((error: DeadlockError) => error);
-}
-
-/** Callers that hold one name each, and want the next one's. */
-function circle(clients: readonly LockClient[], signal?: AbortSignal) {
-  const names = clients.map(() => freshName());
-  const held = Promise.all(names.map((name, i) => until(() => clients[i]?.lock(name).isLocked())));
-  const outcomes = clients.map((locks, i) =>
-    chain(locks, names[i] ?? "", names[(i + 1) % names.length] ?? "", held, signal),
-  );
-  return { names, outcomes };
-}
-
-const codes = (outcomes: readonly unknown[]): unknown[] =>
-  outcomes.map((one) => (one instanceof Error && "code" in one ? one.code : one)).sort();
 
 it.each([
   ["two clients", 2],
@@ -93,17 +50,6 @@ it.each([
   await until(async () => (await leftOf(all[0], names)) === 0);
   expect(warnings).toEqual([]);
 });
-
-/** Notes of scopes that hold these locks. */
-async function notesOf(party: Party | undefined, names: readonly string[]): Promise<string[]> {
-  const notes = (await party?.redis.zrange(NOTES, "0", "-1")) ?? [];
-  return notes.filter((note) =>
-    names.some((name) => note.startsWith(`handoff:${encodeURIComponent(name)} `)),
-  );
-}
-
-const leftOf = async (party: Party | undefined, names: readonly string[]): Promise<number> =>
-  (await notesOf(party, names)).length;
 
 it("callers of one client in a circle: one is rejected", async () => {
   const { locks } = await join();
@@ -237,88 +183,4 @@ it("a circle through a semaphore only warns", async () => {
   enough.abort(new Error("enough"));
   await ended;
   await until(() => warnings.includes("DEADLOCK"));
-});
-
-it("a note that has outlived its turn rejects nobody, although its hold is still there", async () => {
-  const [one, other] = [await join(), await join()];
-  const told = listen(one.locks, other.locks);
-  const [a, b] = [freshName(), freshName()];
-  const held = until(
-    async () => (await one.locks.lock(a).isLocked()) && (await one.locks.lock(b).isLocked()),
-  );
-  let next: Promise<Lease> | undefined;
-  let note = "";
-  const first = one.locks.scope(async () => {
-    const lease = await one.locks.lock(a).lock();
-    next = one.locks.outside(() => one.locks.lock(a).lock());
-    await held;
-    const nested = one.locks.lock(b).lock();
-    note = await until(async () => (await notesOf(one, [a]))[0]);
-    await lease.unlock();
-    await (await nested).unlock();
-  });
-  const second = other.locks.lock(b).withLock(async () => {
-    await until(() => note !== "");
-    await next;
-    return other.locks.lock(a).withLock(() => "both");
-  });
-  const taken = await until(() => note !== "").then(() => next);
-  // As a late copy of the command would leave it, again and again.
-  for (let i = 0; i < 60; i++) {
-    await one.redis.zadd(NOTES, 0, note);
-    await delay(10);
-  }
-  expect(await notesOf(other, [a])).toContain(note);
-  expect((await one.locks.lock(a).inspect()).holder).toBe(
-    decodeURIComponent(/=([^=,]+)=/.exec(note)?.[1] ?? ""),
-  );
-  await taken?.unlock();
-  expect(await second).toBe("both");
-  await first;
-  expect(told).toEqual([]);
-});
-
-it("notes that others have written, and that cannot be read: nobody is rejected", async () => {
-  const [one, other] = [await join(), await join()];
-  const told = listen(one.locks, other.locks);
-  const [a, b] = [freshName(), freshName()];
-  const lease = await other.locks.lock(b).lock();
-  const hold = encodeURIComponent((await other.locks.lock(b).inspect()).holder ?? "");
-  const waiting = one.locks.lock(a).withLock(() => one.locks.lock(b).withLock(() => "both"));
-  const [mine, theirs] = [a, b].map((name) => `handoff:${encodeURIComponent(name)}`);
-  for (let i = 0; i < 60; i++) {
-    const now = Date.now();
-    const [end, after] = [now + 20_000, (now + 60_000) * 1_000];
-    const holds = `${theirs}=${hold}=${lease.token}=0`;
-    await one.redis.zadd(
-      NOTES,
-      ...[0, `${theirs} ${end} ${other.locks.id}/1 ${mine} 0 1 ${after} 0 ${holds}`],
-      ...[0, `${theirs} ${end} x%/2 ${mine},%E0 0 1 1 0 =`],
-      ...[0, `${theirs} nonsense`],
-      ...[0, `${theirs} 9999999999999 y/3 ${mine} 0 1 ${after} 0 ${holds}`],
-    );
-    await delay(10);
-  }
-  await lease.unlock();
-  expect(await waiting).toBe("both");
-  expect(told).toEqual([]);
-});
-
-it("Redis is away while they look: they wait on, and one is rejected when it is back", async () => {
-  const far = await join();
-  const { host = "", port = 0 } = far.redis.options;
-  const proxy = await TcpProxy.start({ host, port });
-  const all = [
-    far,
-    await parties.join({ url: proxy.url, client: { deadlocks: "reject", replyTimeout: 300 } }),
-  ];
-  const { names, outcomes } = circle(all.map(({ locks }) => locks));
-  await until(async () => (await leftOf(far, names)) > 0);
-  proxy.refuse(true);
-  proxy.cut();
-  await delay(500);
-  proxy.refuse(false);
-  expect(codes(await Promise.all(outcomes))).toEqual(["DEADLOCK", "both"]);
-  await all[1]?.locks.close();
-  await proxy.stop();
 });

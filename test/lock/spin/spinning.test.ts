@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SPIN_MAX, SPIN_REST } from "../../../src/defaults.ts";
-import { LockUnavailableError } from "../../../src/index.ts";
 import { spinLua } from "../../../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import { failure, Gate, watchTraffic } from "../../contract/observe.ts";
@@ -11,10 +10,9 @@ import { loadScripts } from "../../support/load-scripts.ts";
 import { staysQuiet } from "../../support/quiet.ts";
 import { holdReply, onScript } from "../../support/scripts-sent.ts";
 import { serverIs } from "../../support/server-version.ts";
-import { type Match, TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 
-// What spinLock alone does; what it does as every lock is in spin-lock.test.ts.
+// How callers of spinLock wait; what it does as every lock is in spin-lock.test.ts.
 
 const parties = new Parties();
 staysQuiet();
@@ -64,87 +62,6 @@ async function shown(round: () => Promise<boolean>): Promise<void> {
   for (let n = 0; n < ROUNDS; n++) if (await round()) return;
   throw new Error(`Not seen in ${ROUNDS} rounds`);
 }
-
-describe("in Redis", () => {
-  it("is a plain string with a TTL under the name, its value the holder", async () => {
-    const { locks } = await join();
-    const name = freshName("spin");
-    const lease = await locks.spinLock(name).lock({ lease: 20_000 });
-    expect(await other.redis.get(name)).toMatch(new RegExp(`^${locks.id}:[0-9a-z]{21}$`));
-    const ttl = await other.redis.pttl(name);
-    expect(ttl).toBeGreaterThan(19_000);
-    expect(ttl).toBeLessThanOrEqual(20_000);
-    expect(lease.token).toBe(0);
-    await lease.unlock();
-    expect(await other.redis.exists(name)).toBe(0);
-  });
-
-  it("puts a prefix before the name", async () => {
-    const { locks } = await join();
-    const name = freshName("spin");
-    const lease = await locks.spinLock(name, { prefix: "mutex:" }).lock();
-    expect([lease.name, await other.redis.exists(`mutex:${name}`)]).toEqual([`mutex:${name}`, 1]);
-    expect(await locks.spinLock(name).isLocked()).toBe(false);
-    await lease.unlock();
-  });
-
-  it("refuses bad names and prefixes", () => {
-    const make = other.locks.spinLock.bind(other.locks) as (...args: unknown[]) => unknown;
-    expect(() => make("")).toThrow(RangeError);
-    expect(() => make("", { prefix: "a" })).toThrow(RangeError);
-    expect(() => make("a", { prefix: 1 })).toThrow(/prefix must be a string, received 1/);
-    expect(() => make("a", "b")).toThrow(TypeError);
-    expect(() => make("a", { prefixes: "b" })).toThrow(/unknown option/);
-    expect(() => make("a".repeat(256), { prefix: "b".repeat(257) })).toThrow(/512 bytes/);
-  });
-
-  it("waits for a key without TTL, and takes it when it is gone", async () => {
-    const { locks } = await join();
-    const name = await held();
-    await other.redis.persist(name);
-    const lock = locks.spinLock(name);
-    expect(await lock.inspect()).toMatchObject({
-      holder: "somebody else",
-      token: 0,
-      remaining: Number.POSITIVE_INFINITY,
-      waiters: [],
-    });
-    const waiter = lock.lock({ wait: 10_000 });
-    await other.redis.del(name);
-    await (await waiter).unlock();
-  });
-
-  it("names a key of another type, and never deletes it", async () => {
-    const { locks } = await join();
-    const name = freshName("spin");
-    await other.redis.hset(name, "field", "value");
-    const lock = locks.spinLock(name);
-    for (const call of [
-      () => lock.tryLock(),
-      () => lock.lock(),
-      () => lock.inspect(),
-      () => lock.forceUnlock(),
-    ]) {
-      const error = await failure(call());
-      expect(error).toBeInstanceOf(LockUnavailableError);
-      expect(String(error)).toContain("WRONGTYPE");
-    }
-    expect(await other.redis.hget(name, "field")).toBe("value");
-  });
-
-  it("a key of another type does not cost the others their renewal", async () => {
-    const { locks } = await join({ client: { leaseTime: 2_000 } });
-    const leases = await Promise.all([1, 2, 3].map(() => locks.spinLock(freshName("spin")).lock()));
-    const poisoned = leases[1]?.name ?? "";
-    await other.redis.multi().del(poisoned).hset(poisoned, "field", "value").exec();
-    await until(() => leases[1]?.signal.aborted, { what: "the poisoned one to be lost" });
-    const renewed = new Set<string>();
-    locks.on("renew", (event) => renewed.add(event.name));
-    await until(() => renewed.size === 2, { what: "the others to be renewed" });
-    await other.redis.del(poisoned);
-    await Promise.allSettled(leases.map((lease) => lease.unlock()));
-  });
-});
 
 describe("waiting", () => {
   it("tries after 1, 2, 4 … 128 ms, and subscribes to nothing", async () => {
@@ -320,37 +237,5 @@ describe("waiting", () => {
       expect(await other.redis.exists(name)).toBe(0);
       await other.redis.call("ACL", "SETUSER", "spinner", `+${right}`);
     }
-  });
-});
-
-describe("a reply is lost and the command is sent again", () => {
-  const runs = (script: keyof typeof spinLua): Match => {
-    const { sha } = spinLua[script];
-    return ([command, first]) => command === "evalsha" && first === sha;
-  };
-  async function behindProxy(): Promise<{ proxy: TcpProxy; near: Party }> {
-    const proxy = await TcpProxy.start(server);
-    const near = await join({ url: proxy.url });
-    onTestFinished(() => proxy.stop());
-    return { proxy, near };
-  }
-
-  it("acquire: it does not wait for itself", async () => {
-    const { proxy, near } = await behindProxy();
-    const dropped = proxy.dropReply(runs("acquire"));
-    const lease = await near.locks.spinLock(freshName("spin")).tryLock(2_000);
-    await dropped;
-    expect(lease?.held).toBe(true);
-    await lease?.unlock();
-  });
-
-  it("release: the lock is free, and the doubt is told", async () => {
-    const { proxy, near } = await behindProxy();
-    const name = freshName("spin");
-    const lease = await near.locks.spinLock(name).lock();
-    const dropped = proxy.dropReply(runs("release"));
-    expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", reason: "unknown" });
-    await dropped;
-    expect(await other.redis.exists(name)).toBe(0);
   });
 });

@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import type { PermitLease, Semaphore } from "../../src/index.ts";
+import { SemaphoreServer, waiting } from "../support/semaphores.ts";
+
+// How many permits there are: what the code says, and what was set.
+
+const own = new SemaphoreServer();
+
+describe("the number of permits", () => {
+  it("that the code of two callers says differently refuses the second", async () => {
+    const [a] = (await own.open(1, 2)) as [Semaphore];
+    await a.acquire();
+    const { locks } = await own.parties.join({ url: own.url });
+    const why: unknown[] = [];
+    locks.on("giveup", (event) => why.push([event.why, event.units]));
+    const five = locks.semaphore(a.name, { permits: 5 }).acquire(4);
+    await expect(five).rejects.toMatchObject({
+      name: "PermitsError",
+      code: "PERMITS_DIFFER",
+      lockName: a.name,
+      stored: 2,
+      given: 5,
+      units: 4,
+      message: expect.stringMatching(/has 2 permits: this caller wants 4, and its code says 5\. Let all/),
+    });
+    expect(why).toEqual([["refused", 4]]);
+    await expect(locks.semaphore(a.name).acquire(3)).rejects.toThrow(/has 2 permits: this caller wants 3\. /);
+    expect((await locks.semaphore(a.name).acquire()).units).toBe(1); // as many as are stored
+  });
+
+  it("must be known", async () => {
+    const [a, b] = (await own.open(2)) as [Semaphore, Semaphore];
+    await expect(a.tryAcquire()).rejects.toMatchObject({
+      code: "PERMITS_UNKNOWN",
+      stored: null,
+      given: null,
+    });
+    expect(await a.inspect()).toMatchObject({
+      permits: null,
+      isSet: false,
+      used: 0,
+      holders: [],
+      waiters: [],
+    });
+    await b.setPermits(1);
+    expect((await a.acquire()).held).toBe(true);
+  });
+
+  it("that was set counts for all, up and down, while permits are in use", async () => {
+    const [a, b] = (await own.openFair(2, 2)) as [Semaphore, Semaphore];
+    const held = [await a.acquire(), await a.acquire()];
+    const later = [b.acquire(), b.acquire()];
+    await waiting(a, 2);
+    await a.setPermits(4);
+    held.push(...(await Promise.all(later)));
+    expect(await b.inspect()).toMatchObject({ permits: 4, isSet: true, used: 4, waiters: [] });
+    await b.setPermits(1);
+    expect(await b.inspect()).toMatchObject({ permits: 1, used: 4 });
+    const next = b.acquire();
+    await waiting(a, 1);
+    for (const lease of held.slice(0, 3)) await lease.unlock();
+    expect((await b.inspect()).waiters).toHaveLength(1); // one is in use, which is all there is
+    await held[3]?.unlock();
+    await (await next).unlock();
+    // It counts on where nobody holds any, whatever the code says.
+    expect(await a.tryAcquire()).not.toBeNull();
+    expect(await b.tryAcquire()).toBeNull();
+  });
+
+  it("that is lowered refuses those that wait for more, and nobody else", async () => {
+    const [a, b] = (await own.openFair(2, 3)) as [Semaphore, Semaphore];
+    const blocker = await a.acquire(3);
+    const [large, small, middle] = [3, 1, 2].map((units) => b.acquire(units)) as [
+      Promise<PermitLease>,
+      Promise<PermitLease>,
+      Promise<PermitLease>,
+    ];
+    await waiting(a, 3);
+    await a.setPermits(2);
+    const told = expect(large).rejects.toMatchObject({ code: "PERMITS_DIFFER", stored: 2, units: 3 });
+    await blocker.unlock();
+    await told;
+    const lease = await small;
+    expect((await a.inspect()).waiters).toMatchObject([{ units: 2 }]);
+    await lease.unlock();
+    await (await middle).unlock();
+  });
+});

@@ -1,0 +1,140 @@
+import { Cluster, Redis } from "ioredis";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createLockClient, type LockClient } from "../../src/index.ts";
+import { type Loose, refused } from "../support/refused.ts";
+
+// A connection that would connect with the first command: as long as it waits, nothing was sent.
+let redis: Redis;
+let locks: LockClient;
+
+beforeEach(() => {
+  redis = new Redis({ lazyConnect: true, port: 1, retryStrategy: null });
+  locks = createLockClient(redis);
+});
+afterEach(() => {
+  expect(redis.status, "nothing was sent").toBe("wait");
+});
+
+describe("createLockClient", () => {
+  const notRedis = "Cannot create a lock client: redis must be an ioredis connection, new Redis(…)";
+  const create = createLockClient as (...args: unknown[]) => LockClient;
+
+  it.each([undefined, null, "redis://127.0.0.1", 6379, {}, Redis, { evalsha() {} }])(
+    "%s is no connection",
+    (given) => refused(() => create(given), TypeError, notRedis),
+  );
+
+  it("a Cluster whose key prefix would spread the keys of one lock is refused", async () => {
+    const cluster = new Cluster([{ host: "127.0.0.1", port: 1 }], { lazyConnect: true, keyPrefix: "a{}b:" });
+    await refused(
+      () => create(cluster),
+      TypeError,
+      "Cannot create a lock client: behind the keyPrefix 'a{}b:' the keys of one lock have different hash slots; use one without \"{}\"",
+    );
+    expect(cluster.status).toBe("wait");
+  });
+
+  it.each([
+    ["", "a{b", "use a name without braces"],
+    ["a{b:", "order", "the keyPrefix 'a{b:' must have no braces, or a whole tag"],
+  ])("in Cluster, behind '%s', Redisson's lock '%s' is refused: %s", async (keyPrefix, name, cure) => {
+    const cluster = new Cluster([{ host: "127.0.0.1", port: 1 }], { lazyConnect: true, keyPrefix });
+    await refused(
+      () => createLockClient(cluster).redissonLock(name),
+      RangeError,
+      `Cannot create a lock: in Cluster Redisson's keys of '${name}' have different hash slots; ${cure}`,
+    );
+  });
+
+  const leaseTime = "leaseTime must be a whole number of milliseconds from 10 to 2^31-1";
+  const grantWindow = "grantWindow must be a whole number of milliseconds from 10 to 2^31-1, or Infinity";
+  const replyTimeout = "replyTimeout must be a whole number of milliseconds from 10 to 2^31-1";
+  const localPasses = "localPasses must be a whole number from 0 to 1000";
+  const linger = (most: number): string =>
+    `linger must be a whole number of milliseconds from 0 to ${most} (half of grantWindow, of which 3000 count)`;
+  const connection = 'connection must be "shared" or "own"';
+
+  it.each<[unknown, typeof TypeError | typeof RangeError, string]>([
+    [null, TypeError, "options must be an object, received null"],
+    [[], TypeError, "options must be an object, received an array"],
+    [30_000, TypeError, "options must be an object, received 30000"],
+    [{ leaseTime: 9 }, RangeError, `${leaseTime}, received 9`],
+    [{ leaseTime: Number.POSITIVE_INFINITY }, RangeError, `${leaseTime}, received Infinity`],
+    [{ leaseTime: "30s" }, TypeError, `${leaseTime}, received '30s'`],
+    [{ grantWindow: 0 }, RangeError, `${grantWindow}, received 0`],
+    [{ grantWindow: null }, TypeError, `${grantWindow}, received null`],
+    [{ replyTimeout: Number.POSITIVE_INFINITY }, RangeError, `${replyTimeout}, received Infinity`],
+    [{ localPasses: -1 }, RangeError, `${localPasses}, received -1`],
+    [{ localPasses: 1.5 }, RangeError, `${localPasses}, received 1.5`],
+    [{ localPasses: 1_001 }, RangeError, `${localPasses}, received 1001`],
+    [{ localPasses: "8" }, TypeError, `${localPasses}, received '8'`],
+    [{ linger: 1_501 }, RangeError, `${linger(1_500)}, received 1501`],
+    [{ linger: -1 }, RangeError, `${linger(1_500)}, received -1`],
+    [{ linger: 0.5 }, RangeError, `${linger(1_500)}, received 0.5`],
+    [{ linger: Number.POSITIVE_INFINITY }, RangeError, `${linger(1_500)}, received Infinity`],
+    [{ linger: true }, TypeError, `${linger(1_500)}, received true`],
+    [{ linger: 1_501, grantWindow: 60_000 }, RangeError, `${linger(1_500)}, received 1501`],
+    [{ linger: 1_501, grantWindow: Number.POSITIVE_INFINITY }, RangeError, `${linger(1_500)}, received 1501`],
+    [{ linger: 501, grantWindow: 1_001 }, RangeError, `${linger(500)}, received 501`],
+    [
+      { linger: 1, replicas: 1 },
+      RangeError,
+      "linger must be 0: a client with replicas keeps no lock, because they would not know it, received 1",
+    ],
+    [{ replicas: -1 }, RangeError, "replicas must be a whole number from 0 to 100, received -1"],
+    [{ replicas: true }, TypeError, "replicas must be a whole number from 0 to 100, received true"],
+    [
+      { replicaTimeout: 9 },
+      RangeError,
+      "replicaTimeout must be a whole number of milliseconds from 10 to 2^31-1, received 9",
+    ],
+    [{ connection: "mine" }, TypeError, `${connection}, received 'mine'`],
+    [{ connection: null }, TypeError, `${connection}, received null`],
+    [
+      { lease: 5 },
+      TypeError,
+      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localPasses, linger, replicas, replicaTimeout, connection, scopes, deadlocks, label",
+    ],
+  ])("%j is refused", (options, kind, message) =>
+    refused(() => create(redis, options), kind, `Cannot create a lock client: ${message}`),
+  );
+});
+
+describe("linger", () => {
+  const create = "Cannot create a lock: linger must be";
+
+  it.each<[unknown, typeof TypeError | typeof RangeError, string]>([
+    [501, RangeError, "501"],
+    [-1, RangeError, "-1"],
+    ["100", TypeError, "'100'"],
+    [null, TypeError, "null"],
+  ])("%s is refused by a lock", (linger, kind, shown) => {
+    const client = createLockClient(redis, { grantWindow: 1_000 }) as unknown as Loose<LockClient>;
+    const wanted = "a whole number of milliseconds from 0 to 500 (half of grantWindow, of which 3000 count)";
+    return refused(() => client.lock("x", { linger }), kind, `${create} ${wanted}, received ${shown}`);
+  });
+
+  it("is refused with its reason where nothing is kept, and 0 is not", async () => {
+    const replicated = createLockClient(redis, { replicas: 1 });
+    const refusals: [LockClient, "lock" | "redissonLock" | "spinLock", string][] = [
+      [replicated, "lock", "a client with replicas keeps no lock, because they would not know it"],
+      [locks, "redissonLock", "a redissonLock is not kept, because Java could not ask for it"],
+      [locks, "spinLock", "a spinLock is not kept, because nobody could ask for it"],
+    ];
+    for (const [client, kind, why] of refusals) {
+      const make = (client as unknown as Loose<LockClient>)[kind].bind(client);
+      await refused(() => make("x", { linger: 100 }), RangeError, `${create} 0: ${why}, received 100`);
+      expect(make("x", { linger: 0 })).toMatchObject({ name: "x" });
+    }
+    const masters = [1, 2, 3].map((port) => new Redis({ lazyConnect: true, port, retryStrategy: null }));
+    await refused(
+      () => createLockClient(masters, { linger: 100 } as object),
+      RangeError,
+      "Cannot create a lock client: linger must be 0: a lock of several masters is not kept, received 100",
+    );
+  });
+
+  it("is 0 where nothing was said, and nothing is counted", () => {
+    expect(locks.stats()).toEqual({ kept: 0, takenAgain: 0, recalled: 0, recalledUnused: 0, lapsed: 0 });
+  });
+});
