@@ -11,7 +11,7 @@ async function act(
   { id: holder, token, mode }: ShownHolder,
 ): Promise<Done> {
   try {
-    const answer = await fetch("act", {
+    const answer = await fetch("?part=act", {
       method: "POST",
       headers: { "content-type": "application/json", "x-holdfast": "page" },
       body: JSON.stringify({ action, kind, name, token, mode, holder }),

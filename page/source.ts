@@ -5,7 +5,7 @@ const ASK_EVERY = 3_000;
 
 /** What the server shows of a view, look by look. `lost`: it is not heard any more. Returns how to stop. */
 export function follow(query: URLSearchParams, show: (seen: Shown) => void, lost: () => void): () => void {
-  const source = new EventSource(`events?${query}`);
+  const source = new EventSource(`?part=events&${query}`);
   let isOver = false;
   let timer = 0;
   source.onmessage = ({ data }) => show(JSON.parse(data) as Shown);
@@ -17,7 +17,7 @@ export function follow(query: URLSearchParams, show: (seen: Shown) => void, lost
   };
   const ask = async (): Promise<void> => {
     try {
-      const answer = await fetch(`state?${query}`);
+      const answer = await fetch(`?part=state&${query}`);
       if (!answer.ok) throw new Error(String(answer.status));
       const seen = (await answer.json()) as Shown;
       if (!isOver) show(seen);

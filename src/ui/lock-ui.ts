@@ -21,9 +21,12 @@ const ROWS = 500;
 
 /** The page, as `createLockUI` makes it. Its handlers need no `this`. */
 export interface LockUI {
-  /** Answers a request of Hono, Bun, Deno, Next.js, h3 and others. It serves under any path that ends with its own. */
+  /** Answers a request of Hono, Bun, Deno, Next.js, h3 and others, whatever its path. */
   readonly fetch: (request: Request) => Promise<Response>;
-  /** Answers a request of `node:http`, Express, Koa, Nest; Fastify's by `reply.hijack()` and `node(request.raw, reply.raw)`. */
+  /**
+   * Answers a request of `node:http`, Express, Koa, Fastify, Nest and others, whatever its path. A body that was read before must be
+   * its `body`, as Express and Nest do it; how Koa and Fastify do stands in docs/page.md.
+   */
   readonly node: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   /** Ends all streams of viewers. Requests that come later are answered with 503. */
   readonly close: () => void;
@@ -82,26 +85,22 @@ class Page {
     const viewer = await admit(request, address, this.#options.authorize);
     if (viewer instanceof Response) return viewer;
     if (this.#ended.signal.aborted) return plainly(503, "The page of locks is closed.");
-    const { pathname, searchParams } = new URL(request.url);
-    const last = pathname.slice(pathname.lastIndexOf("/") + 1);
-    if (request.method === "POST") return this.#act(last, viewer, request);
+    const { searchParams } = new URL(request.url);
+    // All parts have the page's own path: what mounts it may cut off that path, or a slash at its end, or lead nothing else to it.
+    const part = searchParams.get("part") ?? "index.html";
+    if (request.method === "POST") return this.#act(part, viewer, request);
     if (request.method !== "GET" && request.method !== "HEAD") return plainly(405, "GET and POST only.");
-    if (last === "events") return this.#events(request, searchParams);
-    if (last === "state") {
+    if (part === "events") return this.#events(request, searchParams);
+    if (part === "state") {
       const { sight, isNarrow } = await this.#watches.once(narrowOf(searchParams.get("view"), searchParams));
       return json(this.#show(sight, isNarrow, searchParams));
     }
-    const file = last || "index.html";
-    const asset = Object.hasOwn(assets, file) ? assets[file] : undefined;
-    if (asset) return sendAsset(asset, request);
-    // Mounted at "/locks", it is asked for "/locks" first, below which no relative address would find it.
-    return /\btext\/html\b/.test(request.headers.get("accept") ?? "") && !last.includes(".")
-      ? respond(null, "text/plain", 307, { location: `./${last}/` })
-      : plainly(404, "There is nothing here.");
+    const asset = Object.hasOwn(assets, part) ? assets[part] : undefined;
+    return asset ? sendAsset(asset, request) : plainly(404, "There is nothing here.");
   }
 
-  async #act(last: string, viewer: Viewer, request: Request): Promise<Response> {
-    if (last !== "act") return plainly(404, "There is nothing here.");
+  async #act(part: string, viewer: Viewer, request: Request): Promise<Response> {
+    if (part !== "act") return plainly(404, "There is nothing here.");
     if (!isFromPage(request)) return plainly(403, "Actions come from the page itself.");
     return act(this.#options, viewer, request);
   }

@@ -7,7 +7,7 @@ import { plainly } from "./guard.ts";
 interface Known extends IncomingMessage {
   /** The path before a router cut its own off. */
   readonly originalUrl?: string;
-  /** A body that was read and parsed before. */
+  /** A body that was read before, mostly parsed. Of a body that no parser wanted some make {}. */
   readonly body?: unknown;
 }
 
@@ -22,10 +22,20 @@ export async function serve(
 ): Promise<void> {
   const gone = new AbortController();
   response.once("close", () => gone.abort());
-  const request = await requestOf(incoming, gone.signal);
-  const made =
-    request instanceof Response ? request : await answer(request, incoming.socket.remoteAddress ?? null);
-  response.writeHead(made.status, Object.fromEntries(made.headers));
+  const made = await requestOf(incoming, gone.signal)
+    .then((request) =>
+      request instanceof Response ? request : answer(request, incoming.socket.remoteAddress ?? null),
+    )
+    .catch((error: unknown) => {
+      // Nobody may look at what a handler of node:http returns: a rejection of it would end the process.
+      if (!gone.signal.aborted) process.emitWarning(error instanceof Error ? error : String(error));
+      return plainly(500, "This request could not be answered: the server's standard error has the reason.");
+    });
+  const cookies = made.headers.getSetCookie();
+  response.writeHead(made.status, {
+    ...Object.fromEntries(made.headers),
+    ...(cookies.length > 0 && { "set-cookie": cookies }),
+  });
   if (incoming.method === "HEAD" || !made.body) {
     await made.body?.cancel();
     response.end();
@@ -40,17 +50,20 @@ export async function serve(
 async function requestOf(incoming: Known, signal: AbortSignal): Promise<Request | Response> {
   const { method = "GET", headers, url = "/", originalUrl = url } = incoming;
   const place = `http://${headers.host ?? "unknown"}${originalUrl.startsWith("/") ? originalUrl : "/"}`;
-  if (!URL.canParse(place)) return plainly(400, "This request names no host.");
   const fields = new Headers();
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined && !name.startsWith(":")) fields.set(name, [value].flat().join(", "));
   const body = method === "POST" ? await bodyOf(incoming) : null;
   if (body === undefined) return plainly(413, "No action is so long.");
-  return new Request(place, { method, headers: fields, body, signal });
+  try {
+    return new Request(place, { method, headers: fields, body, signal });
+  } catch {
+    // A host that is none, or has a password; a method that no Request may have, such as TRACE.
+    return plainly(400, "This is no request for a page.");
+  }
 }
 
 async function bodyOf(incoming: Known): Promise<string | undefined> {
-  if (incoming.body !== undefined) return JSON.stringify(incoming.body);
   const parts: Buffer[] = [];
   let length = 0;
   for await (const part of incoming) {
@@ -58,5 +71,9 @@ async function bodyOf(incoming: Known): Promise<string | undefined> {
     if (length > BODY_MAX) return undefined;
     parts.push(part);
   }
-  return Buffer.concat(parts).toString();
+  const { body } = incoming;
+  // Nothing was left to read: then somebody else has read it.
+  if (length > 0 || body === undefined) return Buffer.concat(parts).toString();
+  if (body instanceof Uint8Array) return Buffer.from(body).toString();
+  return typeof body === "string" ? body : JSON.stringify(body);
 }

@@ -21,7 +21,8 @@ async function start(...flags: string[]) {
     "x-holdfast": "page",
     "sec-fetch-site": "same-origin",
   };
-  const post = (body: unknown) => fetch(`${url}act`, { method: "POST", headers, body: JSON.stringify(body) });
+  const post = (body: unknown) =>
+    fetch(`${url}?part=act`, { method: "POST", headers, body: JSON.stringify(body) });
   return { cli, url, post };
 }
 
@@ -31,12 +32,14 @@ it("shows the locks until Ctrl-C, while a browser looks too, and lets nobody act
   const { locks } = await parties.join({ client: { label: "nightly" } });
   await using lease = await locks.lock(name).lock();
   expect(await (await fetch(url)).text()).toContain("<!doctype html>");
-  const state = await fetch(`${url}state?search=${encodeURIComponent(name)}`);
+  const state = await fetch(`${url}?part=state&search=${encodeURIComponent(name)}`);
   expect(await state.json()).toMatchObject({ locks: [{ name, holder: { label: "nightly" } }] });
   const wanted = { action: "break", kind: "lock", name, token: lease.token, mode: null };
   expect((await post(wanted)).status).toBe(403);
-  expect((await fetch(`${url}state`, { headers: { "x-forwarded-for": "127.0.0.1" } })).status).toBe(403);
-  const looking = await fetch(`${url}events`);
+  expect((await fetch(`${url}?part=state`, { headers: { "x-forwarded-for": "127.0.0.1" } })).status).toBe(
+    403,
+  );
+  const looking = await fetch(`${url}?part=events`);
   expect(looking.headers.get("content-type")).toContain("text/event-stream");
   cli.kill("SIGINT");
   expect(await cli.finished).toMatchObject({ code: 130, stderr: "" });

@@ -100,7 +100,7 @@ describe("a user with the documented rights, and no other, is enough for", () =>
       ["break", true],
     ]) {
       const body = JSON.stringify({ action, kind: "lock", name, token, mode: null });
-      const answer = await fetch(`${served.url}/act`, { method: "POST", headers, body });
+      const answer = await fetch(`${served.url}?part=act`, { method: "POST", headers, body });
       expect(await answer.json()).toMatchObject({ done });
     }
   });

@@ -29,7 +29,7 @@ it.each([
   const { redis } = await own.parties.join({ url: own.url });
   const served = await servePage(redis, { actions: ["ask", "break"] });
   onTestFinished(() => served.stop());
-  await fetch(`${served.url}/state?view=blocked`);
+  await fetch(`${served.url}?part=state&view=blocked`);
   await tell();
   const page = await browser.open(`${served.url}/#/${view}`, { colorScheme, viewport: { width, height } });
   await page.locator("#status[data-state=live]").waitFor();

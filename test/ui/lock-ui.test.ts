@@ -1,6 +1,7 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { createServer, type RequestListener } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { json } from "node:stream/consumers";
 import { afterAll, afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
 import { createLockUI, type LockUIOptions, observe } from "../../src/ui/index.ts";
@@ -26,7 +27,7 @@ async function serve(options: Partial<LockUIOptions> = {}) {
     fetch(served.url + path, { redirect: "manual", ...init, headers });
   const post = (body: unknown, headers: Record<string, string> = {}) =>
     get(
-      "/act",
+      "?part=act",
       {
         "content-type": "application/json",
         "x-holdfast": "page",
@@ -41,19 +42,38 @@ async function serve(options: Partial<LockUIOptions> = {}) {
   return { ...served, get, post };
 }
 
+/** Serves requests as a framework would hand them on. */
+async function listen(handler: RequestListener): Promise<string> {
+  const server = createServer(handler).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** What the page is made of, and what its script asks for. */
+const PARTS = ["", "?part=page.js", "?part=page.css", "?part=icon.svg"];
+const ASKED = ["?part=act", "?part=events", "?part=state"];
+
 /** What a view shows of it. */
 const state = async (answer: Response) => (await answer.json()) as Record<string, unknown>;
 
 describe("admission", () => {
   it("without authorize this machine alone, by its own name, and not through a proxy", async () => {
     const { get, url } = await serve();
-    expect((await get("/")).status).toBe(200);
+    expect((await get("")).status).toBe(200);
     for (const header of ["x-forwarded-for", "forwarded", "x-real-ip"])
-      expect((await get("/", { [header]: "127.0.0.1" })).status).toBe(403);
+      expect((await get("", { [header]: "127.0.0.1" })).status).toBe(403);
     const { port } = new URL(url);
     // A name of somebody else's that leads here.
     const { request } = await import("node:http");
-    const asked = request({ port, path: "/locks/state", headers: { host: `evil.example:${port}` } }).end();
+    const asked = request({
+      port,
+      path: "/locks?part=state",
+      headers: { host: `evil.example:${port}` },
+    }).end();
     const [answer] = await once(asked, "response");
     expect(answer.statusCode).toBe(403);
     answer.resume();
@@ -80,11 +100,9 @@ describe("admission", () => {
 });
 
 describe("what is answered", () => {
-  it("the page under any path, with a strict policy, and anew only when it has changed", async () => {
-    const { url, get } = await serve();
-    const bare = await fetch(url, { redirect: "manual", headers: { accept: "text/html" } });
-    expect([bare.status, bare.headers.get("location")]).toEqual([307, "./locks/"]);
-    for (const path of ["/", "/page.js", "/page.css", "/icon.svg"]) {
+  it("the page, with a strict policy, and anew only when it has changed", async () => {
+    const { get } = await serve();
+    for (const path of PARTS) {
       const answer = await get(path);
       expect(answer.status).toBe(200);
       expect(answer.headers.get("content-security-policy")).toMatch(
@@ -98,19 +116,64 @@ describe("what is answered", () => {
       const head = await get(path, {}, { method: "HEAD" });
       expect([head.status, await head.text()]).toEqual([200, ""]);
     }
-    for (const path of ["/nothing.js", "/constructor", "/__proto__"])
-      expect((await get(path)).status).toBe(404);
-    expect((await get("/", {}, { method: "PUT" })).status).toBe(405);
+    for (const part of ["nothing.js", "constructor", "__proto__", ""])
+      expect((await get(`?part=${part}`)).status).toBe(404);
+    expect((await get("", {}, { method: "PUT" })).status).toBe(405);
+  });
+
+  it("the page's parts at its own path, with a slash at the end or without, and where a mount cuts all of it off", async () => {
+    const { ui } = await serve();
+    const url = await listen((request, response) => {
+      // As koa-mount does.
+      request.url = request.url?.replace(/^\/cut/, "").replace(/^(?!\/)/, "/");
+      void ui.node(request, response);
+    });
+    for (const path of ["/", "/locks", "/locks/", "/a/b.c/events", "/locks?of=shop", "/cut", "/cut/"]) {
+      const page = await fetch(url + path, { redirect: "manual" });
+      expect([path, page.status, page.headers.get("content-type")]).toEqual([
+        path,
+        200,
+        expect.stringMatching(/html/),
+      ]);
+      const named = [...(await page.text()).matchAll(/(?:href|src)="([^"#]+)"/g)].map(([, one = ""]) => one);
+      const script = await fetch(new URL("?part=page.js", page.url));
+      const asked = [...(await script.text()).matchAll(/["`](\?part=\w+)/g)].map(([, one = ""]) => one);
+      expect([...new Set([...named, ...asked])].sort()).toEqual([...PARTS.slice(1), ...ASKED].sort());
+      for (const one of named) {
+        const address = new URL(one, page.url);
+        expect(address.pathname).toBe(new URL(page.url).pathname);
+        const answer = await fetch(address, { redirect: "manual" });
+        expect([one, answer.status]).toEqual([one, 200]);
+        expect(answer.headers.get("content-type")).toMatch(/css|javascript|svg/);
+      }
+    }
   });
 
   it("what it embeds is small", async () => {
     const { get } = await serve();
-    const sizes = await Promise.all(
-      ["/", "/page.js", "/page.css", "/icon.svg"].map(
-        async (path) => (await (await get(path)).text()).length,
-      ),
-    );
+    const sizes = await Promise.all(PARTS.map(async (part) => (await (await get(part)).text()).length));
     expect(sizes.reduce((sum, size) => sum + size)).toBeLessThan(60 * 1_024);
+  });
+
+  it("requests that break off, or are none, and an authorize that fails end no process", async () => {
+    const failure = new Error("the sessions cannot be read");
+    const { url } = await serve({ authorize: () => Promise.reject(failure) });
+    const { port } = new URL(url);
+    const send = (text: string) => connect({ port: Number(port), host: "127.0.0.1" }).end(text);
+    const [warned] = [once(process, "warning")];
+    const answer = await fetch(url);
+    expect([answer.status, await answer.text()]).toEqual([
+      500,
+      expect.stringMatching(/could not be answered/),
+    ]);
+    expect(await warned).toEqual([failure]);
+    for (const head of ["TRACE / HTTP/1.1\r\nhost: localhost", "GET / HTTP/1.1\r\nhost: a:b@localhost"]) {
+      const [said] = await once(send(`${head}\r\n\r\n`), "data");
+      expect(String(said)).toMatch(/^HTTP\/1.1 400 /);
+    }
+    // Vitest fails for a rejection that nobody handles.
+    const gone = send("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\n{");
+    await once(gone.resume(), "close");
   });
 
   it("a stream of looks, which ends with the page", async () => {
@@ -118,7 +181,7 @@ describe("what is answered", () => {
     const name = freshName();
     const { locks } = await parties.join();
     const lease = await locks.lock(name).lock();
-    const answer = await get(`/events?view=lock&kind=lock&name=${encodeURIComponent(name)}`);
+    const answer = await get(`?part=events&view=lock&kind=lock&name=${encodeURIComponent(name)}`);
     expect(answer.headers.get("content-type")).toMatch(/^text\/event-stream/);
     const reader = present(answer.body ?? undefined).getReader();
     let text = "";
@@ -137,7 +200,7 @@ describe("what is answered", () => {
     });
     ui.close();
     while (!(await read()));
-    expect((await get("/state")).status).toBe(503);
+    expect((await get("?part=state")).status).toBe(503);
     await lease.unlock();
   });
 
@@ -148,7 +211,9 @@ describe("what is answered", () => {
     const held = await Promise.all(["a", "b", "c"].map((end) => locks.lock(`${mark}:${end}`).lock()));
     const waiter = (await parties.join()).locks.lock(`${mark}:b`).lock();
     await until(async () => (await locks.lock(`${mark}:b`).inspect()).waiters.length === 1);
-    const now = await state(await get(`/state?view=now&search=${encodeURIComponent(mark.toUpperCase())}`));
+    const now = await state(
+      await get(`?part=state&view=now&search=${encodeURIComponent(mark.toUpperCase())}`),
+    );
     expect(now).toMatchObject({ view: "now", fitting: 3, actions: [] });
     expect((now.locks as { name: string }[]).map(({ name }) => name)[0]).toBe(`${mark}:b`);
     for (const lease of held) await lease.unlock();
@@ -167,11 +232,28 @@ describe("actions", () => {
     expect((await post(wanted, { "content-type": "text/plain" })).status).toBe(403);
     expect((await post(wanted, { "sec-fetch-site": "cross-site" })).status).toBe(403);
     const form = { "content-type": "application/json", "x-holdfast": "page", origin: "https://evil.example" };
-    expect((await get("/act", form, { method: "POST", body: JSON.stringify(wanted) })).status).toBe(403);
+    expect((await get("?part=act", form, { method: "POST", body: JSON.stringify(wanted) })).status).toBe(403);
     expect((await post({ ...wanted, action: "ask" })).status).toBe(403);
     expect((await post({ ...wanted, token: "1" })).status).toBe(400);
     expect((await post({ ...wanted, name: "x".repeat(10_000) })).status).toBe(413);
     expect(await state(await post({ ...wanted, kind: "redisson" }))).toMatchObject({ done: false });
+  });
+
+  it("are understood however a parser hands their body on, which it has read or not", async () => {
+    const { ui } = await serve({ actions: ["break"] });
+    const name = freshName();
+    const sent = JSON.stringify({ ...wanted, name });
+    const read = [{ ...wanted, name }, sent, Buffer.from(sent), new TextEncoder().encode(sent)];
+    for (const [body, isRead] of [...read.map((one) => [one, true]), [{}, false], [undefined, false]]) {
+      const origin = await listen((request, response) => {
+        void (isRead ? json(request) : Promise.resolve()).then(() =>
+          ui.node(Object.assign(request, { body }), response),
+        );
+      });
+      const headers = { "content-type": "application/json", "x-holdfast": "page", origin };
+      const answer = await fetch(`${origin}?part=act`, { method: "POST", headers, body: sent });
+      expect(await state(answer)).toEqual({ done: false, said: expect.stringMatching(/has gone/) });
+    }
   });
 
   it("a hold is broken by its token, in the viewer's name, behind a parser of bodies too", async () => {
@@ -179,37 +261,20 @@ describe("actions", () => {
     const { redis } = await parties.join();
     const own = createLockClient(redis);
     const ui = createLockUI({ locks: own, authorize: () => "alice", actions: ["break", "ask"] });
-    const server = createServer((request, response) => {
-      let text = "";
-      request.on("data", (part) => {
-        text += part;
-      });
+    onTestFinished(() => own.close());
+    const origin = await listen((request, response) => {
       // As Express does below a path, behind express.json().
-      request.on("end", () => {
-        const body = text === "" ? undefined : JSON.parse(text);
+      void json(request).then((body) => {
         Object.assign(request, { body, originalUrl: request.url, url: "/" });
-        void ui.node(request, response);
+        return ui.node(request, response);
       });
     });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    onTestFinished(async () => {
-      server.closeAllConnections();
-      server.close();
-      await own.close();
-    });
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/locks/act`;
     const name = freshName();
     const lease = await locks.lock(name).lock();
-    const post = async (body: object) => {
-      const headers = {
-        "content-type": "application/json",
-        "x-holdfast": "page",
-        origin: new URL(url).origin,
-      };
-      return state(
-        await fetch(url, { method: "POST", headers, body: JSON.stringify({ ...wanted, name, ...body }) }),
-      );
+    const post = async (wants: object) => {
+      const headers = { "content-type": "application/json", "x-holdfast": "page", origin };
+      const body = JSON.stringify({ ...wanted, name, ...wants });
+      return state(await fetch(`${origin}/locks?part=act`, { method: "POST", headers, body }));
     };
     expect(await post({ action: "ask" })).toEqual({ done: false, said: "Somebody is inside." });
     expect(await post({ token: lease.token - 1 })).toMatchObject({

@@ -24,7 +24,8 @@ const denied = async () => JSON.stringify(await own.admin.call("ACL", "LOG"));
 async function page(rules: readonly string[], notes = rules) {
   const served = await servePage(await as(rules), { redis: await as(notes) });
   onTestFinished(() => served.stop());
-  return async (view: string) => (await fetch(`${served.url}/state?view=${view}`)).json() as Promise<object>;
+  return async (view: string) =>
+    (await fetch(`${served.url}?part=state&view=${view}`)).json() as Promise<object>;
 }
 
 /** A call that waits in vain, of a client that this user tells of. */
