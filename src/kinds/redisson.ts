@@ -56,6 +56,10 @@ export class RedissonLock extends HoldScripts implements LockKind {
     this.hasTokens = isFenced;
   }
 
+  shownAs(hold: Hold): string {
+    return this.ownerOf(hold);
+  }
+
   protected override ownerOf({ id }: { readonly id: string }): string {
     return `${this.#uuid}:${id.slice(id.lastIndexOf(":") + 1)}`;
   }

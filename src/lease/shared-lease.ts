@@ -25,6 +25,8 @@ export interface LeaseOwner {
     /** Tell Redis how often the lock was entered. Null: Redis does not care. */
     readonly recount: ((hold: Hold, count: number) => Promise<RenewAnswer["is"]>) | null;
     readonly mode?: "read" | "write";
+    /** What inspections call a hold, with its random bits. Left out: its id. */
+    shownAs?(hold: Hold): string;
   };
   /** Of readers inside a writer's time: its lease, while that lasts. Left out: there is none. */
   readonly writer?: SharedLease | null;

@@ -145,6 +145,8 @@ export interface LockKind extends Renewer {
   inspect(name: string, nonce?: string): Promise<Inspected>;
   /** The same without waiters. Left out: `inspect` is as cheap. */
   holder?(name: string): Promise<Inspected>;
+  /** What inspections call a hold, with its random bits. Left out: its id. */
+  shownAs?(hold: Hold): string;
   /** Do its holders have tokens that tell one from the next, so that `forceRelease` can be told which one is meant? */
   readonly hasTokens: boolean;
   /**

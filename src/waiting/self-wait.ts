@@ -85,11 +85,10 @@ export class SelfWait {
   }
 
   /** Another client of this process holds a lock with this name: is it the same lock, or one on another server? */
-  async #lookCloser({ kind, name }: Callers, waiter: Waiter, { hold }: SharedLease): Promise<void> {
+  async #lookCloser({ kind, name }: Callers, waiter: Waiter, { hold, owner }: SharedLease): Promise<void> {
     const inspection = await kind.inspect(name).catch(() => null);
-    // Owners in Redisson's protocol begin with an id of their own; the number of the hold is the same.
-    const number = (id: string): string => id.slice(id.lastIndexOf(":"));
-    if (!inspection?.holder || number(inspection.holder) !== number(withoutBits(hold.id))) return;
+    // The number of the hold alone would not do: every client begins at 1.
+    if (inspection?.holder !== withoutBits(owner.kind.shownAs?.(hold) ?? hold.id)) return;
     if (!waiter.settled && !waiter.isWarned) this.warn(name, waiter, "this process");
   }
 

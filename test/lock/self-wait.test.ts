@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
-import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { Actor } from "../support/actor.ts";
+import { freshName, Parties, type Party, testUrl } from "../support/fixture.ts";
 import { named, TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
@@ -41,13 +42,26 @@ it("a caller that its own client keeps waiting: a warning, and no second one wit
 });
 
 describe.each(KINDS)("%s", (kind) => {
-  it("a caller whose lock another client of its process holds: the warning too", async () => {
-    const [outer, inner] = [await join(), await join()];
-    const waits: unknown[] = [];
+  it("a caller whose lock another client of its process holds: the warning too; not where it is a lock of another database", async () => {
+    const url = `${testUrl()}/1`;
+    const [outer, inner, away] = [
+      await join(),
+      await join(),
+      await parties.join({ url, client: { leaseTime: LEASE / 2 } }),
+    ];
+    const [waits, elsewhere] = [[], []] as [unknown[], unknown[]];
     inner.locks.on("wait", ({ holder }) => waits.push(holder));
+    away.locks.on("wait", ({ holder }) => elsewhere.push(holder));
     const name = freshName();
     const enough = new AbortController();
+    // Another process holds it in the other database, as its first hold too.
+    const other = await Actor.start({ url, client: { leaseTime: LEASE } });
+    onTestFinished(() => other.kill());
+    await other.call("acquire", kind, name);
     await outer.locks[kind](name).withLock(async () => {
+      away.locks[kind](name)
+        .withLock(() => "never", { signal: enough.signal })
+        .catch(() => {});
       const nested = inner.locks[kind](name)
         .withLock(() => "never", { signal: enough.signal })
         .catch(() => "given up");
@@ -59,6 +73,7 @@ describe.each(KINDS)("%s", (kind) => {
       { message: expect.stringContaining("another lock client of this process") },
     ]);
     expect(waits).toEqual(["unknown", "this process"]);
+    expect(elsewhere).toEqual(["unknown"]);
   });
 });
 
