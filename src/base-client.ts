@@ -3,7 +3,7 @@ import { type Checkable, check } from "./check/check.ts";
 import type { Detector } from "./deadlocks/detector.ts";
 import { SHORT_LEASE } from "./defaults.ts";
 import { ClientClosedError } from "./errors.ts";
-import { Events, type LockEvents } from "./events.ts";
+import { checkEvent, Events, type LockEvents } from "./events.ts";
 import { encodeLabel } from "./label.ts";
 import type { CommonClient } from "./lock-client.ts";
 import { CallRules } from "./locks/arguments.ts";
@@ -98,11 +98,13 @@ export abstract class BaseClient implements CommonClient {
   }
 
   on<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this {
+    checkEvent(event);
     this.#events.on(event, listener);
     return this;
   }
 
   once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this {
+    checkEvent(event);
     this.#events.once(event, listener);
     return this;
   }

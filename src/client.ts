@@ -6,7 +6,7 @@ import { Elections } from "./election/elections.ts";
 import { NamedElection } from "./election/named-election.ts";
 import { checkElection, type ElectionOptions, CREATE as NO_ELECTION } from "./election/options.ts";
 import { ClientClosedError, quote } from "./errors.ts";
-import type { LockEvents } from "./events.ts";
+import { checkEvent, type LockEvents } from "./events.ts";
 import { hasOneSlotPerLock, type Keys } from "./keys.ts";
 import { CountedScripts } from "./kinds/counted-scripts.ts";
 import { ElectionKind } from "./kinds/election.ts";
@@ -26,7 +26,7 @@ import { LockPair, type ReadWriteLock } from "./locks/read-write-lock.ts";
 import type { Semaphore } from "./locks/semaphore.ts";
 import { Once } from "./once/once.ts";
 import { OnceScripts } from "./once/once-scripts.ts";
-import { checkOnce, isListener, type OnceOptions } from "./once/options.ts";
+import { checkOnce, type OnceOptions } from "./once/options.ts";
 import type { OnceResult, Turn } from "./once/turn.ts";
 import {
   CREATE as CANNOT,
@@ -189,7 +189,10 @@ export class ServerClient extends BaseClient implements LockClient {
     body: (turn: Turn) => T | PromiseLike<T>,
   ): Promise<OnceResult<T>>;
   override once(name: string, second: unknown, body?: unknown): unknown {
-    if (body === undefined && isListener(name, second)) return super.once(name as keyof LockEvents, second);
+    if (body === undefined && typeof second === "function") {
+      checkEvent(name, " (what runs once per interval takes options before its body)");
+      return super.once(name as keyof LockEvents, second as LockEvents[keyof LockEvents]);
+    }
     return this.#runOnce(name, second, body as () => unknown);
   }
 

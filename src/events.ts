@@ -13,6 +13,7 @@ import {
 import { OVERTAKEN } from "./overtaken.ts";
 import { clocks } from "./util/clock.ts";
 import { outside } from "./util/outside.ts";
+import { refuse } from "./validate.ts";
 
 /**
  * By which method a caller came: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of several masters; `multiLock`; the two
@@ -149,6 +150,26 @@ export interface LockEvents {
   exposed: (event: LockEvent & { readonly has: number; readonly of: number }) => void;
   /** Something failed that no caller was told of. Unheard, it becomes a process warning, once per code and minute. */
   error: (error: Error) => void;
+}
+
+const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
+  acquire: true,
+  wait: true,
+  deadlock: true,
+  giveup: true,
+  release: true,
+  recall: true,
+  renew: true,
+  lost: true,
+  exposed: true,
+  error: true,
+};
+
+/** @throws TypeError for what is never told of: a listener for that would never run, and nobody would be told. */
+export function checkEvent(event: unknown, hint = ""): void {
+  if (typeof event === "string" && Object.hasOwn(EVENTS, event)) return;
+  const known = Object.keys(EVENTS).join(", ");
+  throw refuse(TypeError, "Cannot add a listener", "event", `one of ${known}${hint}`, event);
 }
 
 const MINUTE = 60_000;

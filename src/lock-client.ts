@@ -51,10 +51,10 @@ export interface CommonClient {
    */
   outside<T>(body: () => T): T;
 
-  /** Adds a listener. See `LockEvents` for what is told. */
+  /** Adds a listener; `LockEvents` says what is told. @throws TypeError for an event that is not there. */
   on<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
 
-  /** Adds a listener for the next event only. */
+  /** Adds a listener for the next event only. @throws TypeError as `on`. */
   once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
 
   /** Removes a listener. */
@@ -207,7 +207,7 @@ export interface LockClient extends CommonClient {
    */
   multiLock(members: readonly (string | Lock)[]): MultiLock;
 
-  /** Adds a listener for the next event only. */
+  /** Adds a listener for the next event only. @throws TypeError as `on` */
   once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
   /**
    * Runs a function at most once per interval over the whole fleet, by the clock of the Redis server: for cron jobs that every

@@ -4,7 +4,6 @@ import { LockError, quote } from "./errors.ts";
 import type { LockEvents } from "./events.ts";
 import type { QuorumClient } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
-import { isListener } from "./once/options.ts";
 import { checkNoOptions } from "./options.ts";
 import { channelAt } from "./quorum/node-commands.ts";
 import type { QuorumSettings } from "./quorum/options.ts";
@@ -70,7 +69,8 @@ export class MajorityClient extends BaseClient implements QuorumClient {
 
   override once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
   override once(name: string, second: unknown, third?: unknown): unknown {
-    if (third === undefined && isListener(name, second)) return super.once(name as keyof LockEvents, second);
+    if (third === undefined && typeof second === "function")
+      return super.once(name as keyof LockEvents, second as LockEvents[keyof LockEvents]);
     return Promise.reject(
       new TypeError(
         `Cannot run ${quote(String(name))} once per interval with several masters: an interval counts by the clock of one server, and theirs differ. Use a client of one server, a Sentinel group or a Cluster.`,

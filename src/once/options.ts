@@ -1,6 +1,5 @@
 import { LEASE_MIN } from "../defaults.ts";
 import { quote } from "../errors.ts";
-import type { LockEvents } from "../events.ts";
 import { leaseUpTo } from "../options.ts";
 import {
   type Checked,
@@ -69,23 +68,3 @@ export function checkOnce(name: unknown, options: unknown, body: unknown, leaseT
 
 /** What begins the messages about a call whose name cannot be told. */
 const CANNOT = "Cannot run anything once per interval";
-
-const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
-  acquire: true,
-  wait: true,
-  deadlock: true,
-  giveup: true,
-  release: true,
-  recall: true,
-  renew: true,
-  lost: true,
-  exposed: true,
-  error: true,
-};
-
-/**
- * Is it `once(event, listener)`? What has a body where its options should be, and no event's name, is no listener: it would never
- * run, and nobody would be told.
- */
-export const isListener = (name: unknown, second: unknown): second is LockEvents[keyof LockEvents] =>
-  typeof second === "function" && typeof name === "string" && Object.hasOwn(EVENTS, name);

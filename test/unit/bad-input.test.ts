@@ -179,6 +179,29 @@ describe("arguments", () => {
   });
 });
 
+describe("events", () => {
+  const known =
+    "event must be one of acquire, wait, deadlock, giveup, release, recall, renew, lost, exposed, error";
+  const hint = " (what runs once per interval takes options before its body)";
+
+  // Thrown and not rejected: nobody awaits a listener, and a rejection would end the process.
+  it.each(["on", "once"] as const)("%s() of an event that is not there is refused at once", (method) => {
+    const masters = [1, 2, 3].map((port) => new Redis({ lazyConnect: true, port, retryStrategy: null }));
+    const clients = [
+      [locks, method === "once" ? hint : ""],
+      [createLockClient(masters), ""],
+    ] as const;
+    for (const [client, more] of clients) {
+      const add = (client as unknown as Loose<LockClient>)[method].bind(client);
+      const message = `Cannot add a listener: ${known}${more}, received`;
+      expect(() => add("acqire", () => {})).toThrow(new TypeError(`${message} 'acqire'`));
+      expect(() => add("constructor", () => {})).toThrow(new TypeError(`${message} 'constructor'`));
+      expect(() => add(Symbol.iterator, () => {})).toThrow(TypeError);
+    }
+    expect(() => (locks as unknown as Loose<LockClient>).on("lost", 5)).toThrow(TypeError);
+  });
+});
+
 describe("names", () => {
   it.each<[unknown, typeof TypeError | typeof RangeError, string]>([
     ["", RangeError, "name must be a non-empty string, received ''"],

@@ -247,7 +247,8 @@ it("refuses what it does not understand, and still adds listeners", async () => 
   const { name, here } = await two();
   const once = here.once.bind(here) as (...args: unknown[]) => Promise<unknown>;
   const body = () => {};
-  expect(await failure(once(name, body))).toMatchObject({
+  expect(() => once(name, body)).toThrow(/what runs once per interval takes options before its body/);
+  expect(await failure(once(name, { every: 10 }))).toMatchObject({
     message: expect.stringMatching(/third argument must be a function, received undefined/),
   });
   for (const swapped of [name, "error"])
