@@ -1,8 +1,10 @@
 import type { Attributes, Meter, Tracer } from "@opentelemetry/api";
 import { BUCKETS, Census, type Instruments, type Observed, type Series } from "../exporters/census.ts";
+import { checkHas, checkKnown, checkLocks, Observing } from "../exporters/input.ts";
 import { type NameOf, Templates } from "../exporters/templates.ts";
 import { trace } from "./spans.ts";
 
+/** Where a client's numbers and spans go, and under which names: for `instrument`. */
 export interface OtelOptions {
   /** Gets the metrics. Left out: there are none. */
   readonly meter?: Meter | undefined;
@@ -25,20 +27,37 @@ export interface OtelOptions {
  * @param options.tracer for the spans.
  * @param options.nameOf what stands for a lock's name; default: the part before the first `:`, with `*` for numbers.
  * @returns a function that ends it; spans of holds that last end with it.
- * @throws TypeError without `meter` and `tracer`, and when `nameOf` is no function.
+ * @throws TypeError without `meter` and `tracer`, for bad arguments, and when this meter or tracer has these locks already.
  * @example
  * import { metrics, trace } from "@opentelemetry/api";
  * const undo = instrument(locks, { meter: metrics.getMeter("locks"), tracer: trace.getTracer("locks") });
  */
-export function instrument(locks: Observed, { meter, tracer, nameOf }: OtelOptions): () => void {
+export function instrument(locks: Observed, options: OtelOptions): () => void {
+  checkLocks(locks);
+  checkKnown(options, ["meter", "tracer", "nameOf"]);
+  const { meter, tracer, nameOf } = options;
   if (!meter && !tracer)
-    throw new TypeError("Cannot instrument the locks: give a meter, a tracer, or both of OpenTelemetry");
+    throw new TypeError("Cannot observe the locks: give a meter, a tracer, or both of OpenTelemetry");
+  if (meter !== undefined) checkHas(meter, "meter", "a Meter of OpenTelemetry", METER);
+  if (tracer !== undefined) checkHas(tracer, "tracer", "a Tracer of OpenTelemetry", ["startSpan"]);
   const templates = new Templates(nameOf);
-  const undo = [meter && measure(locks, meter, templates), tracer && trace(locks, tracer, templates)];
-  return () => {
-    for (const end of undo.splice(0)) end?.();
+  const undo: (() => void)[] = [];
+  const end = (): void => {
+    for (const one of undo.splice(0)) one();
   };
+  try {
+    if (meter) undo.push(observing.begin(locks, meter, "meter"), measure(locks, meter, templates));
+    if (tracer) undo.push(observing.begin(locks, tracer, "tracer"), trace(locks, tracer, templates));
+  } catch (error) {
+    end();
+    throw error;
+  }
+  return end;
 }
+
+const METER = ["createHistogram", "createUpDownCounter", "createCounter", "createObservableGauge"];
+
+const observing = new Observing();
 
 function measure(locks: Observed, meter: Meter, templates: Templates): () => void {
   const timed = { unit: "s", advice: { explicitBucketBoundaries: BUCKETS } };

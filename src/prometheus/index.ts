@@ -1,7 +1,9 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import { BUCKETS, Census, type Instruments, type Observed, type Series } from "../exporters/census.ts";
+import { checkHas, checkKnown, checkLocks, Observing } from "../exporters/input.ts";
 import { type NameOf, Templates } from "../exporters/templates.ts";
 
+/** Under which names a client's numbers go to a registry: for `register`. */
 export interface PrometheusOptions {
   /**
    * What stands for a lock's name in the label `lock`: it must have few values. Left out: the part before the first `:`, with `*` for
@@ -119,6 +121,7 @@ function oldestOf(censuses: Iterable<Census>): Iterable<readonly [Series, number
   return found.values();
 }
 
+const observing = new Observing();
 const metricsOf = new WeakMap<Registry, Metrics>();
 
 /**
@@ -129,24 +132,25 @@ const metricsOf = new WeakMap<Registry, Metrics>();
  * @param registry of prom-client, 15 or later.
  * @param options.nameOf what stands for a lock's name in the label `lock`; default: the part before the first `:`, with `*` for numbers.
  * @returns a function that ends it. The metrics leave the registry with the last of its clients.
- * @throws TypeError when `nameOf` is no function; Error when the registry has other metrics of these names.
+ * @throws TypeError for bad arguments, and when this registry has these locks already; Error when the registry has other metrics of these names.
  * @example
  * import { register as registry } from "prom-client";
  * const unregister = register(locks, registry);
  * response.end(await registry.metrics()); // holdfast_lock_wait_seconds_bucket{le="0.001",lock="order",kind="lock",…
  */
-export function register(
-  locks: Observed,
-  registry: Registry,
-  { nameOf }: PrometheusOptions = {},
-): () => void {
-  const templates = new Templates(nameOf);
+export function register(locks: Observed, registry: Registry, options: PrometheusOptions = {}): () => void {
+  checkLocks(locks);
+  checkHas(registry, "registry", "a Registry of prom-client", ["registerMetric", "removeSingleMetric"]);
+  checkKnown(options, ["nameOf"]);
+  const templates = new Templates(options.nameOf);
   const metrics = metricsOf.get(registry) ?? new Metrics(registry);
+  const end = observing.begin(locks, registry, "registry");
   metricsOf.set(registry, metrics);
   const census = new Census(locks, templates, metrics);
   metrics.censuses.add(census);
   return () => {
     if (!metrics.censuses.delete(census)) return;
+    end();
     census.stop();
     if (metrics.censuses.size > 0) return;
     metrics.remove();

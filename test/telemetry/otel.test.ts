@@ -229,6 +229,21 @@ describe("traces", () => {
     const { locks } = await parties.join();
     expect(() => instrument(locks, {})).toThrow(TypeError);
     expect(() => instrument(locks, { tracer, nameOf: 5 as never })).toThrow(TypeError);
+    // What this would do later, it would do where locks are handed over.
+    for (const bad of [
+      undefined,
+      null,
+      { tracer: {} },
+      { meter: {} },
+      { meter: null, tracer },
+      { tracer, nameof: String },
+    ])
+      expect(() => instrument(locks, bad as never)).toThrow(/^Cannot observe the locks: /);
+    expect(() => instrument({} as never, { tracer })).toThrow(/must be a lock client/);
+    const undo = instrument(locks, { tracer });
+    expect(() => instrument(locks, { tracer })).toThrow(/this tracer has them already/);
+    undo();
+    instrument(locks, { tracer })();
     expect(trace.getActiveSpan()).toBeUndefined();
   });
 });

@@ -157,6 +157,13 @@ it("names never become labels as they are: numbers are left out, a throwing name
   expect(warnings.filter((code) => code === "LOCK_TEMPLATES").length).toBe(1);
   unregister();
   expect(() => register(locks, registry, { nameOf: "order" as never })).toThrow(TypeError);
+  expect(() => register(locks, registry, { nameof: nameOf } as never)).toThrow(/unknown option 'nameof'/);
+  expect(() => register(locks, {} as never)).toThrow(/must be a Registry of prom-client/);
+  expect(() => register({} as never, registry)).toThrow(/must be a lock client/);
+  unregister = register(locks, registry);
+  expect(() => register(locks, registry)).toThrow(/this registry has them already/);
+  unregister();
+  register(locks, registry)();
   const taken = new Registry();
   new Counter({ name: "holdfast_lock_timeouts_total", help: "another one", registers: [taken] });
   expect(() => register(locks, taken)).toThrow("already been registered");
