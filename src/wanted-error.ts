@@ -7,13 +7,17 @@ import { clocks } from "./util/clock.ts";
  */
 export class LockWantedError extends LockError {
   override readonly name = "LockWantedError";
-  /** The label of the caller that waits. Null: it has told none. */
-  readonly label: string | null = null;
+  /**
+   * The label of the caller that waits, or of its client, where it is one of this client. Null: it has none, or waits in another
+   * process: what tells of it does not name it, and `inspect()` does.
+   */
+  readonly label: string | null;
   readonly #since: number;
 
   /** `since`: when it was known first that somebody waits, on the monotonic clock. */
-  constructor(lockName: string, since: number, noun = "Lock") {
+  constructor(lockName: string, since: number, label: string | null, noun = "Lock") {
     super("LOCK_WANTED", lockName, `${noun} ${quote(lockName)} is wanted: another caller waits for it.`);
+    this.label = label;
     this.#since = since;
   }
 

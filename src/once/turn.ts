@@ -27,8 +27,8 @@ export interface Turn {
 }
 
 /**
- * What became of a call of `locks.once`. `running`: another one runs the body now, or has crashed in it less than a lease ago;
- * false: it ran in this interval. `remaining`: ms until the next run may begin; while one runs, until its lease ends, which is
+ * What became of a call of `locks.once`. `running`: another one runs the body now, or has crashed in it or thrown less than a lease
+ * ago, which Redis does not tell apart; false: it ran in this interval. `remaining`: ms until the next run may begin; while one runs, until its lease ends, which is
  * renewed.
  */
 export type OnceResult<T> =

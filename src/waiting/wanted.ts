@@ -1,3 +1,4 @@
+import { labelOf } from "../label.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Transport } from "../redis/transport.ts";
@@ -42,9 +43,10 @@ export class WantedLeases {
 
   #watch(lease: SharedLease): void {
     const { hold, name } = lease;
-    const since = hold.recalledAt ?? this.#sinceHere(lease);
-    if (since !== null) {
-      this.#tell(lease, since);
+    const first = this.#firstHere(lease);
+    const since = hold.recalledAt ?? first?.since;
+    if (since !== undefined) {
+      this.#tell(lease, since, first);
       return;
     }
     this.leases.set(name, lease);
@@ -53,11 +55,11 @@ export class WantedLeases {
     if (!isKnown) void this.#ask(lease);
   }
 
-  /** Since when a caller of this client waits; null: none does. */
-  #sinceHere({ owner, name }: SharedLease): number | null {
-    let first: number | null = null;
-    for (const { wait, since } of this.#client.waitersOf(owner.kind, name))
-      if (wait > 0) first = Math.min(first ?? since, since);
+  /** The caller of this client that has waited for the longest time; null: none waits. */
+  #firstHere({ owner, name }: SharedLease): Waiter | null {
+    let first: Waiter | null = null;
+    for (const waiter of this.#client.waitersOf(owner.kind, name))
+      if (waiter.wait > 0 && waiter.since < (first?.since ?? Number.POSITIVE_INFINITY)) first = waiter;
     return first;
   }
 
@@ -91,9 +93,9 @@ export class WantedLeases {
   }
 
   /** A caller of this client waits for this lock. */
-  came(kind: LockKind, name: string, { since }: Waiter): void {
+  came(kind: LockKind, name: string, waiter: Waiter): void {
     const lease = this.leases.get(name);
-    if (lease && kind.answer !== null) this.#tell(lease, since);
+    if (lease && kind.answer !== null) this.#tell(lease, waiter.since, waiter);
   }
 
   /** No caller has this hold any more, or another one has it. */
@@ -101,10 +103,11 @@ export class WantedLeases {
     if (this.leases.get(hold.name)?.hold === hold) this.leases.delete(hold.name);
   }
 
-  /** Comes last in whatever has found out: a listener may unlock, and call. */
-  #tell(lease: SharedLease, since: number): void {
+  /** Comes last in whatever has found out: a listener may unlock, and call. `by`: the caller, where it is one of this client. */
+  #tell(lease: SharedLease, since: number, by: Waiter | null = null): void {
     this.ended(lease.hold);
-    const reason = new LockWantedError(lease.name, since, lease.noun);
+    const label = by && labelOf(by.terms.label?.trim() ?? "", lease.owner.services.events.client);
+    const reason = new LockWantedError(lease.name, since, label, lease.noun);
     outside(() => this.#controllers.get(lease)?.abort(reason));
   }
 }

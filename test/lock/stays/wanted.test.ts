@@ -57,17 +57,18 @@ describe.each(KINDS)("of a %s", (kind) => {
   });
 
   it.each(KINDS)("callers of the same client count, by %s", async (other) => {
-    const { near, name, lease } = await hold(kind);
+    const { near, name, lease } = await hold(kind, { label: "shop/eu" });
     const { wanted } = lease;
     const next = near.locks[other](name).lock();
     expect(wanted.aborted).toBe(true);
-    expect(wanted.reason).toMatchObject({ lockName: name, label: null });
+    expect(wanted.reason).toMatchObject({ lockName: name, label: "shop/eu" });
     await lease.unlock();
     // It waits before the first read.
     const second = await next;
-    const last = near.locks[kind](name).lock();
+    const last = near.locks[kind](name).lock({ label: "nightly invoice" });
     await near.redis.ping();
     expect(second.wanted.aborted).toBe(true);
+    expect(second.wanted.reason).toMatchObject({ label: "nightly invoice" });
     expect(second.wanted.reason.waited).toBeGreaterThan(0);
     await second.unlock();
     await (await last).unlock();
