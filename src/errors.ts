@@ -1,7 +1,7 @@
 /** Why a lease was lost. `docs/errors.md` says what to do about each. */
 export type LossReason = "expired" | "taken" | "gone" | "revoked" | "closed" | "unknown";
 
-/** The codes of all errors and warnings of this package. */
+/** The codes of all errors of this package. Its process warnings have codes of their own too: `docs/errors.md`. */
 export type LockErrorCode =
   | "LOCK_TIMEOUT"
   | "LOCK_LOST"
@@ -54,8 +54,8 @@ export class LockLostError extends LockError {
     readonly by: string | null = null,
     noun = "Lock",
   ) {
-    const culprit = by === null ? "" : ` By ${quote(by)}.`;
-    const why = how ?? (noun === "Election" || noun === "The turn of" ? UNFORCED : LOSSES)[reason];
+    const culprit = by === null ? "" : ` Called by ${quote(by)}.`;
+    const why = how ?? (FORCED[noun] ?? LOSSES)[reason];
     super("LOCK_LOST", lockName, `${noun} ${quote(lockName)} was lost: ${why}${culprit}`, cause);
     this.#how = how;
     this.#noun = noun;
@@ -260,11 +260,19 @@ const LOSSES: Record<LossReason, string> = {
     "the connection broke while it was released, and Redis cannot tell whether it was held until then.",
 };
 
-/** The same of what has no forceUnlock(). */
-const UNFORCED: Record<LossReason, string> = {
-  ...LOSSES,
-  taken: "somebody else has it, so its lease had run out in Redis.",
-  gone: "its key is not in Redis any more: it ran out, was evicted, deleted, or lost with a server.",
+/** The same of what has no forceUnlock(): an election has forceResign(), a turn nothing. */
+const FORCED: Readonly<Record<string, Record<LossReason, string>>> = {
+  Election: {
+    ...LOSSES,
+    taken: "somebody else leads, so its lease had run out in Redis, or it was ended by forceResign().",
+    gone: "its key is not in Redis any more: it ran out, was evicted, deleted, or lost with a server, or was ended by forceResign().",
+    revoked: "it was ended by force, by forceResign().",
+  },
+  "The turn of": {
+    ...LOSSES,
+    taken: "somebody else has it, so its lease had run out in Redis.",
+    gone: "its key is not in Redis any more: it ran out, was evicted, deleted, or lost with a server.",
+  },
 };
 
 /**

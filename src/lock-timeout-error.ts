@@ -28,12 +28,12 @@ export class LockTimeoutError extends LockError {
      */
     readonly holder: Owner | null = null,
   ) {
+    const more = members > 1 ? ` for it and ${members - 1} more` : "";
+    const isAll = members === 1 && heldBy === "somebody else";
     const held =
-      members > 1
-        ? `when the ${wait} ms were over in which this call wanted it and ${members - 1} more`
-        : heldBy === "somebody else"
-          ? `for all of the ${wait} ms that this call waited`
-          : `when the ${wait} ms were over that this call waited`;
+      wait === 0
+        ? `when this call asked${more}, which was not to wait`
+        : `${isAll ? `for all of the ${wait} ms` : `when the ${wait} ms were over`} that this call waited${more}`;
     const { by, cure } = (heldBy === "somebody else" && OTHERS[noun]) || HOLDERS[heldBy];
     const seen = holder ? ` (at the end by ${named(holder)})` : "";
     const message =

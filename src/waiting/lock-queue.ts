@@ -133,10 +133,7 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
     if (one.outrun?.waiter === waiter) one.refuse(waiter, one.outrun.refusal(name));
     else if (waiter.unanswered || health.isDoubtful) {
       const cause = health.failure ?? commands.trouble();
-      one.refuse(
-        waiter,
-        unavailable(name, "Redis did not answer while this call waited", cause, nounOf(this.kind)),
-      );
+      one.refuse(waiter, unavailable(name, "no answer came in time", cause, nounOf(this.kind)));
     } else one.give(waiter);
     one.deserted();
   }

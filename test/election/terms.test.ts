@@ -158,7 +158,11 @@ it("forceResign ends the term that was seen, and none that has come since", asyn
   expect(term.held).toBe(true);
   expect(await by.forceResign({ token: term.token, label: "alice" })).toBe(true);
   await until(() => term.signal.aborted);
-  expect(term.lost).toMatchObject({ reason: "revoked", by: "alice" });
+  expect(term.lost).toMatchObject({
+    reason: "revoked",
+    by: "alice",
+    message: expect.stringContaining("it was ended by force, by forceResign(). Called by 'alice'."),
+  });
   const second = await next;
   expect(await by.forceResign({ token: term.token })).toBe(false);
   expect((await by.leader())?.token).toBe(second.token);

@@ -41,7 +41,7 @@ describe("LockTimeoutError says where the holder is", () => {
       heldBy: "this process",
       lockName: held.name,
       message: expect.stringContaining(
-        "held by this process itself when the 30 ms were over in which this call wanted it and 1 more",
+        "held by this process itself when the 30 ms were over that this call waited for it and 1 more",
       ),
     });
   });
@@ -74,6 +74,11 @@ describe("LockTimeoutError says where the holder is", () => {
     expect(error).toMatchObject({
       heldBy: "somebody else",
       message: expect.stringContaining("was held by somebody else for all of the 20 ms"),
+    });
+    expect(await failure(near.locks.lock(name).lock({ wait: 0 }))).toMatchObject({
+      message: expect.stringContaining(
+        "was held by somebody else when this call asked, which was not to wait",
+      ),
     });
     expect(held.held).toBe(true);
   });
