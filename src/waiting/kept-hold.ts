@@ -1,4 +1,3 @@
-import { FRESH } from "../defaults.ts";
 import { LockLostError, type LossReason } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
@@ -72,9 +71,9 @@ export class KeptHold extends SharedHold implements StayHome {
     if (terms.linger === 0 || kind === "multi" || stays.isClosed || isWanted || this.#isWriterHere)
       return false;
     const mono = clocks.mono.now();
-    // RACE: a writer that queued behind one that would not wait, and was told "busy", has told nobody so. A body that takes longer
-    // than this is not kept anyway.
-    if (mono < stay.triedAt + FRESH) return false;
+    // RACE: a writer that queued behind one that would not wait, and was told "busy", has told nobody so: then Redis must have said
+    // of a later moment that nobody waits.
+    if (this.admission.asked.mono < stay.triedAt) return false;
     // RACE: a claim or an extension may be on its way, and what it sets counts: if this process died, writers would wait for that.
     const isTooLong = hold.mayLiveUntil > mono + stays.window;
     if (isTooLong || commands.isAway || !inbox.hears(hold.name)) {

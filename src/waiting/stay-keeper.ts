@@ -1,4 +1,3 @@
-import { FRESH } from "../defaults.ts";
 import { type Caller, type Events, ofHolder } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import { SharedLease, type Turn } from "../lease/shared-lease.ts";
@@ -65,8 +64,9 @@ export abstract class StayKeeper extends StayOwner {
       stay.until = mono + terms.linger;
       linger.stats.kept++;
       // It is told first, where it was granted: nobody could ask for it. RACE: one that queued behind a caller that would not wait
-      // has told nobody so: Redis is asked whether somebody waits.
-      stays.keep(stay, isGranted || mono < stay.triedAt + FRESH);
+      // has told nobody so: Redis is asked whether somebody waits, unless it has said so of a later moment. A body of any length
+      // may come in between: where its lease is its own, nothing is renewed.
+      stays.keep(stay, isGranted || hold.seen.mono < stay.triedAt);
     } else {
       if (!this.#mayLeaveLater(one, hold, mono)) return false;
       stay.state = "leaving";

@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { countCommands } from "../../support/command-count.ts";
 import { heard, KeptReadsStage } from "../../support/kept-reads.ts";
 import { timedAwake } from "../../support/stage.ts";
+import { STAY_FRESH, STAY_WINDOW } from "../../support/stays.ts";
 import { until } from "../../support/until.ts";
 import { warm } from "../../support/warm.ts";
 
@@ -73,19 +74,28 @@ it("ask() of a client that stands still keeps no reader waiting, and a writer's 
   expect([none, took < AT_ONCE, await places()]).toEqual([null, true, 0]);
 });
 
-it("a reader that has told a writer's try of itself gives back when it leaves: somebody may have queued behind that", async () => {
-  const { near, far, key } = stage;
-  const { read } = await stage.keep();
-  const inside = await read.lock();
-  const [hold = ""] = (await far.redis.hkeys(key)).filter((field) => field !== "=");
-  const ears = far.redis.duplicate();
-  const asker = `holdfast:client:${far.locks.id}`;
-  const busy = new Promise((resolve) => ears.on("message", (_, text: string) => resolve(text)));
-  await ears.subscribe(asker);
-  const nonce = `${far.locks.id}.0123456789abcdef`;
-  await far.redis.publish(hold.slice(0, -22), `recall ${hold} ${nonce} ${key}`);
-  expect(await busy).toBe(`busy ${nonce} ${key}`);
-  ears.disconnect();
-  await inside.unlock();
-  expect([near.locks.stats().kept, await stage.holders()]).toEqual([0, 0]);
-});
+it.each([
+  ["at once", 0],
+  ["long after", STAY_FRESH],
+])(
+  "a reader that has told a writer's try of itself gives back when it leaves %s: somebody may have queued behind that",
+  async (_, body) => {
+    const { near, far, key } = stage;
+    const { read } = await stage.keep();
+    // Neither claimed nor renewed.
+    const inside = await read.lock({ lease: STAY_WINDOW - 500 });
+    const [hold = ""] = (await far.redis.hkeys(key)).filter((field) => field !== "=");
+    const ears = far.redis.duplicate();
+    const asker = `holdfast:client:${far.locks.id}`;
+    const busy = new Promise((resolve) => ears.on("message", (_, text: string) => resolve(text)));
+    await ears.subscribe(asker);
+    const nonce = `${far.locks.id}.0123456789abcdef`;
+    await far.redis.publish(hold.slice(0, -22), `recall ${hold} ${nonce} ${key}`);
+    expect(await busy).toBe(`busy ${nonce} ${key}`);
+    ears.disconnect();
+    const told = performance.now();
+    await until(() => performance.now() > told + body);
+    await inside.unlock();
+    expect([near.locks.stats().kept, await stage.holders()]).toEqual([0, 0]);
+  },
+);

@@ -5,7 +5,7 @@ import { Gate, holdAnswer } from "../../contract/observe.ts";
 import type { Party } from "../../support/fixture.ts";
 import { messagesRead } from "../../support/messages-read.ts";
 import { Stage, timedAwake } from "../../support/stage.ts";
-import { LINGERING } from "../../support/stays.ts";
+import { LINGERING, STAY_FRESH, STAY_WINDOW } from "../../support/stays.ts";
 import { until } from "../../support/until.ts";
 import { warm } from "../../support/warm.ts";
 
@@ -57,18 +57,24 @@ describe("a recall", () => {
     await lease.unlock();
   });
 
-  it.each(["is answered", "is not answered yet"])(
+  it.each([
+    "is answered",
+    "is not answered yet",
+    "was answered for a lease of its own, and the body is long",
+  ])(
     "that nobody has sent, because a caller stood before that one who would not wait, is made up for, also where the acquire %s",
     async (what) => {
+      const isLong = what.includes("long");
       const { near, far, lock } = stage;
       const heard = messagesRead(near);
       await stage.warm(near);
       await warm(near, far);
       const answer = new Gate();
       const executed = holdAnswer(near.redis, answer);
-      const asking = near.locks.lock(lock.name).lock();
+      // Such a one is neither claimed nor renewed.
+      const asking = near.locks.lock(lock.name).lock(isLong ? { lease: STAY_WINDOW - 500 } : {});
       await executed;
-      if (what === "is answered") {
+      if (what !== "is not answered yet") {
         answer.open();
         await asking;
       }
@@ -82,6 +88,8 @@ describe("a recall", () => {
       await lock.queued(2);
       await until(() => heard.some((message) => message.includes(nonce)), { what: "the question" });
       await far.redis.zrem(lock.keys.queue, place);
+      const left = performance.now() + (isLong ? STAY_FRESH : 0);
+      await until(() => performance.now() > left);
       answer.open();
       await (await asking).unlock();
       const [lease, waited] = await timedAwake(waiting);
