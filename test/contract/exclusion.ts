@@ -76,6 +76,7 @@ export function exclusion(subject: Subject): void {
       const lease = await mine.lock();
       await lease.unlock();
       const next = await theirs.lock();
+      await subject.untilEverywhere(name); // of several masters one may hear of it late
       await expect(lease.unlock()).resolves.toBeUndefined();
       await expect(lease[Symbol.asyncDispose]()).resolves.toBeUndefined();
       expect([next.held, await subject.first.redis.exists(subject.key(name))]).toEqual([true, 1]);

@@ -67,6 +67,7 @@ export function loss(subject: Subject): void {
       const lease = await mine.lock({ lease: 30_000 });
       await deleteKey(name);
       const next = await theirs.lock();
+      await subject.untilEverywhere(name);
       expect(lease.held).toBe(true); // nothing has told it yet
       expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", reason: subject.taken });
       expect(await subject.first.redis.exists(subject.key(name))).toBe(1);

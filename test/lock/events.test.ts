@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from "vitest";
-import type { LockEvents } from "../../src/index.ts";
+import type { LockEvents, MultiLock } from "../../src/index.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { Gauges } from "../support/gauges.ts";
@@ -74,19 +74,24 @@ describe("events of a multi-lock", () => {
   it.each([
     [
       "busy",
-      (lock: { tryLock(): Promise<unknown> }) => lock.tryLock(),
+      (lock: MultiLock) => lock.tryLock(),
       // It got some and not all, so it looked at the busy one once more, which was still held.
       ["acquire a", "release a"],
     ],
     [
       "timeout",
-      (lock: { tryLock(wait: number): Promise<unknown> }) => lock.tryLock(80),
+      (lock: MultiLock) => lock.tryLock(1_000), // so long a busy machine may take until it waits
       ["acquire a", "wait b", "release a"],
     ],
     [
       "aborted",
-      (lock: { lock(options: { signal: AbortSignal }): Promise<unknown> }) =>
-        failure(lock.lock({ signal: AbortSignal.timeout(80) })),
+      async (lock: MultiLock, waits: () => Promise<unknown>) => {
+        const leaving = new AbortController();
+        const call = failure(lock.lock({ signal: leaving.signal }));
+        await waits();
+        leaving.abort("enough");
+        return call;
+      },
       ["acquire a", "wait b", "release a"],
     ],
   ] as const)("tell once that it gave up, and what was in the way: %s", async (why, act, before) => {
@@ -96,7 +101,7 @@ describe("events of a multi-lock", () => {
     locks.on("giveup", (event) => void whys.push(event.why));
     const names = three();
     await using held = await other.locks.lock(names[1]).lock();
-    await act(locks.multiLock(names));
+    await act(locks.multiLock(names), () => until(() => gauges.waiters === 1));
     await until(() => gauges.holders === 0);
     expect(held.held).toBe(true);
     expect(whys).toEqual([why]);

@@ -9,9 +9,6 @@ const PERMITS = 5;
 const hold = (client: string, units = 1, lease = 30_000): CountedHold =>
   stage.permits(client, PERMITS, units, { lease });
 
-/** So the next script scans: something may be over, and the last scan is long ago. */
-const mayScan = (): Promise<void> => stage.rewrite({ reap: 1, scanned: 1 });
-
 describe("TTLs", () => {
   it("of the hash outlive every hold in it, and are never shortened by a short one", async () => {
     const long = hold("a");
