@@ -127,7 +127,7 @@ inline check() {
 }
 
 /* Everything that would be done at once is done. */
-#define READ(k) (dead[k] || frozen[k] || (to[k].ran == 0 && age[4*(k)+1] == 0 && age[4*(k)+2] == 0 && age[4*(k)+3] == 0 && age[4*(k)+4] == 0 && !ANY_RECALL(k) && !SEEKS(k)))
+#define READ(k) (dead[k] || frozen[k] || (to[k].ran == 0 && age[4*(k)+1] == 0 && age[4*(k)+2] == 0 && age[4*(k)+3] == 0 && age[4*(k)+4] == 0 && !ANY_RECALL(k) && !SEEKS(k) && !IS_TRYING(k)))
 #ifdef LINGERS
 #define ANY_RECALL(k) (recalls[4*(k)+1] || recalls[4*(k)+2] || recalls[4*(k)+3] || recalls[4*(k)+4])
 #else

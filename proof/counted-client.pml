@@ -48,11 +48,23 @@
 #define setToken(x_) skip
 #endif
 
+#if defined(LINGERS) && TRIES < CLIENTS
+#define CLEAR_TRIED(t_) tried[t_] = false
+#define IS_TRIED(t) tried[t]
+#define TRY(t) tried[t] = tried[t] || st[t] == HAVE
+#define IS_TRYING(k) ((k) == TRIES && waiting[k] > 0 && (st[2*(k)] == PARKED || st[2*(k)+1] == PARKED))
+#else
+#define CLEAR_TRIED(t_) skip
+#define IS_TRIED(t) false
+#define TRY(t) skip
+#define IS_TRYING(k) false
+#endif
+
 inline clearSlot(t_) {
   st[t_] = FREE; h[t_] = 0; inside[t_] = 0; has[t_] = 0; lag[t_] = 0; sage[t_] = 0; dl[t_] = 0; open[t_] = 0; closed[t_] = false; isLost[t_] = false;
   joining[t_] = false; busy[t_] = false; CLEAR_OLD(t_); isFirst[t_] = false; due[t_] = 0; passes[t_] = 0; isDown[t_] = false;
 #ifdef LINGERS
-  idle[t_] = false; mayStay[t_] = false;
+  idle[t_] = false; mayStay[t_] = false; CLEAR_TRIED(t_);
 #endif
 #ifdef TOKENS
   token[t_] = 0;
@@ -340,14 +352,25 @@ inline giveBack() {
 
 #ifdef LINGERS
 #define SET_IDLE(t) idle[t] = true
+/* Behind a writer that does not wait somebody may have queued, who has told nobody. What is inside for longer is not kept anyway. */
+#ifdef FLAW_TRIED_IS_KEPT
 #define STAYS(t) (SHARES(k) && mayStay[t] && !closed[t])
-/* Somebody waits for what this hold is, or will be. */
+#else
+#define STAYS(t) (SHARES(k) && mayStay[t] && !closed[t] && !IS_TRIED(t))
+#endif
+#ifdef FLAW_TRIED_EARLY
+#define IS_TOLD_BUSY(t) (w == ASKING_RECALL && !idle[t])
+#else
+#define IS_TOLD_BUSY(t) (w == ASKING_RECALL && st[t] == HAVE && !idle[t])
+#endif
+/* Somebody waits for what this hold is, or will be; or does not wait, and wants to know whether anybody is inside. */
 inline readRecall(id) {
-  recalls[id] = false;
+  w = recalls[id]; recalls[id] = 0;
   t = (h[2*k+1] == id -> 2*k+1 : 2*k);
   if
+  :: h[t] == id && IS_TOLD_BUSY(t) -> TRY(t)
 #ifndef FLAW_KEPT_THOUGH_WANTED
-  :: h[t] == id ->
+  :: h[t] == id && !IS_TOLD_BUSY(t) ->
      closed[t] = true; open[t] = 0;
      if :: idle[t] -> finish(RELEASE) :: else fi
 #endif

@@ -117,7 +117,7 @@ inline hush() {
   :: x < 4 * k + 5 ->
      unhear(x);
 #ifdef LINGERS
-     recalls[x] = false;
+     recalls[x] = 0;
 #endif
      x++
   :: else -> break

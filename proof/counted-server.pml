@@ -20,7 +20,10 @@ byte behind[HOLDS];            /* "somebody waits" in the message: 0, 1; 2: its 
 byte told[HOLDS];
 #endif
 #ifdef LINGERS
-bool isTold[HOLDS], recalls[HOLDS];   /* its client is told of those that wait; such a message is on its way */
+bool isTold[HOLDS];                   /* its client is told of those that wait */
+#define PLAIN_RECALL 1
+#define ASKING_RECALL 2               /* of a writer that does not wait */
+byte recalls[HOLDS];                  /* such a message is on its way, or none: 0 */
 #endif
 bool noMemory, noQueue;            /* what needs memory is refused; the queue's key holds something else */
 
@@ -293,12 +296,15 @@ inline takeOrQueue(id, ttl) {
   fi
 }
 
-/* Somebody waits: all that may have nobody inside are told, in one script. */
-inline recallAll() {
+/* Somebody waits: all that may have nobody inside are told, in one script; where others stand before it, by a look or by a writer
+ * that does not wait only. */
+#define RECALLS(id, kind_) (TRIES >= CLIENTS || kind_ == AGAIN || q[0] == id || CLIENT(id) == TRIES)
+#define RECALL_OF(id, x) (CLIENT(id) == TRIES && recalls[x] != PLAIN_RECALL -> ASKING_RECALL : PLAIN_RECALL)
+inline recallAll(id, kind_) {
 #if defined(LINGERS) && !defined(FLAW_NO_RECALL)
   x = 1;
   do
-  :: x < HOLDS -> if :: LIVES(x) && isTold[x] && !dead[CLIENT(x)] && CLIENT(x) != DEAF -> recalls[x] = true :: else fi; x++
+  :: x < HOLDS -> if :: LIVES(x) && isTold[x] && !dead[CLIENT(x)] && CLIENT(x) != DEAF && RECALLS(id, kind_) -> recalls[x] = RECALL_OF(id, x) :: else fi; x++
   :: else -> break
   od
 #else
@@ -444,7 +450,7 @@ inline run_(kind_, id, arg_, sent, told_, ttl) {
         if
         :: res == HELD ->
            d = sent;
-           recallAll();
+           recallAll(id, kind_);
            if :: kind_ == AGAIN -> keepPlaces(id) :: else fi;
 #ifndef FLAW_BOOKS_END
            raiseKey(ENTRY_TTL + 1)

@@ -25,6 +25,7 @@
  *   PASSED=n              times that permits of a hold go from a caller to the next one of its process
  *   SITS=k SCAN=n         client k never leaves; ticks after which a re-check scans in any case
  *   LINGERS DEAF=k        a hold that readers share may stay with its process, with nobody inside; client k hears no recall
+ *   TRIES=k               writers of client k do not wait: they have a place until they have their answer, and say so in their recall
  *   FLAW_…                one rule is left out: the checks must find it
  */
 #ifndef CLIENTS
@@ -98,6 +99,9 @@
 #endif
 #ifndef SITS
 #define SITS 99
+#endif
+#ifndef TRIES
+#define TRIES 99
 #endif
 
 /* Ticks of about a re-check period. SHARE, for which readers come in without asking, is far shorter: as short as ticks allow. */
@@ -198,6 +202,9 @@ byte best, bestWriter, downToken;       /* for the checks: the largest tokens th
 #endif
 #ifdef LINGERS
 bool idle[SLOTS], mayStay[SLOTS];       /* nobody is inside, and it stays; Redis tells its client of those that wait */
+#if TRIES < CLIENTS
+bool tried[SLOTS];                      /* a writer that does not wait was told that somebody is inside */
+#endif
 #endif
 #ifdef LONG
 byte asked[SLOTS];                      /* until the furthest end that was ever asked for the hold */
@@ -228,6 +235,9 @@ end: do
   :: d_step { todo[k] > 0 && AWAKE -> todo[k]--; arrive(); check() }
   :: d_step { AWAKE && ROOM && SEEKS(k) -> seek(); check() }
   :: d_step { AWAKE && to[k].ran > 0 && ROOM -> readReply(); check() }
+#if TRIES < CLIENTS
+  :: d_step { AWAKE && ROOM && IS_TRYING(k) -> abandon(); check() }
+#endif
 #if ABORTS > 0
   :: d_step { aborts > 0 && AWAKE && waiting[k] > 0 && ROOM -> aborts--; abandon(); check() }
 #endif

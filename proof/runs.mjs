@@ -278,7 +278,7 @@ const QUORUM_FINDS = [
   ["YOUNG_VOTES", `${QUICKLY} -DEXCLUSION -DFAULTS=1 -DCAN_RESTART`],
 ];
 
-/** Counted resources, which the package does not have yet. */
+/** Counted resources. */
 const rw = "-DREAD_WRITE";
 const shared = `${rw} -DCLIENTS=2 -DC1=2`;
 const permits = "-DPERMITS=2 -DW0=1";
@@ -290,12 +290,14 @@ const numbers = `${permits} -DN0=1 -DN1=1`;
 const sits = `${permits} -DURGENT -DRENEWS -DBOUND=5 ${can("CRASH")}`;
 const kept = `${shared} -DLINGERS`;
 const wanted = `${kept} -DURGENT`;
+const tries = `${rw} -DW2=PERMITS -DTRIES=2 -DC1=2 -DC2=2 -DLINGERS -DURGENT -DBOUND=0`;
 const COUNTED_HOLDS = [
   ["kept reads: late messages, callers that leave", `${kept} -DTOKENS -DDELAYS=1 -DABORTS=1`, null],
   ["kept reads: two keepers", `${rw} -DLINGERS`, null],
   ["kept reads: a crash, a freeze, a lost recall", `${kept} -DDELAYS=1 ${ANY_CRASH}`, `${kept} ${ANY_CRASH}`],
   ["kept reads: a late copy, a time-out", `${kept} -DDELAYS=1 ${can("KEEP", "TIME_OUT")}`, null],
   ["kept reads: waiting, no fault: no tick", `${rw} -DLINGERS -DURGENT -DBOUND=0`, `${wanted} -DBOUND=0`],
+  ["kept reads: waiting beside a writer that does not", tries, tries],
   ["kept reads: waiting, a recall lost: a re-check", `${wanted} -DBOUND=1 ${can("MISS")}`, null],
   [
     "kept reads: waiting for one that hears nothing: a window",
@@ -361,6 +363,7 @@ const QUICK = [
   "CLAIMED_IS_KEPT",
   "LOSS_IS_DROPPED",
   "KEPT_THOUGH_WANTED",
+  "TRIED_IS_KEPT",
   "KEPT_NOT_FRESH",
   "REAP_TELLS_NOBODY",
   "RUN_ENDS_AT_ME",
@@ -379,6 +382,8 @@ const COUNTED_FINDS = [
   ["KEPT_THOUGH_WANTED", `${wanted} -DBOUND=0`],
   ["RECALL_EARLY", `${wanted} -DBOUND=0`],
   ["NO_RECALL", `${wanted} -DBOUND=0`],
+  ["TRIED_IS_KEPT", tries],
+  ["TRIED_EARLY", tries],
   ["KEPT_NOT_FRESH", `${kept} ${can("FREEZE")}`],
   ["KEPT_BEHIND_DEADLINE", `${kept} -DDEAF=1`],
   ["KEPT_IS_RENEWED", `${wanted} -DDEAF=1 -DBOUND=2`],
