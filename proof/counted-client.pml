@@ -352,7 +352,7 @@ inline giveBack() {
 
 #ifdef LINGERS
 #define SET_IDLE(t) idle[t] = true
-/* Behind a writer that does not wait somebody may have queued, who has told nobody. What is inside for longer is not kept anyway. */
+/* Behind a writer that does not wait others may have queued, and have told nobody. */
 #ifdef FLAW_TRIED_IS_KEPT
 #define STAYS(t) (SHARES(k) && mayStay[t] && !closed[t])
 #else
