@@ -1,16 +1,20 @@
+import { CLOCK_DRIFT } from "../defaults.ts";
 import { HoldIds } from "../hold-ids.ts";
 import { Hold } from "../lease/hold.ts";
-import { plain } from "../redis/call.ts";
+import { type Asked, plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
-import { codes, handoffLua as lua } from "../redis/lua.generated.ts";
+import { handoffLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import { type AttemptAnswer, decodeRelease, type ReleaseAnswer } from "../redis/replies.ts";
+import type { Script } from "../redis/script.ts";
 import { clocks } from "../util/clock.ts";
 import type { Ask, Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
 import { ending, HandoffLock } from "./handoff.ts";
 
-/** So much later than the client reckons, in ms, the time of a hold may be over by its token, which is the server's time. */
-const TOKEN_AHEAD = 1_000;
+const whole: Script = { ...lua.releaseAt, isWhole: true };
+
+/** How many releases may be unanswered before those that need no note any more are looked for. */
+const FEW = 64;
 
 /**
  * `lock` and `fairLock` for calls with `minHold`: a hold that is given back before its time leaves the lock to nobody for the
@@ -26,6 +30,10 @@ class MinHoldLock extends HandoffLock {
   /** Of holds that are nobody's. */
   readonly #ids = new HoldIds(0);
   readonly #ending: Map<string, number>;
+  /** With so many of them, those whose time is over are looked for. */
+  #most = FEW;
+  /** In which connection a server has run the script of a release before the time. */
+  #ranIn = -1;
 
   constructor(commands: Commands, replication: Replication | null, isFair: boolean, window: number) {
     super(commands, replication, true, 0, window);
@@ -45,40 +53,60 @@ class MinHoldLock extends HandoffLock {
   }
 
   override release(hold: Hold, told: Told<ReleaseAnswer>): void {
-    const time = this.#timeOf(hold);
-    const held = clocks.mono.now() - hold.ownedAt;
-    // Its time began no later in Redis than here.
-    if (held >= time) {
+    const end = this.#endOf(hold);
+    const left = end - clocks.mono.now();
+    if (left <= 0) {
       super.release(hold, told);
       return;
     }
     const { commands } = this;
-    const { script } = this.keysOf(hold);
-    const now = commands.notAfter(script, 0);
-    // The token is the server's time of the grant, or a little more: unless its clock went back since an earlier token.
-    const began = hold.token / 1_000;
-    const from = now === 0 ? began : Math.min(began, now - held + TOKEN_AHEAD);
+    // Its end is told by two clocks, and the earlier one counts. The token is the server's time of the grant: so a command that
+    // comes late does not add its delay. But it may be ahead of that clock by any time, and our own clock never is: that was
+    // looked at behind the grant, so what it says is left is never too little.
+    // RACE: no third clock, what the server's time was last known to be: an answer that was read late, because this process stood
+    // still, says that it is earlier than it is, and the lock would be free before its time.
     const args = [
       hold.id + hold.label,
       hold.token,
-      Math.ceil((from + time) * 1_000),
+      hold.token + this.#timeOf(hold) * 1_000,
       this.#ids.next(hold.id.slice(0, hold.id.lastIndexOf(":"))) + hold.label,
+      Math.ceil(left * (1 - CLOCK_DRIFT)),
     ];
-    this.#ends(hold.id, hold.ownedAt + time);
-    commands.send(lua.releaseAt, script, args, decodeAt, {
+    this.#ends(hold.id, end);
+    // RACE: the process exits behind its unlock, and reads no answer which says that the server does not know the script.
+    const script = this.#ranIn === commands.epoch ? lua.releaseAt : whole;
+    commands.send(script, this.keysOf(hold).script, args, this.#released, {
       answered: (answer) => {
         this.#ending.delete(hold.id);
-        if (answer === "over") super.release(hold, told);
-        else told.answered(answer);
+        told.answered(answer);
       },
       failed: (error) => told.failed(error),
     });
   }
 
+  readonly #released = (reply: unknown, { epoch }: Asked): ReleaseAnswer => {
+    const answer = decodeRelease(plain(reply));
+    this.#ranIn = epoch;
+    return answer;
+  };
+
   /** Until its release is answered, or its time is over. */
   #ends(id: string, until: number): void {
-    for (const [other, end] of this.#ending) if (end <= clocks.mono.now()) this.#ending.delete(other);
+    // Not each time: n unlocks in one turn would look at n²/2 of them.
+    if (this.#ending.size >= this.#most) {
+      const now = clocks.mono.now();
+      for (const [other, end] of this.#ending) if (end <= now) this.#ending.delete(other);
+      this.#most = 2 * this.#ending.size + FEW;
+    }
     this.#ending.set(id, until);
+  }
+
+  /**
+   * When the time of a hold is over for sure, on the monotonic clock: it began no later in Redis than here, and this clock may
+   * be the faster one. What ends the hold before that leaves the end to Redis.
+   */
+  #endOf(hold: Hold): number {
+    return hold.ownedAt + this.#timeOf(hold) / (1 - CLOCK_DRIFT);
   }
 
   #timeOf(hold: Leavable): number {
@@ -88,15 +116,12 @@ class MinHoldLock extends HandoffLock {
   /** Of a hold that a caller has had: its release was not answered, or it is lost here and may live in Redis. */
   readonly former = {
     withdraw: (hold: Leavable): Promise<unknown> => {
-      const isOver = !(hold instanceof Hold) || clocks.mono.now() - hold.ownedAt >= this.#timeOf(hold);
+      const isOver = !(hold instanceof Hold) || clocks.mono.now() >= this.#endOf(hold);
       if (isOver) return this.withdraw(hold);
       return new Promise((answered, failed) => this.release(hold, { answered, failed }));
     },
   };
 }
-
-const decodeAt = (reply: unknown): ReleaseAnswer | "over" =>
-  reply === codes.HELD ? "over" : decodeRelease(plain(reply));
 
 /** `lock`, or `fairLock`, with its kind for calls with `minHold`. */
 export const handoffLock = (

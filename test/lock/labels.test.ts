@@ -107,7 +107,7 @@ describe("a hold with a label", () => {
     await scripts.acquire(labelled("a"));
     const nobody = labelled("a", 2);
     const until = (await scripts.micros()) + 60_000_000;
-    expect(await scripts.run("releaseAt", labelled("a"), 1, until, nobody)).toBe(RELEASED);
+    expect(await scripts.run("releaseAt", labelled("a"), 1, until, nobody, 60_000)).toBe(RELEASED);
     expect(await scripts.holder()).toBe(nobody);
   });
 });

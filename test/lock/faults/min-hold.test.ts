@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { handoffLua } from "../../../src/redis/lua.generated.ts";
 import { failure } from "../../contract/observe.ts";
+import { Actor } from "../../support/actor.ts";
 import { freshName } from "../../support/fixture.ts";
 import { OwnServer } from "../../support/own-server.ts";
 import { type Match, TcpProxy } from "../../support/tcp-proxy.ts";
@@ -44,4 +45,16 @@ it("a command that is lost: told to the caller, and the lock is not free before 
   await lost;
   await until(isNobodys);
   expect(await own.admin.pttl(key)).toBeGreaterThan(MIN - 20_000);
+});
+
+it("a process that exits in the turn of its unlock, at a server that does not know the script", async () => {
+  const actor = await Actor.start({ url: own.url });
+  const name = freshName();
+  const key = `holdfast:{${name}}`;
+  const handle = await actor.call("acquireFor", name, MIN);
+  const value = await own.admin.get(key);
+  await own.admin.script("FLUSH");
+  actor.call("unlockExiting", handle).catch(() => {});
+  await actor.exit;
+  await until(async () => ![null, value].includes(await own.admin.get(key)));
 });

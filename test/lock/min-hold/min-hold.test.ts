@@ -200,6 +200,25 @@ describe("a process", () => {
   });
 });
 
+it("many unlocks before their times do not look at one another", async () => {
+  const { name, here } = await two();
+  const count = 300;
+  const many = Array.from({ length: count }, (_, n) => here.lock(`${name}:${n}`).lock({ minHold: MIN }));
+  const leases = await Promise.all(many);
+  const each = Map.prototype[Symbol.iterator];
+  let seen = 0;
+  Map.prototype[Symbol.iterator] = function () {
+    seen += this.size;
+    return each.call(this);
+  };
+  try {
+    await Promise.all(leases.map((lease) => lease.unlock()));
+  } finally {
+    Map.prototype[Symbol.iterator] = each;
+  }
+  expect(seen).toBeLessThan(5 * count);
+});
+
 it("is refused where it cannot be had", async () => {
   const { name, here, redis } = await two();
   const refusals = [
@@ -232,8 +251,8 @@ describe("the script", () => {
   const NOBODY = hold("a", 99);
   const some = expect.anything();
   const take = async (of: string) => (await scripts.acquire(of)) as [number, number, number, number];
-  const releaseAt = (of: string, token: number, at: number) =>
-    scripts.run("releaseAt", of, token, at, NOBODY);
+  const releaseAt = (of: string, token: number, at: number, most = MIN) =>
+    scripts.run("releaseAt", of, token, at, NOBODY, most);
 
   it("gives the lock to nobody until then; a copy is told the same, and changes nothing", async () => {
     const [, , token] = await take(hold("a"));
@@ -248,13 +267,31 @@ describe("the script", () => {
     expect(await scripts.redis.pttl(LOCK)).toBeLessThanOrEqual(5_000);
   });
 
-  it("does nothing when the time is over, and nothing to a lock that is another's or nobody's", async () => {
+  it("never for longer than its client says is left", async () => {
+    const [, , token] = await take(hold("a"));
+    expect(await releaseAt(hold("a"), token, (await scripts.micros()) + 3_600_000_000, 5_000)).toBe(RELEASED);
+    expect(await scripts.holder()).toBe(NOBODY);
+    expect(await scripts.redis.pttl(LOCK)).toBeLessThanOrEqual(5_000);
+  });
+
+  it("is a release when the time is over: to nobody, or to the first that waits", async () => {
+    const [, , first] = await take(hold("a"));
+    expect(await releaseAt(hold("a"), first, (await scripts.micros()) - 1)).toBe(RELEASED);
+    expect(await scripts.redis.exists(LOCK)).toBe(0);
+    const [, , token] = await take(hold("a", 2));
+    await scripts.acquire(hold("b"), entry(hold("b")));
+    expect(await releaseAt(hold("a", 2), token, (await scripts.micros()) - 1)).toBe(RELEASED);
+    expect(await releaseAt(hold("a", 2), token, (await scripts.micros()) - 1)).toBe(RELEASED);
+    expect(await scripts.holder()).toBe(hold("b"));
+    expect(await scripts.messages()).toMatchObject([expect.stringMatching(/^grant /)]);
+  });
+
+  it("does nothing to a lock that is another's or nobody's", async () => {
     const [, , token] = await take(hold("a"));
     const value = await scripts.redis.get(LOCK);
-    expect(await releaseAt(hold("a"), token, (await scripts.micros()) - 1)).toBe(HELD);
-    expect(await scripts.redis.get(LOCK)).toBe(value);
     const at = (await scripts.micros()) + 5_000_000;
     expect(await releaseAt(hold("b"), token - 1, at)).toBe(TAKEN);
+    expect(await scripts.redis.get(LOCK)).toBe(value);
     await scripts.redis.del(LOCK);
     expect(await releaseAt(hold("a"), token, at)).toEqual([GONE, some]);
     expect(await scripts.redis.exists(LOCK)).toBe(0);
