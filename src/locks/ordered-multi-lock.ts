@@ -1,7 +1,8 @@
-import { LockError, LockUnavailableError, nounOf, quote, quoteAll } from "../errors.ts";
+import { LockError, nounOf, quote, quoteAll } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
 import { OVERTAKEN } from "../overtaken.ts";
+import { unavailable } from "../redis/replies.ts";
 import type { Request } from "../terms.ts";
 import { clocks } from "../util/clock.ts";
 import type { LocalSemaphore } from "../util/local-semaphore.ts";
@@ -100,12 +101,13 @@ export class OrderedMultiLock implements MultiLock {
   }
 
   async isLocked(): Promise<boolean> {
-    const inspections = this.#members.map(({ kind, name }) =>
-      kind.inspect(name).catch((error: unknown) => {
-        throw new LockUnavailableError(name, "it could not be inspected", error, nounOf(kind));
+    // Each as it says itself: what is only kept, with nobody inside, is not locked.
+    const questions = this.#members.map(({ kind, name }) =>
+      this.#manager.keepers.isLocked(kind, name).catch((error: unknown) => {
+        throw unavailable(name, "it could not be inspected", error, nounOf(kind));
       }),
     );
-    return (await Promise.all(inspections)).some(({ holder }) => holder !== null);
+    return (await Promise.all(questions)).includes(true);
   }
 
   toJSON(): object {

@@ -95,7 +95,8 @@ export class WantedLeases {
   /** A caller of this client waits for this lock. */
   came(kind: LockKind, name: string, waiter: Waiter): void {
     const lease = this.leases.get(name);
-    if (lease && kind.answer !== null) this.#tell(lease, waiter.since, waiter);
+    // An election of that name is another thing: its candidates do not wait for the lock.
+    if (lease?.owner.kind.protocol === kind.protocol) this.#tell(lease, waiter.since, waiter);
   }
 
   /** No caller has this hold any more, or another one has it. */

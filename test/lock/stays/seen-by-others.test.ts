@@ -42,11 +42,14 @@ describe("a kept lock", () => {
   });
 
   it("is not locked, for anybody, until somebody is inside", async () => {
-    const { kept, seen } = here;
+    const { kept, seen, other } = here;
+    const several = other.locks.multiLock([freshName(), seen]);
+    expect(await several.isLocked()).toBe(false);
     expect([await seen.isLocked(), await kept.isLocked()]).toEqual([false, false]);
     expect(await seen.inspect()).toMatchObject({ kept: true });
     const lease = await kept.lock();
     expect([await seen.isLocked(), await kept.isLocked()]).toEqual([true, true]);
+    expect(await several.isLocked()).toBe(true);
     await lease.unlock();
     expect(await seen.isLocked()).toBe(false);
   });

@@ -85,6 +85,21 @@ describe.each(KINDS)("of a %s", (kind) => {
     await lease.unlock();
   });
 
+  it("candidates of an election of the same name do not count", async () => {
+    const { near, far, lock, name, lease } = await hold(kind);
+    const { wanted } = lease;
+    await told(lock, far);
+    const first = await near.locks.election(name).campaign();
+    const second = near.locks.election(name).campaign();
+    await first.resign();
+    await (await second).resign();
+    expect(wanted.aborted).toBe(false);
+    const { gone } = await wait(far, lock);
+    await aborted(wanted);
+    await lease.unlock();
+    await gone;
+  });
+
   it("a lease that is over hears nothing", async () => {
     const { near, far, lock, name, lease } = await hold(kind);
     const { wanted } = lease;
