@@ -1,5 +1,6 @@
-/** Why a lease was lost. `docs/errors.md` says what to do about each. */
-export type LossReason = "expired" | "taken" | "gone" | "revoked" | "closed" | "unknown";
+import { type LossReason, lossOf } from "./losses.ts";
+
+export type { LossReason } from "./losses.ts";
 
 /** The codes of all errors of this package. Its process warnings have codes of their own too: `docs/errors.md`. */
 export type LockErrorCode =
@@ -47,6 +48,7 @@ export class LockLostError extends LockError {
   /** `how`: what is known of it, where that is more than the reason. `noun`: what messages call the thing that was lost. */
   constructor(
     lockName: string,
+    /** Why it is no longer held: `docs/errors.md` says what each means, and what to do. */
     readonly reason: LossReason,
     cause?: unknown,
     how?: string,
@@ -55,7 +57,7 @@ export class LockLostError extends LockError {
     noun = "Lock",
   ) {
     const culprit = by === null ? "" : ` Called by ${quote(by)}.`;
-    const why = how ?? (FORCED[noun] ?? LOSSES)[reason];
+    const why = how ?? lossOf(noun, reason);
     super("LOCK_LOST", lockName, `${noun} ${quote(lockName)} was lost: ${why}${culprit}`, cause);
     this.#how = how;
     this.#noun = noun;
@@ -248,31 +250,6 @@ const ENDS: Readonly<Record<string, string>> = {
   Semaphore: "has its permits back: this lease is over.",
   Election: "was resigned: this term is over.",
   "The turn of": "is over: its body has ended.",
-};
-
-const LOSSES: Record<LossReason, string> = {
-  expired: "its lease ran out on this process's clock before it was renewed or released.",
-  taken: "somebody else holds it, so its lease had run out in Redis, or it was taken away by forceUnlock().",
-  gone: "its key is not in Redis any more: it ran out, was evicted, deleted, or lost with a server, or was taken away by forceUnlock().",
-  revoked: "it was released by force, by forceUnlock().",
-  closed: "this client was closed while it was held.",
-  unknown:
-    "the connection broke while it was released, and Redis cannot tell whether it was held until then.",
-};
-
-/** The same of what has no forceUnlock(): an election has forceResign(), a turn nothing. */
-const FORCED: Readonly<Record<string, Record<LossReason, string>>> = {
-  Election: {
-    ...LOSSES,
-    taken: "somebody else leads, so its lease had run out in Redis, or it was ended by forceResign().",
-    gone: "its key is not in Redis any more: it ran out, was evicted, deleted, or lost with a server, or was ended by forceResign().",
-    revoked: "it was ended by force, by forceResign().",
-  },
-  "The turn of": {
-    ...LOSSES,
-    taken: "somebody else has it, so its lease had run out in Redis.",
-    gone: "its key is not in Redis any more: it ran out, was evicted, deleted, or lost with a server.",
-  },
 };
 
 /**
