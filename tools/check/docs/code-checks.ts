@@ -8,7 +8,7 @@ const README_LINES = 200;
 
 const COMMANDS = ["npm ci && npm run demo", "npm ci && npm test"];
 
-/** Every error class, error code and loss reason of src/errors.ts, and every warning code, is told in docs/errors.md. */
+/** Every error class and error code of src/errors.ts, every loss reason of src/losses.ts, and every warning code, is told in docs/errors.md. */
 export function checkErrors(root: string): string[] {
   const source = readText(root, "src/errors.ts");
   const page = readText(root, "docs/errors.md");
@@ -25,7 +25,7 @@ export function checkErrors(root: string): string[] {
     ...[...classes, ...codes, ...warnings].flatMap((word) =>
       unless(words.has(word), `docs/errors.md: no heading names ${word}`),
     ),
-    ...stringsOfType(source, "LossReason").flatMap((reason) =>
+    ...stringsOfType(readText(root, "src/losses.ts"), "LossReason").flatMap((reason) =>
       unless(
         rows.has(`\`${reason}\``),
         `docs/errors.md: no row of a table tells of the loss reason ${reason}`,
