@@ -11,6 +11,7 @@ export const completion = (commands: () => readonly Command[]): Command =>
       usage: ["completion <bash|zsh|fish>"],
       examples: [
         ["source <(holdfast completion bash)", "in ~/.bashrc"],
+        ["source <(holdfast completion zsh)", "in ~/.zshrc"],
         ["holdfast completion fish > ~/.config/fish/completions/holdfast.fish", "for fish"],
       ],
       flags: {},
@@ -23,6 +24,7 @@ export const completion = (commands: () => readonly Command[]): Command =>
     },
   );
 
+const HELP = "prints this program's help, or that of a command";
 const flagsOf = ({ flags }: Command) => Object.keys({ ...flags, ...COMMON }).map((name) => `--${name}`);
 const names = (commands: readonly Command[]) => [...commands.map(({ name }) => name), "help"].join(" ");
 
@@ -37,9 +39,10 @@ function bash(commands: readonly Command[]): string {
   for ((i = 1; i < COMP_CWORD; i++)); do
     [[ \${COMP_WORDS[i]} == -- ]] && { COMPREPLY=($(compgen -c -f -- "$word")); return; }
   done
-  local before=\${COMP_WORDS[COMP_CWORD - 1]}
+  local before=\${COMP_WORDS[COMP_CWORD - 1]} flag=
   [[ $word == = ]] && word=
   [[ $before == = ]] && before=\${COMP_WORDS[COMP_CWORD - 2]}
+  [[ $word == --*=* ]] && { before=\${word%%=*}; flag=$before=; word=\${word#*=}; }
   case \${COMP_WORDS[1]}:$before in
 ${commands.flatMap(choices).join("\n")}
     completion:completion) COMPREPLY=($(compgen -W "${Object.keys(SHELLS).join(" ")}" -- "$word")); return ;;
@@ -56,26 +59,48 @@ complete -F _holdfast holdfast`;
 const choices = ({ name, flags }: Command): string[] =>
   Object.entries(flags).flatMap(([long, one]) => {
     const words = wordsOf(one);
-    return words ? [`    ${name}:--${long}) COMPREPLY=($(compgen -W "${words}" -- "$word")); return ;;`] : [];
+    return words
+      ? [`    ${name}:--${long}) COMPREPLY=($(compgen -P "$flag" -W "${words}" -- "$word")); return ;;`]
+      : [];
   });
 
+/** It divides no word at "=", and may not have begun to complete anything. */
 const zsh = (commands: readonly Command[]): string =>
-  `autoload -U +X bashcompinit && bashcompinit\n${bash(commands)}`;
+  `(( \${+functions[compdef]} )) || { autoload -Uz compinit && compinit -i; }
+autoload -U +X bashcompinit && bashcompinit
+${bash(commands)}`;
 
 function fish(commands: readonly Command[]): string {
   const quoted = (text: string) => `'${text.replace(/['\\]/g, "\\$&")}'`;
-  return commands
-    .flatMap(({ name, summary, flags }) => [
-      `complete -c holdfast -n __fish_use_subcommand -f -a ${name} -d ${quoted(summary)}`,
-      ...Object.entries({ ...flags, ...COMMON }).map(([long, one]) => {
+  const line = (where: string, rest: string) => `complete -c holdfast -n ${quoted(where)} ${rest}`;
+  const first = [...commands.map(({ name, summary }) => [name, summary] as const), ["help", HELP] as const];
+  return [
+    `function __holdfast_at
+  set -l words (commandline -opc)
+  not contains -- -- $words; and test "$words[2]" = "$argv[1]"
+end
+function __holdfast_command
+  set -l words (commandline -opc) (commandline -ct)
+  complete -C (string join -- ' ' $words[(math (contains -i -- -- $words) + 1)..-1])
+end
+complete -c holdfast -f`,
+    ...first.map(([name, summary]) => line("__holdfast_at", `-a ${name} -d ${quoted(summary)}`)),
+    line("__holdfast_at help", `-a ${quoted(names(commands))}`),
+    line("__holdfast_at completion", `-a ${quoted(Object.keys(SHELLS).join(" "))}`),
+    line("contains -- -- (commandline -opc)", "-a '(__holdfast_command)'"),
+    ...commands.flatMap(({ name, flags }) =>
+      Object.entries({ ...flags, ...COMMON }).map(([long, one]) => {
         const { short, shows, help } = one;
         const words = wordsOf(one);
-        const value = shows === null ? "" : words ? ` -x -a ${quoted(words)}` : " -r";
+        const value = shows === null ? "" : words ? ` -x -a ${quoted(words)}` : " -x";
         const letter = short === null ? "" : ` -s ${short}`;
-        return `complete -c holdfast -n '__fish_seen_subcommand_from ${name}' -l ${long}${letter}${value} -d ${quoted(help.split(/[.;:]/)[0] ?? help)}`;
+        return line(
+          `__holdfast_at ${name}`,
+          `-l ${long}${letter}${value} -d ${quoted(help.split(/[.;:]/)[0] ?? help)}`,
+        );
       }),
-    ])
-    .join("\n");
+    ),
+  ].join("\n");
 }
 
 const SHELLS = { bash, zsh, fish };

@@ -1,8 +1,8 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { launchServer } from "../../tools/redis/index.ts";
-import { Cli } from "../support/cli.ts";
+import { Cli, temporary } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { keepAlways } from "../support/kept-reads.ts";
 import { until } from "../support/until.ts";
@@ -222,9 +222,41 @@ it("completion is what the shell understands", async () => {
   expect(completed("ls", "--sort", "=", "he")).toBe("held");
   expect(completed("run", "--on-loss", "=")).toBe("kill warn");
   expect(completed("ask", "--kind", "")).toBe("lock readWrite");
+  expect(completed("run", "--on-loss=k")).toBe("--on-loss=kill"); // as in zsh
   expect(completed("completion", "f")).toBe("fish");
-  expect((await cli("completion", "fish")).stdout).toMatch(/-l sort -x -a 'wait held name' /);
   expect((await cli("completion", "tcsh")).code).toBe(64);
+});
+
+const has = (shell: string) => spawnSync(shell, ["-c", "exit"]).status === 0;
+
+it.skipIf(!has("zsh"))(
+  "completion is what zsh understands, also where nothing else is completed",
+  async () => {
+    const { stdout } = await cli("completion", "zsh");
+    const script = `${stdout}\nprint -r -- $_comps[holdfast]`;
+    const { stderr, ...ended } = spawnSync("zsh", ["-f", "-c", script], {
+      encoding: "utf8",
+      env: { ...process.env, ZDOTDIR: temporary() }, // where it keeps what it has found
+    });
+    expect([stderr, ended.stdout]).toEqual(["", expect.stringContaining("_holdfast")]);
+  },
+);
+
+it.skipIf(!has("fish"))("completion is what fish understands", async () => {
+  const { stdout } = await cli("completion", "fish");
+  const completed = (line: string) => {
+    const script = `${stdout}\ncomplete -C ${JSON.stringify(line)}`;
+    const { stdout: found, stderr } = spawnSync("fish", ["-N", "-c", script], { encoding: "utf8" });
+    expect(stderr).toBe("");
+    return lines(found).map((one) => one.split("\t")[0]);
+  };
+  expect(completed("holdfast ru")).toEqual(["run"]);
+  expect(completed("holdfast run --kill")).toEqual(["--kill-after"]);
+  expect(completed("holdfast ls --kind=re")).toEqual(["--kind=readWrite", "--kind=redisson"]);
+  expect(completed("holdfast help to")).toEqual(["top"]);
+  expect(completed("holdfast completion f")).toEqual(["fish"]);
+  expect(completed("holdfast run x -- holdfast ru")).toEqual(["run"]);
+  expect(completed("holdfast ls ")).toEqual([]);
 });
 
 it.each([
