@@ -230,11 +230,7 @@ export class ServerClient extends BaseClient implements LockClient {
 
   #newLister(): Lister {
     const { redis, commands } = this.#parts;
-    const election = this.#newElectionKind();
-    return new Lister(redis, commands, {
-      ...this.#inspections,
-      election: (name) => election.inspect(name),
-    });
+    return new Lister(redis, commands, this.#inspections);
   }
 
   get #inspections() {

@@ -3,9 +3,10 @@ import type { FoundKey, GrantProtocol } from "../keys.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import { listLua as lua } from "../redis/lua.generated.ts";
-import { decodeInspection, type Inspected, unavailable } from "../redis/replies.ts";
+import { decodeInspection, unavailable } from "../redis/replies.ts";
 import type { ClusterLike, RedisLike } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
+import { inspectAll } from "./exclusive.ts";
 import { Glob } from "./glob.ts";
 import type { Listed, ListedKind } from "./listed.ts";
 import { type Look, ofCounted, ofExclusive } from "./look.ts";
@@ -13,10 +14,8 @@ import type { checkList } from "./options.ts";
 import { Recent } from "./recent.ts";
 import { primariesOf, scan } from "./scan.ts";
 
-/** How one lock of each kind is inspected. Each is one command. */
+/** How one of each kind is inspected that several may hold. Each is one command. */
 export interface Inspections {
-  readonly lock: (name: string) => Promise<Inspected>;
-  readonly election: (name: string) => Promise<Inspected>;
   readonly readWrite: (name: string) => Promise<CountedInspection>;
   readonly semaphore: (name: string) => Promise<CountedInspection>;
 }
@@ -33,6 +32,9 @@ const REDISSON_OWNER = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:\d+$/;
 
 /** What the scripts say of a key that is no lock of a format that is known. Redis 6.2 puts its own words before those of a script's call. */
 const isForeign = /^LOCKFORMAT|\bWRONGTYPE\b/;
+
+/** Asked for where only the answer counts. */
+const ANY = { kind: "lock", name: "holdfast" } as const;
 
 type Wanted = ReturnType<typeof checkList>;
 
@@ -90,9 +92,9 @@ export class Lister {
         });
         for (let at = 0; at < candidates.length; at += LIST_BATCH) {
           check();
-          const looks = candidates.slice(at, at + LIST_BATCH).map((one) => this.#look(one));
-          for (const listed of await orAbort(signal, Promise.all(looks))) {
-            if (!listed || !recent.add(`${listed.kind} ${listed.name}`)) continue;
+          const looks = this.#lookAt(candidates.slice(at, at + LIST_BATCH));
+          for (const listed of await orAbort(signal, looks)) {
+            if (!recent.add(`${listed.kind} ${listed.name}`)) continue;
             yield listed;
             check();
           }
@@ -108,28 +110,33 @@ export class Lister {
 
   async *#steps(plan: Parameters<typeof scan>[1]): AsyncGenerator<string[], void, undefined> {
     // A Cluster knows its nodes when its first command is answered.
-    if (primariesOf(this.#redis).length === 0) await orAbort(plan.signal, this.#inspections.lock("holdfast"));
+    if (primariesOf(this.#redis).length === 0) await orAbort(plan.signal, inspectAll(this.#commands, [ANY]));
     for (const primary of primariesOf(this.#redis)) yield* scan(primary, plan);
   }
 
-  /** Null: it is gone by now, or shown by another of its keys, or no lock of a format that is known. */
-  async #look({ kind, name, isQueue }: Candidate): Promise<Listed | null> {
-    let look: Look | null;
+  /** Without those that are gone by now, or are shown by another of their keys, or are no lock of a format that is known. */
+  async #lookAt(candidates: readonly Candidate[]): Promise<Listed[]> {
+    const exclusive = candidates.filter(isExclusive);
+    const [inspected, looks] = await Promise.all([
+      inspectAll(this.#commands, exclusive),
+      Promise.all(candidates.filter((one) => !isExclusive(one)).map((one) => this.#look(one))),
+    ]);
+    const listed = exclusive.map((one, i) => shown(one, inspected[i] ? ofExclusive(inspected[i]) : null));
+    return [...listed, ...looks].filter((one) => one !== null);
+  }
+
+  async #look(candidate: Candidate): Promise<Listed | null> {
     try {
-      look = await this.#inspect(kind, name);
+      return shown(candidate, await this.#inspect(candidate));
     } catch (error) {
       if (error instanceof Error && isForeign.test(error.message)) return null;
       throw error;
     }
-    // A lock that is held is found by its own key, which stands as long as anybody holds it; a free one has only its queue.
-    if (!look || isQueue !== (look.holder === null)) return null;
-    return { kind, name, ...look };
   }
 
-  async #inspect(kind: ListedKind, name: string): Promise<Look | null> {
+  async #inspect({ kind, name }: Candidate): Promise<Look | null> {
     if (kind === "readWrite" || kind === "semaphore")
       return ofCounted(await this.#inspections[kind](name), kind);
-    if (kind !== "redisson") return ofExclusive(await this.#inspections[kind](name));
     const inspected = await this.#commands.run(lua.redisson, [name], [], decodeInspection);
     return REDISSON_OWNER.test(inspected.holder ?? "") ? ofExclusive(inspected) : null;
   }
@@ -138,3 +145,11 @@ export class Lister {
 interface Candidate extends Pick<FoundKey, "name" | "isQueue"> {
   readonly kind: ListedKind;
 }
+
+type Exclusive = Candidate & { readonly kind: "lock" | "election" };
+
+const isExclusive = (one: Candidate): one is Exclusive => one.kind === "lock" || one.kind === "election";
+
+/** A lock that is held is found by its own key, which stands as long as anybody holds it; a free one has only its queue. */
+const shown = ({ kind, name, isQueue }: Candidate, look: Look | null): Listed | null =>
+  look && isQueue === (look.holder === null) ? Object.assign({ kind, name }, look) : null;

@@ -6,12 +6,34 @@ import type { Listed, ListedHolder, ListedKind, ListedWaiter } from "./listed.ts
 /** What an inspection of a lock shows; null: nobody holds it, and nobody waits. */
 export type Look = Omit<Listed, "kind" | "name">;
 
-/** Of a lock that one has at a time. */
-export function ofExclusive({ at, owner, token, remaining, kept, queue }: Inspected): Look | null {
-  const part = { units: 1, mode: null };
-  const held = owner ? [{ ...owner, ...part, token, heldFor: passed(at, owner), remaining }] : [];
-  const waiting = queue.map((waiter) => ({ ...waiter, ...part, waitedFor: passed(at, waiter) }));
-  return look(held, waiting, kept, null);
+/** What was seen of a lock that one has at a time. */
+export type Seen = Pick<Inspected, "at" | "owner" | "token" | "remaining" | "kept" | "queue">;
+
+export function ofExclusive({ at, owner, token, remaining, kept, queue }: Seen): Look | null {
+  const held = owner ? [holderOf(owner, token, passed(at, owner), remaining)] : [];
+  return look(
+    held,
+    queue.map((waiter) => waiterOf(waiter, passed(at, waiter))),
+    kept,
+    null,
+  );
+}
+
+// Word by word: a spread costs 5 µs, more than all else that is done for a lock.
+
+function holderOf(
+  owner: Owner,
+  token: number,
+  heldFor: number | null,
+  remaining: number | null,
+): ListedHolder {
+  const { id, label, client, host, pid, number, since } = owner;
+  return { id, label, client, host, pid, number, since, units: 1, mode: null, token, heldFor, remaining };
+}
+
+function waiterOf(owner: Owner, waitedFor: number | null): ListedWaiter {
+  const { id, label, client, host, pid, number, since } = owner;
+  return { id, label, client, host, pid, number, since, units: 1, mode: null, waitedFor };
 }
 
 /** Of a lock that several share. */

@@ -14,15 +14,16 @@ import { waits } from "./waits.ts";
 /** What a script does in a memory, by its name: kinds send variants of some. */
 function scriptsOf(memory: Memory): ReadonlyMap<string, Run> {
   const plain = others(memory);
+  const handoff = handOff(memory);
   const families: [Readonly<Record<string, Script>>, Readonly<Record<string, Run>>][] = [
-    [lua.handoffLua, handOff(memory)],
+    [lua.handoffLua, handoff],
     [lua.electionLua, elections(memory)],
     [lua.countedLua, counted(memory)],
     [lua.onceLua, once(memory)],
     [lua.deadlocksLua, waits(memory)],
     [lua.redissonLua, plain],
     [lua.spinLua, plain],
-    [lua.listLua, { redisson: plain.inspect }],
+    [lua.listLua, { redisson: plain.inspect, locks: inspectAll(memory, handoff.inspect) }],
   ];
   const known = new Map<string, Run>();
   for (const [scripts, runs] of families)
@@ -32,6 +33,18 @@ function scriptsOf(memory: Memory): ReadonlyMap<string, Run> {
     }
   return known;
 }
+
+/** Of several locks at a time. */
+const inspectAll =
+  (db: Memory, inspect: Run): Run =>
+  (keys, argv) => [
+    db.now,
+    ...keys.flatMap((lock, i) => {
+      if (i % 2 === 1) return [];
+      const [, ...shown] = inspect([lock, keys[i + 1] ?? ""], argv) as readonly Reply[];
+      return [shown];
+    }),
+  ];
 
 /** As ioredis has them: texts are Buffers, because a string would be a number that it has made a text of. */
 const wired = (reply: Reply): unknown =>

@@ -29,7 +29,7 @@ type Yield = readonly [...Ended, string, number, number, string, number];
 /**
  * The scripts of locks that are handed on, which elections have too: their leader holds one.
  */
-export function handOff(db: Memory): Partial<Record<keyof typeof lua, Run>> {
+export function handOff(db: Memory): Partial<Record<keyof typeof lua, Run>> & { readonly inspect: Run } {
   const heldAt = (lock: string): Held | undefined => db.get<Held>(lock);
 
   function own(lock: string, hold: string, ttl: number, passes: number, since?: number, told = 0): Reply {

@@ -117,6 +117,22 @@ describe("what is listed", () => {
   });
 });
 
+it("locks with long queues are shown by several commands, and each once", async () => {
+  const { locks, redis } = await parties.join({ url: own.url });
+  const mark = freshName();
+  const names = ["a", "b", "c"].map((end) => `${mark}:${end}`);
+  for (const name of names) {
+    const lease = await locks.lock(name).lock();
+    const hold = `holdfast:client:${locks.id}:${"0".repeat(21)}`;
+    const entries = Array.from({ length: 700 }, (_, i) => [lease.token + i, `0 3000 0 ${hold} ${i}`]);
+    await redis.zadd(`holdfast:{${name}}:queue`, ...entries.flat());
+  }
+  const listed = [];
+  for await (const one of locks.list({ match: `${mark}:*` })) listed.push([one.name, one.waiters.length]);
+  expect(listed.sort()).toEqual(names.map((name) => [name, 700]));
+  await redis.del(...names.map((name) => `holdfast:{${name}}:queue`));
+});
+
 describe("match and kind", () => {
   const HARD = [
     "a*b",
