@@ -1,6 +1,8 @@
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { Cli, cli } from "../support/cli.ts";
-import { freshName, Parties } from "../support/fixture.ts";
+import { Cli, cli, lives, temporary } from "../support/cli.ts";
+import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 
 const parties = new Parties();
@@ -50,6 +52,37 @@ describe("holdfast elect", () => {
     expect(after).toBeGreaterThan(before ?? Number.NaN);
     run.kill("SIGTERM");
     expect((await run.finished).code).toBe(143);
+  });
+
+  it("in a container, as docs/recipes.md starts it: SIGTERM reaches the command, which may end as it likes, and the lead ends with it", async () => {
+    const recipes = readFileSync(new URL("../../docs/recipes.md", import.meta.url), "utf8");
+    const of = (word: string): string => new RegExp(`^${word} (.*)$`, "m").exec(recipes)?.[1] ?? "";
+    const line: string[] = [of("ENTRYPOINT"), of("CMD")].flatMap((part) => JSON.parse(part));
+    const srv = temporary();
+    // As npm installs it.
+    for (const folder of ["holdfast", ".bin"])
+      mkdirSync(join(srv, "node_modules", folder), { recursive: true });
+    const program = join(srv, "node_modules/holdfast/cli.mjs");
+    copyFileSync(Cli.program, program);
+    chmodSync(program, 0o755);
+    symlinkSync("../holdfast/cli.mjs", join(srv, "node_modules/.bin/holdfast"));
+    const scheduler = `
+      const still = setInterval(() => {}, 1_000);
+      process.on("SIGTERM", () => { console.log("stopped in peace"); clearInterval(still); });
+      console.log("pid " + process.pid);`;
+    writeFileSync(join(srv, "scheduler.js"), scheduler);
+    const name = freshName();
+    const container = new Cli(testUrl(), [], { cwd: srv }, () =>
+      line.map((word) => (word === "scheduler" ? name : word.replace(`${of("WORKDIR")}/`, `${srv}/`))),
+    );
+    await container.says(/pid \d+\n/);
+    const { locks } = await parties.join();
+    expect(await locks.election(name).leader()).not.toBeNull();
+    container.kill("SIGTERM");
+    const { code, stdout } = await container.finished;
+    expect([code, stdout]).toEqual([0, expect.stringContaining("stopped in peace")]);
+    expect(lives(Number(/pid (\d+)/.exec(stdout)?.[1]))).toBe(false);
+    expect(await locks.election(name).leader()).toBeNull();
   });
 
   it("ends with the command's exit code, and the lead with it", async () => {
