@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { links } from "../../tools/check/docs/markdown.ts";
 import { freshName, testUrl } from "../support/fixture.ts";
 import { consumer, packPackage } from "../support/package.ts";
 import { CPU, MAIN, OLD, OLD_TSCONFIG, REQUIRE, SAID, TSCONFIG } from "./consumer.ts";
@@ -47,16 +48,33 @@ describe("the tarball", () => {
         "dist/index.js",
         "dist/index.d.ts",
         "docs/errors.md",
+        "docs/recipes.md",
+        // The page about operating tells to import these.
+        "docs/grafana.json",
+        "docs/alerts.yml",
       ]),
     );
     const known =
-      /^(dist\/[\w-]+(\.d\.ts|\.js)|docs\/[\w-]+\.md|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/;
-    expect(packed.filter((path) => !known.test(path))).toEqual([]);
-    // To be read in the repository, where the programs are.
-    expect(packed).not.toContain("docs/recipes.md");
+      /^(dist\/[\w-]+(\.d\.ts|\.js)|docs\/[\w-]+\.md|docs\/images\/[\w-]+\.png|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/;
+    const others = packed.filter((path) => !known.test(path));
+    expect(others.sort()).toEqual([
+      "benchmarks/charts/throughput-hot.svg",
+      "docs/alerts.yml",
+      "docs/grafana.json",
+    ]);
     // For people who change the library.
     expect(packed.filter((path) => path.startsWith("docs/protocol"))).toEqual([]);
     expect(packed).not.toContain("docs/maintaining.md");
+  });
+
+  it("has all that its pages link to and show", async () => {
+    for (const page of packed.filter((path) => path.endsWith(".md"))) {
+      const text = await readFile(join(temp, "package", page), "utf8");
+      const targets = links(text).map(({ target }) => target.replace(/#.*/, ""));
+      const own = targets.filter((target) => target !== "" && !/^[a-z][a-z0-9+.-]*:/i.test(target));
+      const dead = own.filter((target) => !packed.includes(join(page, "..", decodeURIComponent(target))));
+      expect([page, dead]).toEqual([page, []]);
+    }
   });
 
   it("is light", async () => {
