@@ -202,6 +202,7 @@ inline calmDown() {
 /* The server's clock goes back: its keys live longer, and S of the past is later than it would be now. */
 inline stepBack() {
   printf("---- the server's clock steps back\n");
+  clockWentBack();
   if :: exp > 0 -> exp = exp + BACK :: else fi;
   i = 0;
   do :: i < qn -> qt[i] = qt[i] + BACK; i++ :: else -> break od;

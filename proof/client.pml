@@ -266,7 +266,7 @@ inline failed() {
   :: ck == RELEASE_AT -> undo(ch)
 #else
   /* Never freed before its time: what was not answered is asked for again. */
-  :: ck == RELEASE_AT -> send(RELEASE_AT, ch, 0); tellsAgain(cl)
+  :: ck == RELEASE_AT -> send(RELEASE_AT, ch, co); tellsAgain(cl)
 #endif
   :: ck == YIELD -> undo(co)
   :: ck == AGAIN && st[t] == PARKED && h[t] == ch -> busy[t] = false
@@ -321,6 +321,9 @@ inline readReply() {
 #endif
 #endif
   drop(0);
+#ifdef FLAW_REST_BY_LAST_ANSWER
+  if :: k == 0 -> early_ = unread_; unread_ = 0 :: else fi;
+#endif
   printf("lock queue %d reads the answer to %d of hold %d: %d\n", t, ck, ch, cr);
   then = NOTHING; enough = ENOUGH(t, (LEASE_OF(h[t]) + 1) / 2);
   if
@@ -388,8 +391,6 @@ inline readReply() {
            minus(cd, RENEWAL_AGE); if :: rem > dl[t] -> dl[t] = rem :: else fi; learns(ck == STAY)
         :: else -> lost()
         fi
-     /* Its time is over: as any other. */
-     :: ck == RELEASE_AT && cr == HELD -> send(RELEASE, ch, 0); tellsAgain(cl)
      /* Race: a copy of the acquire, run behind the release, took the lock for a hold that is over: it is left. */
      :: MAY_TAKE(ck) && (cr == OWNER || cr == MINE) && h[t] != ch -> send(LEAVE, ch, 0)
      :: else
@@ -451,7 +452,7 @@ inline lost() {
   rest()
 }
 
-inline unlock() { printf("lock queue %d unlocks hold %d\n", t, h[t]); send(ENDS_BY(t), h[t], 0); rest() }
+inline unlock() { printf("lock queue %d unlocks hold %d\n", t, h[t]); send(ENDS_BY(t), h[t], LEFT_HERE(t)); rest() }
 
 inline pass() {
   todo[t]--; passes[t]++;

@@ -111,6 +111,11 @@ const HANDOFF_HOLDS = [
     `${short} -DROUNDS=1 -DLEAST=3 ${can(...LEAST_FAULTS)}`,
   ],
   ["a least time, two callers, any fault", `${short} -DLEAST=3 ${can(...LEAST_FAULTS)}`, null],
+  [
+    "a least time, the clock steps back",
+    `${two} -DROUNDS=1 -DLEAST=3 ${can("STEP")}`,
+    `${least} ${can("STEP")}`,
+  ],
   ["a least time, tokens", `${short} -DTOKENS -DLEAST=3 ${can("BREAK", "FORCE", "DENY", "TIME_OUT")}`, null],
   [
     "waiting for a least time: as long, and a re-check",
@@ -160,6 +165,8 @@ const HANDOFF_FINDS = [
   ["LATE_RENEWAL_COUNTS", `${two} -DROUNDS=1 ${can("KEEP")}`],
   ["REST_IS_ITS_OWN", `${least} ${can("KEEP")}`],
   ["REST_FROM_ARRIVAL", `${least}`],
+  ["REST_BY_LAST_ANSWER", `${least}`],
+  ["REST_BY_TOKEN", `${least} ${can("STEP")}`],
   ["REST_UNDONE", `${short} -DLEAST=3 ${can("DENY")}`],
   ["STRAY_ENDS_REST", `${short} -DLEAST=3 ${can("DENY")}`],
   ["PACED_UNCLAIMED", `${least} ${can("CRASH")}`],

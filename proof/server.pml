@@ -444,7 +444,7 @@ inline run_(kind_, hold_, other_, token_, age_, counted_, isFar) {
 #endif
   :: kind_ == RELEASE -> release(hold_, token_)
 #ifdef LEAST
-  :: kind_ == RELEASE_AT -> releaseAt(hold_, token_)
+  :: kind_ == RELEASE_AT -> releaseAt(hold_, token_, other_)
 #endif
   :: kind_ == YIELD -> yield_(other_, hold_, token_, age_, counted_)
   :: kind_ == LEAVE -> leave(hold_)
