@@ -184,6 +184,7 @@ export class ConflictError extends LockError {
   override readonly name = "ConflictError";
 
   constructor(
+    /** Those that the transaction watched. */
     readonly keys: readonly string[],
     /** How often the body ran: `retries` + 1. */
     readonly tries: number,
@@ -202,6 +203,7 @@ export class TransactionError extends LockError {
   override readonly name = "TransactionError";
 
   constructor(
+    /** Those that the transaction watched. */
     readonly keys: readonly string[],
     /**
      * "nothing": no command of the transaction was executed; "partly": some were, and those that failed are the errors in

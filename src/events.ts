@@ -97,7 +97,7 @@ export interface LockEvents {
   /**
    * A caller has to wait: once for each call, and of a multi-lock once for each lock that is in its way. Told again, with
    * `holder` "this client" or "this process", when one hold of this client, or of another client of this process, has kept
-   * it waiting for two of its leases: mostly a deadlock with itself.
+   * it waiting for two of its leases: mostly a deadlock with itself. (`LockTimeoutError.heldBy` "this process" is this client.)
    */
   wait: (
     event: LockEvent & {

@@ -17,7 +17,8 @@ export class LockTimeoutError extends LockError {
     members = 1,
     /**
      * Where the holder was, when the time was over: in this scope, which had lent the lock to another body; in this process,
-     * by the same client; or elsewhere, as far as this client knows without asking Redis. Of a semaphore always "somebody else".
+     * by the same client; or elsewhere, also by another client of this process, as far as this client knows without asking Redis. Of
+     * a semaphore always "somebody else".
      */
     readonly heldBy: "this scope" | "this process" | "somebody else" = "somebody else",
     units = 0,

@@ -10,8 +10,10 @@ export type LockBody<T> = (lease: Lease) => T | PromiseLike<T>;
  * A lock by name. Cheap and stateless: create it per request, or share it; what holds a lock is a lease.
  *
  * Every acquisition rejects with a TypeError or RangeError for bad arguments, before anything is sent; with
- * LockUnavailableError when Redis does not answer; with ClientClosedError after `close()`; with `signal.reason` when
- * `options.signal` aborts; and with LockLostError inside a scope whose own lease on this lock was lost.
+ * LockUnavailableError when Redis does not answer; with NotReplicatedError when too few replicas have it; with LockFormatError
+ * when another version of this package holds it; with DeadlockError where the client rejects circles; with ClientClosedError after
+ * `close()`; with `signal.reason` when `options.signal` aborts; with LockError `TOO_MANY_HOLDS` where too many hold or want it; and
+ * inside a scope with LockLostError when the scope's own lease was lost, and LockError `LOCK_UPGRADE` when it reads and would write.
  */
 export interface Lock {
   readonly name: string;
@@ -58,7 +60,8 @@ export interface Lock {
 
   /**
    * Is somebody inside? One command; one more where a client with `linger` may keep it with nobody inside, which is asked then. It
-   * has 50 ms for its answer, and a client that does not answer counts as inside.
+   * has 50 ms for its answer, and a client that does not answer counts as inside. Of the two locks of a `readWriteLock`: by this one;
+   * `write.isLocked()` is false while others read.
    *
    * @throws LockUnavailableError
    */
@@ -69,7 +72,7 @@ export interface Lock {
    * one question.
    *
    * @param options.wait ms for the holder's answer, default 1 000.
-   * @returns "free": nobody held it. "released": it was kept, and was given up. "busy": somebody is inside; of other kinds than `lock`,
+   * @returns "free": nobody held it; of `read` and `write`, nobody did by this one of the two. "released": it was kept, and was given up. "busy": somebody is inside; of other kinds than `lock`,
    *   `fairLock` and what readers share: somebody holds it. "silent": the client that keeps it has not answered in time.
    * @throws TypeError or RangeError for a bad wait; LockUnavailableError.
    * @example
@@ -91,10 +94,12 @@ export interface Lock {
    * (reason "revoked") if it is subscribed; else the holder learns of it at its next renewal or unlock. A client that may keep the
    * lock with nobody inside is asked first, for 50 ms.
    *
-   * @param options.label 1 to 64 bytes of UTF-8, for the holder: `LockLostError.by`, and in its message. Only `lock` and
-   *   `fairLock` have a message that carries it; for other kinds it is checked, and nobody is told.
-   * @returns whether anybody held it.
-   * @throws TypeError or RangeError for a bad label; LockUnavailableError.
+   * @param options.label 1 to 64 bytes of UTF-8, for the holder: `LockLostError.by`, and in its message. `lock`, `fairLock` and
+   *   `readWriteLock` have a message that carries it; for other kinds it is checked, and nobody is told.
+   * @param options.token ends only the hold with this token, as `inspect()` has shown it.
+   * @param options.holder the same of a `redissonLock`, which has no tokens.
+   * @returns whether anybody held it; with `token` or `holder`, whether that one did.
+   * @throws TypeError or RangeError for bad options; LockUnavailableError.
    * @example
    * await locks.lock("order:42").forceUnlock({ label: "alice, ticket 4711" });
    */

@@ -45,7 +45,8 @@ export interface MultiLock {
    *
    * @returns what the body returned, when all were kept to the end; rejects with the body's error.
    * @throws LockTimeoutError when somebody else held one of them at the end of `options.wait` ms (default: Infinity);
-   *   LockLostError when one was lost before the end, with the body's error, if any, as its `cause`.
+   *   LockLostError when one was lost before the end, with the body's error, if any, as its `cause`;
+   *   with `options.confirm` LockUnavailableError when the body is done and Redis did not say whether all were held so far.
    * @example
    * await locks.multiLock(["account:1", "account:2"]).withLock(async (lease) => {
    *   await withdraw(1, { signal: lease.signal, fence: lease.token("account:1") });

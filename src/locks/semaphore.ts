@@ -122,8 +122,9 @@ export interface Semaphore {
    * "revoked") where these are subscribed; else they learn of it at the next renewal or unlock.
    *
    * @param options.label 1 to 64 bytes of UTF-8, for the holders: `LockLostError.by`.
+   * @param options.token ends only the hold with this token, as `inspect()` has shown it.
    * @returns how many holds there were: callers of a process may share one.
-   * @throws TypeError or RangeError for a bad label; LockUnavailableError.
+   * @throws TypeError or RangeError for bad options; LockUnavailableError.
    */
   forceUnlock(options?: ForceUnlockOptions): Promise<number>;
 }

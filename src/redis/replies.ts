@@ -80,7 +80,7 @@ export interface Inspected {
   readonly owner: Owner | null;
   /** The holder's fencing token, 0 when free or when the lock kind has none. */
   readonly token: number;
-  /** ms until the hold ends in Redis unless it is renewed. */
+  /** ms until the hold ends in Redis unless it is renewed. Null: the lock is free. Infinity: its key has no TTL. */
   readonly remaining: number | null;
   /** Is it held by a client that may keep it with nobody inside until somebody else wants it? Asks nobody. */
   readonly kept: boolean;

@@ -101,12 +101,18 @@ const BUSY: Rule<BusyKind> = {
   fallback: "lock",
 };
 
+/** The options of a client that `TestLocksOptions` leaves out. */
+const BARRED = ["replicas", "replicaTimeout", "connection"] as const;
+
 const TO_ADVANCE = time(0, undefined);
 
 export class TestClient extends ServerClient implements TestLocks {
   readonly test: LockTests;
 
   constructor(memory: Memory, clients: Set<TestClient>, options: TestLocksOptions) {
+    const barred = BARRED.find((name) => Object.hasOwn(options ?? {}, name));
+    if (barred !== undefined)
+      throw new TypeError(`Cannot create test locks: ${barred} has no meaning without a Redis`);
     const settings = checkClientOptions(options);
     ownClocks();
     const redis = connected(memory);

@@ -295,3 +295,13 @@ describe("callers that wait for each other", () => {
     await round;
   });
 });
+
+it.each(["replicas", "replicaTimeout", "connection"])(
+  "the option %s, which means nothing without a Redis, is refused",
+  (name) => {
+    const options = { [name]: name === "connection" ? "own" : 1_000 };
+    expect(() => createTestLocks(options as never)).toThrow(
+      new TypeError(`Cannot create test locks: ${name} has no meaning without a Redis`),
+    );
+  },
+);
