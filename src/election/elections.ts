@@ -1,4 +1,5 @@
 import type { ElectionKind } from "../kinds/election.ts";
+import { pause } from "../util/abort.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { Observation } from "./observation.ts";
 
@@ -9,6 +10,8 @@ export class Elections {
   /** The lease of a term when its election names none, in ms. */
   readonly leaseTime: number;
   readonly #observations = new Map<string, Observation>();
+  /** What ends the pauses of those that will campaign again. */
+  readonly #pauses = new Set<() => void>();
 
   constructor(kind: ElectionKind, manager: LockManager, leaseTime: number) {
     this.kind = kind;
@@ -53,8 +56,15 @@ export class Elections {
     return made;
   }
 
+  /** Waits before the next campaign, for which nothing is left to wait for once the client is closed: the campaign says so. */
+  async pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+    // RACE: a body that close() has ended may take its time, and its pause would begin behind that.
+    if (!this.manager.isClosed) await pause(ms, signal, this.#pauses);
+  }
+
   /** The client is closed. */
   close(): void {
+    for (const end of this.#pauses) end();
     for (const one of [...this.#observations.values()]) one.end(null);
   }
 }

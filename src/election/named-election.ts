@@ -9,7 +9,7 @@ import type { ForceUnlockOptions } from "../options.ts";
 import type { Leader } from "../redis/election-replies.ts";
 import { unavailable } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
-import { orAbort, pause } from "../util/abort.ts";
+import { orAbort } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { printAs } from "../util/print.ts";
 import { doubling } from "../util/random.ts";
@@ -76,7 +76,8 @@ export class NamedElection implements Election {
         if (ended.is === "broken") events.report(ended.error);
       } else failures++;
       // A loss that was everybody's, such as that of the key: not all of them at once, nor a body that fails on and on.
-      await pause(doubling(failures, CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD), signal);
+      const ms = doubling(failures, CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD);
+      await this.#elections.pause(ms, signal);
     }
   }
 

@@ -39,6 +39,8 @@ export class Beginning implements Abortable {
   #isUnsure = false;
   /** When the question was sent that is unanswered, on the monotonic clock. Null: none is. */
   #askedAt: number | null = null;
+  /** What ends its pause. */
+  readonly #pauses = new Set<() => void>();
 
   constructor(scripts: OnceScripts, client: Client, hold: Hold, interval: Interval, told: Told<Begun>) {
     this.#scripts = scripts;
@@ -64,6 +66,8 @@ export class Beginning implements Abortable {
     this.#told = null;
     // RACE: a client that is closed between two tries would be closed before the end of the pause, with the turn still begun.
     if (this.#askedAt === null) this.#takeBack();
+    // Its timer would keep a process alive that has nothing else to do.
+    for (const end of this.#pauses) end();
     told?.failed(reason);
   }
 
@@ -113,7 +117,9 @@ export class Beginning implements Abortable {
       }
       if (clocks.mono.now() >= this.#until || commands.ended)
         throw unavailable(name, UNKNOWN, failure ?? commands.trouble(), nounOf(this.#scripts));
-      await pause(Math.min(backOff(failures), this.#until - clocks.mono.now()), undefined);
+      const rest = Math.min(backOff(failures), this.#until - clocks.mono.now());
+      // RACE: its caller may have gone while the question was unanswered.
+      if (this.#told) await pause(rest, undefined, this.#pauses);
     }
     return null;
   }

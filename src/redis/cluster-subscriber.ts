@@ -1,4 +1,5 @@
 import { REROUTE_MAX, REROUTE_MIN } from "../defaults.ts";
+import { ClientClosedError } from "../errors.ts";
 import { outside } from "../util/outside.ts";
 import { clearTimeout, setTimeout } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
@@ -106,6 +107,8 @@ export class ClusterSubscriber implements Subscriptions {
 
   /** The subscriber of the node that owns the channel's slot by the present map; the channel moves there. */
   #settle(name: string): Subscriber {
+    // RACE: what began before close() may come to ask for its channel behind it, and nobody would close that connection.
+    if (this.#closed) throw new ClientClosedError(null);
     const channel = this.#channels.get(name);
     const owner = ownerOf(this.#cluster, slotOf(name));
     if (!channel || !owner) throw new Error("no node is known for the slot of the release channel");

@@ -61,17 +61,23 @@ export function orAbort<T>(signal: AbortSignal | undefined, work: PromiseLike<T>
 /** What ends the pauses that are under way, and when it does on the monotonic clock: a test that puts that on ends them itself. */
 export const pauses = new Map<() => void, number>();
 
-/** Waits so many ms. Rejects with the signal's reason when it aborts first. */
-export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+/** Waits so many ms. Rejects with the signal's reason when it aborts first. `ends`: gets what ends it early, while it lasts. */
+export function pause(
+  ms: number,
+  signal: AbortSignal | undefined,
+  ends: Set<() => void> | null = null,
+): Promise<void> {
   let end = (): void => {};
   const over = new Promise<void>((resolve) => {
     end = resolve;
   });
   const timer = setTimeout(end, ms);
   pauses.set(end, clocks.mono.now() + ms);
+  ends?.add(end);
   return orAbort(signal, over).finally(() => {
     clearTimeout(timer);
     pauses.delete(end);
+    ends?.delete(end);
   });
 }
 

@@ -1,7 +1,9 @@
 import { once } from "node:events";
-import { expect, it } from "vitest";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { expect, it, vi } from "vitest";
 import type { Term } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
+import { pauses } from "../../src/util/abort.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
@@ -108,6 +110,35 @@ it("its signal ends a candidate at once, a leader by way of its body, and a paus
   );
   expect(await failure(paused)).toBe(reason);
 });
+
+it.each([
+  ["in its pause", 1],
+  ["while its body ends", 0],
+])(
+  "a client that is closed %s leaves no pause behind: its timer would keep the process alive",
+  async (when, often) => {
+    const { locks } = await join();
+    const begun = vi.spyOn(pauses, "set");
+    const name = freshName("election");
+    locks.on("error", () => {});
+    const running = locks.election(name, { lease: 400 }).runAsLeader(async (term) => {
+      await depose(name);
+      await aborted(term);
+      if (when !== "in its pause") await locks.close();
+      throw new Error("behind the loss");
+    });
+    const ended = failure(running);
+    await until(() => begun.mock.calls.length === often);
+    if (when === "in its pause") {
+      void locks.close();
+      await nextTurn();
+      expect(pauses.size).toBe(0);
+    }
+    expect(await ended).toMatchObject({ code: "CLIENT_CLOSED" });
+    expect(begun).toHaveBeenCalledTimes(often);
+    begun.mockRestore();
+  },
+);
 
 it("a leader comes back by itself behind an outage that is longer than its lease", async () => {
   const { locks, redis } = await join({ replyTimeout: 200 });

@@ -10,6 +10,15 @@ import { timedAwake } from "../support/stage.ts";
 
 // What a readiness probe is told: of a sound server nothing, of any other what is wrong and what to do.
 
+/** Keeps a server busy for 50 ms. */
+const BUSY = `
+  local function at()
+    local time = redis.call("TIME")
+    return time[1] * 1000 + time[2] / 1000
+  end
+  local till = at() + 50
+  while at() < till do end
+`;
 let server: LocalServer;
 let admin: Redis;
 
@@ -126,6 +135,22 @@ describe("check()", () => {
       else
         expect([problems.join(), ok]).toEqual([expect.stringContaining("needs Redis 7.0 or later"), false]);
       await locks.close();
+
+      // Closed while its release is unanswered: what comes behind that subscribes to nothing.
+      const closed = createLockClient(redis);
+      const primaries = redis.nodes("master");
+      let closing: Promise<void> | undefined;
+      closed.on("release", () => {
+        for (const primary of primaries) void primary.eval(BUSY, 0);
+        closing = closed.close({ grace: 0 });
+      });
+      const { problems: found } = await closed.check({ timeout: 5_000 });
+      await closing;
+      const lists = await Promise.all(primaries.map((primary) => primary.client("LIST")));
+      expect([found.join().includes("client is closed"), lists.join().includes("ssub=1")]).toEqual([
+        true,
+        false,
+      ]);
       redis.disconnect();
     } finally {
       await cluster.stop();

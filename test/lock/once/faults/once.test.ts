@@ -1,6 +1,8 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { Keys } from "../../../../src/keys.ts";
 import { onceLua } from "../../../../src/redis/lua.generated.ts";
+import { pauses } from "../../../../src/util/abort.ts";
 import { failure } from "../../../contract/observe.ts";
 import { Actor } from "../../../support/actor.ts";
 import { freshName } from "../../../support/fixture.ts";
@@ -148,6 +150,33 @@ it("a client that is closed between two tries of a beginning has taken it back",
   expect(await call).toMatchObject({ code: "CLIENT_CLOSED" });
   expect(await own.admin.exists(keyOf(name))).toBe(0);
 });
+
+it.each(["in its pause", "while its question is unanswered"])(
+  "a caller that goes %s leaves no pause behind: its timer would keep the process alive",
+  async (when) => {
+    const options = { autoResendUnfulfilledCommands: false, retryStrategy: () => 300 };
+    const { locks, redis } = await own.parties.join({ url: proxy.url, redis: options });
+    await locks.once(freshName(), { every: HOUR }, () => {});
+    const controller = new AbortController();
+    const { signal } = controller;
+    const begun = vi.spyOn(pauses, "set");
+    const held = proxy.holdCommand(sends(onceLua.begin));
+    const call = failure(locks.once(freshName(), { every: HOUR, signal }, () => expect.unreachable()));
+    await held;
+    if (when === "in its pause") {
+      proxy.cut();
+      await until(() => pauses.size > 0);
+    }
+    controller.abort(new Error("gone"));
+    expect(await call).toMatchObject({ message: "gone" });
+    const often = begun.mock.calls.length;
+    proxy.cut();
+    await until(() => redis.status === "reconnecting");
+    await nextTurn();
+    expect([pauses.size, begun.mock.calls.length]).toEqual([0, often]);
+    begun.mockRestore();
+  },
+);
 
 it("a copy of begin behind a run that is over begins nothing", async () => {
   const { locks } = await own.parties.join({ url: proxy.url });
