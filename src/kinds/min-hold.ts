@@ -1,7 +1,7 @@
 import { CLOCK_DRIFT } from "../defaults.ts";
 import { HoldIds } from "../hold-ids.ts";
 import { Hold } from "../lease/hold.ts";
-import { type Asked, plain } from "../redis/call.ts";
+import { plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import { handoffLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
@@ -10,6 +10,8 @@ import type { Script } from "../redis/script.ts";
 import { clocks } from "../util/clock.ts";
 import type { Ask, Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
 import { ending, HandoffLock } from "./handoff.ts";
+
+const released = (reply: unknown): ReleaseAnswer => decodeRelease(plain(reply));
 
 const whole: Script = { ...lua.releaseAt, isWhole: true };
 
@@ -32,8 +34,8 @@ class MinHoldLock extends HandoffLock {
   readonly #ending: Map<string, number>;
   /** With so many of them, those whose time is over are looked for. */
   #most = FEW;
-  /** In which connection a server has run the script of a release before the time. */
-  #ranIn = -1;
+  /** In which connection the script of a release before the time was sent as text. */
+  #toldIn = -1;
 
   constructor(commands: Commands, replication: Replication | null, isFair: boolean, window: number) {
     super(commands, replication, true, 0, window);
@@ -73,9 +75,11 @@ class MinHoldLock extends HandoffLock {
       Math.ceil(left * (1 - CLOCK_DRIFT)),
     ];
     this.#ends(hold.id, end);
-    // RACE: the process exits behind its unlock, and reads no answer which says that the server does not know the script.
-    const script = this.#ranIn === commands.epoch ? lua.releaseAt : whole;
-    commands.send(script, this.keysOf(hold).script, args, this.#released, {
+    // RACE: the process exits behind its unlock, and reads no answer which says that the server does not know the script. So the
+    // first one goes as text, and those behind it find it there.
+    const script = this.#toldIn === commands.epoch ? lua.releaseAt : whole;
+    this.#toldIn = commands.epoch;
+    commands.send(script, this.keysOf(hold).script, args, released, {
       answered: (answer) => {
         this.#ending.delete(hold.id);
         told.answered(answer);
@@ -83,12 +87,6 @@ class MinHoldLock extends HandoffLock {
       failed: (error) => told.failed(error),
     });
   }
-
-  readonly #released = (reply: unknown, { epoch }: Asked): ReleaseAnswer => {
-    const answer = decodeRelease(plain(reply));
-    this.#ranIn = epoch;
-    return answer;
-  };
 
   /** Until its release is answered, or its time is over. */
   #ends(id: string, until: number): void {
