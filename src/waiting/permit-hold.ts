@@ -6,12 +6,12 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
 import { clocks, now } from "../util/clock.ts";
-import { clearImmediate, setImmediate } from "../util/real-timers.ts";
 import { failing } from "../util/stacks.ts";
 import { suits } from "./handover.ts";
 import { JointHold, type JointHome } from "./joint-hold.ts";
 import type { Run } from "./permit-run.ts";
 import { isTooLong } from "./stay.ts";
+import { atTurnEnd } from "./turn-end.ts";
 
 /** The lock queue of those that want permits. */
 export interface PermitHome extends JointHome {
@@ -56,7 +56,7 @@ export class PermitHold extends JointHold {
   #isUsed = false;
   #isLosing = false;
   #leavers: Leaver[] = [];
-  #turning: NodeJS.Immediate | null = null;
+  #isTurning = false;
 
   constructor(home: PermitHome, hold: Hold, asked: Run) {
     super(home, hold);
@@ -154,12 +154,15 @@ export class PermitHold extends JointHold {
   }
 
   #offer(): void {
-    this.#turning ??= setImmediate(() => {
-      this.#turning = null;
-      this.giveBack();
-    });
+    if (!this.#isTurning) atTurnEnd(this.#turned);
+    this.#isTurning = true;
     this.#home.isOffered();
   }
+
+  readonly #turned = (): void => {
+    this.#isTurning = false;
+    this.giveBack();
+  };
 
   /** What nobody uses goes back to Redis. */
   giveBack(): void {
@@ -220,8 +223,6 @@ export class PermitHold extends JointHold {
   }
 
   protected override end(): void {
-    if (this.#turning) clearImmediate(this.#turning);
-    this.#turning = null;
     this.#units = 0;
     this.free = 0;
     super.end();

@@ -10,6 +10,7 @@ import { failing } from "../util/stacks.ts";
 import { Admission } from "./admission.ts";
 import { JointHold, type JointHome } from "./joint-hold.ts";
 import { Release } from "./lock-owner.ts";
+import { atTurnEnd } from "./turn-end.ts";
 
 /** The last user has left, and the hold goes at the end of this turn of the event loop. */
 interface Leaving {
@@ -139,7 +140,7 @@ export class SharedHold extends JointHold {
     // Readers that come and go together leave in one turn of the event loop, and come back in the same one.
     return new Promise((resolve) => {
       this.#leaving = { lease, held, resolve };
-      setImmediate(this.#leaves);
+      atTurnEnd(this.#leaves);
     });
   }
 

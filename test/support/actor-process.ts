@@ -149,6 +149,16 @@ const methods = {
     process.exit();
   },
 
+  /** The same of callers that share a hold. The server knows the script: what is written then is not sent again. */
+  async unlockSharedExiting(kind: "read" | "semaphore", name: string) {
+    const { locks } = current();
+    const slots = locks.semaphore(name, { permits: 3 });
+    const take = () => (kind === "read" ? locks.readWriteLock(name).read.lock() : slots.acquire());
+    await (await take()).unlock();
+    for (const lease of await Promise.all([take(), take(), take()])) void lease.unlock();
+    process.exit();
+  },
+
   async unlockAndExit(handle: number) {
     await leaseOf(handle).unlock();
     process.exit();

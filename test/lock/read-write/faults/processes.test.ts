@@ -60,3 +60,16 @@ it("stopped: the writer comes after its lease, and whatever it believes is over 
   expect((await read())?.token).toBeGreaterThan(writer.token);
   await actor.end();
 });
+
+it.each(["read", "semaphore"] as const)(
+  "one that exits right behind unlocks for which it does not wait leaves nothing of what its callers share: %s",
+  async (kind) => {
+    const name = freshName();
+    const actor = await Actor.start({ url: own.url });
+    await actor.call("unlockSharedExiting", kind, name).catch(() => {});
+    await actor.exit;
+    const { locks: near } = await own.parties.join({ url: own.url });
+    const others = kind === "read" ? near.readWriteLock(name) : near.semaphore(name, { permits: 3 });
+    await until(async () => (await others.inspect()).holders.length === 0, { timeout: 5_000 });
+  },
+);
