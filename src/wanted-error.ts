@@ -8,8 +8,8 @@ import { clocks } from "./util/clock.ts";
 export class LockWantedError extends LockError {
   override readonly name = "LockWantedError";
   /**
-   * The label of the caller that waits, or of its client, where it is one of this client. Null: it has none, or waits in another
-   * process: what tells of it does not name it, and `inspect()` does.
+   * The label of the caller that waits, or of its client; of several, of the first. Null: it has none or does not wait any more,
+   * Redis did not say it in 50 ms, or it was known before the first read of `wanted` that another process waits.
    */
   readonly label: string | null;
   readonly #since: number;

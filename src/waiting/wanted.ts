@@ -1,7 +1,9 @@
+import { KEEPER_REPLY } from "../defaults.ts";
 import { labelOf } from "../label.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Transport } from "../redis/transport.ts";
+import { atMost } from "../util/abort.ts";
 import { now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { LockWantedError } from "../wanted-error.ts";
@@ -17,6 +19,12 @@ interface Client {
   waitersOf(kind: { readonly protocol: string }, name: string): Iterable<Waiter>;
 }
 
+/** Of a holder that wants to know. */
+interface Wish {
+  readonly controller: AbortController;
+  readonly kind: LockKind;
+}
+
 /**
  * Leases whose holders want to know when somebody waits. Protects all others from paying for that: before the first such holder
  * asks nothing is made, subscribed or sent, and of a lease that has ended nothing is left.
@@ -24,7 +32,7 @@ interface Client {
 export class WantedLeases {
   /** Those that are held and that nobody is known to wait for, by the lock's name: one at a time holds it. */
   readonly leases = new Map<string, SharedLease>();
-  readonly #controllers = new WeakMap<SharedLease, AbortController>();
+  readonly #wishes = new WeakMap<SharedLease, Wish>();
   readonly #client: Client;
 
   constructor(client: Client) {
@@ -33,10 +41,10 @@ export class WantedLeases {
 
   /** Aborts when somebody waits for the lock. Of a kind whose waiters tell nobody it never does. */
   signalOf(lease: SharedLease, kind: LockKind): AbortSignal {
-    const known = this.#controllers.get(lease);
-    if (known) return known.signal;
+    const known = this.#wishes.get(lease);
+    if (known) return known.controller.signal;
     const controller = new AbortController();
-    this.#controllers.set(lease, controller);
+    this.#wishes.set(lease, { controller, kind });
     if (kind.answer !== null && lease.held) this.#watch(lease);
     return controller.signal;
   }
@@ -89,7 +97,7 @@ export class WantedLeases {
   /** Somebody waits for the lock of this hold: a message or an answer has said so. */
   recalled(hold: Hold): void {
     const lease = this.leases.get(hold.name);
-    if (lease?.hold === hold && hold.recalledAt !== null) this.#tell(lease, hold.recalledAt);
+    if (lease?.hold === hold && hold.recalledAt !== null) void this.#tellNamed(lease, hold.recalledAt);
   }
 
   /** A caller of this client waits for this lock. */
@@ -105,10 +113,28 @@ export class WantedLeases {
   }
 
   /** Comes last in whatever has found out: a listener may unlock, and call. `by`: the caller, where it is one of this client. */
-  #tell(lease: SharedLease, since: number, by: Waiter | null = null): void {
+  #tell(lease: SharedLease, since: number, by: Waiter | null): void {
     this.ended(lease.hold);
-    const label = by && labelOf(by.terms.label?.trim() ?? "", lease.owner.services.events.client);
+    const { client } = lease.owner.services.events;
+    this.#abort(lease, since, by && labelOf(by.terms.label?.trim() ?? "", client));
+  }
+
+  /** What tells of a waiter does not name it, so Redis is asked. Null: it does not say in time, or the first waiter has no label. */
+  async #tellNamed(lease: SharedLease, since: number): Promise<void> {
+    this.ended(lease.hold);
+    const wish = this.#wishes.get(lease);
+    if (!wish) return;
+    let label: string | null = null;
+    const looked = wish.kind.inspect(lease.name).then(({ queue }) => {
+      label = queue[0]?.label ?? null;
+    });
+    await atMost(looked, KEEPER_REPLY).catch(() => {});
+    // RACE: its last caller has left meanwhile.
+    if (!lease.ended) this.#abort(lease, since, label);
+  }
+
+  #abort(lease: SharedLease, since: number, label: string | null): void {
     const reason = new LockWantedError(lease.name, since, label, lease.noun);
-    outside(() => this.#controllers.get(lease)?.abort(reason));
+    outside(() => this.#wishes.get(lease)?.controller.abort(reason));
   }
 }

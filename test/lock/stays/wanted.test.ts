@@ -22,10 +22,11 @@ describe.each(KINDS)("of a %s", (kind) => {
     expect(lease.wanted).toBe(wanted);
     await told(lock, far);
     expect(wanted.aborted).toBe(false);
-    const { gone } = await wait(far, lock, other);
+    const { gone } = await wait(far, lock, other, "nightly invoice");
     await aborted(wanted);
     expect(wanted.reason).toBeInstanceOf(LockWantedError);
-    expect(wanted.reason).toMatchObject({ code: "LOCK_WANTED", lockName: lock.name, label: null });
+    const label = "nightly invoice";
+    expect(wanted.reason).toMatchObject({ code: "LOCK_WANTED", lockName: lock.name, label });
     const { waited } = wanted.reason;
     await until(() => wanted.reason.waited > waited);
     expect([lease.held, lease.signal.aborted]).toEqual([true, false]);
