@@ -60,7 +60,7 @@ describe.skipIf(!serverIs("7.0"))("a user with the documented rights", () => {
     await cli.says("\n");
     const { url } = JSON.parse(cli.stdout) as { url: string };
     for (const view of ["now", "blocked", "heat"]) {
-      const shown = (await (await fetch(`${url}state?view=${view}`)).json()) as object;
+      const shown = (await (await fetch(`${url}?part=state&view=${view}`)).json()) as object;
       expect(shown).toMatchObject({ trouble: null, unread: null, deadlocks: 0 });
       if (view === "now") expect(JSON.stringify(shown)).toContain(held.name);
     }
@@ -70,7 +70,7 @@ describe.skipIf(!serverIs("7.0"))("a user with the documented rights", () => {
       "sec-fetch-site": "same-origin",
     };
     const wanted = { action: "break", kind: "lock", name: held.name, token: held.token, mode: null };
-    const answer = await fetch(`${url}act`, { method: "POST", headers, body: JSON.stringify(wanted) });
+    const answer = await fetch(`${url}?part=act`, { method: "POST", headers, body: JSON.stringify(wanted) });
     const done = answer.ok ? ((await answer.json()) as object) : {};
     expect({ status: answer.status, ...done }).toMatchObject(broken);
     cli.kill("SIGTERM");

@@ -32,7 +32,8 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
   it("is dead before the end of the lease, also where nobody reads what this program says", async () => {
     const server = await launchServer();
     const redis = new Redis(server.url);
-    try {
+    /** Was it dead in time? */
+    const round = async (): Promise<boolean> => {
       const name = freshName();
       const line = 'trap "" TERM; echo pid $$; exec yes >&2';
       const flags = ["--lease", "1500ms", "-k", "400ms"];
@@ -40,17 +41,25 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
       // A pipe, where writes block, and a reader that reads nothing.
       const unread = 'exec 3>&1; "$@" 2>&1 >&3 | sh -c "echo reader \\$\\$ >&3; exec sleep 600"';
       const run = new Cli(server.url, args, {}, (line) => ["sh", "-c", unread, "sh", ...line]);
-      await until(() => /reader \d+\n/.test(run.stdout) && /pid \d+\n/.test(run.stdout));
-      await until(() => stateOf(pidIn(run)) === "S");
-      // Just renewed, so that it is not renewed between this look and the end of the server.
-      await until(async () => (await redis.pttl(`holdfast:{${name}}`)) > 1_400);
-      const end = Number(await redis.call("PEXPIRETIME", `holdfast:{${name}}`));
-      server.suspend();
-      await until(() => !lives(pidIn(run)));
-      expect(Date.now()).toBeLessThan(end);
-      server.resume();
-      process.kill(Number(/reader (\d+)/.exec(run.stdout)?.[1]), "SIGKILL");
-      await run.finished;
+      try {
+        await until(() => /reader \d+\n/.test(run.stdout) && /pid \d+\n/.test(run.stdout));
+        await until(() => stateOf(pidIn(run)) === "S");
+        // Just renewed, so that it is not renewed between this look and the end of the server.
+        await until(async () => (await redis.pttl(`holdfast:{${name}}`)) > 1_400);
+        const end = Number(await redis.call("PEXPIRETIME", `holdfast:{${name}}`));
+        server.suspend();
+        await until(() => !lives(pidIn(run)));
+        return Date.now() < end;
+      } finally {
+        server.resume();
+        process.kill(Number(/reader (\d+)/.exec(run.stdout)?.[1]), "SIGKILL");
+        await run.finished;
+      }
+    };
+    try {
+      // A busy machine may keep this program, or this test, from running for as long as is left; not three times in a row.
+      const isInTime = (await round()) || (await round()) || (await round());
+      expect(isInTime).toBe(true);
     } finally {
       redis.disconnect();
       await server.stop();
