@@ -88,6 +88,14 @@ describe("readers and writers", () => {
       "growing tokens",
     ]);
   });
+
+  it("may find a phase that began while servers were exchanged, and no writer may", () => {
+    const lost: Line = [40, "director", forgot(18, 150, 160)];
+    const old = read("1.1", 155, [25, 26]);
+    expect(broken(lost, ...old, ...read("2.1", 152, [28, 30], { at: 27 }))).toEqual([]);
+    expect(broken(lost, ...old, ...write("2.1", 152, [28, 30], { at: 27 }))).toEqual(["growing tokens"]);
+    expect(broken(lost, ...old, ...read("2.1", 149, [28, 30], { at: 27 }))).toEqual(["growing tokens"]);
+  });
 });
 
 describe("permits", () => {

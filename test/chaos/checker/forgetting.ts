@@ -25,6 +25,16 @@ export class Excuses {
     return this.#passed.has(hold);
   }
 
+  /**
+   * Has a reader the token of a phase that began while servers were exchanged? Its first reader may be a command whose caller has
+   * given up, and the old server may give others newer tokens meanwhile.
+   */
+  isOfExchange({ call, token }: Hold): boolean {
+    return (
+      call.kind === "readLock" && this.#story.forgettings.some(({ from, to }) => token >= from && token <= to)
+    );
+  }
+
   /** May these two overlap? */
   lie(one: Hold, other: Hold): boolean {
     return this.#story.forgettings.some(

@@ -74,7 +74,7 @@ function afterAsking(
     }
     if (!highest || follows(highest, hold)) continue;
     // Without a forgetting, `inOrder` tells it.
-    const isLatePass = excuses.isPassed(hold);
+    const isLatePass = excuses.isPassed(hold) || excuses.isOfExchange(hold);
     if ((!isTold || excuses.lie(highest, hold)) && !isLatePass) found.push(fall(lock, highest, hold));
   }
   return found;
