@@ -197,8 +197,8 @@ describe.each(["ioredis", "ioredis5"])("a consumer with %s", (alias) => {
     const ratios: number[] = [];
     for (let i = 0; i < 9; i++) ratios.push(Number((await node("cpu.mjs")).stdout));
     ratios.sort((a, b) => a - b);
-    // 0.27 on a busy machine, 20 to 25 ms of CPU. It was 0.85 when every source file was a module.
-    expect(ratios[4]).toBeLessThan(0.5);
+    // 0.27 on a busy machine, 20 to 25 ms of CPU; 0.55 on Node.js 24. It was 0.85 when every source file was a module.
+    expect(ratios[4]).toBeLessThan(0.7);
   });
 
   const node = (file: string) =>
