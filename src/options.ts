@@ -171,7 +171,7 @@ export interface CheckOptions {
 
 /** How `forceUnlock` takes a lock away. */
 export interface ForceUnlockOptions {
-  /** Tells the holder of a `lock`, `fairLock`, read-write lock or semaphore who took it away: 1 to 64 bytes of UTF-8. Default: it is not told. */
+  /** Tells the holder of a `lock`, `fairLock`, read-write lock or semaphore by whose order it was taken away: 1 to 64 bytes of UTF-8. Default: it is not told. */
   label?: string | undefined;
   /**
    * Ends only the hold with this token, as `inspect()` has shown it; false, and nothing is done, where that has ended. A hold is a

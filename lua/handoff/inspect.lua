@@ -16,13 +16,7 @@ if value then
 end
 local most = tonumber(ARGV[1])
 local entries = most > 0 and call("ZRANGE", queue, 0, most - 1, "WITHSCORES") or {}
-for i = 1, #entries, 2 do
-  local hold = string.match(entries[i], "^[01] %d+ %d+ ([^ ].*)")
-  if hold then
-    table.insert(shown, hold)
-    table.insert(shown, entries[i + 1])
-  end
-end
+-- @include waiting
 local nonce = ARGV[2]
 if nonce and shown[5] == 2 then
   -- @include recall

@@ -22,13 +22,7 @@ local function look(lock, queue)
     shown = { sub(value, 38), sub(value, 4, 19), call("PTTL", lock), string.byte(value, 2) - 48 }
   end
   local entries = pcall("ZRANGE", queue, 0, ARGV[1] - 1, "WITHSCORES")
-  for i = 1, #entries, 2 do
-    local hold = string.match(entries[i], "^[01] %d+ %d+ ([^ ].*)")
-    if hold then
-      table.insert(shown, hold)
-      table.insert(shown, entries[i + 1])
-    end
-  end
+  -- @include ../handoff/waiting
   read = read + #entries / 2
   return entries.err and {} or shown
 end

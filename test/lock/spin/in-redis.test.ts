@@ -1,66 +1,42 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { LockUnavailableError } from "../../../src/index.ts";
 import { spinLua } from "../../../src/redis/lua.generated.ts";
-import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import { failure } from "../../contract/observe.ts";
-import { freshName, Parties, type Party } from "../../support/fixture.ts";
-import { loadScripts } from "../../support/load-scripts.ts";
-import { staysQuiet } from "../../support/quiet.ts";
+import { freshName, type Party } from "../../support/fixture.ts";
+import { SpinStage } from "../../support/spin-stage.ts";
 import { type Match, TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
 
 // What the scripts of spinLock leave in Redis, also where an answer is lost.
 
-const parties = new Parties();
-staysQuiet();
-let server: LocalServer;
-/** Holds and looks with plain commands. */
-let other: Party;
-
-beforeAll(async () => {
-  server = await launchServer();
-  other = await parties.join({ url: server.url });
-  await loadScripts(other.redis, spinLua);
-});
-afterAll(async () => {
-  await parties.close();
-  await server.stop();
-});
-
-const join = (options: Parameters<Parties["join"]>[0] = {}) => parties.join({ url: server.url, ...options });
-
-/** A lock that somebody else holds, by a plain SET. */
-async function held(ms = 60_000): Promise<string> {
-  const name = freshName("spin");
-  await other.redis.set(name, "somebody else", "PX", ms);
-  return name;
-}
+const stage = new SpinStage();
+const { join, held } = stage;
 
 describe("in Redis", () => {
   it("is a plain string with a TTL under the name, its value the holder", async () => {
     const { locks } = await join();
     const name = freshName("spin");
     const lease = await locks.spinLock(name).lock({ lease: 20_000 });
-    expect(await other.redis.get(name)).toMatch(new RegExp(`^${locks.id}:[0-9a-z]{21}$`));
-    const ttl = await other.redis.pttl(name);
+    expect(await stage.other.redis.get(name)).toMatch(new RegExp(`^${locks.id}:[0-9a-z]{21}$`));
+    const ttl = await stage.other.redis.pttl(name);
     expect(ttl).toBeGreaterThan(19_000);
     expect(ttl).toBeLessThanOrEqual(20_000);
     expect(lease.token).toBe(0);
     await lease.unlock();
-    expect(await other.redis.exists(name)).toBe(0);
+    expect(await stage.other.redis.exists(name)).toBe(0);
   });
 
   it("puts a prefix before the name", async () => {
     const { locks } = await join();
     const name = freshName("spin");
     const lease = await locks.spinLock(name, { prefix: "mutex:" }).lock();
-    expect([lease.name, await other.redis.exists(`mutex:${name}`)]).toEqual([`mutex:${name}`, 1]);
+    expect([lease.name, await stage.other.redis.exists(`mutex:${name}`)]).toEqual([`mutex:${name}`, 1]);
     expect(await locks.spinLock(name).isLocked()).toBe(false);
     await lease.unlock();
   });
 
   it("refuses bad names and prefixes", () => {
-    const make = other.locks.spinLock.bind(other.locks) as (...args: unknown[]) => unknown;
+    const make = stage.other.locks.spinLock.bind(stage.other.locks) as (...args: unknown[]) => unknown;
     expect(() => make("")).toThrow(RangeError);
     expect(() => make("", { prefix: "a" })).toThrow(RangeError);
     expect(() => make("a", { prefix: 1 })).toThrow(/prefix must be a string, received 1/);
@@ -72,7 +48,7 @@ describe("in Redis", () => {
   it("waits for a key without TTL, and takes it when it is gone", async () => {
     const { locks } = await join();
     const name = await held();
-    await other.redis.persist(name);
+    await stage.other.redis.persist(name);
     const lock = locks.spinLock(name);
     expect(await lock.inspect()).toMatchObject({
       holder: "somebody else",
@@ -81,14 +57,14 @@ describe("in Redis", () => {
       waiters: [],
     });
     const waiter = lock.lock({ wait: 10_000 });
-    await other.redis.del(name);
+    await stage.other.redis.del(name);
     await (await waiter).unlock();
   });
 
   it("names a key of another type, and never deletes it", async () => {
     const { locks } = await join();
     const name = freshName("spin");
-    await other.redis.hset(name, "field", "value");
+    await stage.other.redis.hset(name, "field", "value");
     const lock = locks.spinLock(name);
     for (const call of [
       () => lock.tryLock(),
@@ -100,19 +76,19 @@ describe("in Redis", () => {
       expect(error).toBeInstanceOf(LockUnavailableError);
       expect(String(error)).toContain("WRONGTYPE");
     }
-    expect(await other.redis.hget(name, "field")).toBe("value");
+    expect(await stage.other.redis.hget(name, "field")).toBe("value");
   });
 
   it("a key of another type does not cost the others their renewal", async () => {
     const { locks } = await join({ client: { leaseTime: 2_000 } });
     const leases = await Promise.all([1, 2, 3].map(() => locks.spinLock(freshName("spin")).lock()));
     const poisoned = leases[1]?.name ?? "";
-    await other.redis.multi().del(poisoned).hset(poisoned, "field", "value").exec();
+    await stage.other.redis.multi().del(poisoned).hset(poisoned, "field", "value").exec();
     await until(() => leases[1]?.signal.aborted, { what: "the poisoned one to be lost" });
     const renewed = new Set<string>();
     locks.on("renew", (event) => renewed.add(event.name));
     await until(() => renewed.size === 2, { what: "the others to be renewed" });
-    await other.redis.del(poisoned);
+    await stage.other.redis.del(poisoned);
     await Promise.allSettled(leases.map((lease) => lease.unlock()));
   });
 });
@@ -123,7 +99,7 @@ describe("a reply is lost and the command is sent again", () => {
     return ([command, first]) => command === "evalsha" && first === sha;
   };
   async function behindProxy(): Promise<{ proxy: TcpProxy; near: Party }> {
-    const proxy = await TcpProxy.start(server);
+    const proxy = await TcpProxy.start(stage.server);
     const near = await join({ url: proxy.url });
     onTestFinished(() => proxy.stop());
     return { proxy, near };
@@ -145,6 +121,6 @@ describe("a reply is lost and the command is sent again", () => {
     const dropped = proxy.dropReply(runs("release"));
     expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", reason: "unknown" });
     await dropped;
-    expect(await other.redis.exists(name)).toBe(0);
+    expect(await stage.other.redis.exists(name)).toBe(0);
   });
 });

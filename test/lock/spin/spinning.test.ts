@@ -1,43 +1,18 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { SPIN_MAX, SPIN_REST } from "../../../src/defaults.ts";
-import { spinLua } from "../../../src/redis/lua.generated.ts";
-import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import { failure, Gate, watchTraffic } from "../../contract/observe.ts";
 import { countCommands } from "../../support/command-count.ts";
 import { rights } from "../../support/documented-rights.ts";
-import { freshName, Parties, type Party } from "../../support/fixture.ts";
-import { loadScripts } from "../../support/load-scripts.ts";
-import { staysQuiet } from "../../support/quiet.ts";
+import { freshName, type Party } from "../../support/fixture.ts";
 import { holdReply, onScript } from "../../support/scripts-sent.ts";
 import { serverIs } from "../../support/server-version.ts";
+import { SpinStage } from "../../support/spin-stage.ts";
 import { until } from "../../support/until.ts";
 
 // How callers of spinLock wait; what it does as every lock is in spin-lock.test.ts.
 
-const parties = new Parties();
-staysQuiet();
-let server: LocalServer;
-/** Holds and looks with plain commands. */
-let other: Party;
-
-beforeAll(async () => {
-  server = await launchServer();
-  other = await parties.join({ url: server.url });
-  await loadScripts(other.redis, spinLua);
-});
-afterAll(async () => {
-  await parties.close();
-  await server.stop();
-});
-
-const join = (options: Parameters<Parties["join"]>[0] = {}) => parties.join({ url: server.url, ...options });
-
-/** A lock that somebody else holds, by a plain SET. */
-async function held(ms = 60_000): Promise<string> {
-  const name = freshName("spin");
-  await other.redis.set(name, "somebody else", "PX", ms);
-  return name;
-}
+const stage = new SpinStage();
+const { join, held } = stage;
 
 /** When a client sends a script, in ms from now. `answered`: is told when a reply was read, and may hold it back. */
 function watchTries({ redis }: Party, answered: (at: number) => unknown = () => {}): number[] {
@@ -68,7 +43,7 @@ describe("waiting", () => {
     const party = await join();
     const name = await held();
     const traffic = watchTraffic(party);
-    const count = await countCommands(other.redis);
+    const count = await countCommands(stage.other.redis);
     expect(await party.locks.spinLock(name).tryLock(3_000)).toBe(null);
     const { evalsha = 0, ...others } = await count.since();
     // The first try; 7 pauses of 1 to 64 ms, 127 ms at the most and half of it at the least; then 64 to 128 ms each; the last try.
@@ -131,18 +106,18 @@ describe("waiting", () => {
       const tries = watchTries(party);
       const [first, second] = [lock.lock(), lock.lock()];
       await until(() => tries.length > 8); // the pauses are at their longest
-      await other.redis.del(name);
+      await stage.other.redis.del(name);
       const lease = await first;
       const start = performance.now();
       // For so long that it keeps off for the longest time, which is 64 ms at the least.
       await until(() => performance.now() - start > SPIN_MAX / SPIN_REST);
       await lease.unlock();
       // Had again by then: this process has stood still.
-      const isTaken = await other.redis.set(name, "somebody else", "PX", 60_000, "NX");
+      const isTaken = await stage.other.redis.set(name, "somebody else", "PX", 60_000, "NX");
       const { length } = tries;
       if (isTaken) await until(() => tries.length > length + 5);
       const short = shortPauses(tries.slice(length));
-      if (isTaken) await other.redis.del(name);
+      if (isTaken) await stage.other.redis.del(name);
       await (await second).unlock();
       return short >= 3;
     }));
@@ -150,7 +125,7 @@ describe("waiting", () => {
   it("has one loop of tries for a hundred callers of one process", async () => {
     const { locks } = await join();
     const lock = locks.spinLock(await held());
-    const count = await countCommands(other.redis);
+    const count = await countCommands(stage.other.redis);
     await Promise.all(Array.from({ length: 100 }, () => lock.tryLock(500)));
     expect(await count.scripts()).toBeLessThanOrEqual(20);
   });
@@ -165,9 +140,9 @@ describe("waiting", () => {
       // For so long that it keeps off for the longest time, which is 64 ms at the least.
       await until(() => performance.now() - began > SPIN_MAX / SPIN_REST);
       await first.unlock();
-      const wasFree = (await other.redis.exists(lock.name)) === 0;
+      const wasFree = (await stage.other.redis.exists(lock.name)) === 0;
       expect(await lock.tryLock({ wait })).toBeNull();
-      expect(await other.redis.exists(lock.name)).toBe(1); // the second has it
+      expect(await stage.other.redis.exists(lock.name)).toBe(1); // the second has it
       await (await second).unlock();
       return wasFree;
     }),
@@ -210,7 +185,7 @@ describe("waiting", () => {
     const lock = party.locks.spinLock(freshName("spin"));
     const first = await lock.lock();
     const waiting = Array.from({ length: 320 }, () => lock.withLock(() => {}));
-    const [start, count] = [performance.now(), await countCommands(other.redis)];
+    const [start, count] = [performance.now(), await countCommands(stage.other.redis)];
     await first.unlock();
     await Promise.all(waiting);
     // 16 passes, unless they take 25 ms.
@@ -220,7 +195,7 @@ describe("waiting", () => {
   });
 
   it("needs no right to any channel", async () => {
-    await other.redis.call("ACL", "SETUSER", "spinner", "on", ">secret", ...rights.spin, "+ping");
+    await stage.other.redis.call("ACL", "SETUSER", "spinner", "on", ">secret", ...rights.spin, "+ping");
     const as = { username: "spinner", password: "secret" };
     const [a, b] = [await join({ redis: as }), await join({ redis: as })];
     const name = freshName("spin");
@@ -231,11 +206,11 @@ describe("waiting", () => {
     await (await waiter).unlock();
     if (!serverIs("7.0")) return; // it cannot tell ahead what a right is missing for
     for (const right of ["del", "pexpire"]) {
-      await other.redis.call("ACL", "SETUSER", "spinner", `-${right}`);
+      await stage.other.redis.call("ACL", "SETUSER", "spinner", `-${right}`);
       const error = await failure((await join({ redis: as })).locks.spinLock(name).tryLock());
       expect(String(error)).toMatch(new RegExp(`NOPERM.*\\b${right}\\b`));
-      expect(await other.redis.exists(name)).toBe(0);
-      await other.redis.call("ACL", "SETUSER", "spinner", `+${right}`);
+      expect(await stage.other.redis.exists(name)).toBe(0);
+      await stage.other.redis.call("ACL", "SETUSER", "spinner", `+${right}`);
     }
   });
 });

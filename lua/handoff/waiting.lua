@@ -1,0 +1,8 @@
+-- Included where `entries` of the queue were read: puts those of our format behind what is shown.
+for i = 1, #entries, 2 do
+  local hold = string.match(entries[i], "^[01] %d+ %d+ ([^ ].*)")
+  if hold then
+    table.insert(shown, hold)
+    table.insert(shown, entries[i + 1])
+  end
+end
