@@ -3,7 +3,7 @@ import { LongestFirst } from "./test/support/longest-first.ts";
 
 /** What is locked, and what belongs to none of these. A folder of them may have a folder for its own faults. */
 const AREAS =
-  "test/{unit,lock,multi-lock,read-write,semaphore,election,once,quorum,transactions,fencing,telemetry,testing,ui}/**";
+  "test/{unit,lock,multi-lock,semaphore,election,quorum,transactions,fencing,telemetry,testing,ui}/**";
 
 export default defineConfig({
   test: {

@@ -84,6 +84,28 @@ describe("LockTimeoutError says where the holder is", () => {
   });
 });
 
+describe("a holder whose lock is released by force", () => {
+  it.for([true, false])("learns it by a message if its client is subscribed then: %s", async (subscribed) => {
+    const [near, far] = await Promise.all([
+      parties.join({ client: { leaseTime: subscribed ? 30_000 : 3_000 } }),
+      parties.join({ client: { linger: 0 } }),
+    ]);
+    const lock = far.locks.lock(freshName());
+    const lease = await near.locks.lock(lock.name).lock(); // a free lock: nothing is subscribed for it
+    if (subscribed) {
+      const other = await far.locks.lock(freshName()).lock();
+      const waits = near.locks.lock(other.name).lock();
+      await until(async () => (await far.locks.lock(other.name).inspect())?.waiters.length === 1);
+      await other.unlock();
+      await (await waits).unlock();
+    }
+    expect(await lock.forceUnlock({ label: "bob" })).toBe(true);
+    await until(() => lease.signal.aborted);
+    const by = subscribed ? { reason: "revoked", by: "bob" } : { reason: "gone", by: null };
+    expect(lease.signal.reason).toMatchObject(by);
+  });
+});
+
 describe("LockLostError says what ran out, and how long it was", () => {
   const lose = async (options: object, extension?: number): Promise<string> => {
     const { locks } = await parties.join();

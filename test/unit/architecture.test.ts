@@ -1,4 +1,4 @@
-import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { appendFileSync, cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -111,6 +111,21 @@ it("timers are those of Node.js, which no fakes replace", () => {
   expect(globalTimers(planted("src/redis/replies.ts", "\nsetTimeout(() => {}, 1);\n"))).toContain(
     "src/redis/replies.ts setTimeout",
   );
+});
+
+/** The folders that a pattern names, up to its first wildcard; braces are alternatives. */
+const foldersOf = (pattern: string): string[] => {
+  const [, before = "", inside, after = ""] = /^(.*?)\{([^{}]*)\}(.*)$/.exec(pattern) ?? [];
+  if (inside !== undefined) return inside.split(",").flatMap((one) => foldersOf(before + one + after));
+  return [pattern.replace(/[^/]*\*.*$/, "")];
+};
+
+it("the suites of vitest.config.ts name folders that are there", () => {
+  expect(foldersOf("test/{a,b}/**/*.test.ts")).toEqual(["test/a/", "test/b/"]);
+  const text = readFileSync(join(root, "vitest.config.ts"), "utf8");
+  const patterns = [...text.matchAll(/"(test\/[^"]+)"/g)].map(([, pattern = ""]) => pattern);
+  expect(patterns.length).toBeGreaterThan(9);
+  expect(patterns.flatMap(foldersOf).filter((folder) => !existsSync(join(root, folder)))).toEqual([]);
 });
 
 it("the common way of a lock is short", async ({ annotate }) => {

@@ -9,6 +9,7 @@ import { checkMeasured } from "../../tools/check/docs/measured.ts";
 import { checkNames } from "../../tools/check/docs/names.ts";
 import { checkOptions } from "../../tools/check/docs/option-checks.ts";
 import { checkRecipes } from "../../tools/check/docs/recipes.ts";
+import { checkTables } from "../../tools/check/docs/tables.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const folders: string[] = [];
@@ -98,6 +99,16 @@ describe("the check of the docs", () => {
       "docs/java.md: npm run test:none is not there",
       "docs/java.md: there is no test faults/server/none",
       "docs/java.md: there is no test test/lock/none.test.ts",
+    ]);
+  });
+
+  it("finds a table that an empty line breaks, and a row with a cell too many", () => {
+    expect(checkTables(root)).toEqual([]);
+    const table =
+      "| a | b |\n|---|---|\n| 1 | 2 |\n\n| 3 | `x|y` |\n| 4 | 5 |\n\n| a |\n|---|\n| `x|y` |\n\n";
+    expect(checkTables(changed("docs/java.md", (text) => table + text))).toEqual([
+      "docs/java.md:5: a table without a ruler below its first row",
+      "docs/java.md:10: 2 cells in a table of 1",
     ]);
   });
 

@@ -15,6 +15,7 @@ import { checkMeasured } from "./measured.ts";
 import { checkNames } from "./names.ts";
 import { checkOptions } from "./option-checks.ts";
 import { checkRecipes, embedRecipes } from "./recipes.ts";
+import { checkTables } from "./tables.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 if (process.argv.includes("--fix")) {
@@ -32,6 +33,7 @@ const problems = [
   ...checkRecipes(root),
   ...checkCommandLine(root),
   ...checkLinks(root),
+  ...checkTables(root),
   ...checkLanguage(root),
 ];
 

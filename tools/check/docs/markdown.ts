@@ -104,7 +104,8 @@ export function tables(markdown: string): Table[] {
 export const tableRows = (markdown: string): (readonly string[])[] =>
   tables(markdown).flatMap(({ rows }) => rows);
 
-const cells = (row: string): string[] =>
+/** What stands between the bars of a row, trimmed. */
+export const cells = (row: string): string[] =>
   row
     .replace(/^\||\|\s*$/g, "")
     .split(/(?<!\\)\|/)
