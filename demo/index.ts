@@ -7,12 +7,13 @@ import { keepOpen } from "./open-shop.ts";
 import { type Plan, readArguments, USAGE } from "./plans.ts";
 import { Progress } from "./progress.ts";
 import { printReport } from "./report.ts";
-import { oversold, type Result, runOnce, tokensGrow, WORKERS } from "./run.ts";
+import { type Result, runOnce, WORKERS } from "./run.ts";
 import { ORDERS, STOCK } from "./shop.ts";
-import { WITH_TOKENS } from "./strategies.ts";
 import { paint, print } from "./terminal.ts";
+import { judge, READ_ON } from "./verdict.ts";
 
 const QUORUM = 3;
+const COLOURS = { well: "green", limit: "yellow", broken: "red" } as const;
 
 async function demo(plans: readonly Plan[], signal: AbortSignal): Promise<boolean> {
   const worker = await buildWorker(new URL("./worker.ts", import.meta.url));
@@ -44,7 +45,11 @@ async function demo(plans: readonly Plan[], signal: AbortSignal): Promise<boolea
         results.push(await runOnce(plan, { ...place, quorum: urls }));
       }
       printReport(results);
-      return results.map(judge).every((fine) => fine);
+      const verdicts = results.map(judge);
+      for (const { run, text, is } of verdicts) print(`  ${paint(COLOURS[is], run)}: ${text}`);
+      print();
+      print(`  ${READ_ON}`);
+      return verdicts.every(({ is }) => is !== "broken");
     } finally {
       redis.disconnect();
     }
@@ -52,23 +57,6 @@ async function demo(plans: readonly Plan[], signal: AbortSignal): Promise<boolea
     await worker.remove();
     for (const server of servers) await server.stop();
   }
-}
-
-/** Says what the run has shown. False when a strategy did not do what it promises. */
-function judge(result: Result): boolean {
-  const { strategy, sold, stock, stops, isFenced } = result;
-  const over = oversold(result);
-  const name = `${strategy}${stops ? `, a worker stopped${isFenced ? ", fenced" : ""}` : ""}`;
-  const kept = sold === STOCK && stock === 0;
-  // A lock alone cannot hold back a worker that stood still after its look at the stock: only the shop can refuse its write.
-  const promised = strategy !== "none" && (!stops || isFenced || strategy === "optimistic");
-  const grown = !WITH_TOKENS.includes(strategy) || (stops && !isFenced) || tokensGrow(result);
-  const fine = !promised || (kept && grown);
-  if (over > 0 && !promised)
-    print(`  ${paint("red", name)}: ${over} customers have paid for a piece that does not exist.`);
-  else if (fine && kept) print(`  ${paint("green", name)}: every piece was sold, and none of them twice.`);
-  else print(`  ${paint("red", name)}: sold ${sold} of ${STOCK}, stock ${stock}. This should not happen.`);
-  return fine;
 }
 
 const interruption = new AbortController();
