@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { cp, mkdtemp, readFile, rm, stat, symlink } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { links } from "../../tools/check/docs/markdown.ts";
 import { freshName, testUrl } from "../support/fixture.ts";
-import { consumer, packPackage } from "../support/package.ts";
+import { COPIED_AT, consumer, npm, packPackage } from "../support/package.ts";
 import { CPU, MAIN, OLD, OLD_TSCONFIG, REQUIRE, SAID, TSCONFIG } from "./consumer.ts";
 
 // The package as npm would publish it, in the hands of users: packed, unpacked, compiled against and run.
@@ -76,6 +76,43 @@ describe("the tarball", () => {
       expect([page, dead]).toEqual([page, []]);
     }
   });
+
+  it("has a package.json without a script that npm asks a user to review", async () => {
+    const { scripts } = JSON.parse(await readFile(join(temp, "package/package.json"), "utf8"));
+    const reviewed = ["preinstall", "install", "postinstall", "prepare"];
+    expect(reviewed.filter((name) => name in scripts)).toEqual([]);
+  });
+
+  it("is packed without a change to the project's own package.json", async () => {
+    // Also not for a moment: an npm that is interrupted would leave the change behind.
+    const { mtime } = await stat(join(temp, "source/package.json"));
+    expect(mtime).toEqual(COPIED_AT);
+  });
+
+  it("is made of an install from git as well, which builds dist", async () => {
+    const source = join(temp, "source");
+    await rm(join(source, "dist"), { recursive: true });
+    await npm(source, "run", "--silent", "postprepare");
+    expect(await readdir(join(source, "dist"))).toContain("index.js");
+    // npm runs it for a git dependency: a package whose script makes what it consists of.
+    const small = join(temp, "small");
+    await mkdir(small);
+    const { postprepare } = JSON.parse(await readFile(join(root, "package.json"), "utf8")).scripts;
+    expect(postprepare).toBe("node tools/build/prepare.mjs");
+    const manifest = { name: "small", version: "1.0.0", files: ["made.txt"] };
+    const scripts = { build: "exit 1", postprepare: "echo made > made.txt" };
+    await writeFile(join(small, "package.json"), JSON.stringify({ ...manifest, scripts }));
+    const git = (...args: string[]) =>
+      run("git", ["-c", "user.name=test", "-c", "user.email=test@example.org", ...args], { cwd: small });
+    await git("init", "--quiet");
+    await git("add", ".");
+    await git("commit", "--quiet", "--message", "small");
+    const user = join(temp, "user");
+    await mkdir(user);
+    await writeFile(join(user, "package.json"), "{}");
+    await npm(user, "install", "--offline", "--no-audit", `git+file://${small}`);
+    expect(await readFile(join(user, "node_modules/small/made.txt"), "utf8")).toBe("made\n");
+  }, COMPILING);
 
   it("is light", async () => {
     const kib = async (paths: readonly string[]) => {

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { cp, mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir, readFile, symlink, utimes, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -7,9 +7,12 @@ import { promisify } from "node:util";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const run = promisify(execFile);
 
+/** When the package.json of the packed copy was changed last, unless packing changes it. */
+export const COPIED_AT = new Date("2001-01-01");
+
 /**
- * Packs the package into `temp`, and unpacks it there as "package". It is built by `prepare`, as npm does when the package
- * is installed from git. Returns the paths in it.
+ * Packs a copy of the project, `source` in `temp`, by `npm pack` as it stands in the README, and unpacks it there as "package".
+ * Returns the paths in it.
  */
 export async function packPackage(temp: string): Promise<string[]> {
   const source = join(temp, "source");
@@ -18,9 +21,9 @@ export async function packPackage(temp: string): Promise<string[]> {
     (name) => !/^(\.|node_modules$|dist$|coverage$)|\.tgz$/.test(name),
   );
   for (const part of parts) await cp(join(root, part), join(source, part), { recursive: true });
+  await utimes(join(source, "package.json"), COPIED_AT, COPIED_AT);
   await symlink(join(root, "node_modules"), join(source, "node_modules"));
-  await npm(source, "run", "--silent", "prepare");
-  await npm(source, "pack", "--silent", "--offline", "--ignore-scripts", "--pack-destination", temp);
+  await npm(source, "pack", "--silent", "--offline", "--pack-destination", temp);
 
   const tarball = (await readdir(temp)).find((name) => name.endsWith(".tgz"));
   if (tarball === undefined) throw new Error("npm pack made no tarball");
@@ -32,7 +35,7 @@ export async function packPackage(temp: string): Promise<string[]> {
 }
 
 /** npm as a user calls it: what the npm that runs the tests was told must not reach it. */
-function npm(cwd: string, ...args: string[]) {
+export function npm(cwd: string, ...args: string[]) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
   return run("npm", args, { cwd, env: { ...env, npm_config_update_notifier: "false" } });
 }
