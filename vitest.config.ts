@@ -5,6 +5,25 @@ import { LongestFirst } from "./test/support/longest-first.ts";
 const AREAS =
   "test/{unit,lock,multi-lock,semaphore,election,quorum,transactions,fencing,telemetry,testing,ui}/**";
 
+/** Does it work on this machine at all? Each kind of lock once, what processes and faults do to the default one. A minute. */
+const SMOKE = [
+  "test/lock/smoke.test.ts", // each way to connect
+  "test/lock/lock.test.ts", // the contract of the default lock
+  "test/lock/acl.test.ts",
+  "test/lock/stays/keeping.test.ts",
+  "test/lock/read-write/order.test.ts",
+  "test/lock/once/once.test.ts",
+  "test/multi-lock/processes.test.ts",
+  "test/semaphore/processes.test.ts",
+  "test/election/terms.test.ts",
+  "test/quorum/quorum-lock.test.ts",
+  "test/fencing/fencing.test.ts",
+  "test/transactions/optimistic.test.ts",
+  "test/faults/process/processes.test.ts",
+  "test/faults/connection/resend.test.ts",
+  "test/faults/server/lost-keys.test.ts",
+];
+
 export default defineConfig({
   test: {
     projects: [
@@ -16,6 +35,7 @@ export default defineConfig({
           exclude: ["test/**/faults/**", "test/testing/contract/**"],
         },
       },
+      { extends: true, test: { name: "smoke", include: SMOKE } },
       // Whatever can go wrong, and the tools that make it go wrong.
       {
         extends: true,
@@ -58,7 +78,7 @@ export default defineConfig({
       },
     ],
     // Nothing is tried again: a test that fails on a machine that stands still for a second is wrong.
-    globalSetup: ["test/support/redis-for-tests.ts"],
+    globalSetup: ["test/support/machine-first.ts", "test/support/redis-for-tests.ts"],
     setupFiles: ["test/support/warnings.ts"],
     // Long: a busy machine takes seconds to start a process. What must be over sooner has a limit of its own.
     testTimeout: 60_000,

@@ -113,19 +113,19 @@ it("timers are those of Node.js, which no fakes replace", () => {
   );
 });
 
-/** The folders that a pattern names, up to its first wildcard; braces are alternatives. */
-const foldersOf = (pattern: string): string[] => {
+/** The folders or files that a pattern names, up to its first wildcard; braces are alternatives. */
+const pathsOf = (pattern: string): string[] => {
   const [, before = "", inside, after = ""] = /^(.*?)\{([^{}]*)\}(.*)$/.exec(pattern) ?? [];
-  if (inside !== undefined) return inside.split(",").flatMap((one) => foldersOf(before + one + after));
+  if (inside !== undefined) return inside.split(",").flatMap((one) => pathsOf(before + one + after));
   return [pattern.replace(/[^/]*\*.*$/, "")];
 };
 
-it("the suites of vitest.config.ts name folders that are there", () => {
-  expect(foldersOf("test/{a,b}/**/*.test.ts")).toEqual(["test/a/", "test/b/"]);
+it("the suites of vitest.config.ts name folders and files that are there", () => {
+  expect(pathsOf("test/{a,b}/**/*.test.ts")).toEqual(["test/a/", "test/b/"]);
   const text = readFileSync(join(root, "vitest.config.ts"), "utf8");
   const patterns = [...text.matchAll(/"(test\/[^"]+)"/g)].map(([, pattern = ""]) => pattern);
   expect(patterns.length).toBeGreaterThan(9);
-  expect(patterns.flatMap(foldersOf).filter((folder) => !existsSync(join(root, folder)))).toEqual([]);
+  expect(patterns.flatMap(pathsOf).filter((path) => !existsSync(join(root, path)))).toEqual([]);
 });
 
 it("the common way of a lock is short", async ({ annotate }) => {

@@ -1,0 +1,80 @@
+import { availableParallelism, loadavg } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+
+/** What this machine can do for a process at a moment. */
+export interface Machine {
+  readonly cores: number;
+  /** Of the time of all cores, how much a process gets that wants all of it: 1 on a machine that has nothing else to do. */
+  readonly share: number;
+  /** How late the latest of some timers came, in ms. */
+  readonly late: number;
+  readonly load: number;
+}
+
+/** ms that each of the two measures takes. */
+const SPINNING = 250;
+const TIMERS = 250;
+const TICK = 5;
+/** More threads than this measure nothing better, and take long to start. */
+const MOST_THREADS = 16;
+
+/** Below that share, or with timers as late as that, tests that wait for a time have failed for the machine alone. */
+const LEAST_SHARE = 0.7;
+const LATEST = 100;
+
+/** Takes about 0.6 s. */
+export async function measureMachine(): Promise<Machine> {
+  const cores = availableParallelism();
+  return { cores, load: loadavg()[0] ?? 0, late: await latestTimer(), share: await shareOf(cores) };
+}
+
+async function latestTimer(): Promise<number> {
+  const end = performance.now() + TIMERS;
+  let late = 0;
+  while (performance.now() < end) {
+    const due = performance.now() + TICK;
+    await delay(TICK);
+    late = Math.max(late, performance.now() - due);
+  }
+  return late;
+}
+
+/** A thread on each core computes for a while: on a machine that others use too they get less CPU time than time goes by. */
+async function shareOf(cores: number): Promise<number> {
+  const threads = Math.min(cores, MOST_THREADS);
+  // Each says when it runs, spins when it is told to, and says when it is done.
+  const code = `
+    const { parentPort } = require("node:worker_threads");
+    parentPort.once("message", (ms) => {
+      const end = performance.now() + ms;
+      while (performance.now() < end);
+      parentPort.postMessage("done");
+    });
+    parentPort.postMessage("runs");`;
+  const workers = Array.from({ length: threads }, () => new Worker(code, { eval: true }));
+  const all = () =>
+    Promise.all(
+      workers.map(
+        (worker) =>
+          new Promise((resolve, reject) => void worker.once("message", resolve).once("error", reject)),
+      ),
+    );
+  try {
+    await all();
+    const [started, before] = [performance.now(), process.cpuUsage()];
+    const done = all();
+    for (const worker of workers) worker.postMessage(SPINNING);
+    await done;
+    const { user, system } = process.cpuUsage(before);
+    return Math.min(1, (user + system) / 1_000 / (performance.now() - started) / threads);
+  } finally {
+    await Promise.all(workers.map((worker) => worker.terminate()));
+  }
+}
+
+export const isBusy = ({ share, late }: Machine): boolean => share < LEAST_SHARE || late > LATEST;
+
+export function describeMachine({ cores, share, late, load }: Machine): string {
+  return `${cores} cores, load ${load.toFixed(1)}; a process gets ${Math.round(share * 100)} % of them, timers up to ${Math.ceil(late)} ms late`;
+}
