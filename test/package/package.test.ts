@@ -47,6 +47,7 @@ describe("the tarball", () => {
         "LICENSE",
         "dist/index.js",
         "dist/index.d.ts",
+        "SECURITY.md",
         "docs/errors.md",
         "docs/recipes.md",
         // The page about operating tells to import these.
@@ -55,7 +56,7 @@ describe("the tarball", () => {
       ]),
     );
     const known =
-      /^(dist\/[\w-]+(\.d\.ts|\.js)|docs\/[\w-]+\.md|docs\/images\/[\w-]+\.png|README\.md|CHANGELOG\.md|LICENSE|package\.json)$/;
+      /^(dist\/[\w-]+(\.d\.ts|\.js)|docs\/[\w-]+\.md|README\.md|CHANGELOG\.md|SECURITY\.md|LICENSE|package\.json)$/;
     const others = packed.filter((path) => !known.test(path));
     expect(others.sort()).toEqual([
       "benchmarks/charts/throughput-hot.svg",
@@ -67,12 +68,15 @@ describe("the tarball", () => {
     expect(packed).not.toContain("docs/maintaining.md");
   });
 
-  it("has all that its pages link to and show", async () => {
+  it("has all that its pages link to; pictures of the page stay in the repository", async () => {
     for (const page of packed.filter((path) => path.endsWith(".md"))) {
       const text = await readFile(join(temp, "package", page), "utf8");
       const targets = links(text).map(({ target }) => target.replace(/#.*/, ""));
       const own = targets.filter((target) => target !== "" && !/^[a-z][a-z0-9+.-]*:/i.test(target));
-      const dead = own.filter((target) => !packed.includes(join(page, "..", decodeURIComponent(target))));
+      const paths = own.map((target) => join(page, "..", decodeURIComponent(target)));
+      const dead = paths.filter(
+        (path) => !packed.includes(path) && !/^docs\/images\/[\w-]+\.png$/.test(path),
+      );
       expect([page, dead]).toEqual([page, []]);
     }
   });
@@ -89,30 +93,34 @@ describe("the tarball", () => {
     expect(mtime).toEqual(COPIED_AT);
   });
 
-  it("is made of an install from git as well, which builds dist", async () => {
-    const source = join(temp, "source");
-    await rm(join(source, "dist"), { recursive: true });
-    await npm(source, "run", "--silent", "postprepare");
-    expect(await readdir(join(source, "dist"))).toContain("index.js");
-    // npm runs it for a git dependency: a package whose script makes what it consists of.
-    const small = join(temp, "small");
-    await mkdir(small);
-    const { postprepare } = JSON.parse(await readFile(join(root, "package.json"), "utf8")).scripts;
-    expect(postprepare).toBe("node tools/build/prepare.mjs");
-    const manifest = { name: "small", version: "1.0.0", files: ["made.txt"] };
-    const scripts = { build: "exit 1", postprepare: "echo made > made.txt" };
-    await writeFile(join(small, "package.json"), JSON.stringify({ ...manifest, scripts }));
-    const git = (...args: string[]) =>
-      run("git", ["-c", "user.name=test", "-c", "user.email=test@example.org", ...args], { cwd: small });
-    await git("init", "--quiet");
-    await git("add", ".");
-    await git("commit", "--quiet", "--message", "small");
-    const user = join(temp, "user");
-    await mkdir(user);
-    await writeFile(join(user, "package.json"), "{}");
-    await npm(user, "install", "--offline", "--no-audit", `git+file://${small}`);
-    expect(await readFile(join(user, "node_modules/small/made.txt"), "utf8")).toBe("made\n");
-  }, COMPILING);
+  it(
+    "is made of an install from git as well, which builds dist",
+    async () => {
+      const source = join(temp, "source");
+      await rm(join(source, "dist"), { recursive: true });
+      await npm(source, "run", "--silent", "postprepare");
+      expect(await readdir(join(source, "dist"))).toContain("index.js");
+      // npm runs it for a git dependency: a package whose script makes what it consists of.
+      const small = join(temp, "small");
+      await mkdir(small);
+      const { postprepare } = JSON.parse(await readFile(join(root, "package.json"), "utf8")).scripts;
+      expect(postprepare).toBe("node tools/build/prepare.mjs");
+      const manifest = { name: "small", version: "1.0.0", files: ["made.txt"] };
+      const scripts = { build: "exit 1", postprepare: "echo made > made.txt" };
+      await writeFile(join(small, "package.json"), JSON.stringify({ ...manifest, scripts }));
+      const git = (...args: string[]) =>
+        run("git", ["-c", "user.name=test", "-c", "user.email=test@example.org", ...args], { cwd: small });
+      await git("init", "--quiet");
+      await git("add", ".");
+      await git("commit", "--quiet", "--message", "small");
+      const user = join(temp, "user");
+      await mkdir(user);
+      await writeFile(join(user, "package.json"), "{}");
+      await npm(user, "install", "--offline", "--no-audit", `git+file://${small}`);
+      expect(await readFile(join(user, "node_modules/small/made.txt"), "utf8")).toBe("made\n");
+    },
+    COMPILING,
+  );
 
   it("is light", async () => {
     const kib = async (paths: readonly string[]) => {
