@@ -32,18 +32,26 @@ export class LocksModule implements OnApplicationShutdown {
 // #endregion
 
 // #region decorator
-/** The method runs under a lock, whose name is made of its arguments. Its class has the lock client as `locks`. */
+/**
+ * The method runs under a lock, whose name is made of its arguments. Its class has the lock client as `locks`.
+ *
+ * No other decorator may wrap the method from outside: a `@Transactional()` above this one would commit after the lock is
+ * released, and the next holder would read what was there before. Calls reject then.
+ */
 export function Locked<A extends unknown[]>(name: (...args: A) => string, options: LockOptions = {}) {
   return <R>(
-    _: { readonly locks: LockClient },
-    __: string,
+    prototype: { readonly locks: LockClient },
+    key: string,
     descriptor: TypedPropertyDescriptor<(...args: A) => Promise<R>>,
   ): void => {
     const method = descriptor.value;
     if (!method) return;
-    descriptor.value = function (this: { readonly locks: LockClient }, ...args: A): Promise<R> {
+    const locked = async function (this: { readonly locks: LockClient }, ...args: A): Promise<R> {
+      if (Reflect.get(prototype, key) !== locked)
+        throw new Error(`@Locked must stand above what else wraps ${key}(): it releases the lock first`);
       return this.locks.lock(name(...args)).withLock(() => method.apply(this, args), options);
     };
+    descriptor.value = locked;
   };
 }
 // #endregion
@@ -70,7 +78,57 @@ async function send(id: string): Promise<string> {
   return `sent ${id}`;
 }
 
-@Module({ imports: [LocksModule], providers: [Orders] })
+/** Stands for a database: a transaction reads what others have committed, and its own write is there after COMMIT alone. */
+class Accounts {
+  amount = 0;
+
+  async transaction(body: (write: (amount: number) => void) => Promise<void>): Promise<void> {
+    let written: number | null = null;
+    await body((amount) => {
+      written = amount;
+    });
+    await sleep(10); // COMMIT
+    this.amount = written ?? this.amount;
+  }
+}
+
+const accounts = new Accounts();
+
+/** As those of database libraries: the method runs in a transaction, which is committed when it has returned. */
+function Transactional() {
+  return (_: unknown, __: string, descriptor: TypedPropertyDescriptor<() => Promise<void>>): void => {
+    const method = descriptor.value;
+    if (!method) return;
+    descriptor.value = function (this: Billing): Promise<void> {
+      return accounts.transaction((write) => {
+        this.write = write;
+        return method.call(this);
+      });
+    };
+  };
+}
+
+@Injectable()
+class Billing {
+  write: (amount: number) => void = () => {};
+
+  constructor(@Inject(LOCKS) readonly locks: LockClient) {}
+
+  @Locked(() => "account")
+  @Transactional()
+  async add(): Promise<void> {
+    const { amount } = accounts;
+    const { write } = this;
+    await sleep(5);
+    write(amount + 1);
+  }
+
+  @Transactional()
+  @Locked(() => "account")
+  async addTooEarly(): Promise<void> {}
+}
+
+@Module({ imports: [LocksModule], providers: [Orders, Billing] })
 class AppModule {}
 
 const app = await NestFactory.createApplicationContext(AppModule, { logger: ["error"] });
@@ -84,4 +142,19 @@ prove(
 );
 await Promise.all([orders.ship("43"), orders.ship("44")]);
 prove(most === 2, "calls with other arguments run side by side");
+
+const billing = app.get(Billing);
+await Promise.all(Array.from({ length: 5 }, () => billing.add()));
+prove(accounts.amount === 5, "a lock that is released after COMMIT loses no update");
+const refusal = await billing.addTooEarly().catch((error: Error) => error.message);
+prove(/@Locked must stand above/.test(String(refusal)), "a transaction around the lock is refused");
+// What is refused there:
+const early = (): Promise<void> =>
+  accounts.transaction((write) =>
+    billing.locks.lock("account").withLock(async () => {
+      write(accounts.amount + 1);
+    }),
+  );
+await Promise.all(Array.from({ length: 5 }, early));
+prove(accounts.amount < 10, "a lock that is released before COMMIT loses updates");
 await app.close();
