@@ -1,6 +1,7 @@
 import type { Action, Done, ShownHolder, ShownLock } from "../src/ui/shown.ts";
+import { visible } from "../src/util/visible.ts";
 import { h, say } from "./dom.ts";
-import { nameOf, visible } from "./format.ts";
+import { nameOf } from "./format.ts";
 
 type Lock = Pick<ShownLock, "kind" | "name">;
 

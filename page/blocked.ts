@@ -1,7 +1,8 @@
 import type { ShownBlock, ShownBlocked, ShownClient } from "../src/ui/shown.ts";
+import { visible } from "../src/util/visible.ts";
 import { circle } from "./circles.ts";
 import { h } from "./dom.ts";
-import { many, visible } from "./format.ts";
+import { many } from "./format.ts";
 import { lockLink, nothing, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
 import type { View } from "./view.ts";

@@ -1,7 +1,8 @@
 import type { Happened, ShownHolder, ShownLock, ShownOne, ShownOwner } from "../src/ui/shown.ts";
+import { visible } from "../src/util/visible.ts";
 import { askToLetGo, breakHold } from "./actions.ts";
 import { arrange, h, say } from "./dom.ts";
-import { clientOf, many, number, time, visible } from "./format.ts";
+import { clientOf, many, number, time } from "./format.ts";
 import { badge, LeaseBar, nothing, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
 import type { View } from "./view.ts";

@@ -1,6 +1,7 @@
 import type { ShownLock, ShownNow } from "../src/ui/shown.ts";
+import { visible } from "../src/util/visible.ts";
 import { arrange, h, say } from "./dom.ts";
-import { clientOf, linkTo, many, number, time, visible } from "./format.ts";
+import { clientOf, linkTo, many, number, time } from "./format.ts";
 import { badge, LeaseBar, lockLink, nothing, person } from "./parts.ts";
 import { grow, tick } from "./ticking.ts";
 import type { View } from "./view.ts";

@@ -1,4 +1,5 @@
 import type { Asked, AskOptions, ReadWriteLock } from "../index.ts";
+import { visible } from "../util/visible.ts";
 import { choice, duration } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
@@ -28,7 +29,7 @@ async function ask({ values, positionals, rest, output }: Call<typeof FLAGS>): P
         ? await askBoth(locks.readWriteLock(name), options)
         : await locks.lock(name).ask(options);
     if (output.isJson) output.printJson({ name, answer });
-    else output.say(`${name} ${SENTENCES[answer]}.`);
+    else output.say(`${visible(name)} ${SENTENCES[answer]}.`);
     return answer === "free" || answer === "released" ? EXIT.ok : EXIT.busy;
   } finally {
     await close();

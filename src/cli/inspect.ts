@@ -1,11 +1,12 @@
 import type { Listed } from "../index.ts";
+import { visible } from "../util/visible.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
 import { LISTING } from "./listing.ts";
 import { lookAt } from "./look.ts";
-import { type Output, visible } from "./output.ts";
+import type { Output } from "./output.ts";
 import { showPerson } from "./people.ts";
 
 const FLAGS = { kind: LISTING.kind };
@@ -18,7 +19,7 @@ async function inspect({ values, positionals, rest, output }: Call<typeof FLAGS>
   try {
     const found = await lookAt(locks, name, values.kind);
     if (output.isJson) for (const one of found) output.printJson(one);
-    else if (found.length === 0) output.print(visible(`${name} is free.`));
+    else if (found.length === 0) output.print(`${visible(name)} is free.`);
     else for (const one of found) printOne(one, output);
     return EXIT.ok;
   } finally {
@@ -29,22 +30,20 @@ async function inspect({ values, positionals, rest, output }: Call<typeof FLAGS>
 /** One line for the lock, one for each holder and each waiter in order. */
 export function printOne({ kind, name, holders, waiters, kept, permits }: Listed, output: Output): void {
   const of = permits === null ? "" : ` of ${permits} permits`;
-  output.print(output.paint("bold", visible(`${name} (${kind}${of})`)));
+  output.print({ style: "bold", text: `${visible(name)} (${kind}${of})` });
   if (holders.length === 0) output.print("  free");
   for (const one of holders) {
     const { token, heldFor, remaining, mode, units } = one;
     const what = [mode ?? "", units > 1 ? `${units} permits` : ""].filter(Boolean).join(", ");
     const how = `${kept ? "kept" : "held"}${what ? ` (${what})` : ""} for ${showDuration(heldFor)}`;
     output.print(
-      visible(
-        `  ${how} by ${showPerson(one, one.id)}, token ${token}, lease left ${showDuration(remaining)}`,
-      ),
+      `  ${how} by ${showPerson(one, one.id)}, token ${token}, lease left ${showDuration(remaining)}`,
     );
   }
   for (const [i, one] of waiters.entries()) {
     const what = [one.mode ?? "", one.units > 1 ? `${one.units} permits` : ""].filter(Boolean).join(", ");
     const text = `  ${i + 1}. ${showPerson(one, one.id)} waits for ${showDuration(one.waitedFor)}${what ? ` (${what})` : ""}`;
-    output.print(output.paint("yellow", visible(text)));
+    output.print({ style: "yellow", text });
   }
 }
 

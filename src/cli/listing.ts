@@ -1,5 +1,6 @@
 // What `ls` and `top` show of the locks.
 import type { Listed, LockClient } from "../index.ts";
+import { visible } from "../util/visible.ts";
 import { choice, flag } from "./args.ts";
 import { showDuration } from "./durations.ts";
 import { showPerson } from "./people.ts";
@@ -59,7 +60,7 @@ export const sorted = (locks: readonly Listed[], by: ListingValues["sort"] = "wa
   [...locks].sort(ORDERS[by]);
 
 export const COLUMNS: readonly Column<Listed>[] = [
-  { title: "NAME", show: ({ name }) => name, weight: 1 },
+  { title: "NAME", show: ({ name }) => visible(name), weight: 1 },
   { title: "KIND", show: kindInWords, weight: 0, goes: 4 },
   { title: "HOLDER", show: holderInWords, weight: 1 },
   {
@@ -90,6 +91,9 @@ export const COLUMNS: readonly Column<Listed>[] = [
     right: true,
   },
 ];
+
+/** The same for programs. */
+export const cellsOf = (lock: Listed): string[] => COLUMNS.map(({ show }) => show(lock));
 
 function kindInWords({ kind, holder, holders, permits }: Listed): string {
   if (kind === "semaphore")

@@ -1,8 +1,9 @@
-import { visible } from "./output.ts";
+import { harmless } from "../util/visible.ts";
 
 /** A column of a table. */
 export interface Column<T> {
   readonly title: string;
+  /** Texts of others as they are printed: `visible()`. */
   readonly show: (row: T) => string;
   /** Its share of what is too much where the table is too wide; 0: it is never cut. */
   readonly weight: number;
@@ -18,7 +19,7 @@ const READABLE = 14;
 
 /** Lines of a table, the titles first. `width`: columns of the terminal; Infinity: nothing is cut. */
 export function table<T>(columns: readonly Column<T>[], rows: readonly T[], width: number): string[] {
-  const cells = rows.map((row) => columns.map(({ show }) => visible(show(row))));
+  const cells = rows.map((row) => columns.map(({ show }) => harmless(show(row))));
   const all = [columns.map(({ title }) => title), ...cells];
   const wide = columns.map((_, i) => all.reduce((most, line) => Math.max(most, widthOf(line[i] ?? "")), 0));
   const first = tooMuch(columns, wide, width);

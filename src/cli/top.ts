@@ -1,13 +1,14 @@
 import { emitKeypressEvents } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Listed, LockClient } from "../index.ts";
+import { harmless, visible } from "../util/visible.ts";
 import { end } from "./break.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
-import { COLUMNS, LISTING, type ListingValues, listed, sorted } from "./listing.ts";
-import { type Output, visible } from "./output.ts";
+import { COLUMNS, cellsOf, LISTING, type ListingValues, listed, sorted } from "./listing.ts";
+import type { Output } from "./output.ts";
 import { operator, showPerson } from "./people.ts";
 import { codeOf } from "./run/command.ts";
 import { Signals } from "./run/signals.ts";
@@ -42,7 +43,7 @@ async function top({ values, positionals, rest, output }: Call<typeof FLAGS>): P
     // Without a terminal: as it is now, once.
     for (const row of sorted(await all(locks, match, values), values.sort)) {
       if (values.json) output.printJson(row);
-      else output.print(COLUMNS.map(({ show }) => visible(show(row))).join("\t"));
+      else output.printTabbed(cellsOf(row));
     }
     return EXIT.ok;
   } finally {
@@ -169,7 +170,7 @@ class Screen {
     // RACE: the list changes while somebody reaches for the key, so no other lock takes the place of one that has gone.
     const one = shown[this.#at(shown)];
     if (one?.holder) this.#asked = one;
-    else if (one) this.#note = `Nobody holds ${one.name}.`;
+    else if (one) this.#note = `Nobody holds ${visible(one.name)}.`;
     else
       this.#note = shown.length > 0 ? "That lock has gone: select one by ↑ ↓." : "There is no lock to break.";
   }
@@ -184,8 +185,8 @@ class Screen {
       .then(
         (ended) =>
           ended.includes(true)
-            ? `Broken: ${lock.name}.`
-            : `The holder of ${lock.name} has changed meanwhile: nothing was done.`,
+            ? `Broken: ${visible(lock.name)}.`
+            : `The holder of ${visible(lock.name)} has changed meanwhile: nothing was done.`,
         (error: Error) => error.message,
       )
       .then((note) => {
@@ -199,7 +200,7 @@ class Screen {
     const { holder = null, holders = [], name } = this.#asked ?? {};
     const others = holders.length > 1 ? ` and ${holders.length - 1} more` : "";
     if (holder) {
-      const what = visible(`${name}: ${showPerson(holder, holder.id)}${others}`);
+      const what = `${visible(name ?? "")}: ${showPerson(holder, holder.id)}${others}`;
       const long = " goes on until it notices. Break? y/N";
       const question = widthOf(what) + long.length > columns ? " Break? y/N" : long;
       return cut(what, columns - question.length) + question;
@@ -208,14 +209,14 @@ class Screen {
       columns < 64
         ? "q quit  s sort  / filter  b break"
         : "q quit   s sort   / filter   ↑ ↓ select   b break its holder";
-    return cut(visible(this.#note || this.#trouble || keys), columns);
+    return cut(harmless(this.#note || this.#trouble || keys), columns);
   }
 
   #type(text: string, name: string | undefined): void {
     if (name === "return" || name === "escape") this.#isTyping = false;
     if (name === "escape") this.#filter = "";
     else if (name === "backspace") this.#filter = this.#filter.slice(0, -1);
-    else if (name !== "return" && visible(text) === text) this.#filter += text;
+    else if (name !== "return" && harmless(text) === text) this.#filter += text;
     if (this.#at(this.#shown) < 0) this.#selected = "";
   }
 
@@ -239,16 +240,17 @@ class Screen {
     const [titles = "", ...lines] = table(COLUMNS, rows, columns - MARK.length);
     const more = shown.length > room ? [`… and ${shown.length - room} more`] : [];
     const text = [
-      cut(visible(filter === "" ? head : `${filter.trim()}  ${head}`), columns),
-      this.#output.paint("bold", " ".repeat(MARK.length) + titles),
+      cut(filter === "" ? head : `${filter.trim()}  ${head}`, columns),
+      { style: "bold", text: " ".repeat(MARK.length) + titles } as const,
       ...lines.map((line, i) => {
-        const marked = (from + i === at ? MARK : " ".repeat(MARK.length)) + line;
-        return (rows[i]?.waiters.length ?? 0) > 0 ? this.#output.paint("yellow", marked) : marked;
+        const text = (from + i === at ? MARK : " ".repeat(MARK.length)) + line;
+        return (rows[i]?.waiters.length ?? 0) > 0 ? ({ style: "yellow", text } as const) : text;
       }),
       ...more,
-      this.#output.paint(this.#asked ? "bold" : "dim", this.#foot(columns)),
+      { style: this.#asked ? "bold" : "dim", text: this.#foot(columns) } as const,
     ];
-    process.stdout.write(`${HOME}${text.map((line) => `${line}${CLEAR_LINE}`).join("\r\n")}${CLEAR_REST}`);
+    const screen = text.map((line) => `${this.#output.line(line)}${CLEAR_LINE}`).join("\r\n");
+    process.stdout.write(`${HOME}${screen}${CLEAR_REST}`);
   }
 }
 

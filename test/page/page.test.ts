@@ -112,7 +112,7 @@ it("hostile names and labels are text, and nothing but text", async () => {
   await rows(page)
     .nth(names.length - 1)
     .waitFor();
-  expect(await page.locator(".loss[title]").getAttribute("title")).toMatch(/5 ms: \\u\{202e\}evil$/);
+  expect(await page.locator(".loss[title]").getAttribute("title")).toMatch(/5 ms: \\u202eevil$/);
   expect(await page.locator("main img, main script").count()).toBe(0);
   const links = await page
     .locator("a.name")
@@ -126,7 +126,7 @@ it("hostile names and labels are text, and nothing but text", async () => {
     expect(await fitsWidth(page)).toBe(true);
   }
   await page.goto(`${url}/#/lock/lock/${encodeURIComponent(names[5] ?? "")}`);
-  await shows(page, "\\u{202e}gnol sdrawkcab\\u{0}\\u{1b}[31m");
+  await shows(page, "\\u202egnol sdrawkcab\\u0000\\u001b[31m");
   for (const lease of leases) await lease.unlock();
 });
 

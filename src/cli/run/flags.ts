@@ -1,4 +1,5 @@
 import { constants } from "node:os";
+import { visible } from "../../util/visible.ts";
 import { choice, count, duration, type Flag, flag, text } from "../args.ts";
 import { UsageError } from "../exit-codes.ts";
 
@@ -57,7 +58,7 @@ function signalName(short: string, help: string): Flag<NodeJS.Signals> {
     const known = Object.entries(constants.signals);
     const found = known.find(([one, number]) => one === name || String(number) === text);
     if (found) return found[0] as NodeJS.Signals;
-    throw new UsageError(`${flag} takes the name of a signal, such as TERM or INT, not "${text}".`);
+    throw new UsageError(`${flag} takes the name of a signal, such as TERM or INT, not "${visible(text)}".`);
   };
   return { short, shows: "<signal>", help, read };
 }
