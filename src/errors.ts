@@ -1,5 +1,5 @@
 import { type LossReason, lossOf } from "./losses.ts";
-import { harmless, visible } from "./util/visible.ts";
+import { harmless, piecesOf, visible } from "./util/visible.ts";
 
 export type { LossReason } from "./losses.ts";
 
@@ -289,7 +289,7 @@ export const quote = (name: string): string =>
 export function short(text: string): string {
   if (text.length <= SHORT) return text;
   let kept = "";
-  for (const one of text.match(/\\u[0-9a-f]{4}|\\.|./gsu) ?? []) {
+  for (const one of piecesOf(text)) {
     if (kept.length + one.length >= SHORT) break;
     kept += one;
   }

@@ -7,6 +7,7 @@ import { EXIT, UsageError } from "./exit-codes.ts";
 import { printOne } from "./inspect.ts";
 import { LISTING } from "./listing.ts";
 import { lookAt } from "./look.ts";
+import { ESCAPED, nameOf } from "./names.ts";
 import { operator } from "./people.ts";
 import { prompt } from "./prompt.ts";
 
@@ -19,12 +20,11 @@ const FLAGS = {
     "by which hand the holder is told that it has lost the lock. Default: user@host",
   ),
   kind: LISTING.kind,
+  escaped: ESCAPED,
 };
 
 async function breakLock({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
-  const [name, further] = positionals;
-  if (name === undefined || further !== undefined || rest !== null)
-    throw new UsageError("holdfast break takes one name.");
+  const name = nameOf(positionals, rest, values, "holdfast break takes one name.");
   const { locks, close } = await connect(values);
   try {
     const found = (await lookAt(locks, name, values.kind)).filter(({ holder }) => holder !== null);

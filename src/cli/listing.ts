@@ -1,5 +1,6 @@
 // What `ls` and `top` show of the locks.
 import type { Listed, LockClient } from "../index.ts";
+import { waitingProcesses } from "../list/listed.ts";
 import { visible } from "../util/visible.ts";
 import { choice, flag } from "./args.ts";
 import { showDuration } from "./durations.ts";
@@ -8,7 +9,7 @@ import type { Column } from "./table.ts";
 
 export const LISTING = {
   held: flag(null, "only those that somebody holds"),
-  waited: flag(null, "only those that somebody waits for"),
+  waited: flag(null, "only those that a process waits for"),
   sort: choice(
     "in which order: by the longest wait, by the time held, or by name. Default: wait",
     "wait",
@@ -51,7 +52,8 @@ const longestWait = ({ waiters }: Listed): number =>
   Math.max(0, ...waiters.map(({ waitedFor }) => waitedFor ?? 0));
 
 const ORDERS: Readonly<Record<NonNullable<ListingValues["sort"]>, (a: Listed, b: Listed) => number>> = {
-  wait: (a, b) => longestWait(b) - longestWait(a) || b.waiters.length - a.waiters.length || ORDERS.held(a, b),
+  wait: (a, b) =>
+    longestWait(b) - longestWait(a) || waitingProcesses(b) - waitingProcesses(a) || ORDERS.held(a, b),
   held: (a, b) => (b.heldFor ?? 0) - (a.heldFor ?? 0) || ORDERS.name(a, b),
   name: (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
 };
@@ -78,8 +80,8 @@ export const COLUMNS: readonly Column<Listed>[] = [
     right: true,
   },
   {
-    title: "WAIT",
-    show: ({ waiters }) => (waiters.length === 0 ? "–" : String(waiters.length)),
+    title: "WAITING PROCS",
+    show: (lock) => (lock.waiters.length === 0 ? "–" : String(waitingProcesses(lock))),
     weight: 0,
     right: true,
   },

@@ -1,4 +1,4 @@
-import { harmless } from "../util/visible.ts";
+import { harmless, piecesOf } from "../util/visible.ts";
 
 /** A column of a table. */
 export interface Column<T> {
@@ -32,7 +32,7 @@ export function table<T>(columns: readonly Column<T>[], rows: readonly T[], widt
   const widths = narrowed(columns, wide, width);
   return all.map((line) =>
     columns
-      .map(({ right }, i) => pad(cut(line[i] ?? "", widths[i] ?? 0), widths[i] ?? 0, right === true))
+      .map(({ right }, i) => pad(squeezed(line[i] ?? "", widths[i] ?? 0), widths[i] ?? 0, right === true))
       .join(GAP)
       .trimEnd(),
   );
@@ -67,14 +67,28 @@ function pad(text: string, width: number, isRight: boolean): string {
 }
 
 /** The last columns of a text that is too wide are "…". */
-export function cut(text: string, width: number): string {
+export const cut = (text: string, width: number): string =>
+  widthOf(text) <= width ? text : `${beginning(piecesOf(text), width - 1)}…`;
+
+/** The same in its midst, with a third of the room for its end: many names begin alike. */
+function squeezed(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
+  const pieces = piecesOf(text);
+  const end = beginning([...pieces].reverse(), Math.floor((width - 1) / 3), (kept, one) => one + kept);
+  return `${beginning(pieces, width - 1 - widthOf(end))}…${end}`;
+}
+
+function beginning(
+  pieces: readonly string[],
+  width: number,
+  add = (kept: string, one: string) => kept + one,
+) {
   let kept = "";
-  for (const one of text) {
-    if (widthOf(kept) + widthOf(one) > width - 1) break;
-    kept += one;
+  for (const one of pieces) {
+    if (widthOf(kept) + widthOf(one) > width) break;
+    kept = add(kept, one);
   }
-  return `${kept}…`;
+  return kept;
 }
 
 const WIDE =

@@ -13,6 +13,7 @@ import { operator, showPerson } from "./people.ts";
 import { codeOf } from "./run/command.ts";
 import { Signals } from "./run/signals.ts";
 import { cut, table, widthOf } from "./table.ts";
+import { keysInWords, TOP_HELP } from "./top-help.ts";
 
 const FLAGS = LISTING;
 /** Between two listings, in ms. */
@@ -73,6 +74,8 @@ class Screen {
   #filter = "";
   /** Is what is typed the filter? */
   #isTyping = false;
+  /** Are the keys shown, in place of the locks? */
+  #isHelp = false;
   /** Which one is selected, by kind and name; empty: the first one, as soon as it is drawn. It stays so when it has gone. */
   #selected = "";
   /** Whose holders are ended if the answer is yes: as they were seen when that was asked. */
@@ -134,9 +137,11 @@ class Screen {
     this.#asked = null;
     if (ctrl && name === "c") this.#leaving.abort();
     else if (asked) this.#answer(asked, text);
+    else if (this.#isHelp) this.#isHelp = false;
     else if (this.#isTyping) this.#type(text, name);
     else if (name === "q") this.#leaving.abort();
     else if (text === "/") this.#isTyping = true;
+    else if (text === "?") this.#isHelp = true;
     else if (name === "escape") this.#filter = "";
     else if (name === "up" || name === "down") this.#move(name === "up" ? -1 : 1);
     else if (name === "b") this.#ask();
@@ -205,11 +210,7 @@ class Screen {
       const question = widthOf(what) + long.length > columns ? " Break? y/N" : long;
       return cut(what, columns - question.length) + question;
     }
-    const keys =
-      columns < 64
-        ? "q quit  s sort  / filter  b break"
-        : "q quit   s sort   / filter   ↑ ↓ select   b break its holder";
-    return cut(harmless(this.#note || this.#trouble || keys), columns);
+    return cut(harmless(this.#note || this.#trouble || keysInWords(columns)), columns);
   }
 
   #type(text: string, name: string | undefined): void {
@@ -238,15 +239,16 @@ class Screen {
     const from = Math.max(0, at - room + 1);
     const rows = shown.slice(from, from + room);
     const [titles = "", ...lines] = table(COLUMNS, rows, columns - MARK.length);
+    const body = lines.map((line, i) => {
+      const text = (from + i === at ? MARK : " ".repeat(MARK.length)) + line;
+      return (rows[i]?.waiters.length ?? 0) > 0 ? ({ style: "yellow", text } as const) : text;
+    });
     const more = shown.length > room ? [`… and ${shown.length - room} more`] : [];
     const text = [
       cut(filter === "" ? head : `${filter.trim()}  ${head}`, columns),
-      { style: "bold", text: " ".repeat(MARK.length) + titles } as const,
-      ...lines.map((line, i) => {
-        const text = (from + i === at ? MARK : " ".repeat(MARK.length)) + line;
-        return (rows[i]?.waiters.length ?? 0) > 0 ? ({ style: "yellow", text } as const) : text;
-      }),
-      ...more,
+      ...(this.#isHelp
+        ? TOP_HELP.slice(0, height - 2).map((line) => cut(line, columns))
+        : [{ style: "bold", text: " ".repeat(MARK.length) + titles } as const, ...body, ...more]),
       { style: this.#asked ? "bold" : "dim", text: this.#foot(columns) } as const,
     ];
     const screen = text.map((line) => `${this.#output.line(line)}${CLEAR_LINE}`).join("\r\n");
@@ -267,7 +269,7 @@ export const TOP = command(
     examples: [
       [
         "holdfast top",
-        "a table that is drawn anew each second: s sorts, / filters, b breaks the selected one, q ends",
+        "a table that is drawn anew each second: s sorts, / filters, b breaks the selected one, ? tells all keys, q ends",
       ],
       ["holdfast top 'order:*' --waited | cat", "without a terminal: as it is now, once, with tabs"],
     ],

@@ -63,3 +63,10 @@ export interface ListedWaiter extends Owner, Part {
   /** ms that it has waited; null: nothing says it. */
   readonly waitedFor: number | null;
 }
+
+/**
+ * How many processes wait: lock clients, to be exact, and a process has one of them as a rule. A lock has one place for all callers
+ * of a client, and a fair one has a place for each.
+ */
+export const waitingProcesses = ({ waiters }: Pick<Listed, "waiters">): number =>
+  new Set(waiters.map(({ client, id }) => client ?? id)).size;

@@ -28,7 +28,8 @@ function numbered(text: string): string {
 /** A text of somebody else, as it is printed. Two different texts never look alike, and `readVisible()` gives the text back. */
 export function visible(text: string): string {
   if (PLAIN.test(text)) return text;
-  if (text.normalize("NFC") === text) return text.replace(ESCAPED, (one, kept?: string) => kept ?? numbered(one));
+  if (text.normalize("NFC") === text)
+    return text.replace(ESCAPED, (one, kept?: string) => kept ?? numbered(one));
   // Letters that stand for others, such as the sign of the Ångström, are no marks.
   const isOther = (one: string): boolean => one.normalize("NFC") !== one;
   return text
@@ -38,6 +39,10 @@ export function visible(text: string): string {
 
 /** A line that is put together, in which nothing may act on a terminal, whoever has written it. What is `visible` stays as it is. */
 export const harmless = (line: string): string => line.replace(HARMFUL, numbered);
+
+/** What a printed text is made of, of which no part is printed alone: escapes, and characters with their marks. */
+export const piecesOf = (printed: string): readonly string[] =>
+  printed.match(/\\u[0-9a-f]{4}|\\.|.\p{M}*/gsu) ?? [];
 
 /** The text that is printed so, also where it stood in quotes. Null: none is. */
 export function readVisible(printed: string): string | null {
