@@ -32,7 +32,7 @@ export class Now implements View<ShownNow> {
       },
     });
     this.#search.value = search;
-    const head = ["Lock", "Held by", "For", "Lease left", "Waiting", "Longest"];
+    const head = ["Lock", "Held by", "For", "Lease left", "Waiting processes", "Longest wait"];
     this.#table = h(
       "table",
       { class: "now" },
@@ -100,7 +100,7 @@ class Row {
       this.#holder,
       h("td", { class: "time", "data-is": "for" }, this.#for),
       h("td", { class: "leases", "data-is": "lease left" }, this.#lease.element),
-      h("td", { class: "time", "data-is": "waiting" }, this.#waiters),
+      h("td", { class: "time", "data-is": "waiting processes" }, this.#waiters),
       h("td", { class: "time", "data-is": "longest wait" }, this.#waited),
     );
   }

@@ -72,7 +72,7 @@ export interface ShownNow extends Seen {
 
 export interface ShownOne extends Seen {
   readonly view: "lock";
-  /** Null: it is free, and nobody waits. */
+  /** Null: it is free, and no process waits. */
   readonly lock: ShownLock | null;
   readonly holders: readonly ShownHolder[];
   /** In order: of a process one, or each of its callers where the lock is fair. */

@@ -86,7 +86,7 @@ it("the value of one leader is never shown beside the next one", async () => {
 it("a name can be given as it is printed", async () => {
   const own = freshName();
   const { locks } = await parties.join();
-  const names = ["\0", "a\0b", "\x1b[2J", "\u202e", "a\\u001bb", " ", "it's"].map((name) => own + name);
+  const names = ["\0\x1b[2J\u202e it's ", "a\\u001bb"].map((name) => own + name);
   for (const name of [`-${own}`, ...names]) {
     const printed = name.startsWith("-") ? name.replace("-", "\\u002d") : visible(name);
     const lease = await locks.lock(name).lock();

@@ -78,7 +78,7 @@ const BREAKING: readonly string[] = [
   "javascript:alert(1)",
   "&lt;b&gt;",
   "{{constructor.constructor('alert(1)')()}}",
-  "${7*7}",
+  "\u0024{7*7}",
   "<%= 7*7 %>",
   "%s%d%c%o",
   '",lock="other"} 1\nholdfast_lock_held{lock="',
