@@ -67,7 +67,7 @@ export const LS = command(
     usage: ["ls [flags] [pattern]"],
     examples: [
       ["holdfast ls", "all of them, the one with the longest wait first"],
-      ["holdfast ls 'order:*' --waited", "only names that begin so, and only where somebody waits"],
+      ["holdfast ls 'order:*' --waited", "only names that begin so, and only where a process waits"],
       [
         "holdfast ls --json | jq -r 'select(.heldFor > 3600000).name'",
         "what has been held for more than an hour; a line for each lock, times in ms",

@@ -12,7 +12,7 @@ export const RUNNING = {
   signal: signalName("s", "what the command gets first when it has to stop. Default: TERM"),
   "kill-after": duration(
     "k",
-    "how long it then has until SIGKILL. When Redis is away it gets the signal this long before the end of the lease. Default: 5s, at most a third of the lease",
+    "how long it then has until SIGKILL. When Redis is away it gets the signal this long before the end of the lease. Default: 5s, at most a third of the lease. A signal that holdfast gets is handed on, and no SIGKILL follows it",
   ),
   "on-loss": choice("when the lock is lost: stop the command, or only say so. Default: kill", "kill", "warn"),
   shell: text("c", "<line>", "a line for /bin/sh, instead of a command behind --"),
