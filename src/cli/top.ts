@@ -154,7 +154,9 @@ class Screen {
 
   /** In their order. */
   get #shown(): Listed[] {
-    const matching = this.#rows.filter(({ name }) => name.includes(this.#filter));
+    const matching = this.#rows.filter(({ name }) =>
+      [name, visible(name)].some((one) => one.includes(this.#filter)),
+    );
     return sorted(matching, this.#values.sort);
   }
 

@@ -37,7 +37,7 @@ export function visible(text: string): string {
     .replace(/\P{ASCII}/gu, (one) => (isOther(one) ? numbered(one) : one));
 }
 
-/** A line that is put together, in which nothing may act on a terminal, whoever has written it. What is `visible` stays as it is. */
+/** A line with texts of others in it, in which nothing acts on a terminal any more. What is `visible` already stays as it is. */
 export const harmless = (line: string): string => line.replace(HARMFUL, numbered);
 
 /** What a printed text is made of, of which no part is printed alone: escapes, and characters with their marks. */

@@ -41,6 +41,21 @@ it.each([40, 48, 57, 72, 100])(
   },
 );
 
+it.each([
+  ["order:42", 8],
+  ["Zürich", 6],
+  ["注文", 4],
+  ["한국", 4],
+  ["ｗ", 2],
+  ["⌚✅⚡", 6],
+  ["👍🏽", 4],
+  ["🇩🇪", 2],
+  ["🌡☎", 2],
+  ["हिन्दी", 3],
+])("%s has %i columns", (text, columns) => {
+  expect(widthOf(text)).toBe(columns);
+});
+
 it("cuts names in their midst, and no escape of them: many begin alike", () => {
   const names = ["customer:4711:invoice:2026-11:first", "customer:4711:invoice:2026-11:second"];
   const rows = [...names, visible("\x1b".repeat(40)), `${"e\u0331".repeat(60)}!`].map((name) => ({
