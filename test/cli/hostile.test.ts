@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { COMMANDS } from "../../src/cli/commands.ts";
+import { Output } from "../../src/cli/output.ts";
 import { visible } from "../../src/util/visible.ts";
 import { Cli, sh } from "../support/cli.ts";
 import { HOSTILE, UNPRINTABLE, worst } from "../support/hostile-texts.ts";
@@ -189,6 +190,22 @@ it("ls tells all of them apart, in lines that all have the same columns", async 
   expect(lines).toHaveLength(HOSTILE.length);
   expect(width).toBeGreaterThan(0);
   for (const line of lines) expect(line).toMatch(/ lock /);
+});
+
+it("colours stand outside of what is escaped, and come from this program alone", () => {
+  vi.stubEnv("NO_COLOR", "");
+  vi.stubEnv("TERM", "xterm");
+  const { isTTY } = process.stdout;
+  process.stdout.isTTY = true;
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+    process.stdout.isTTY = isTTY;
+  });
+  const output = new Output({});
+  const text = "\x1b[32mn\x9b1m";
+  const escaped = "\\u001b[32mn\\u009b1m";
+  expect(output.line({ style: "red", text }, text)).toBe(`${ESC}[31m${escaped}${ESC}[39m${escaped}`);
+  expect(new Output({ "no-color": true }).line({ style: "red", text })).toBe(escaped);
 });
 
 it("a loss is told without harm while a command runs", async () => {
