@@ -1,6 +1,7 @@
 import type { Action, Done, ShownHolder, ShownLock } from "../src/ui/shown.ts";
+import { harmless, visible } from "../src/util/visible.ts";
 import { h, say } from "./dom.ts";
-import { nameOf, visible } from "./format.ts";
+import { nameOf } from "./format.ts";
 
 type Lock = Pick<ShownLock, "kind" | "name">;
 
@@ -86,7 +87,7 @@ function tell({ done, said }: Done): void {
     document.body.append(toast);
   }
   toast.className = done ? "done" : "failed";
-  say(toast, said);
+  say(toast, harmless(said));
   toast.hidden = false;
   const shown = toast;
   clearTimeout(timer);

@@ -1,7 +1,8 @@
 import type { ShownBlock, ShownBlocked, ShownClient } from "../src/ui/shown.ts";
+import { harmless } from "../src/util/visible.ts";
 import { circle } from "./circles.ts";
 import { h } from "./dom.ts";
-import { many, visible } from "./format.ts";
+import { many } from "./format.ts";
 import { lockLink, nothing, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
 import type { View } from "./view.ts";
@@ -29,7 +30,7 @@ export class Blocked implements View<ShownBlocked> {
     this.#tree.replaceChildren(...clients.map((client) => branch(client, age)));
     const notes = [
       form.includes('"circle":"sign"') && SIGN,
-      unread !== null && visible(unread),
+      unread !== null && harmless(unread),
       isCut && "There are more than can be shown here.",
     ];
     this.#note.textContent = notes.filter((note) => note !== false).join(" ");

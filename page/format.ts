@@ -1,4 +1,5 @@
 import type { ShownLock, ShownOwner } from "../src/ui/shown.ts";
+import { visible } from "../src/util/visible.ts";
 
 const two = (number: number): string => String(Math.floor(number)).padStart(2, "0");
 
@@ -19,13 +20,6 @@ export const number = (count: number): string => NUMBER.format(count).replaceAll
 
 export const many = (count: number, one: string, more = `${one}s`): string =>
   `${number(count)} ${count === 1 ? one : more}`;
-
-/** Controls, and marks that turn the direction of writing, would show another text than there is. */
-export const visible = (text: string): string =>
-  text.replace(
-    /[\p{Cc}\p{Cf}\u2028\u2029]/gu,
-    (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`,
-  );
 
 /** "billing@2.3", or where it runs. */
 export function nameOf(owner: ShownOwner): string {

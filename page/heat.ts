@@ -1,6 +1,7 @@
 import type { ShownHeat, ShownHeats } from "../src/ui/shown.ts";
+import { visible } from "../src/util/visible.ts";
 import { h, svg } from "./dom.ts";
-import { many, number, time, visible } from "./format.ts";
+import { many, number, time } from "./format.ts";
 import { nothing } from "./parts.ts";
 import type { View } from "./view.ts";
 

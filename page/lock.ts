@@ -1,7 +1,8 @@
 import type { Happened, ShownHolder, ShownLock, ShownOne, ShownOwner } from "../src/ui/shown.ts";
+import { visible } from "../src/util/visible.ts";
 import { askToLetGo, breakHold } from "./actions.ts";
 import { arrange, h, say } from "./dom.ts";
-import { clientOf, many, number, time, visible } from "./format.ts";
+import { clientOf, many, number, time } from "./format.ts";
 import { badge, LeaseBar, nothing, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
 import type { View } from "./view.ts";
@@ -44,14 +45,14 @@ export class One implements View<ShownOne> {
       // As long as not all were asked for, it may be held.
       ...(lock || trouble || isPartial
         ? []
-        : [nothing("It is free, and nobody waits.", "This page goes on looking.")]),
+        : [nothing("It is free, and no process waits.", "This page goes on looking.")]),
     );
     const permits = lock?.permits ?? null;
     const used = holders.reduce((sum, { units }) => sum + units, 0);
     say(this.#held, permits === null ? "Held by" : `Held by · ${number(used)} of ${many(permits, "permit")}`);
     say(
       this.#waiting,
-      waiters.length === 0 ? "Nobody waits" : `${many(waiters.length, "waits", "wait")}, in this order`,
+      waiters.length === 0 ? "No process waits" : waitingInWords(lock?.waiters ?? 0, waiters.length),
     );
     this.#held.hidden = holders.length === 0;
     this.#waiting.hidden = !lock;
@@ -77,6 +78,12 @@ export class One implements View<ShownOne> {
       for (const [id, { element }] of known) if (!element.isConnected) known.delete(id);
     this.#past.replaceChildren(...(history ? [h("h2", {}, "Lately"), lately(history)] : []));
   }
+}
+
+/** `places`: in the queue, of which a fair lock has one for each caller. */
+function waitingInWords(processes: number, places: number): string {
+  const callers = places > processes ? `, with ${many(places, "caller")}` : "";
+  return `${many(processes, "waiting process", "waiting processes")}${callers}, in this order`;
 }
 
 class Card {

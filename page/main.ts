@@ -1,7 +1,8 @@
 import type { Shown } from "../src/ui/shown.ts";
+import { visible } from "../src/util/visible.ts";
 import { Blocked } from "./blocked.ts";
 import { say } from "./dom.ts";
-import { many, number, visible } from "./format.ts";
+import { many, number } from "./format.ts";
 import { HeatView } from "./heat.ts";
 import { listenToKeys } from "./keys.ts";
 import { One } from "./lock.ts";

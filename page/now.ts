@@ -1,6 +1,7 @@
 import type { ShownLock, ShownNow } from "../src/ui/shown.ts";
+import { visible } from "../src/util/visible.ts";
 import { arrange, h, say } from "./dom.ts";
-import { clientOf, linkTo, many, number, time, visible } from "./format.ts";
+import { clientOf, linkTo, many, number, time } from "./format.ts";
 import { badge, LeaseBar, lockLink, nothing, person } from "./parts.ts";
 import { grow, tick } from "./ticking.ts";
 import type { View } from "./view.ts";
@@ -31,7 +32,7 @@ export class Now implements View<ShownNow> {
       },
     });
     this.#search.value = search;
-    const head = ["Lock", "Held by", "For", "Lease left", "Waiting", "Longest"];
+    const head = ["Lock", "Held by", "For", "Lease left", "Waiting processes", "Longest wait"];
     this.#table = h(
       "table",
       { class: "now" },
@@ -99,7 +100,7 @@ class Row {
       this.#holder,
       h("td", { class: "time", "data-is": "for" }, this.#for),
       h("td", { class: "leases", "data-is": "lease left" }, this.#lease.element),
-      h("td", { class: "time", "data-is": "waiting" }, this.#waiters),
+      h("td", { class: "time", "data-is": "waiting processes" }, this.#waiters),
       h("td", { class: "time", "data-is": "longest wait" }, this.#waited),
     );
   }

@@ -1,6 +1,7 @@
 import type { ShownHolder, ShownLock, ShownOwner } from "../src/ui/shown.ts";
+import { visible } from "../src/util/visible.ts";
 import { h, say } from "./dom.ts";
-import { kindOf, linkTo, many, nameOf, placeOf, time, visible } from "./format.ts";
+import { kindOf, linkTo, many, nameOf, placeOf, time } from "./format.ts";
 import { tick } from "./ticking.ts";
 
 /** What is shown in more than one view. */

@@ -1,4 +1,5 @@
 import { type LossReason, lossOf } from "./losses.ts";
+import { harmless, piecesOf, visible } from "./util/visible.ts";
 
 export type { LossReason } from "./losses.ts";
 
@@ -35,7 +36,8 @@ export class LockError extends Error {
     message: string,
     cause?: unknown,
   ) {
-    super(message, cause === undefined ? undefined : { cause });
+    // What Redis and connections say is part of some messages, as it came.
+    super(harmless(message), cause === undefined ? undefined : { cause });
   }
 }
 
@@ -280,7 +282,18 @@ export function quoteAll(names: readonly string[]): string {
 }
 
 /** A name as messages show it: quoted, escaped, never longer than a line. */
-export function quote(name: string): string {
-  const text = JSON.stringify(name.length > 100 ? `${name.slice(0, 99)}…` : name);
-  return `'${text.slice(1, -1)}'`;
+export const quote = (name: string): string =>
+  `'${short(visible(name.slice(0, 4 * SHORT)).replaceAll("'", "\\'"))}'`;
+
+/** The first 99 characters of a text that is escaped, and of no escape a part. */
+export function short(text: string): string {
+  if (text.length <= SHORT) return text;
+  let kept = "";
+  for (const one of piecesOf(text)) {
+    if (kept.length + one.length >= SHORT) break;
+    kept += one;
+  }
+  return `${kept}…`;
 }
+
+const SHORT = 100;

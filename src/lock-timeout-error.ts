@@ -1,5 +1,6 @@
 import { LockError, quote } from "./errors.ts";
 import type { Owner } from "./owner.ts";
+import { visible } from "./util/visible.ts";
 
 /**
  * `lock()` or `withLock()` waited for `wait` ms and somebody else held the lock all the time; of a multi-lock, held the
@@ -48,7 +49,7 @@ export class LockTimeoutError extends LockError {
 /** By its label where it has one, and where it runs. */
 function named({ label, host, pid, id }: Owner): string {
   if (host === null) return quote(id);
-  return `${label === null ? "a process" : quote(label)} on ${host}, pid ${pid}`;
+  return `${label === null ? "a process" : quote(label)} on ${visible(host)}, pid ${pid}`;
 }
 
 const SOONER = "Wait longer, hold them for a shorter time, or use";

@@ -2,6 +2,7 @@ import type { Lock } from "../locks/lock.ts";
 import { placeOf } from "../redis/trouble.ts";
 import { clocks } from "../util/clock.ts";
 import { newNonce } from "../util/random.ts";
+import { harmless } from "../util/visible.ts";
 import type { GrantInbox } from "../waiting/grant-inbox.ts";
 import type { Check } from "./answer.ts";
 import { atMost, type Located, type Looked, lookAt } from "./server.ts";
@@ -99,7 +100,7 @@ async function problemOf(what: string, work: () => Promise<void>, timeout: numbe
     await atMost(work(), timeout);
     return null;
   } catch (error) {
-    return `${what}: ${error instanceof Error ? error.message : String(error)}.`;
+    return `${what}: ${harmless(error instanceof Error ? error.message : String(error))}.`;
   }
 }
 

@@ -5,6 +5,7 @@ import { withoutCommand } from "../redis/trouble.ts";
 import type { RedisLike } from "../redis/types.ts";
 import { clocks } from "../util/clock.ts";
 import { customTimers } from "../util/real-timers.ts";
+import { harmless } from "../util/visible.ts";
 import type { CheckedServer } from "./answer.ts";
 
 /** What a server must be. */
@@ -43,7 +44,7 @@ export async function lookAt(
     const clockAhead = Math.round(Number(at) / 1_000 - (clocks.wall.now() - roundTrip / 2));
     return judge(place, sections.join("\n"), { roundTrip, clockAhead }, wanted);
   } catch (error) {
-    const why = error instanceof Error ? withoutCommand(error).message : String(error);
+    const why = harmless(error instanceof Error ? withoutCommand(error).message : String(error));
     const problems = [`${place} gave no answer: ${why} (${whereabouts()}).`];
     return { ...nothing, clockAhead: null, runId: null, problems, unknown: [] };
   }

@@ -1,4 +1,6 @@
 import { parseArgs } from "node:util";
+import { visible } from "../util/visible.ts";
+import { closest } from "./closest.ts";
 import { readDuration } from "./durations.ts";
 import { UsageError } from "./exit-codes.ts";
 
@@ -45,7 +47,7 @@ export function count(short: string | null, help: string, least: number, most: n
   const read = (text: string, flag: string) => {
     const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
     if (number >= least && number <= most) return number;
-    throw new UsageError(`${flag} takes a whole number from ${least} to ${most}, not "${text}".`);
+    throw new UsageError(`${flag} takes a whole number from ${least} to ${most}, not "${visible(text)}".`);
   };
   return { short, shows: "<n>", help, read };
 }
@@ -54,7 +56,7 @@ export function choice<const T extends string>(help: string, ...allowed: T[]): F
   const read = (text: string, flag: string) => {
     const found = allowed.find((one) => one === text);
     if (found !== undefined) return found;
-    throw new UsageError(`${flag} takes ${allowed.join(" or ")}, not "${text}".`);
+    throw new UsageError(`${flag} takes ${allowed.join(" or ")}, not "${visible(text)}".`);
   };
   return { short: null, shows: `<${allowed.join("|")}>`, help, read };
 }
@@ -71,7 +73,7 @@ export function parse<S extends Flags>(flags: S, argv: readonly string[]): Parse
       return [name, short === null ? { type } : { type, short }];
     }),
   );
-  const { values, positionals } = given(() =>
+  const { values, positionals } = given(Object.keys(flags), () =>
     parseArgs({ args: [...own], options, allowPositionals: true, strict: true }),
   );
   const read = Object.entries(flags).map(([name, one]) => {
@@ -82,12 +84,20 @@ export function parse<S extends Flags>(flags: S, argv: readonly string[]): Parse
   return { values: Object.fromEntries(read) as Values<S>, positionals, rest };
 }
 
-/** Its errors in one sentence, without the hints of Node.js, which do not fit here. */
-function given<T>(parse: () => T): T {
+/** Its errors in one sentence, without the hints of Node.js, which do not fit here. `known`: the flags. */
+function given<T>(known: readonly string[], parse: () => T): T {
   try {
     return parse();
   } catch (error) {
-    const [first = ""] = String(error instanceof Error ? error.message : error).split(/\. |\n/);
+    const { message } = error as Error;
+    const [, unknown] = /^Unknown option '(-.*)'\. To specify/s.exec(message) ?? [];
+    if (unknown !== undefined) throw new UsageError(unknownOption(unknown, known));
+    const [first = ""] = message.split(/\. |\n/);
     throw new UsageError(`${first.replace(/\.$/, "")}.`);
   }
+}
+
+function unknownOption(option: string, known: readonly string[]): string {
+  const meant = option.startsWith("--") ? closest(option.slice(2), known) : null;
+  return `Unknown option '${visible(option)}'${meant === null ? "." : `: did you mean --${meant}?`}`;
 }

@@ -1,12 +1,15 @@
 import type { Asked, AskOptions, ReadWriteLock } from "../index.ts";
+import { visible } from "../util/visible.ts";
 import { choice, duration } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
-import { EXIT, UsageError } from "./exit-codes.ts";
+import { EXIT } from "./exit-codes.ts";
+import { ESCAPED, nameOf } from "./names.ts";
 
 const FLAGS = {
   wait: duration("w", "how long the holders may take to answer. Default: 1s"),
   kind: choice("of which kind; of readWrite, what readers keep. Default: lock", "lock", "readWrite"),
+  escaped: ESCAPED,
 };
 
 const SENTENCES = {
@@ -17,9 +20,7 @@ const SENTENCES = {
 } as const;
 
 async function ask({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
-  const [name, further] = positionals;
-  if (name === undefined || further !== undefined || rest !== null)
-    throw new UsageError("holdfast ask takes one name.");
+  const name = nameOf(positionals, rest, values, "holdfast ask takes one name.");
   const { locks, close } = await connect(values);
   try {
     const options = values.wait === undefined ? {} : { wait: values.wait };
@@ -28,7 +29,7 @@ async function ask({ values, positionals, rest, output }: Call<typeof FLAGS>): P
         ? await askBoth(locks.readWriteLock(name), options)
         : await locks.lock(name).ask(options);
     if (output.isJson) output.printJson({ name, answer });
-    else output.say(`${name} ${SENTENCES[answer]}.`);
+    else output.say(`${visible(name)} ${SENTENCES[answer]}.`);
     return answer === "free" || answer === "released" ? EXIT.ok : EXIT.busy;
   } finally {
     await close();

@@ -1,4 +1,5 @@
 import type { Listed, ListedHolder, LockClient } from "../index.ts";
+import { visible } from "../util/visible.ts";
 import { count, flag, text } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
@@ -6,6 +7,7 @@ import { EXIT, UsageError } from "./exit-codes.ts";
 import { printOne } from "./inspect.ts";
 import { LISTING } from "./listing.ts";
 import { lookAt } from "./look.ts";
+import { ESCAPED, nameOf } from "./names.ts";
 import { operator } from "./people.ts";
 import { prompt } from "./prompt.ts";
 
@@ -18,19 +20,18 @@ const FLAGS = {
     "by which hand the holder is told that it has lost the lock. Default: user@host",
   ),
   kind: LISTING.kind,
+  escaped: ESCAPED,
 };
 
 async function breakLock({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
-  const [name, further] = positionals;
-  if (name === undefined || further !== undefined || rest !== null)
-    throw new UsageError("holdfast break takes one name.");
+  const name = nameOf(positionals, rest, values, "holdfast break takes one name.");
   const { locks, close } = await connect(values);
   try {
     const found = (await lookAt(locks, name, values.kind)).filter(({ holder }) => holder !== null);
     const [lock, other] = found;
     if (lock && other)
       throw new UsageError(
-        `"${name}" is a lock of several kinds: say which with --kind ${lock.kind} or --kind ${other.kind}.`,
+        `"${visible(name)}" is a lock of several kinds: say which with --kind ${lock.kind} or --kind ${other.kind}.`,
       );
     const holders =
       lock?.holders.filter(({ token }) => values.token === undefined || token === values.token) ?? [];
@@ -38,8 +39,8 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
       if (output.isJson) output.printJson({ name, broken: 0 });
       output.say(
         lock
-          ? `${name} is held, and by none with the token ${values.token}: nothing was done.`
-          : `Nobody holds ${name}.`,
+          ? `${visible(name)} is held, and by none with the token ${values.token}: nothing was done.`
+          : `Nobody holds ${visible(name)}.`,
       );
       return lock ? EXIT.busy : EXIT.ok;
     }
@@ -48,7 +49,7 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
       const typed = await prompt("Its holder goes on until it notices. Type the name to break it: ");
       if (typed === null)
         throw new UsageError("Nobody can be asked, because stdin is no terminal: give --yes.");
-      if (typed !== name) {
+      if (typed !== name && typed !== visible(name)) {
         output.fail("That is not the name: nothing was done.");
         return EXIT.busy;
       }
@@ -58,7 +59,9 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
     for (const holder of holders) if (await end(locks, lock, holder, label)) broken++;
     if (output.isJson) output.printJson({ name, broken });
     output.say(
-      broken > 0 ? `Broken: ${name}.` : `The holder of ${name} has changed meanwhile: nothing was done.`,
+      broken > 0
+        ? `Broken: ${visible(name)}.`
+        : `The holder of ${visible(name)} has changed meanwhile: nothing was done.`,
     );
     return broken > 0 ? EXIT.ok : EXIT.busy;
   } finally {

@@ -19,7 +19,7 @@ export const completion = (commands: () => readonly Command[]): Command =>
     async ({ positionals: [shell], output }) => {
       const write = SHELLS[shell as keyof typeof SHELLS];
       if (!write) throw new UsageError("holdfast completion takes bash, zsh or fish.");
-      output.print(write(commands()));
+      for (const line of write(commands()).split("\n")) output.print(line);
       return EXIT.ok;
     },
   );

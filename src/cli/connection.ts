@@ -1,5 +1,6 @@
 import type * as Ioredis from "ioredis";
 import { createLockClient, type LockClient, type LockClientOptions } from "../index.ts";
+import { visible } from "../util/visible.ts";
 import type { CommonValues } from "./command.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
 import { inDatabase } from "./in-database.ts";
@@ -97,7 +98,7 @@ export async function connect(
   const reached = await reach(Redis, { addresses, isGuess, login, db, isCluster, sentinel }, patience);
   // ioredis asks one sentinel behind the other, and would wait for one that is silent for ever.
   const sentinels = [reached, ...addresses.filter((one) => one !== reached)];
-  const where = sentinel === undefined ? showAddress(first) : `the primary of ${sentinel}`;
+  const where = sentinel === undefined ? showAddress(first) : `the primary of ${visible(sentinel)}`;
   const One = inDatabase(Redis, (error) => {
     const why = error.name === "ReplyError" ? whyNot(error, where, { db, isGuess }, 0) : null;
     if (why?.mayPass === false) patience.refused?.(why);

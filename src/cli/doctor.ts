@@ -1,3 +1,4 @@
+import { visible } from "../util/visible.ts";
 import { duration } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { type Connected, connect } from "./connection.ts";
@@ -117,12 +118,12 @@ function ofLatency({ roundTrip, handOff, message }: Latency): Finding[] {
 function ofLeftovers({ held, waited, longest, endless, missing }: Leftovers): Finding[] {
   if (missing !== null) return [["?", `What is held is not known: ${missing}`]];
   const oldest =
-    longest === null ? "" : `; the longest for ${showDuration(longest.heldFor)} (${longest.name})`;
+    longest === null ? "" : `; the longest for ${showDuration(longest.heldFor)} (${visible(longest.name)})`;
   const count: Finding = ["✔", `${held} locks are held, ${waited} waited for${oldest}.`];
   const stuck = endless.map(
     (name): Finding => [
       "✘",
-      `${name} has no end, so nobody ever gets it: look with holdfast inspect, and end it with holdfast break.`,
+      `${visible(name)} has no end, so nobody ever gets it: look with holdfast inspect, and end it with holdfast break.`,
     ],
   );
   return [count, ...stuck];
@@ -131,8 +132,8 @@ function ofLeftovers({ held, waited, longest, endless, missing }: Leftovers): Fi
 const ms = (value: number): string => `${value < 10 ? value.toFixed(2) : Math.round(value)} ms`;
 
 function print([mark, sentence]: Finding, output: Output): void {
-  const colour = mark === "✔" ? "green" : mark === "✘" ? "red" : "yellow";
-  output.print(`${output.paint(colour, mark)} ${sentence}`);
+  const style = mark === "✔" ? "green" : mark === "✘" ? "red" : "yellow";
+  output.print({ style, text: mark }, ` ${sentence}`);
 }
 
 export const DOCTOR = command(

@@ -29,7 +29,7 @@ export function programHelp(commands: readonly Command[]): string {
     "  $ holdfast run --every 1h report -- node report.js",
     "    once an hour, on whatever machine comes first",
     "  $ holdfast ls",
-    "    which locks are held, by which process, and how many wait",
+    "    which locks are held, by which process, and how many processes wait",
     "",
     "Usage: holdfast <command> [flags] …",
     "",

@@ -1,24 +1,25 @@
 import type { Listed } from "../index.ts";
+import { waitingProcesses } from "../list/listed.ts";
+import { visible } from "../util/visible.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { showDuration } from "./durations.ts";
-import { EXIT, UsageError } from "./exit-codes.ts";
+import { EXIT } from "./exit-codes.ts";
 import { LISTING } from "./listing.ts";
-import { lookAt } from "./look.ts";
-import { type Output, visible } from "./output.ts";
+import { type Looked, lookAt } from "./look.ts";
+import { ESCAPED, nameOf } from "./names.ts";
+import type { Output } from "./output.ts";
 import { showPerson } from "./people.ts";
 
-const FLAGS = { kind: LISTING.kind };
+const FLAGS = { kind: LISTING.kind, escaped: ESCAPED };
 
 async function inspect({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
-  const [name, further] = positionals;
-  if (name === undefined || further !== undefined || rest !== null)
-    throw new UsageError("holdfast inspect takes one name; holdfast ls lists them.");
+  const name = nameOf(positionals, rest, values, "holdfast inspect takes one name; holdfast ls lists them.");
   const { locks, close } = await connect(values);
   try {
     const found = await lookAt(locks, name, values.kind);
     if (output.isJson) for (const one of found) output.printJson(one);
-    else if (found.length === 0) output.print(visible(`${name} is free.`));
+    else if (found.length === 0) output.print(`${visible(name)} is free.`);
     else for (const one of found) printOne(one, output);
     return EXIT.ok;
   } finally {
@@ -27,36 +28,43 @@ async function inspect({ values, positionals, rest, output }: Call<typeof FLAGS>
 }
 
 /** One line for the lock, one for each holder and each waiter in order. */
-export function printOne({ kind, name, holders, waiters, kept, permits }: Listed, output: Output): void {
+export function printOne(lock: Looked, output: Output): void {
+  const { kind, name, holders, waiters, kept, permits, value } = lock;
   const of = permits === null ? "" : ` of ${permits} permits`;
-  output.print(output.paint("bold", visible(`${name} (${kind}${of})`)));
+  output.print({ style: "bold", text: `${visible(name)} (${kind}${of})` });
   if (holders.length === 0) output.print("  free");
   for (const one of holders) {
     const { token, heldFor, remaining, mode, units } = one;
     const what = [mode ?? "", units > 1 ? `${units} permits` : ""].filter(Boolean).join(", ");
     const how = `${kept ? "kept" : "held"}${what ? ` (${what})` : ""} for ${showDuration(heldFor)}`;
     output.print(
-      visible(
-        `  ${how} by ${showPerson(one, one.id)}, token ${token}, lease left ${showDuration(remaining)}`,
-      ),
+      `  ${how} by ${showPerson(one, one.id)}, token ${token}, lease left ${showDuration(remaining)}`,
     );
   }
+  if (value) output.print(`  value: ${visible(value)}`);
+  if (waiters.length > 0) output.print({ style: "yellow", text: `  ${waitingInWords(lock)}:` });
   for (const [i, one] of waiters.entries()) {
     const what = [one.mode ?? "", one.units > 1 ? `${one.units} permits` : ""].filter(Boolean).join(", ");
     const text = `  ${i + 1}. ${showPerson(one, one.id)} waits for ${showDuration(one.waitedFor)}${what ? ` (${what})` : ""}`;
-    output.print(output.paint("yellow", visible(text)));
+    output.print({ style: "yellow", text });
   }
+}
+
+function waitingInWords(lock: Listed): string {
+  const [processes, callers] = [waitingProcesses(lock), lock.waiters.length];
+  const count = processes === 1 ? "1 waiting process" : `${processes} waiting processes`;
+  return processes === callers ? count : `${count}, with ${callers} callers`;
 }
 
 export const INSPECT = command(
   {
     name: "inspect",
-    summary: "shows the holder of a lock and all that wait for it, in order",
+    summary: "shows the holder of a lock and all processes that wait for it, in order",
     usage: ["inspect [flags] <name>"],
     examples: [
       [
         "holdfast inspect order:42",
-        "label, host and process of the holder, since when, its token, what is left of its lease; and the queue",
+        "label, host and process of the holder, since when, its token, what is left of its lease; what a leader proclaims; and the queue",
       ],
       ["holdfast inspect order:42 --json | jq '.holder.token'", "for programs; times in ms"],
     ],

@@ -1,5 +1,7 @@
 // What `ls` and `top` show of the locks.
 import type { Listed, LockClient } from "../index.ts";
+import { waitingProcesses } from "../list/listed.ts";
+import { visible } from "../util/visible.ts";
 import { choice, flag } from "./args.ts";
 import { showDuration } from "./durations.ts";
 import { showPerson } from "./people.ts";
@@ -7,7 +9,7 @@ import type { Column } from "./table.ts";
 
 export const LISTING = {
   held: flag(null, "only those that somebody holds"),
-  waited: flag(null, "only those that somebody waits for"),
+  waited: flag(null, "only those that a process waits for"),
   sort: choice(
     "in which order: by the longest wait, by the time held, or by name. Default: wait",
     "wait",
@@ -50,7 +52,8 @@ const longestWait = ({ waiters }: Listed): number =>
   Math.max(0, ...waiters.map(({ waitedFor }) => waitedFor ?? 0));
 
 const ORDERS: Readonly<Record<NonNullable<ListingValues["sort"]>, (a: Listed, b: Listed) => number>> = {
-  wait: (a, b) => longestWait(b) - longestWait(a) || b.waiters.length - a.waiters.length || ORDERS.held(a, b),
+  wait: (a, b) =>
+    longestWait(b) - longestWait(a) || waitingProcesses(b) - waitingProcesses(a) || ORDERS.held(a, b),
   held: (a, b) => (b.heldFor ?? 0) - (a.heldFor ?? 0) || ORDERS.name(a, b),
   name: (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
 };
@@ -59,7 +62,7 @@ export const sorted = (locks: readonly Listed[], by: ListingValues["sort"] = "wa
   [...locks].sort(ORDERS[by]);
 
 export const COLUMNS: readonly Column<Listed>[] = [
-  { title: "NAME", show: ({ name }) => name, weight: 1 },
+  { title: "NAME", show: ({ name }) => visible(name), weight: 1 },
   { title: "KIND", show: kindInWords, weight: 0, goes: 4 },
   { title: "HOLDER", show: holderInWords, weight: 1 },
   {
@@ -77,8 +80,8 @@ export const COLUMNS: readonly Column<Listed>[] = [
     right: true,
   },
   {
-    title: "WAIT",
-    show: ({ waiters }) => (waiters.length === 0 ? "–" : String(waiters.length)),
+    title: "WAITING PROCS",
+    show: (lock) => (lock.waiters.length === 0 ? "–" : String(waitingProcesses(lock))),
     weight: 0,
     right: true,
   },
@@ -90,6 +93,9 @@ export const COLUMNS: readonly Column<Listed>[] = [
     right: true,
   },
 ];
+
+/** The same for programs. */
+export const cellsOf = (lock: Listed): string[] => COLUMNS.map(({ show }) => show(lock));
 
 function kindInWords({ kind, holder, holders, permits }: Listed): string {
   if (kind === "semaphore")

@@ -2,11 +2,17 @@ import type { Listed, ListedHolder, ListedWaiter, LockClient, Owner } from "../i
 
 type Kind = Listed["kind"];
 
+/** What there is to see of one lock. */
+export interface Looked extends Listed {
+  /** What the leader of an election proclaims; null: it is none, or has another leader by now. */
+  readonly value: string | null;
+}
+
 /** The kinds that are looked at where none is named: a `redissonLock` has the bare name as its key, which may be anything. */
 const KINDS: readonly Kind[] = ["lock", "readWrite", "semaphore", "election"];
 
 /** What has this name, of these kinds: one command for each, however many keys there are. */
-export async function lookAt(locks: LockClient, name: string, kind: Kind | undefined): Promise<Listed[]> {
+export async function lookAt(locks: LockClient, name: string, kind: Kind | undefined): Promise<Looked[]> {
   const looked = await Promise.allSettled((kind ? [kind] : KINDS).map((one) => LOOKS[one](locks, name)));
   const failures = looked.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
   // A user may lack the rights of some kinds, and be asked about another one.
@@ -14,7 +20,7 @@ export async function lookAt(locks: LockClient, name: string, kind: Kind | undef
   return looked.flatMap((one) => (one.status === "fulfilled" ? one.value : []));
 }
 
-type Look = (locks: LockClient, name: string) => Promise<Listed[]>;
+type Look = (locks: LockClient, name: string) => Promise<Looked[]>;
 
 const exclusive =
   (kind: Kind, open: (locks: LockClient, name: string) => ReturnType<LockClient["lock"]>): Look =>
@@ -60,8 +66,12 @@ const LOOKS: Readonly<Record<Kind, Look>> = {
     const pattern = name.replace(/[*?[\]\\]/g, "\\$&");
     const leader = await locks.election(name).leader();
     if (leader === null) return [];
-    const found: Listed[] = [];
-    for await (const one of locks.list({ match: pattern, kind: "election" })) found.push(one);
+    const found: Looked[] = [];
+    for await (const one of locks.list({ match: pattern, kind: "election" })) {
+      // RACE: the lead may have changed between the two answers, and this value would be shown beside another leader.
+      const isSame = one.holder?.token === leader.token;
+      found.push({ ...one, value: isSame ? leader.value : null });
+    }
     return found;
   },
 };
@@ -72,7 +82,7 @@ function shown(
   holders: readonly ListedHolder[],
   waiters: readonly ListedWaiter[],
   more: { readonly kept?: boolean; readonly permits?: number | null },
-): Listed[] {
+): Looked[] {
   if (holders.length + waiters.length === 0) return [];
   const sorted = [...holders].sort((a, b) => (b.heldFor ?? 0) - (a.heldFor ?? 0));
   const [holder = null] = sorted;
@@ -88,6 +98,7 @@ function shown(
       waiters,
       kept: more.kept === true,
       permits: more.permits ?? null,
+      value: null,
     },
   ];
 }

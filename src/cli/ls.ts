@@ -1,10 +1,11 @@
 import type { Listed } from "../index.ts";
+import { visible } from "../util/visible.ts";
 import { flag } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
-import { COLUMNS, LISTING, listed, sorted } from "./listing.ts";
-import { type Output, visible } from "./output.ts";
+import { COLUMNS, cellsOf, LISTING, listed, sorted } from "./listing.ts";
+import type { Output } from "./output.ts";
 import { table } from "./table.ts";
 
 const FLAGS = {
@@ -30,7 +31,7 @@ async function ls({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
     }
     const rows = sorted(found, values.sort);
     if (values.json) for (const row of rows) output.printJson(row);
-    else if (values.plain) for (const row of rows) output.print(tabbed(row));
+    else if (values.plain) for (const row of rows) output.printTabbed(cellsOf(row));
     else print(rows, match, output);
     return EXIT.ok;
   } finally {
@@ -38,13 +39,13 @@ async function ls({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
   }
 }
 
-const tabbed = (row: Listed): string => COLUMNS.map(({ show }) => visible(show(row))).join("\t");
-
 /** What goes to a file or another program is not cut. */
 function print(rows: readonly Listed[], match: string | undefined, output: Output): void {
   if (rows.length === 0) {
     output.say(
-      match === undefined ? "No lock is held or waited for." : `No lock like ${match} is held or waited for.`,
+      match === undefined
+        ? "No lock is held or waited for."
+        : `No lock like ${visible(match)} is held or waited for.`,
     );
     return;
   }
@@ -54,9 +55,9 @@ function print(rows: readonly Listed[], match: string | undefined, output: Outpu
     rows,
     isTTY && columns > 0 ? columns : Number.POSITIVE_INFINITY,
   );
-  output.print(output.paint("bold", titles));
-  for (const [i, line] of lines.entries())
-    output.print((rows[i]?.waiters.length ?? 0) > 0 ? output.paint("yellow", line) : line);
+  output.print({ style: "bold", text: titles });
+  for (const [i, text] of lines.entries())
+    output.print((rows[i]?.waiters.length ?? 0) > 0 ? { style: "yellow", text } : text);
 }
 
 export const LS = command(
@@ -66,7 +67,7 @@ export const LS = command(
     usage: ["ls [flags] [pattern]"],
     examples: [
       ["holdfast ls", "all of them, the one with the longest wait first"],
-      ["holdfast ls 'order:*' --waited", "only names that begin so, and only where somebody waits"],
+      ["holdfast ls 'order:*' --waited", "only names that begin so, and only where a process waits"],
       [
         "holdfast ls --json | jq -r 'select(.heldFor > 3600000).name'",
         "what has been held for more than an hour; a line for each lock, times in ms",

@@ -1,4 +1,6 @@
 import { readFileSync } from "node:fs";
+import { visible } from "../util/visible.ts";
+import { closest } from "./closest.ts";
 import type { Command } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
@@ -46,7 +48,9 @@ async function dispatch([name, ...argv]: readonly string[]): Promise<number> {
 function find(name: string): Command {
   const found = COMMANDS.find((command) => command.name === name);
   if (found) return found;
-  throw new UsageError(`There is no command "${name}": holdfast help lists them.`);
+  const meant = closest(name, [...COMMANDS.map((command) => command.name), "help"]);
+  const hint = meant === null ? "holdfast help lists them." : `did you mean ${meant}?`;
+  throw new UsageError(`There is no command "${visible(name)}": ${hint}`);
 }
 
 const print = (text: string) => process.stdout.write(`${text}\n`);

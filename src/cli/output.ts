@@ -1,9 +1,17 @@
 import { styleText } from "node:util";
+import { harmless } from "../util/visible.ts";
 import { Stderr } from "./stderr.ts";
 
-type Style = Parameters<typeof styleText>[0];
+/** A part of a line, as it looks where stdout shows colours. */
+export interface Painted {
+  readonly style: Parameters<typeof styleText>[0];
+  readonly text: string;
+}
 
-/** Where the program writes: what it found to stdout, what it has to say to stderr. The command has both streams too. */
+/**
+ * Where the program writes: what it found to stdout, what it has to say to stderr. The command has both streams too. Nothing that is
+ * written here acts on a terminal, whatever a line is made of; that names do not look like others is up to `visible()`.
+ */
 export class Output {
   readonly isJson: boolean;
   readonly #isQuiet: boolean;
@@ -46,12 +54,17 @@ export class Output {
 
   /** To stderr, in any case. */
   fail(line: string): void {
-    this.#stderr.write(`holdfast: ${visible(line)}\n`);
+    this.#stderr.write(`holdfast: ${harmless(line)}\n`);
   }
 
-  /** To stdout. */
-  print(line: string): void {
-    process.stdout.write(`${line}\n`);
+  /** One line to stdout. */
+  print(...parts: readonly (string | Painted)[]): void {
+    process.stdout.write(`${this.line(...parts)}\n`);
+  }
+
+  /** The same for programs, with tabs between the cells. */
+  printTabbed(cells: readonly string[]): void {
+    process.stdout.write(`${cells.map(harmless).join("\t")}\n`);
   }
 
   /** One line of JSON to stdout. */
@@ -64,23 +77,18 @@ export class Output {
     if (this.isJson) this.#stderr.write(`${toJson(value)}\n`);
   }
 
-  /** In colour where stdout shows it. */
-  paint(style: Style, text: string): string {
-    if (this.#isPlain || !process.stdout.isTTY) return text;
-    return styleText(style, text, { validateStream: false });
+  /** A line as a terminal may get it: escaped first, and coloured then. */
+  line(...parts: readonly (string | Painted)[]): string {
+    const isPlain = this.#isPlain || !process.stdout.isTTY;
+    return parts
+      .map((part) => {
+        if (typeof part === "string") return harmless(part);
+        const text = harmless(part.text);
+        return isPlain ? text : styleText(part.style, text, { validateStream: false });
+      })
+      .join("");
   }
 }
 
-/** JSON has no Infinity: no end is null there, as what is not known. What a terminal would act on is escaped in it as in strings. */
-const toJson = (value: unknown): string => JSON.stringify(value).replace(CONTROLS, escaped);
-
-// Line and paragraph separators, and marks that turn the direction of writing, too.
-const CONTROLS = /[\p{Cc}\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
-
-const escaped = (one: string): string => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`;
-
-/**
- * What other programs have written, such as names and labels, as it may go to a terminal: control characters would move its
- * cursor, or rewrite what stands there. Different texts stay different.
- */
-export const visible = (text: string): string => text.replace(CONTROLS, escaped);
+/** JSON has no Infinity: no end is null there, as what is not known. */
+const toJson = (value: unknown): string => harmless(JSON.stringify(value));

@@ -1,4 +1,5 @@
 import { hostname, userInfo } from "node:os";
+import { visible } from "../util/visible.ts";
 
 // Holders and waiters as people are shown them.
 
@@ -9,11 +10,11 @@ export interface Person {
   readonly pid: number | null;
 }
 
-/** "nightly invoice (web-1:4711)". `id`: what is shown where nothing else is known. */
+/** "nightly invoice (web-1:4711)", as it may be printed. `id`: what is shown where nothing else is known. */
 export function showPerson(owner: Person | null, id: string): string {
-  const place = owner?.host ? `${owner.host}:${owner.pid}` : null;
-  if (owner?.label) return place === null ? owner.label : `${owner.label} (${place})`;
-  return place ?? id;
+  const place = owner?.host ? `${visible(owner.host)}:${owner.pid}` : null;
+  if (owner?.label) return place === null ? visible(owner.label) : `${visible(owner.label)} (${place})`;
+  return place ?? visible(id);
 }
 
 /** The caller of this program, as a label of a forced end: a user of a container may have no name. */

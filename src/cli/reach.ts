@@ -1,6 +1,7 @@
 import { connect as connectSocket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import type * as Ioredis from "ioredis";
+import { visible } from "../util/visible.ts";
 import { showDuration } from "./durations.ts";
 import type { ExitError } from "./exit-codes.ts";
 import { type Address, NO_TLS, NotReached, showAddress, whyNot } from "./why-not.ts";
@@ -150,7 +151,8 @@ function aborted(signal: AbortSignal): Promise<never> {
 async function ask(probe: Ioredis.Redis, { isCluster, sentinel, db }: Target): Promise<Address | null> {
   if (sentinel !== undefined) {
     const found = await probe.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinel);
-    if (!Array.isArray(found)) throw new Error(`the sentinel knows no primary of the name "${sentinel}"`);
+    if (!Array.isArray(found))
+      throw new Error(`the sentinel knows no primary of the name "${visible(sentinel)}"`);
     return { host: String(found[0]), port: Number(found[1]) };
   }
   // Before what a user may lack the right of: a lock in another database would keep nobody out.

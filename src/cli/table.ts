@@ -1,8 +1,9 @@
-import { visible } from "./output.ts";
+import { harmless, piecesOf } from "../util/visible.ts";
 
 /** A column of a table. */
 export interface Column<T> {
   readonly title: string;
+  /** Texts of others as they are printed: `visible()`. */
   readonly show: (row: T) => string;
   /** Its share of what is too much where the table is too wide; 0: it is never cut. */
   readonly weight: number;
@@ -18,7 +19,7 @@ const READABLE = 14;
 
 /** Lines of a table, the titles first. `width`: columns of the terminal; Infinity: nothing is cut. */
 export function table<T>(columns: readonly Column<T>[], rows: readonly T[], width: number): string[] {
-  const cells = rows.map((row) => columns.map(({ show }) => visible(show(row))));
+  const cells = rows.map((row) => columns.map(({ show }) => harmless(show(row))));
   const all = [columns.map(({ title }) => title), ...cells];
   const wide = columns.map((_, i) => all.reduce((most, line) => Math.max(most, widthOf(line[i] ?? "")), 0));
   const first = tooMuch(columns, wide, width);
@@ -31,7 +32,7 @@ export function table<T>(columns: readonly Column<T>[], rows: readonly T[], widt
   const widths = narrowed(columns, wide, width);
   return all.map((line) =>
     columns
-      .map(({ right }, i) => pad(cut(line[i] ?? "", widths[i] ?? 0), widths[i] ?? 0, right === true))
+      .map(({ right }, i) => pad(squeezed(line[i] ?? "", widths[i] ?? 0), widths[i] ?? 0, right === true))
       .join(GAP)
       .trimEnd(),
   );
@@ -66,18 +67,33 @@ function pad(text: string, width: number, isRight: boolean): string {
 }
 
 /** The last columns of a text that is too wide are "…". */
-export function cut(text: string, width: number): string {
+export const cut = (text: string, width: number): string =>
+  widthOf(text) <= width ? text : `${beginning(piecesOf(text), width - 1)}…`;
+
+/** The same in its midst, with a third of the room for its end: many names begin alike. */
+function squeezed(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
-  let kept = "";
-  for (const one of text) {
-    if (widthOf(kept) + widthOf(one) > width - 1) break;
-    kept += one;
-  }
-  return `${kept}…`;
+  const pieces = piecesOf(text);
+  const end = beginning([...pieces].reverse(), Math.floor((width - 1) / 3), (kept, one) => one + kept);
+  return `${beginning(pieces, width - 1 - widthOf(end))}…${end}`;
 }
 
+function beginning(
+  pieces: readonly string[],
+  width: number,
+  add = (kept: string, one: string) => kept + one,
+) {
+  let kept = "";
+  for (const one of pieces) {
+    if (widthOf(kept) + widthOf(one) > width) break;
+    kept = add(kept, one);
+  }
+  return kept;
+}
+
+/** Ideographs and what is as wide, and pictures; a flag is two letters of one column each. */
 const WIDE =
-  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\u3247\u3250-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{18d08}\u{1aff0}-\u{1b2fb}\u{1f200}-\u{1f265}\u{20000}-\u{3fffd}]|(?![\u{1f1e6}-\u{1f1ff}])\p{Emoji_Presentation}/u;
 
 /** Columns of a terminal, nearly: what combines has none, and ideographs and pictures have two. */
 export function widthOf(text: string): number {

@@ -1,17 +1,19 @@
 import { emitKeypressEvents } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Listed, LockClient } from "../index.ts";
+import { harmless, visible } from "../util/visible.ts";
 import { end } from "./break.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
-import { COLUMNS, LISTING, type ListingValues, listed, sorted } from "./listing.ts";
-import { type Output, visible } from "./output.ts";
+import { COLUMNS, cellsOf, LISTING, type ListingValues, listed, sorted } from "./listing.ts";
+import type { Output } from "./output.ts";
 import { operator, showPerson } from "./people.ts";
 import { codeOf } from "./run/command.ts";
 import { Signals } from "./run/signals.ts";
 import { cut, table, widthOf } from "./table.ts";
+import { keysInWords, TOP_HELP } from "./top-help.ts";
 
 const FLAGS = LISTING;
 /** Between two listings, in ms. */
@@ -42,7 +44,7 @@ async function top({ values, positionals, rest, output }: Call<typeof FLAGS>): P
     // Without a terminal: as it is now, once.
     for (const row of sorted(await all(locks, match, values), values.sort)) {
       if (values.json) output.printJson(row);
-      else output.print(COLUMNS.map(({ show }) => visible(show(row))).join("\t"));
+      else output.printTabbed(cellsOf(row));
     }
     return EXIT.ok;
   } finally {
@@ -72,6 +74,8 @@ class Screen {
   #filter = "";
   /** Is what is typed the filter? */
   #isTyping = false;
+  /** Are the keys shown, in place of the locks? */
+  #isHelp = false;
   /** Which one is selected, by kind and name; empty: the first one, as soon as it is drawn. It stays so when it has gone. */
   #selected = "";
   /** Whose holders are ended if the answer is yes: as they were seen when that was asked. */
@@ -133,9 +137,11 @@ class Screen {
     this.#asked = null;
     if (ctrl && name === "c") this.#leaving.abort();
     else if (asked) this.#answer(asked, text);
+    else if (this.#isHelp) this.#isHelp = false;
     else if (this.#isTyping) this.#type(text, name);
     else if (name === "q") this.#leaving.abort();
     else if (text === "/") this.#isTyping = true;
+    else if (text === "?") this.#isHelp = true;
     else if (name === "escape") this.#filter = "";
     else if (name === "up" || name === "down") this.#move(name === "up" ? -1 : 1);
     else if (name === "b") this.#ask();
@@ -148,7 +154,9 @@ class Screen {
 
   /** In their order. */
   get #shown(): Listed[] {
-    const matching = this.#rows.filter(({ name }) => name.includes(this.#filter));
+    const matching = this.#rows.filter(({ name }) =>
+      [name, visible(name)].some((one) => one.includes(this.#filter)),
+    );
     return sorted(matching, this.#values.sort);
   }
 
@@ -169,7 +177,7 @@ class Screen {
     // RACE: the list changes while somebody reaches for the key, so no other lock takes the place of one that has gone.
     const one = shown[this.#at(shown)];
     if (one?.holder) this.#asked = one;
-    else if (one) this.#note = `Nobody holds ${one.name}.`;
+    else if (one) this.#note = `Nobody holds ${visible(one.name)}.`;
     else
       this.#note = shown.length > 0 ? "That lock has gone: select one by ↑ ↓." : "There is no lock to break.";
   }
@@ -184,8 +192,8 @@ class Screen {
       .then(
         (ended) =>
           ended.includes(true)
-            ? `Broken: ${lock.name}.`
-            : `The holder of ${lock.name} has changed meanwhile: nothing was done.`,
+            ? `Broken: ${visible(lock.name)}.`
+            : `The holder of ${visible(lock.name)} has changed meanwhile: nothing was done.`,
         (error: Error) => error.message,
       )
       .then((note) => {
@@ -199,23 +207,19 @@ class Screen {
     const { holder = null, holders = [], name } = this.#asked ?? {};
     const others = holders.length > 1 ? ` and ${holders.length - 1} more` : "";
     if (holder) {
-      const what = visible(`${name}: ${showPerson(holder, holder.id)}${others}`);
+      const what = `${visible(name ?? "")}: ${showPerson(holder, holder.id)}${others}`;
       const long = " goes on until it notices. Break? y/N";
       const question = widthOf(what) + long.length > columns ? " Break? y/N" : long;
       return cut(what, columns - question.length) + question;
     }
-    const keys =
-      columns < 64
-        ? "q quit  s sort  / filter  b break"
-        : "q quit   s sort   / filter   ↑ ↓ select   b break its holder";
-    return cut(visible(this.#note || this.#trouble || keys), columns);
+    return cut(harmless(this.#note || this.#trouble || keysInWords(columns)), columns);
   }
 
   #type(text: string, name: string | undefined): void {
     if (name === "return" || name === "escape") this.#isTyping = false;
     if (name === "escape") this.#filter = "";
     else if (name === "backspace") this.#filter = this.#filter.slice(0, -1);
-    else if (name !== "return" && visible(text) === text) this.#filter += text;
+    else if (name !== "return" && harmless(text) === text) this.#filter += text;
     if (this.#at(this.#shown) < 0) this.#selected = "";
   }
 
@@ -237,18 +241,20 @@ class Screen {
     const from = Math.max(0, at - room + 1);
     const rows = shown.slice(from, from + room);
     const [titles = "", ...lines] = table(COLUMNS, rows, columns - MARK.length);
+    const body = lines.map((line, i) => {
+      const text = (from + i === at ? MARK : " ".repeat(MARK.length)) + line;
+      return (rows[i]?.waiters.length ?? 0) > 0 ? ({ style: "yellow", text } as const) : text;
+    });
     const more = shown.length > room ? [`… and ${shown.length - room} more`] : [];
     const text = [
-      cut(visible(filter === "" ? head : `${filter.trim()}  ${head}`), columns),
-      this.#output.paint("bold", " ".repeat(MARK.length) + titles),
-      ...lines.map((line, i) => {
-        const marked = (from + i === at ? MARK : " ".repeat(MARK.length)) + line;
-        return (rows[i]?.waiters.length ?? 0) > 0 ? this.#output.paint("yellow", marked) : marked;
-      }),
-      ...more,
-      this.#output.paint(this.#asked ? "bold" : "dim", this.#foot(columns)),
+      cut(filter === "" ? head : `${filter.trim()}  ${head}`, columns),
+      ...(this.#isHelp
+        ? TOP_HELP.slice(0, height - 2).map((line) => cut(line, columns))
+        : [{ style: "bold", text: " ".repeat(MARK.length) + titles } as const, ...body, ...more]),
+      { style: this.#asked ? "bold" : "dim", text: this.#foot(columns) } as const,
     ];
-    process.stdout.write(`${HOME}${text.map((line) => `${line}${CLEAR_LINE}`).join("\r\n")}${CLEAR_REST}`);
+    const screen = text.map((line) => `${this.#output.line(line)}${CLEAR_LINE}`).join("\r\n");
+    process.stdout.write(`${HOME}${screen}${CLEAR_REST}`);
   }
 }
 
@@ -265,7 +271,7 @@ export const TOP = command(
     examples: [
       [
         "holdfast top",
-        "a table that is drawn anew each second: s sorts, / filters, b breaks the selected one, q ends",
+        "a table that is drawn anew each second: s sorts, / filters, b breaks the selected one, ? tells all keys, q ends",
       ],
       ["holdfast top 'order:*' --waited | cat", "without a terminal: as it is now, once, with tabs"],
     ],

@@ -1,3 +1,4 @@
+import { visible } from "../util/visible.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT, ExitError } from "./exit-codes.ts";
 
@@ -21,7 +22,7 @@ export class NotReached extends ExitError {
 export const NO_TLS = "EPROTO";
 
 export const showAddress = ({ host, port }: Address): string =>
-  `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  `${host.includes(":") ? `[${visible(host)}]` : visible(host)}:${port}`;
 
 /**
  * What a connection `where` ended with, for people. `patience`: ms. Null: Redis answers, and the command that needs more says what is

@@ -1,4 +1,4 @@
-import { type LockLostError, nounOf, quote, released } from "../errors.ts";
+import { type LockLostError, nounOf, released, short } from "../errors.ts";
 import type { FollowedHolds } from "../events.ts";
 import type { ElectionKind } from "../kinds/election.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
@@ -6,6 +6,7 @@ import { type Lease, newLease } from "../locks/lease.ts";
 import { unavailable } from "../redis/replies.ts";
 import { printAs } from "../util/print.ts";
 import { thrownAt } from "../util/stacks.ts";
+import { visible } from "../util/visible.ts";
 import { checkProclaimed } from "./options.ts";
 
 /**
@@ -134,7 +135,7 @@ export class LeaderTerm implements Term {
 
   toJSON(): object {
     const { name, token, value, held } = this;
-    return { name, token, value: value === "" ? value : quote(value).slice(1, -1), held };
+    return { name, token, value: short(visible(value)), held };
   }
 
   [Symbol.asyncDispose](): Promise<void> {

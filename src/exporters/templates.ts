@@ -1,3 +1,5 @@
+import { visible } from "../util/visible.ts";
+
 /** What stands for a lock's name in metrics and traces. It must have few values: each is a time series of its own. */
 export type NameOf = (name: string) => string;
 
@@ -13,7 +15,8 @@ const beforeColon: NameOf = (name) => (name.split(":", 1)[0] ?? name).replace(NU
 /** The templates of one exporter. */
 export class Templates {
   readonly #nameOf: NameOf;
-  readonly #known = new Set<string>();
+  /** What each is printed as: as everywhere, and no two alike. */
+  readonly #known = new Map<string, string>();
   #hasWarned = false;
 
   constructor(nameOf: NameOf = beforeColon) {
@@ -31,13 +34,15 @@ export class Templates {
       this.#warn(`nameOf has thrown for a lock's name: ${error}`);
       return OTHER;
     }
-    if (this.#known.has(template)) return template;
+    const known = this.#known.get(template);
+    if (known !== undefined) return known;
     if (this.#known.size >= MOST) {
       this.#warn(`the names of locks have more than ${MOST} templates: give a nameOf with fewer`);
       return OTHER;
     }
-    this.#known.add(template);
-    return template;
+    const shown = visible(template);
+    this.#known.set(template, shown);
+    return shown;
   }
 
   #warn(why: string): void {

@@ -34,7 +34,10 @@ export interface Listed {
   readonly heldFor: number | null;
   /** ms until its hold ends unless it is renewed; Infinity: no end is set; null: nobody holds it. */
   readonly remaining: number | null;
-  /** In order, the next one first; at most 1 000. Empty where waiters keep no queue in Redis. */
+  /**
+   * The waiting processes in order, the next one first; at most 1 000. A client has one place for all its callers, and one for each
+   * where the lock is fair. Empty where waiters keep no queue in Redis.
+   */
   readonly waiters: readonly ListedWaiter[];
   /** Is it held by a client that may keep it with nobody inside until somebody else wants it? */
   readonly kept: boolean;
@@ -63,3 +66,10 @@ export interface ListedWaiter extends Owner, Part {
   /** ms that it has waited; null: nothing says it. */
   readonly waitedFor: number | null;
 }
+
+/**
+ * How many processes wait: lock clients, to be exact, and a process has one of them as a rule. A lock has one place for all callers
+ * of a client, and a fair one has a place for each.
+ */
+export const waitingProcesses = ({ waiters }: Pick<Listed, "waiters">): number =>
+  new Set(waiters.map(({ client, id }) => client ?? id)).size;

@@ -81,8 +81,8 @@ export interface Lock {
   ask(options?: AskOptions): Promise<Asked>;
 
   /**
-   * The holder, until when and with which token; of `lock` and `fairLock` the waiting clients in the order of their places
-   * (a client of `lock` has one place for all its callers); how many callers of this client wait; and whether it is held by a
+   * The holder, until when and with which token; of `lock` and `fairLock` the waiting processes in the order of their places
+   * (a client of `lock` has one place for all its callers, one of `fairLock` a place for each); how many callers of this client wait; and whether it is held by a
    * client that may keep it with nobody inside (`kept`). One command.
    *
    * @throws LockUnavailableError

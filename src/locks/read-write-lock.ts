@@ -29,8 +29,8 @@ export interface ReadWriteLock {
   /** For one writer at a time. */
   readonly write: Lock;
   /**
-   * The holders, and the waiters in the order of their places; of readers that share, one for all of a process. At most 1 000 of
-   * each. One command.
+   * The holders, and the waiting processes in the order of their places: a process has one for all its readers and one for all its
+   * writers, and one for each caller where the lock is fair. At most 1 000 of each. One command.
    *
    * @throws LockUnavailableError
    */

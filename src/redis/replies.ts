@@ -84,7 +84,7 @@ export interface Inspected {
   readonly remaining: number | null;
   /** Is it held by a client that may keep it with nobody inside until somebody else wants it? Asks nobody. */
   readonly kept: boolean;
-  /** Waiting holds, the next one first; at most 1 000. Empty for kinds that keep no queue in Redis. */
+  /** Waiting processes, by the holds that they wait for, the next one first; at most 1 000. Empty for kinds that keep no queue in Redis. */
   readonly waiters: readonly string[];
   /** The same as `owner` shows the holder. */
   readonly queue: readonly Owner[];

@@ -29,6 +29,7 @@ export interface ShownLock {
   /** The one that has held longest; null: it is free, and waited for. */
   readonly holder: ShownHolder | null;
   readonly holders: number;
+  /** How many processes wait. */
   readonly waiters: number;
   /** ms that the first of them has waited. */
   readonly waited: number | null;
@@ -71,9 +72,10 @@ export interface ShownNow extends Seen {
 
 export interface ShownOne extends Seen {
   readonly view: "lock";
-  /** Null: it is free, and nobody waits. */
+  /** Null: it is free, and no process waits. */
   readonly lock: ShownLock | null;
   readonly holders: readonly ShownHolder[];
+  /** In order: of a process one, or each of its callers where the lock is fair. */
   readonly waiters: readonly ShownOwner[];
   /** What was told of it by observed processes, the latest first; null: nothing is observed. */
   readonly history: readonly Happened[] | null;

@@ -1,5 +1,5 @@
 import { Glob } from "../list/glob.ts";
-import type { Listed, ListedHolder, ListedWaiter } from "../list/listed.ts";
+import { type Listed, type ListedHolder, type ListedWaiter, waitingProcesses } from "../list/listed.ts";
 import type { Happened, ShownHolder, ShownLock, ShownOwner } from "./shown.ts";
 import { waitedFor } from "./survey.ts";
 import type { Narrow } from "./watches.ts";
@@ -20,13 +20,13 @@ const ownerOf = ({ id, label, host, pid, units, mode }: ListedHolder | ListedWai
   ({ id, label, host, pid, units, mode }) as const;
 
 export function shownLock(lock: Listed, lost: Happened | null): ShownLock {
-  const { kind, name, holder, holders, waiters, kept, permits } = lock;
+  const { kind, name, holder, holders, kept, permits } = lock;
   return {
     kind,
     name,
     holder: holder && shownHolder(holder),
     holders: holders.length,
-    waiters: waiters.length,
+    waiters: waitingProcesses(lock),
     waited: waitedFor(lock),
     kept,
     permits,

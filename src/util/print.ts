@@ -1,4 +1,5 @@
 import { type InspectOptionsStylized, inspect } from "node:util";
+import { harmless } from "./visible.ts";
 
 /** What an object is printed as, and turned into by `JSON.stringify`. */
 interface Printed {
@@ -13,7 +14,8 @@ export function printAs(kind: { readonly prototype: Printed }, name: string): vo
   Object.defineProperty(kind.prototype, inspect.custom, {
     configurable: true,
     value(this: Printed, _depth: number, options: InspectOptionsStylized): string {
-      return `${name} ${inspect(this.toJSON(), options)}`;
+      // Controls are escaped by then, but for its own line feeds and colours.
+      return `${name} ${inspect(this.toJSON(), options).replace(/\P{Cc}+/gu, harmless)}`;
     },
   });
 }

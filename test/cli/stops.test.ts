@@ -78,6 +78,51 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
     expect(lives(pidIn(run))).toBe(false);
   });
 
+  it("gets a signal that this program gets, and no SIGKILL after it", async () => {
+    const name = freshName();
+    const { locks } = await parties.join();
+    const ignoring = `trap "echo told" TERM; ${BEATING}`;
+    const run = new Cli(testUrl(), ["run", "-k", "200ms", name, "--", "sh", "-c", ignoring]);
+    await run.says("beat");
+    run.kill("SIGTERM");
+    await run.says("told");
+    const before = beatsOf(run);
+    // At least 20 ms each, so 200 ms are over many times.
+    await until(() => beatsOf(run) > before + 60);
+    expect(await locks.lock(name).isLocked()).toBe(true);
+    await locks.lock(name).forceUnlock();
+    expect((await run.finished).code).toBe(79);
+  });
+
+  it("has a part in a session of its own killed with it, and that outlives its ordinary end", async () => {
+    const name = freshName();
+    const { locks } = await parties.join();
+    const line = (last: string) => `setsid sh -c 'echo pid $$; exec sleep 600' & ${last}`;
+    const lost = new Cli(testUrl(), [
+      "run",
+      "-k",
+      "200ms",
+      name,
+      "--",
+      "sh",
+      "-c",
+      line('trap "" TERM; wait; wait'),
+    ]);
+    await lost.says(/pid \d+\n/);
+    await locks.lock(name).forceUnlock();
+    expect((await lost.finished).code).toBe(79);
+    await until(() => !lives(pidIn(lost)));
+    const file = join(temporary(), "pid");
+    const ended = new Cli(testUrl(), [
+      ...["run", name, "--", "sh", "-c"],
+      `setsid sh -c 'echo $$ > ${file}.new; mv ${file}.new ${file}; exec sleep 600' > /dev/null 2>&1 < /dev/null & until [ -e ${file} ]; do sleep 0.01; done`,
+    ]);
+    expect((await ended.finished).code).toBe(0);
+    const pid = Number(readFileSync(file, "utf8"));
+    expect([lives(pid), await locks.lock(name).isLocked()]).toEqual([true, false]);
+    process.kill(pid, "SIGKILL");
+  });
+
   it("stops and goes on with this program, and is killed where the lease is over by then", async () => {
     const name = freshName();
     const { locks } = await parties.join();

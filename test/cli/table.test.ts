@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { type Column, table, widthOf } from "../../src/cli/table.ts";
+import { visible } from "../../src/util/visible.ts";
 
 // Tables for narrow terminals, of names that other programs have made up.
 
@@ -39,6 +40,37 @@ it.each([40, 48, 57, 72, 100])(
     expect(lines[0]).toMatch(/^NAME +.*HOLDER +.*WAIT/);
   },
 );
+
+it.each([
+  ["order:42", 8],
+  ["Zürich", 6],
+  ["注文", 4],
+  ["한국", 4],
+  ["ｗ", 2],
+  ["⌚✅⚡", 6],
+  ["👍🏽", 4],
+  ["🇩🇪", 2],
+  ["🌡☎", 2],
+  ["हिन्दी", 3],
+])("%s has %i columns", (text, columns) => {
+  expect(widthOf(text)).toBe(columns);
+});
+
+it("cuts names in their midst, and no escape of them: many begin alike", () => {
+  const names = ["customer:4711:invoice:2026-11:first", "customer:4711:invoice:2026-11:second"];
+  const rows = [...names, visible("\x1b".repeat(40)), `${"e\u0331".repeat(60)}!`].map((name) => ({
+    name,
+    holder: "",
+  }));
+  for (let width = 30; width < 90; width++) {
+    const [one, two, escapes, marks] = table(COLUMNS, rows, width)
+      .slice(1)
+      .map((line) => line.split(/ {2,}/)[0] ?? "");
+    expect(one).not.toBe(two);
+    expect(escapes).toMatch(/^(?:\\u001b)+…(?:\\u001b)*$/);
+    expect(marks).toMatch(/^(?:e\u0331)+(?:…(?:e\u0331)+!)?!?$/u);
+  }
+});
 
 it("lets columns go in the order of what they tell", () => {
   const titles = (width: number) => table(COLUMNS, ROWS, width)[0]?.split(/ +/);

@@ -74,10 +74,12 @@ describe.skipIf(!hasScript)("in a terminal", () => {
   });
 
   it("top draws the locks again and again, filters by what is typed, and leaves the terminal as it was", async () => {
-    const [one, two] = [freshName("one"), freshName("two")];
+    // No lock of another test is among them.
+    const own = freshName();
+    const [one, two] = [`${own}:one`, `${own}:two`];
     const { locks } = await parties.join();
     const lease = await locks.multiLock([one, two]).lock();
-    const terminal = Cli.inTerminal(testUrl(), ["top", "test:*", "--sort", "name"]);
+    const terminal = Cli.inTerminal(testUrl(), ["top", `${own}:*`, "--sort", "name"]);
     await terminal.says(one);
     await terminal.says(two);
     terminal.child.stdin?.write("/");

@@ -46,7 +46,9 @@ describe("ls and inspect", () => {
     expect((await cli("ls", "--waited", quiet)).stdout).toBe("");
 
     const seen = await cli("inspect", busy);
-    expect(seen.stdout).toMatch(/held for .* by nightly .*token \d+.*\n {2}1\. daily .* waits/);
+    expect(seen.stdout).toMatch(
+      /held for .* by nightly .*token \d+.*\n {2}1 waiting process:\n {2}1\. daily .* waits/,
+    );
     expect(JSON.parse((await cli("inspect", "--json", quiet)).stdout)).toMatchObject({
       kind: "semaphore",
       permits: 3,

@@ -191,7 +191,7 @@ describe("a caller that has waited in vain", () => {
         const error = (await call().catch((error: unknown) => error)) as LockTimeoutError;
         expect(error).toBeInstanceOf(LockTimeoutError);
         expect(error.holder).toMatchObject({ label, client: far.locks.id, pid: process.pid });
-        const shown = label.replace("\n", "\\n");
+        const shown = label.replace("\n", "\\u000a");
         expect(error.message).toContain(
           `that this call waited (at the end by '${shown}' on ${error.holder?.host}, pid`,
         );

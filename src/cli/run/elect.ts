@@ -1,11 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Election, LockClient, Term } from "../../index.ts";
+import { visible } from "../../util/visible.ts";
 import { flag, text } from "../args.ts";
 import { type Call, command } from "../command.ts";
 import { type Connected, connect } from "../connection.ts";
 import { EXIT, type ExitError, UsageError } from "../exit-codes.ts";
 import { failureOf, judge } from "../judge.ts";
-import { type Output, visible } from "../output.ts";
+import type { Output } from "../output.ts";
 import { codeOf } from "./command.ts";
 import { dieBy } from "./death.ts";
 import { RUNNING } from "./flags.ts";
@@ -79,7 +80,7 @@ async function refuseInside(locks: LockClient, name: string): Promise<void> {
     const isSame = one.kind === "election" && one.name === name;
     if (isSame && (await isStillHeld(locks, one)))
       throw new UsageError(
-        `The command around this one leads "${name}", and this one would wait for it for ever.`,
+        `The command around this one leads "${visible(name)}", and this one would wait for it for ever.`,
       );
   }
 }
@@ -89,13 +90,13 @@ async function observe(election: Election, signal: AbortSignal, output: Output):
   for await (const leader of election.observe({ signal })) {
     if (output.isJson) output.printJson(leader);
     else
-      output.print(leader === null ? "nobody" : visible(`${withoutRandom(leader.leader)}  ${leader.value}`));
+      output.print(leader === null ? "nobody" : `${withoutRandom(leader.leader)}  ${visible(leader.value)}`);
   }
   throw signal.reason;
 }
 
-/** Of a client's id: label, host and process. */
-const withoutRandom = (id: string): string => id.replace(/:[0-9a-f]{16}$/, "");
+/** Of a client's id, as it may be printed: label, host and process. */
+const withoutRandom = (id: string): string => visible(id.replace(/:[0-9a-f]{16}$/, ""));
 
 interface Candidate {
   readonly name: string;
@@ -123,7 +124,7 @@ async function lead({ name, plan, locks, value, signals, stopping, leading, outp
     token = term.token;
     const around = [...inheritedFrom(), { kind: "election" as const, name, token }];
     const environment = environmentOf([term], plan.lease, around);
-    const leads = () => output.say(`Leads ${name}.`);
+    const leads = () => output.say(`Leads ${visible(name)}.`);
     outcome = await runUnder(term, plan, environment, signals, output, leads);
     leading.now = false;
     // Behind a loss it must not campaign again, where it was told to stop then. Earlier signals were the command's, such as SIGHUP.
@@ -165,7 +166,7 @@ async function lead({ name, plan, locks, value, signals, stopping, leading, outp
 const waitFor = (election: Election, name: string, output: Output): WaitReport =>
   new WaitReport(async () => {
     const leader = await election.leader();
-    return leader === null ? null : `${name}, led by ${withoutRandom(leader.leader)}`;
+    return leader === null ? null : `${visible(name)}, led by ${withoutRandom(leader.leader)}`;
   }, output);
 
 /** A term that was handed over begins with a short time, which is raised at once: that must not look like a renewal that fails. */

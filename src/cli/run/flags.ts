@@ -1,4 +1,5 @@
 import { constants } from "node:os";
+import { visible } from "../../util/visible.ts";
 import { choice, count, duration, type Flag, flag, text } from "../args.ts";
 import { UsageError } from "../exit-codes.ts";
 
@@ -11,7 +12,7 @@ export const RUNNING = {
   signal: signalName("s", "what the command gets first when it has to stop. Default: TERM"),
   "kill-after": duration(
     "k",
-    "how long it then has until SIGKILL. When Redis is away it gets the signal this long before the end of the lease. Default: 5s, at most a third of the lease",
+    "how long it then has until SIGKILL. When Redis is away it gets the signal this long before the end of the lease. Default: 5s, at most a third of the lease. A signal that holdfast gets is handed on, and no SIGKILL follows it",
   ),
   "on-loss": choice("when the lock is lost: stop the command, or only say so. Default: kill", "kill", "warn"),
   shell: text("c", "<line>", "a line for /bin/sh, instead of a command behind --"),
@@ -57,7 +58,7 @@ function signalName(short: string, help: string): Flag<NodeJS.Signals> {
     const known = Object.entries(constants.signals);
     const found = known.find(([one, number]) => one === name || String(number) === text);
     if (found) return found[0] as NodeJS.Signals;
-    throw new UsageError(`${flag} takes the name of a signal, such as TERM or INT, not "${text}".`);
+    throw new UsageError(`${flag} takes the name of a signal, such as TERM or INT, not "${visible(text)}".`);
   };
   return { short, shows: "<signal>", help, read };
 }

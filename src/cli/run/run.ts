@@ -1,4 +1,5 @@
 import { type LockClient, LockLostError, LockTimeoutError, LockUnavailableError } from "../../index.ts";
+import { visible } from "../../util/visible.ts";
 import { type Call, command } from "../command.ts";
 import { type Connected, connect } from "../connection.ts";
 import { showDuration } from "../durations.ts";
@@ -111,12 +112,12 @@ async function borrow({ plan, signals, output, around }: Job, held: readonly Inh
   );
   if (wanted.kind === "permit")
     throw new UsageError(
-      `The run around this one has a slot of "${names[0]}", and several such runs could wait for each other for ever: give the slots of this one another name.`,
+      `The run around this one has a slot of "${visible(names[0])}", and several such runs could wait for each other for ever: give the slots of this one another name.`,
     );
   const [first] = held;
   if (borrowed.length < names.length || minHold !== null)
     throw new UsageError(
-      `The run around this one holds "${first?.name}", and this one would wait for it for ever: ${minHold === null ? "take all that both need in the outer one" : "leave out --min-hold here"}.`,
+      `The run around this one holds "${visible(first?.name ?? "")}", and this one would wait for it for ever: ${minHold === null ? "take all that both need in the outer one" : "leave out --min-hold here"}.`,
     );
   output.detail("The run around this one holds the lock: borrowed.");
   const outcome = await runUnder(
@@ -148,7 +149,7 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
       // What was granted by a message lasts for the grant window only: that would seem to be a lease that is not renewed.
       if (lease.remaining() < plan.lease / 2) await lease.extend(plan.lease);
       if (signals.received) throw new Interrupted();
-      output.detail(`Got ${names.join(", ")} after ${showDuration(waited)}.`);
+      output.detail(`Got ${names.map(visible).join(", ")} after ${showDuration(waited)}.`);
       lease.wanted.addEventListener("abort", () => output.detail("Somebody else waits for it now."));
       const now = lease.held.map((one) => ({ ...one, kind: wanted.kind }));
       const environment = environmentOf(lease.held, plan.lease, [...around, ...now]);
@@ -211,8 +212,8 @@ async function runOnce(
     if (!result.ran) {
       output.detail(
         result.running
-          ? `${name} runs on another machine now.`
-          : `${name} has run; the next run is in ${showDuration(result.remaining)}.`,
+          ? `${visible(name)} runs on another machine now.`
+          : `${visible(name)} has run; the next run is in ${showDuration(result.remaining)}.`,
       );
       return { outcome: "skipped", code: EXIT.ok };
     }

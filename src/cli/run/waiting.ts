@@ -1,4 +1,5 @@
 import type { LockClient } from "../../index.ts";
+import { visible } from "../../util/visible.ts";
 import { showDuration } from "../durations.ts";
 import type { Output } from "../output.ts";
 import { showPerson } from "../people.ts";
@@ -52,20 +53,21 @@ export class WaitReport {
 /** In words what has the lock. Null: nothing that is known. */
 export async function holderInWords(locks: LockClient, name: string, wanted: Wanted): Promise<string | null> {
   if (wanted.kind === "once") return null;
+  const shown = visible(name);
   if (wanted.kind === "permit") {
     const { holders, permits } = await locks.semaphore(name).inspect();
     const [first] = holders;
     return first
-      ? `${name}: all ${permits} slots are in use, one by ${showPerson(first.owner, first.holder)}`
+      ? `${shown}: all ${permits} slots are in use, one by ${showPerson(first.owner, first.holder)}`
       : null;
   }
   if (wanted.kind === "lock") {
     const { holder, owner } = await lockOf(locks, name, { ...wanted, kind: "lock" }).inspect();
-    return holder === null ? null : `${name}, held by ${showPerson(owner, holder)}`;
+    return holder === null ? null : `${shown}, held by ${showPerson(owner, holder)}`;
   }
   const { holders, mode } = await locks.readWriteLock(name).inspect();
   const [first] = holders;
   if (!first) return null;
   const others = holders.length > 1 ? ` and ${holders.length - 1} more` : "";
-  return `${name}, held by ${mode === "read" ? "the reader " : ""}${showPerson(first.owner, first.holder)}${others}`;
+  return `${shown}, held by ${mode === "read" ? "the reader " : ""}${showPerson(first.owner, first.holder)}${others}`;
 }

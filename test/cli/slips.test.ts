@@ -1,0 +1,70 @@
+import { afterEach, expect, it } from "vitest";
+import { closest } from "../../src/cli/closest.ts";
+import { COMMON } from "../../src/cli/command.ts";
+import { COMMANDS } from "../../src/cli/commands.ts";
+import { Cli, cli } from "../support/cli.ts";
+
+// A command or an option that is mistyped.
+
+afterEach(() => Cli.endAll());
+
+const fails = async (...args: string[]): Promise<string> => {
+  const { code, stderr } = await cli(...args).finished;
+  expect(code).toBe(64);
+  return stderr.trim();
+};
+
+it.each([
+  ["insepct", "inspect"],
+  ["isnpect", "inspect"],
+  ["brake", "break"],
+  ["list", "ls"],
+  ["LS", "ls"],
+  ["docter", "doctor"],
+  ["comp", "completion"],
+  ["rum", "run"],
+  ["eelct", "elect"],
+  ["hlep", "help"],
+])("holdfast %s: did you mean %s?", async (typed, meant) => {
+  const sentence = `There is no command "${typed}": did you mean ${meant}?`;
+  expect(await fails(typed, "x")).toBe(`holdfast: ${sentence}`);
+  if (meant !== "help") expect(await fails("help", typed)).toBe(`holdfast: ${sentence}`);
+});
+
+it.each([
+  [["run", "--wiat", "5s", "x", "--", "true"], "--wiat", "--wait"],
+  [["run", "--nowait", "x", "--", "true"], "--nowait", "--no-wait"],
+  [["run", "--kill_after=5s", "x", "--", "true"], "--kill_after", "--kill-after"],
+  [["ls", "--waitd"], "--waitd", "--waited"],
+  [["inspect", "--josn", "x"], "--josn", "--json"],
+  [["break", "--tok", "5", "x"], "--tok", "--token"],
+  [["top", "--Sort", "name"], "--Sort", "--sort"],
+  [["ui", "--quite"], "--quite", "--quiet"],
+])("holdfast %j: %s, did you mean %s?", async (args, typed, meant) => {
+  expect(await fails(...args)).toBe(`holdfast: Unknown option '${typed}': did you mean ${meant}?`);
+});
+
+it("nothing is suggested where nothing is near", async () => {
+  for (const typed of ["nonsense", "x", "deploy", "q", "y".repeat(4_000)])
+    expect(await fails(typed)).toBe(`holdfast: There is no command "${typed}": holdfast help lists them.`);
+  expect(await fails("ls", "--nonsense")).toBe("holdfast: Unknown option '--nonsense'.");
+  expect(await fails("ls", "-z")).toBe("holdfast: Unknown option '-z'.");
+});
+
+it("each word of one slip is found: a letter too few, too many, another, or two that have changed places", () => {
+  const commands = COMMANDS.map(({ name }) => name);
+  for (const words of [commands, ...COMMANDS.map(({ flags }) => Object.keys({ ...flags, ...COMMON }))]) {
+    const meant = new Map<string, string[]>();
+    for (const word of words.filter(({ length }) => length > 3))
+      for (const typed of slipsOf(word)) meant.set(typed, [...(meant.get(typed) ?? []), word]);
+    for (const [typed, all] of meant)
+      if (!words.includes(typed)) expect(all).toContain(closest(typed, words));
+  }
+});
+
+const slipsOf = (word: string): string[] =>
+  [...word].flatMap((one, i) => {
+    const [head, tail] = [word.slice(0, i), word.slice(i + 1)];
+    const swapped = `${head}${tail[0] ?? ""}${one}${tail.slice(1)}`;
+    return [head + tail, `${head}${one}${one}${tail}`, `${head}~${tail}`, swapped];
+  });
