@@ -3,7 +3,17 @@ import { act } from "./act.ts";
 import { type Asset, assets } from "./assets.generated.ts";
 import { blocked } from "./blocked.ts";
 import { Deadlocks } from "./deadlocks.ts";
-import { admit, isFromPage, json, plainly, respond, type Viewer } from "./guard.ts";
+import {
+  type Admit,
+  admission,
+  isForeign,
+  isFromPage,
+  json,
+  plainly,
+  respond,
+  type Sender,
+  type Viewer,
+} from "./guard.ts";
 import { Heat } from "./heat.ts";
 import { serve } from "./node.ts";
 import { checkUIOptions, type LockUIOptions } from "./options.ts";
@@ -16,6 +26,8 @@ import { Watches } from "./watches.ts";
 /** More viewers than this are told to come again. */
 const VIEWERS = 100;
 const UNREAD = "The page was made without a connection by which it could read what callers say that wait.";
+const FOREIGN =
+  "Only the page itself is answered: the Origin of this request is not its Host. A proxy before the page must hand on the Host that it was asked for.";
 /** Rows that a browser still shows at once. */
 const ROWS = 500;
 
@@ -38,7 +50,7 @@ export interface LockUI {
  *
  * @param options.locks the lock client of one Redis.
  * @param options.authorize decides which requests may see it. Left out: only browsers of this machine, and only by `node`.
- * @param options.actions what viewers may do: "ask", "break". Default: nothing.
+ * @param options.actions what viewers may do: "ask", "break". They need `authorize`. Default: nothing.
  * @param options.redis a connection to the same Redis, for what `observe()` has written and for deadlocks. Left out: neither is shown.
  * @throws TypeError for bad options.
  * @example
@@ -47,23 +59,30 @@ export interface LockUI {
  */
 export function createLockUI(options: LockUIOptions): LockUI {
   const checked = checkUIOptions(options);
-  const page = new Page(checked);
+  return lockUI(checked, admission(checked.authorize));
+}
+
+/** As `createLockUI`, where something else than `authorize` decides who is let in. */
+export function lockUI(options: LockUIOptions, admit: Admit): LockUI {
+  const page = new Page(options, admit);
   return {
     fetch: (request) => page.answer(request, null),
-    node: (request, response) => serve((made, address) => page.answer(made, address), request, response),
+    node: (request, response) => serve((made, sender) => page.answer(made, sender), request, response),
     close: () => page.close(),
   };
 }
 
 class Page {
   readonly #options: LockUIOptions;
+  readonly #admit: Admit;
   readonly #watches: Watches;
   readonly #heat: Heat | null;
   readonly #deadlocks: Deadlocks | null;
   readonly #ended = new AbortController();
 
-  constructor(options: LockUIOptions) {
+  constructor(options: LockUIOptions, admit: Admit) {
     this.#options = options;
+    this.#admit = admit;
     const { locks, redis } = options;
     const heat = redis ? new Heat(redis) : null;
     const deadlocks = redis ? new Deadlocks(redis) : null;
@@ -81,8 +100,9 @@ class Page {
     this.#ended.abort();
   }
 
-  async answer(request: Request, address: string | null): Promise<Response> {
-    const viewer = await admit(request, address, this.#options.authorize);
+  async answer(request: Request, sender: Sender | null): Promise<Response> {
+    if (isForeign(request)) return plainly(403, FOREIGN);
+    const viewer = await this.#admit(request, sender);
     if (viewer instanceof Response) return viewer;
     if (this.#ended.signal.aborted) return plainly(503, "The page of locks is closed.");
     const { searchParams } = new URL(request.url);
