@@ -2,7 +2,7 @@ import type { ShownBlock, ShownBlocked, ShownClient } from "../src/ui/shown.ts";
 import { circle } from "./circles.ts";
 import { h } from "./dom.ts";
 import { many, visible } from "./format.ts";
-import { lockLink, nothing, person } from "./parts.ts";
+import { each, lockLink, nothing, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
 import type { View } from "./view.ts";
 
@@ -25,8 +25,8 @@ export class Blocked implements View<ShownBlocked> {
     );
     if (form === this.#shown) return;
     this.#shown = form;
-    this.#circles.replaceChildren(...(circles ?? []).map((one) => circle(one, age)));
-    this.#tree.replaceChildren(...clients.map((client) => branch(client, age)));
+    this.#circles.replaceChildren(...each(circles ?? [], (one) => circle(one, age), "li"));
+    this.#tree.replaceChildren(...each(clients, (client) => branch(client, age), "li"));
     const notes = [
       form.includes('"circle":"sign"') && SIGN,
       unread !== null && visible(unread),
@@ -57,7 +57,7 @@ const CIRCLES = {
   sign: "waits in a circle: a sign, no proof",
 } as const;
 
-function branch(client: ShownClient, age: number): HTMLElement {
+function branch(client: ShownClient, age: number | null): HTMLElement {
   const { owner, calls, circle, isElsewhere, blocks } = client;
   const ago = h("span", { class: "time" });
   grow(ago, owner.for, age);
@@ -77,7 +77,7 @@ function branch(client: ShownClient, age: number): HTMLElement {
   );
 }
 
-function held(block: ShownBlock, age: number): HTMLElement {
+function held(block: ShownBlock, age: number | null): HTMLElement {
   const ago = h("span", { class: "time" });
   grow(ago, block.for, age);
   return h(

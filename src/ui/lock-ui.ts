@@ -89,9 +89,9 @@ class Page {
     this.#heat = heat;
     this.#deadlocks = deadlocks;
     this.#watches = new Watches(async function* (options) {
-      await heat?.refresh();
       // Before the locks, which then show whether the notes are still true.
-      if (options.match === undefined) await deadlocks?.refresh();
+      const notes = options.match === undefined ? deadlocks?.refresh() : undefined;
+      await Promise.all([heat?.refresh(), notes]);
       yield* locks.list(options);
     });
   }
@@ -138,8 +138,8 @@ class Page {
     );
   }
 
-  #show({ survey, trouble }: Sight, isNarrow: boolean, wanted: URLSearchParams): Shown {
-    const { locks, at, isPartial } = survey ?? { locks: [], at: performance.now(), isPartial: true };
+  #show({ survey, trouble, due, lengths }: Sight, isNarrow: boolean, wanted: URLSearchParams): Shown {
+    const { locks, isPartial } = survey ?? { locks: [], isPartial: true };
     const heat = this.#heat;
     const all = (isNarrow ? this.#watches.all.survey : null) ?? survey;
     const known = isNarrow ? [] : (this.#deadlocks?.among(locks) ?? []);
@@ -147,21 +147,23 @@ class Page {
     // Of none found nothing follows when not all was read.
     const circles = isNarrow || (known.length === 0 && unread !== null) ? null : known;
     const seen = {
-      age: Math.round(performance.now() - at),
+      age: survey && Math.round(performance.now() - survey.at),
+      due: Math.round(due),
       total: all?.total ?? 0,
       waited: all?.waited ?? 0,
       isPartial,
       deadlocks: circles?.filter(({ isSure }) => isSure).length ?? null,
       unread,
+      untold: heat?.untold ?? null,
       trouble,
       actions: this.#options.actions ?? [],
     };
-    const shown = (one: (typeof locks)[number]) => shownLock(one, heat?.lost(one.name) ?? null);
+    const shown = (one: (typeof locks)[number]) => shownLock(one, heat?.lost(one.name) ?? null, lengths);
     switch (wanted.get("view")) {
       case "lock": {
         const [kind, name] = [wanted.get("kind"), wanted.get("name")];
         const lock = locks.find((one) => one.kind === kind && one.name === name) ?? null;
-        const holders = lock?.holders.map(shownHolder) ?? [];
+        const holders = lock?.holders.map((one) => shownHolder(one, lengths.of(one.id))) ?? [];
         const waiters = lock?.waiters.map(shownWaiter) ?? [];
         const history = heat?.history(name ?? "") ?? null;
         return { ...seen, view: "lock", lock: lock && shown(lock), holders, waiters, history };

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type IncomingMessage, type RequestOptions, request } from "node:http";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { pipeline } from "node:stream";
 import { text } from "node:stream/consumers";
 
@@ -69,12 +69,21 @@ export async function cookieOf(way: Way, word: string): Promise<string> {
   return answer.headers["set-cookie"]?.[0]?.split(";")[0] ?? "";
 }
 
-/** Passes bytes on to a port, as `ssh -L` does, and says nothing of its own. */
-export async function forward(port: number): Promise<{ port: number; stop: () => void }> {
+/** Passes bytes on to a port, as `ssh -L` does, and says nothing of its own. `freeze`: from then on nothing passes, and nothing is closed. */
+export async function forward(port: number): Promise<{ port: number; freeze: () => void; stop: () => void }> {
+  const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     const further = connect(port, "127.0.0.1");
+    sockets.add(socket).add(further);
     pipeline(socket, further, socket, () => {});
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
-  return { port: (server.address() as AddressInfo).port, stop: () => server.close() };
+  const freeze = (): void => {
+    for (const socket of sockets) socket.unpipe().pause();
+  };
+  const stop = (): void => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  };
+  return { port: (server.address() as AddressInfo).port, freeze, stop };
 }
