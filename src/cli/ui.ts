@@ -21,7 +21,7 @@ const FLAGS = {
   ),
 };
 
-/** The page lets in browsers of this machine alone, whatever address it has, so others would only be refused. */
+/** The page lets in browsers of this machine alone, whatever address it has: others would only be refused. */
 const LOCAL = ["127.0.0.1", "::1", "localhost"];
 
 async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
@@ -47,7 +47,7 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
     if (output.isJson) output.printJson({ url });
     else
       output.print(
-        `The locks are shown at ${url} until Ctrl-C. Whoever has this address may look${values.actions ? ", and act" : ""}.`,
+        `The locks are shown at ${url} until Ctrl-C. This address lets a browser look${values.actions ? ", and act" : ""}: keep it to yourself.`,
       );
     return codeOf(await stopping);
   } finally {
@@ -82,7 +82,7 @@ export const UI = command(
     summary: "shows the locks on a web page of this machine",
     usage: ["ui [flags]"],
     examples: [
-      ["holdfast ui", "at http://127.0.0.1:4990/, to look at"],
+      ["holdfast ui", "prints an address of this machine, with a word without which nothing is shown"],
       [
         "holdfast ui --actions --port 0",
         "at any free port; with the buttons that ask for a lock, and break one",

@@ -95,7 +95,7 @@ export class Heat {
       for (const entry of entries) {
         const [id, words] = fields(entry);
         this.#last = String(id);
-        // Whoever writes an entry may give it any time, which those after it have too. None is later than now.
+        // A writer may give its entry any time, which the entries after it have too. None is later than now.
         const at = Math.min(timeOf(this.#last), this.#now);
         const told = decodeTold(String(fields(words)[1]));
         if (told) this.#add(at, told);

@@ -3,9 +3,9 @@ import { type Admit, isLocal, plainly, respond } from "./guard.ts";
 import { type LockUI, lockUI } from "./lock-ui.ts";
 import type { LockUIOptions } from "./options.ts";
 
-/** Who is let in by a page for the one who started it. */
+/** The user who started a page, and is the only one to see it. */
 export interface Owner {
-  /** Whoever knows it is let in. It stands in the address that is printed, as `?word=`. */
+  /** A browser that knows it is let in. It stands in the address that is printed, as `?word=`. */
   readonly word: string;
   /** The viewer's name, for the holder of a lock that it breaks. */
   readonly label: string;

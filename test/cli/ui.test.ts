@@ -50,7 +50,7 @@ it("shows the locks until Ctrl-C, while a browser looks too, and lets nobody act
   expect(lease.held).toBe(true);
 });
 
-it("shows nothing to whoever has not opened its address, nor lets them act", async () => {
+it("shows nothing to a browser that has not opened its address, nor lets it act", async () => {
   const { origin } = await start("--actions");
   const other = await start("--actions");
   const headers = { "content-type": "application/json", "x-holdfast": "page", origin };
