@@ -1,10 +1,10 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Redis } from "ioredis";
 import { createLockClient } from "../src/index.ts";
-import { createLockUI } from "../src/ui/index.ts";
+import { createOwnUI } from "../src/ui/own-ui.ts";
 import { findRedis } from "../tools/redis/index.ts";
 import { buildWorker } from "./build-worker.ts";
 import { connect } from "./connect.ts";
@@ -39,7 +39,11 @@ async function sell(url: string, program: string, closing: AbortSignal): Promise
   const prefix = `holdfast-demo:${randomUUID().slice(0, 8)}:`;
   const redis = await connect(url, prefix);
   const locks = createLockClient(redis);
-  const page = createLockUI({ locks, redis, actions: ["ask", "break"] });
+  const word = randomBytes(16).toString("base64url");
+  const page = createOwnUI(
+    { locks, redis, actions: ["ask", "break"] },
+    { word, label: "a viewer of the shop" },
+  );
   const server = createServer((request, response) => void page.node(request, response));
   const shifts = Array.from({ length: WORKERS }, (_, worker) => {
     return { strategy: "hand-off" as const, url, prefix, worker };
@@ -50,7 +54,7 @@ async function sell(url: string, program: string, closing: AbortSignal): Promise
     for (const product of PRODUCTS) await openShop(redis, shelf(product), STOCK_OF_EACH);
     await crew.ready();
     print(`${WORKERS} processes sell ${PRODUCTS.length} products, each of them behind a lock of its own.`);
-    print(`  ${paint("bold", await listen(server))}  shows the locks, until Ctrl-C.`);
+    print(`  ${paint("bold", `${await listen(server)}?word=${word}`)}  shows the locks, until Ctrl-C.`);
     await crew.sellUntil(closing);
     const reports = await crew.close();
     const refused = reports.reduce((sum, report) => sum + report.refused, 0);

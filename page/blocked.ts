@@ -3,7 +3,7 @@ import { harmless } from "../src/util/visible.ts";
 import { circle } from "./circles.ts";
 import { h } from "./dom.ts";
 import { many } from "./format.ts";
-import { lockLink, nothing, person } from "./parts.ts";
+import { each, lockLink, nothing, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
 import type { View } from "./view.ts";
 
@@ -26,8 +26,8 @@ export class Blocked implements View<ShownBlocked> {
     );
     if (form === this.#shown) return;
     this.#shown = form;
-    this.#circles.replaceChildren(...(circles ?? []).map((one) => circle(one, age)));
-    this.#tree.replaceChildren(...clients.map((client) => branch(client, age)));
+    this.#circles.replaceChildren(...each(circles ?? [], (one) => circle(one, age), "li"));
+    this.#tree.replaceChildren(...each(clients, (client) => branch(client, age), "li"));
     const notes = [
       form.includes('"circle":"sign"') && SIGN,
       unread !== null && harmless(unread),
@@ -58,7 +58,7 @@ const CIRCLES = {
   sign: "waits in a circle: a sign, no proof",
 } as const;
 
-function branch(client: ShownClient, age: number): HTMLElement {
+function branch(client: ShownClient, age: number | null): HTMLElement {
   const { owner, calls, circle, isElsewhere, blocks } = client;
   const ago = h("span", { class: "time" });
   grow(ago, owner.for, age);
@@ -78,7 +78,7 @@ function branch(client: ShownClient, age: number): HTMLElement {
   );
 }
 
-function held(block: ShownBlock, age: number): HTMLElement {
+function held(block: ShownBlock, age: number | null): HTMLElement {
   const ago = h("span", { class: "time" });
   grow(ago, block.for, age);
   return h(

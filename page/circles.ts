@@ -5,7 +5,7 @@ import { lockLink, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
 
 /** Callers that wait for each other, one below the other: the last one waits for the first. */
-export function circle({ isSure, isRejected, callers }: ShownCircle, age: number): HTMLElement {
+export function circle({ isSure, isRejected, callers }: ShownCircle, age: number | null): HTMLElement {
   return h(
     "li",
     { class: isSure ? "deadlock" : "deadlock possible" },
@@ -41,7 +41,7 @@ export function circle({ isSure, isRejected, callers }: ShownCircle, age: number
   );
 }
 
-function since(ms: number | null, age: number): HTMLElement | null {
+function since(ms: number | null, age: number | null): HTMLElement | null {
   if (ms === null) return null;
   const ago = h("span", { class: "time" });
   grow(ago, ms, age);

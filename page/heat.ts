@@ -2,7 +2,7 @@ import type { ShownHeat, ShownHeats } from "../src/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { h, svg } from "./dom.ts";
 import { many, number, time } from "./format.ts";
-import { nothing } from "./parts.ts";
+import { each, nothing } from "./parts.ts";
 import type { View } from "./view.ts";
 
 const STEPS = 60;
@@ -48,16 +48,17 @@ export class HeatView implements View<ShownHeats> {
     view.replaceChildren(h("div", { class: "tools" }, this.#note, this.#key), this.#table, this.#empty);
   }
 
-  show({ heats, processes, trouble }: ShownHeats): void {
-    const shown = JSON.stringify([heats, processes, trouble === null]);
+  show({ heats, processes, trouble, untold }: ShownHeats): void {
+    const shown = JSON.stringify([heats, processes, trouble === null, untold]);
     if (shown === this.#shown) return;
     this.#shown = shown;
     const some = heats ?? [];
     this.#table.hidden = some.length === 0;
     this.#key.hidden = this.#table.hidden;
-    this.#note.textContent = processes > 0 ? `Told by ${many(processes, "process", "processes")}` : "";
+    const told = processes > 0 ? `Told by ${many(processes, "process", "processes")}` : "";
+    this.#note.textContent = [told, visible(untold ?? "")].filter((one) => one !== "").join(". ");
     const most = Math.max(1, ...some.flatMap(({ waits }) => waits));
-    this.#body.replaceChildren(...some.map((heat) => row(heat, most)));
+    this.#body.replaceChildren(...each(some, (heat) => row(heat, most), "tr"));
     if (trouble !== null || some.length > 0) this.#empty.replaceChildren();
     else this.#empty.replaceChildren(heats === null ? UNASKED() : QUIET(processes));
   }

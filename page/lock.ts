@@ -3,7 +3,7 @@ import { visible } from "../src/util/visible.ts";
 import { askToLetGo, breakHold } from "./actions.ts";
 import { arrange, h, say } from "./dom.ts";
 import { clientOf, many, number, time } from "./format.ts";
-import { badge, LeaseBar, nothing, person } from "./parts.ts";
+import { badge, each, LeaseBar, nothing, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
 import type { View } from "./view.ts";
 
@@ -40,7 +40,7 @@ export class One implements View<ShownOne> {
     );
   }
 
-  show({ lock, holders, waiters, history, actions, age, isPartial, trouble }: ShownOne): void {
+  show({ lock, holders, waiters, history, actions, age, isPartial, trouble, untold }: ShownOne): void {
     this.#free.replaceChildren(
       // As long as not all were asked for, it may be held.
       ...(lock || trouble || isPartial
@@ -56,27 +56,25 @@ export class One implements View<ShownOne> {
     );
     this.#held.hidden = holders.length === 0;
     this.#waiting.hidden = !lock;
-    arrange(
-      this.#holders,
-      holders.map((holder) => {
-        const card = this.#cards.get(holder.id) ?? new Card(this.#lock, holder, actions);
-        this.#cards.set(holder.id, card);
-        card.show(holder, age, lock?.kept === true);
-        return card.element;
-      }),
-    );
-    arrange(
-      this.#queue,
-      waiters.map((waiter) => {
-        const place = this.#places.get(waiter.id) ?? new Place(waiter);
-        this.#places.set(waiter.id, place);
-        grow(place.for, waiter.for, age);
-        return place.element;
-      }),
-    );
+    const cardOf = (holder: ShownHolder): HTMLElement => {
+      const card = this.#cards.get(holder.id) ?? new Card(this.#lock, holder, actions);
+      this.#cards.set(holder.id, card);
+      card.show(holder, age, lock?.kept === true);
+      return card.element;
+    };
+    const placeOf = (waiter: ShownOwner): HTMLElement => {
+      const place = this.#places.get(waiter.id) ?? new Place(waiter);
+      this.#places.set(waiter.id, place);
+      grow(place.for, waiter.for, age);
+      return place.element;
+    };
+    arrange(this.#holders, each(holders, cardOf, "li"));
+    arrange(this.#queue, each(waiters, placeOf, "li"));
     for (const known of [this.#cards, this.#places])
       for (const [id, { element }] of known) if (!element.isConnected) known.delete(id);
-    this.#past.replaceChildren(...(history ? [h("h2", {}, "Lately"), lately(history)] : []));
+    const past = history ? [h("h2", {}, "Lately"), lately(history)] : [];
+    if (history && untold !== null) past.push(h("p", { class: "note" }, visible(untold)));
+    this.#past.replaceChildren(...past);
   }
 }
 
@@ -122,7 +120,7 @@ class Card {
     );
   }
 
-  show(holder: ShownHolder, age: number, kept: boolean): void {
+  show(holder: ShownHolder, age: number | null, kept: boolean): void {
     // Readers that come keep it from being so.
     this.#kept.hidden = !kept;
     grow(this.#for, holder.for, age);
@@ -152,17 +150,14 @@ function lately(history: readonly Happened[]): HTMLElement {
       { class: "note" },
       "Nothing was told in the last 15 minutes by processes that are observed.",
     );
-  return h(
-    "ul",
-    { class: "history" },
-    ...history.map(({ what, ago, after, why, client }) =>
-      h(
-        "li",
-        { class: what },
-        h("span", { class: "time" }, `${time(ago)} ago`),
-        h("span", {}, `${clientOf(client)} ${WHAT[what]} ${time(after)}`),
-        why !== null && h("small", {}, visible(why)),
-      ),
-    ),
-  );
+  return h("ul", { class: "history" }, ...each(history, happened, "li"));
 }
+
+const happened = ({ what, ago, after, why, client }: Happened): HTMLElement =>
+  h(
+    "li",
+    { class: what },
+    h("span", { class: "time" }, `${time(ago)} ago`),
+    h("span", {}, `${clientOf(client)} ${WHAT[what]} ${time(after)}`),
+    why !== null && h("small", {}, visible(why)),
+  );

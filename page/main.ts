@@ -8,7 +8,7 @@ import { listenToKeys } from "./keys.ts";
 import { One } from "./lock.ts";
 import { Now } from "./now.ts";
 import { follow } from "./source.ts";
-import { startTicking, tick } from "./ticking.ts";
+import { standStill, startTicking } from "./ticking.ts";
 import type { View } from "./view.ts";
 
 const at = (id: string): HTMLElement => {
@@ -20,8 +20,17 @@ const at = (id: string): HTMLElement => {
 const [main, status, said, trouble] = [at("view"), at("status"), at("said"), at("trouble")];
 const alarm = at("alarm");
 
+/** ms without an answer of Redis after which the page says so; where looks take long, so many after the next one was due. */
+const LATE = 6_000;
+const LATE_AFTER_DUE = 4_000;
+
 let search = "";
 let stop = (): void => {};
+/** When Redis answered last, by the clock of this browser, when the next answer is due, and what it said; null: not yet. */
+let last: { readonly at: number; readonly due: number; readonly locks: string } | null = null;
+/** "away": why nothing newer comes is told. "late": that is not known yet. */
+let state: "new" | "live" | "late" | "away" = "new";
+const opened = performance.now();
 
 /** What stands behind the "#": a view, and for a lock its kind and name. */
 function place(): { readonly view: string; readonly kind: string; readonly name: string } {
@@ -52,10 +61,13 @@ function watch(query: URLSearchParams, view: View<Shown>): void {
     query,
     (seen) => {
       if (seen.view !== query.get("view")) return;
+      hear(seen);
       view.show(seen);
-      live(seen);
     },
-    () => away("The server of this page does not answer. What you see is as it was."),
+    (why) => {
+      away(why);
+      turn("away");
+    },
   );
 }
 
@@ -70,14 +82,21 @@ function viewOf(wanted: string, kind: string, name: string): unknown {
   return now;
 }
 
-function live(seen: Shown): void {
+/** Before it is shown: times stand still where this is old. */
+function hear(seen: Shown): void {
+  if (seen.age !== null) {
+    const locks = seen.isPartial
+      ? `Looking: ${many(seen.total, "lock")} so far`
+      : `${many(seen.total, "lock")}, ${number(seen.waited)} waited for`;
+    last = { at: performance.now() - seen.age, due: seen.due, locks };
+  }
   if (seen.trouble !== null) {
-    away(`Redis does not answer, so what you see is as it was: ${visible(seen.trouble)}`);
+    away(seen.trouble);
+    turn("away");
     return;
   }
   trouble.hidden = true;
-  document.body.classList.remove("away");
-  status.dataset.state = "live";
+  turn("live");
   // Where none are looked for, what was known before stays.
   if (seen.deadlocks !== null || seen.unread !== null) {
     const found = seen.deadlocks ?? 0;
@@ -85,19 +104,32 @@ function live(seen: Shown): void {
     say(alarm, number(found));
     alarm.title = many(found, "deadlock");
   }
-  const locks = seen.isPartial
-    ? `Looking: ${many(seen.total, "lock")} so far`
-    : `${many(seen.total, "lock")}, ${number(seen.waited)} waited for`;
-  tick(said, seen.age, (passed) =>
-    say(said, passed < 6_000 ? locks : `${locks} · ${Math.round(passed / 1_000)} s ago`),
-  );
+}
+
+/** What is shown is what Redis said last, and greyed where that is not what it says now. */
+function turn(next: typeof state): void {
+  state = next;
+  status.dataset.state = state;
+  document.body.classList.toggle("away", state === "late" || state === "away");
+  standStill(state === "live" || last === null ? null : last.at);
+  tell();
+}
+
+/** How old what is shown is. */
+function tell(): void {
+  const passed = performance.now() - (last?.at ?? opened);
+  const isLate = passed > Math.max(LATE, (last?.due ?? 0) + LATE_AFTER_DUE);
+  if (isLate && (state === "live" || state === "new")) turn("late");
+  const s = `${Math.round(passed / 1_000)} s`;
+  if (state === "late" || state === "away") say(said, `No answer for ${s}`);
+  else if (last === null) say(said, "Connecting …");
+  else say(said, passed < LATE ? last.locks : `${last.locks} · ${s} ago`);
 }
 
 function away(why: string): void {
-  say(trouble, why);
+  const sentence = /[.!?]\s*$/.test(why) ? why.trim() : `${why}.`;
+  say(trouble, last === null ? visible(sentence) : `${visible(sentence)} What you see is the last answer.`);
   trouble.hidden = false;
-  document.body.classList.add("away");
-  status.dataset.state = "away";
 }
 
 addEventListener("hashchange", () => {
@@ -105,5 +137,5 @@ addEventListener("hashchange", () => {
   if (location.hash !== "#view") open();
 });
 listenToKeys();
-startTicking();
+startTicking(tell);
 open();

@@ -2,7 +2,7 @@ import type { ShownLock, ShownNow } from "../src/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { arrange, h, say } from "./dom.ts";
 import { clientOf, linkTo, many, number, time } from "./format.ts";
-import { badge, LeaseBar, lockLink, nothing, person } from "./parts.ts";
+import { badge, each, LeaseBar, lockLink, nothing, person } from "./parts.ts";
 import { grow, tick } from "./ticking.ts";
 import type { View } from "./view.ts";
 
@@ -46,14 +46,14 @@ export class Now implements View<ShownNow> {
   }
 
   show({ locks, fitting, total, isByName, isPartial, age, trouble }: ShownNow): void {
-    const wanted = locks.map((lock) => {
+    const show = (lock: ShownLock): HTMLElement => {
       const key = `${lock.kind} ${lock.name}`;
       const row = this.#rows.get(key) ?? new Row(lock);
       this.#rows.set(key, row);
       row.show(lock, age);
       return row.element;
-    });
-    arrange(this.#body, wanted);
+    };
+    arrange(this.#body, each(locks, show, "tr"));
     for (const [key, row] of this.#rows) if (!row.element.isConnected) this.#rows.delete(key);
     const cut = fitting > locks.length ? `, ${number(locks.length)} of ${number(fitting)} shown` : "";
     const found = fitting === total ? many(total, "lock") : `${number(fitting)} of ${many(total, "lock")}`;
@@ -105,7 +105,7 @@ class Row {
     );
   }
 
-  show(lock: ShownLock, age: number): void {
+  show(lock: ShownLock, age: number | null): void {
     const { holder, holders, waiters, waited, kept, permits, lost } = lock;
     const shown = JSON.stringify([holder?.id, holder?.label, holder?.units, holders, kept, permits]);
     if (shown !== this.#shown) {
@@ -123,7 +123,7 @@ class Row {
     grow(this.#waited, waited, age);
     this.#lost.hidden = lost === null;
     if (lost) {
-      tick(this.#lost, lost.ago + age, (passed) => say(this.#lost, `lost ${time(passed)} ago`));
+      tick(this.#lost, lost.ago + (age ?? 0), (passed) => say(this.#lost, `lost ${time(passed)} ago`));
       this.#lost.title = `${clientOf(lost.client)} lost it, after ${time(lost.after)}: ${visible(lost.why ?? "not told")}`;
     }
   }

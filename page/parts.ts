@@ -26,48 +26,58 @@ export function person(owner: ShownOwner): HTMLElement {
   );
 }
 
-/** The most that was left of each hold: how long its lease is, as far as this page has seen. At first the next usual one. */
-const longest = new Map<number, number>();
-const USUAL = [1, 2, 5, 10, 30, 60, 300, 3_600].map((s) => s * 1_000);
-
 /** How much of the lease is left. */
 export class LeaseBar {
   readonly element: HTMLElement;
   readonly #fill = h("span", { class: "fill" });
+  readonly #bar = h("span", { class: "bar", "aria-hidden": "true" }, this.#fill);
   readonly #text = h("span", { class: "left" });
 
   constructor() {
-    this.element = h(
-      "span",
-      { class: "lease" },
-      h("span", { class: "bar", "aria-hidden": "true" }, this.#fill),
-      this.#text,
-    );
+    this.element = h("span", { class: "lease" }, this.#bar, this.#text);
   }
 
-  show(holder: ShownHolder | null, age: number): void {
+  show(holder: ShownHolder | null, age: number | null): void {
     const { element } = this;
     element.hidden = holder === null;
     if (!holder) return;
-    const { left, token } = holder;
+    const { left, length } = holder;
+    // Of a lease whose length nobody knows, what is left is no part of anything.
+    this.#bar.classList.toggle("unknown", length === null);
+    delete element.dataset.state;
+    element.title = left === null || length !== null ? "" : UNKNOWN;
     if (left === null) {
       tick(element, age, () => {});
-      this.#fill.style.width = "100%";
       say(this.#text, "no end");
       return;
     }
-    if (longest.size > 5_000) longest.clear();
-    const whole = Math.max(left, longest.get(token) ?? USUAL.find((ms) => ms >= left) ?? 1);
-    if (token > 0) longest.set(token, whole);
     tick(element, age, (passed) => {
       const rest = Math.max(0, left - passed);
-      const share = rest / whole;
+      say(this.#text, time(rest));
+      if (length === null) return;
+      const share = Math.min(1, rest / length);
       this.#fill.style.width = `${Math.round(share * 100)}%`;
       element.dataset.state = share > 0.4 ? "fine" : share > 0.15 ? "low" : "ending";
-      say(this.#text, time(rest));
     });
   }
 }
+
+const UNKNOWN = "How long this lease is, Redis does not say. A renewal will tell.";
+
+/** An element for each; in place of one that cannot be shown, what stands in its way, so that it takes no other along. */
+export const each = <T, E extends Element>(
+  all: readonly T[],
+  show: (one: T) => E,
+  tag: "li" | "tr",
+): (E | HTMLElement)[] =>
+  all.map((one) => {
+    try {
+      return show(one);
+    } catch (error) {
+      const why = `This cannot be shown: ${visible(String(error))}`;
+      return h(tag, { class: "unshown" }, tag === "tr" ? h("td", { colspan: "6" }, why) : why);
+    }
+  });
 
 /** Where there is nothing to show. */
 export const nothing = (title: string, ...more: (Node | string)[]): HTMLElement =>

@@ -3,26 +3,49 @@ import type { Shown } from "../src/ui/shown.ts";
 /** ms between two questions where the browser gets no stream. */
 const ASK_EVERY = 3_000;
 
-/** What the server shows of a view, look by look. `lost`: it is not heard any more. Returns how to stop. */
-export function follow(query: URLSearchParams, show: (seen: Shown) => void, lost: () => void): () => void {
+/** ms without a word of the server, which sends one every 3 s, after which it counts as gone. */
+const SILENT = 12_000;
+/** ms in which the browser has connected again, where a stream has ended. */
+const AGAIN = 3_000;
+const GONE = "The server of this page does not answer.";
+
+/** What the server shows of a view, look by look. `lost`: it is not heard any more, and why. Returns how to stop. */
+export function follow(
+  query: URLSearchParams,
+  show: (seen: Shown) => void,
+  lost: (why: string) => void,
+): () => void {
   const source = new EventSource(`?part=events&${query}`);
   let isOver = false;
   let timer = 0;
-  source.onmessage = ({ data }) => show(JSON.parse(data) as Shown);
+  let silence = 0;
+  const heard = (patience: number): void => {
+    clearTimeout(silence);
+    silence = setTimeout(() => lost(GONE), patience);
+  };
+  heard(SILENT);
+  source.addEventListener("ping", () => heard(SILENT));
+  source.onmessage = ({ data }) => {
+    heard(SILENT);
+    show(JSON.parse(data) as Shown);
+  };
   source.onerror = () => {
     if (isOver) return;
-    lost();
-    // It tries again by itself unless it was refused: behind some proxies nothing streams.
-    if (source.readyState === EventSource.CLOSED) timer = setTimeout(ask, ASK_EVERY);
+    // It tries again by itself unless it was refused: behind some proxies nothing streams. Each stream ends after some minutes.
+    if (source.readyState === EventSource.CLOSED) void ask();
+    else heard(AGAIN);
   };
   const ask = async (): Promise<void> => {
+    clearTimeout(silence);
     try {
-      const answer = await fetch(`?part=state&${query}`);
-      if (!answer.ok) throw new Error(String(answer.status));
-      const seen = (await answer.json()) as Shown;
-      if (!isOver) show(seen);
+      const answer = await fetch(`?part=state&${query}`, { signal: AbortSignal.timeout(SILENT) });
+      // What refuses it says why: a login is over, or the page is closed.
+      const said = answer.ok ? ((await answer.json()) as Shown) : await answer.text();
+      if (isOver) return;
+      if (typeof said === "string") lost(said);
+      else show(said);
     } catch {
-      if (!isOver) lost();
+      if (!isOver) lost(GONE);
     }
     if (!isOver) timer = setTimeout(ask, ASK_EVERY);
   };
@@ -30,5 +53,6 @@ export function follow(query: URLSearchParams, show: (seen: Shown) => void, lost
     isOver = true;
     source.close();
     clearTimeout(timer);
+    clearTimeout(silence);
   };
 }

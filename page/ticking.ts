@@ -9,27 +9,45 @@ interface Ticking {
 }
 
 const all = new Map<Element, Ticking>();
+/** When the last answer was true, where nothing newer comes; null: times go on. */
+let still: number | null = null;
+
+const now = (): number => still ?? performance.now();
 
 /** Shows a time that grows by itself. Null: none. */
-export function grow(element: Element, ms: number | null, age: number): void {
+export function grow(element: Element, ms: number | null, age: number | null): void {
   if (ms === null) {
     all.delete(element);
     say(element, "–");
   } else tick(element, age, (passed) => say(element, time(ms + passed)));
 }
 
-export function tick(element: Element, age: number, show: (passed: number) => void): void {
-  const since = performance.now() - age;
+/** `age`: of what is shown; null: Redis has answered nothing yet, so nothing passes. */
+export function tick(element: Element, age: number | null, show: (passed: number) => void): void {
+  const since = performance.now() - (age ?? 0);
   all.set(element, { show, since });
-  show(performance.now() - since);
+  show(Math.max(0, now() - since));
 }
 
-export function startTicking(): void {
+/** From now on times stand where they were when Redis answered last, at that time of this clock: what has become of them nobody knows. Null: they go on. */
+export function standStill(at: number | null): void {
+  if (at === still) return;
+  still = at;
+  showAll();
+}
+
+function showAll(): void {
+  const at = now();
+  for (const [element, { show, since }] of all)
+    if (element.isConnected) show(Math.max(0, at - since));
+    else all.delete(element);
+}
+
+/** `each`: done before each step. */
+export function startTicking(each: () => void): void {
   setInterval(() => {
     if (document.hidden) return;
-    const now = performance.now();
-    for (const [element, { show, since }] of all)
-      if (element.isConnected) show(now - since);
-      else all.delete(element);
+    each();
+    if (still === null) showAll();
   }, 500);
 }

@@ -7,6 +7,7 @@ import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
+import { LastAnswer } from "./last-answer.ts";
 import { COLUMNS, cellsOf, LISTING, type ListingValues, listed, sorted } from "./listing.ts";
 import type { Output } from "./output.ts";
 import { operator, showPerson } from "./people.ts";
@@ -81,7 +82,7 @@ class Screen {
   /** Whose holders are ended if the answer is yes: as they were seen when that was asked. */
   #asked: Listed | null = null;
   #note = "";
-  #trouble = "";
+  readonly #last = new LastAnswer();
   #took = 0;
 
   constructor(locks: LockClient, match: string | undefined, values: ListingValues, output: Output) {
@@ -103,6 +104,8 @@ class Screen {
     stdin.on("keypress", onKey);
     stdout.on("resize", draw);
     stdout.write(ENTER);
+    // A listing that is not answered draws nothing, and time goes on.
+    const clock = setInterval(() => this.#last.colour !== null && this.#draw(), PERIOD);
     try {
       while (!signal.aborted) {
         await this.#look(signal);
@@ -110,6 +113,7 @@ class Screen {
         await pause(PERIOD, undefined, { signal }).catch(() => {});
       }
     } finally {
+      clearInterval(clock);
       stdout.write(LEAVE);
       stdout.off("resize", draw);
       stdin.off("keypress", onKey);
@@ -124,11 +128,19 @@ class Screen {
     const since = performance.now();
     try {
       this.#rows = await all(this.#locks, this.#match, this.#values, signal);
-      this.#trouble = "";
+      this.#took = performance.now() - since;
+      this.#last.came();
     } catch (error) {
-      this.#trouble = error instanceof Error ? error.message : String(error);
+      this.#last.failed(error);
     }
-    this.#took = performance.now() - since;
+  }
+
+  /** What there is, or since when nothing is known of it. */
+  get #head(): string {
+    if (this.#last.colour !== null) return this.#last.sentence;
+    const waited = this.#rows.filter(({ waiters }) => waiters.length > 0).length;
+    const held = this.#rows.filter(({ holder }) => holder !== null).length;
+    return `${held} held, ${waited} waited for, looked at in ${showDuration(this.#took)}, by ${this.#values.sort ?? "wait"}`;
   }
 
   #press(text: string, { name, ctrl }: Key): void {
@@ -212,7 +224,7 @@ class Screen {
       const question = widthOf(what) + long.length > columns ? " Break? y/N" : long;
       return cut(what, columns - question.length) + question;
     }
-    return cut(harmless(this.#note || this.#trouble || keysInWords(columns)), columns);
+    return cut(harmless(this.#note || keysInWords(columns)), columns);
   }
 
   #type(text: string, name: string | undefined): void {
@@ -228,9 +240,7 @@ class Screen {
     const columns = process.stdout.columns || 80;
     const height = process.stdout.rows || 24;
     const shown = this.#shown;
-    const waited = this.#rows.filter(({ waiters }) => waiters.length > 0).length;
-    const held = this.#rows.filter(({ holder }) => holder !== null).length;
-    const head = `${held} held, ${waited} waited for, looked at in ${showDuration(this.#took)}, by ${this.#values.sort ?? "wait"}`;
+    const { colour } = this.#last;
     const filter =
       this.#isTyping || this.#filter !== "" ? `  /${this.#filter}${this.#isTyping ? "_" : ""}` : "";
     const room = Math.max(1, height - 4);
@@ -243,11 +253,13 @@ class Screen {
     const [titles = "", ...lines] = table(COLUMNS, rows, columns - MARK.length);
     const body = lines.map((line, i) => {
       const text = (from + i === at ? MARK : " ".repeat(MARK.length)) + line;
+      if (colour !== null) return { style: "dim", text } as const;
       return (rows[i]?.waiters.length ?? 0) > 0 ? ({ style: "yellow", text } as const) : text;
     });
     const more = shown.length > room ? [`… and ${shown.length - room} more`] : [];
+    const head = cut(filter === "" ? this.#head : `${filter.trim()}  ${this.#head}`, columns);
     const text = [
-      cut(filter === "" ? head : `${filter.trim()}  ${head}`, columns),
+      colour === null ? head : ({ style: colour, text: head } as const),
       ...(this.#isHelp
         ? TOP_HELP.slice(0, height - 2).map((line) => cut(line, columns))
         : [{ style: "bold", text: " ".repeat(MARK.length) + titles } as const, ...body, ...more]),

@@ -1,8 +1,8 @@
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { isLocal } from "../ui/guard.ts";
-import { createLockUI } from "../ui/index.ts";
+import { createOwnUI } from "../ui/own-ui.ts";
 import { count, flag, text } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
@@ -21,7 +21,7 @@ const FLAGS = {
   ),
 };
 
-/** The page lets in browsers of this machine alone, whatever address it has, so others would only be refused. */
+/** The page lets in browsers of this machine alone, whatever address it has: others would only be refused. */
 const LOCAL = ["127.0.0.1", "::1", "localhost"];
 
 async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
@@ -35,20 +35,20 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
   const signals = new Signals();
   // Before anything more is awaited, or a signal that comes meanwhile would be lost.
   const stopping = new Promise<NodeJS.Signals>((resolve) => signals.to(resolve));
-  const page = createLockUI({
-    locks,
-    redis,
-    actions: values.actions ? ["ask", "break"] : [],
-    // A holder that a viewer ends is told whose page it was.
-    authorize: (request) => isLocal(request, host) && operator(),
-  });
+  const word = randomBytes(16).toString("base64url");
+  const actions = values.actions ? (["ask", "break"] as const) : [];
+  // A holder that a viewer ends is told whose page it was.
+  const page = createOwnUI({ locks, redis, actions }, { word, label: operator() });
   const server = createServer((request, response) => void page.node(request, response));
   try {
     await listen(server, port, host);
     const { port: actual } = server.address() as AddressInfo;
-    const url = `http://${host.includes(":") ? `[${host}]` : host}:${actual}/`;
+    const url = `http://${host.includes(":") ? `[${host}]` : host}:${actual}/?word=${word}`;
     if (output.isJson) output.printJson({ url });
-    else output.print(`The locks are shown at ${url} until Ctrl-C.`);
+    else
+      output.print(
+        `The locks are shown at ${url} until Ctrl-C. This address lets a browser look${values.actions ? ", and act" : ""}: keep it to yourself.`,
+      );
     return codeOf(await stopping);
   } finally {
     // Nothing is held that a second Ctrl-C could leave behind, while a Redis that is silent is waited for.
@@ -82,7 +82,7 @@ export const UI = command(
     summary: "shows the locks on a web page of this machine",
     usage: ["ui [flags]"],
     examples: [
-      ["holdfast ui", "at http://127.0.0.1:4990/, to look at"],
+      ["holdfast ui", "prints an address of this machine, with a word without which nothing is shown"],
       [
         "holdfast ui --actions --port 0",
         "at any free port; with the buttons that ask for a lock, and break one",

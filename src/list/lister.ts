@@ -82,7 +82,8 @@ export class Lister {
       assertOpen();
     };
     check();
-    const plan = { pattern, timeout: this.#commands.replyTimeout, signal, type };
+    const trouble = (): Error => this.#commands.trouble();
+    const plan = { pattern, timeout: this.#commands.replyTimeout, trouble, signal, type };
     const steps = this.#steps(plan);
     try {
       for await (const step of steps) {

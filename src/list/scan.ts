@@ -1,6 +1,7 @@
 import pTimeout from "p-timeout";
 import { SCAN_COUNT } from "../defaults.ts";
 import { fields } from "../redis/replies.ts";
+import { withoutCommand } from "../redis/trouble.ts";
 import { type ClusterLike, isCluster, type RedisLike } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
 import { customTimers } from "../util/real-timers.ts";
@@ -12,6 +13,8 @@ export interface ScanPlan {
   readonly type?: "hash" | undefined;
   /** ms that one step may take to be answered. */
   readonly timeout: number;
+  /** Why a step that was not answered was not. */
+  readonly trouble: () => Error;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -22,17 +25,20 @@ export const primariesOf = (redis: RedisLike | ClusterLike): readonly RedisLike[
 /** The keys of one server, in steps that keep it busy for a fraction of a millisecond each. A step may have found none. */
 export async function* scan(
   redis: RedisLike,
-  { pattern, type, timeout, signal }: ScanPlan,
+  { pattern, type, timeout, trouble, signal }: ScanPlan,
 ): AsyncGenerator<string[], void, undefined> {
   const only = type === undefined ? [] : ["TYPE", type];
   let cursor = "0";
   do {
     const step = redis.callBuffer("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT, ...only);
-    const answer = pTimeout(step, {
-      milliseconds: timeout,
-      message: `no reply to SCAN in ${timeout} ms`,
-      customTimers,
+    const told = step.catch((error: unknown) => {
+      // ioredis, which has given it up, says of no connection where that leads.
+      throw error instanceof Error && error.name === "ReplyError" ? withoutCommand(error) : trouble();
     });
+    const late = (): never => {
+      throw trouble();
+    };
+    const answer = pTimeout(told, { milliseconds: timeout, fallback: late, customTimers });
     const [next, keys] = fields(await orAbort(signal, answer));
     // Redis gives a cursor that was used up as 0, whatever keys it still found.
     cursor = String(next);

@@ -1,3 +1,4 @@
+import pTimeout from "p-timeout";
 import { type Circle, circleOf, holdersOf, KINDS } from "../deadlocks/circle.ts";
 import { decodeNote, lockOf, type Note } from "../deadlocks/note.ts";
 import type { Listed, ListedHolder } from "../list/listed.ts";
@@ -14,6 +15,9 @@ const MEMBERS = 1_000;
 const CIRCLES = 50;
 /** ms. Of a note whose end is further away no client is the author. */
 const LONGEST = 60_000;
+/** ms that a look at the locks waits for the notes. */
+const PATIENCE = 1_000;
+const LATE = "What callers say that wait has not been read: Redis did not answer in time.";
 const CUT = `More callers wait than can be read: there may be circles beside those of the first ${MEMBERS} notes.`;
 
 /** A circle, as it was found first. */
@@ -34,6 +38,8 @@ interface Found {
 export class Deadlocks {
   readonly #redis: NonNullable<LockUIOptions["redis"]>;
   #found = new Map<string, Found>();
+  /** What was asked for and has not been answered: no second one would be sooner. */
+  #asked: Promise<unknown> | null = null;
   #now = 0;
   /** Why it may not know of all circles. Null: it does. */
   trouble: string | null = null;
@@ -42,10 +48,22 @@ export class Deadlocks {
     this.#redis = redis;
   }
 
-  /** Reads the notes as they are now. Never rejects: the locks can be shown without them. */
+  /** Reads the notes as they are now. Never rejects, nor waits for long: the locks can be shown without them. */
   async refresh(): Promise<void> {
     try {
-      const [now, members] = fields(await this.#redis.callBuffer("EVAL", lua.notes.lua, 1, KEY, MEMBERS));
+      const redis = this.#redis;
+      this.#asked ??= redis.callBuffer("EVAL", lua.notes.lua, 1, KEY, MEMBERS).finally(() => {
+        this.#asked = null;
+      });
+      // RACE: notes that come while the locks are listed are newer than some of these, and would be held against what is over. So what
+      // is late counts for no look but the next.
+      const reply = await pTimeout(this.#asked, { milliseconds: PATIENCE, fallback: () => null });
+      if (reply === null) {
+        this.#found.clear();
+        this.trouble = LATE;
+        return;
+      }
+      const [now, members] = fields(reply);
       this.#read(Number(now), fields(members).map(String));
     } catch (error) {
       this.#found.clear();

@@ -1,3 +1,4 @@
+import pTimeout from "p-timeout";
 import { fields } from "../redis/replies.ts";
 import { decodeTold, longestOf, STREAM, type Told } from "./observed.ts";
 import type { LockUIOptions } from "./options.ts";
@@ -13,6 +14,10 @@ const NAMES = 1_000;
 const HISTORY = 50;
 /** Of which the page shows so many. */
 const SHOWN = 100;
+/** ms that a look at the locks waits for what is told. */
+const PATIENCE = 1_000;
+/** Clients that are counted. */
+const CLIENTS = 10_000;
 
 /** What has become of one lock. */
 interface Known {
@@ -28,6 +33,10 @@ export class Heat {
   #known = new Map<string, Known>();
   /** When each client has told something last. */
   readonly #clients = new Map<string, number>();
+  /** How many entries were left out, by when. */
+  readonly #dropped: [at: number, count: number][] = [];
+  /** Why nothing newer was read, in a sentence; null: it was. */
+  trouble: string | null = "What observed processes tell has not been read yet.";
   #last = "";
   /** The time of the server, in ms. */
   #now = 0;
@@ -41,17 +50,44 @@ export class Heat {
     return this.#clients.size;
   }
 
-  /** Reads what was told since the last time, once for all that ask meanwhile. */
+  /** Entries of these 15 minutes that are none of `observe()`'s. */
+  get dropped(): number {
+    return this.#dropped.reduce((sum, [, count]) => sum + count, 0);
+  }
+
+  /** What is missing, in sentences; null: nothing is. */
+  get untold(): string | null {
+    const { dropped, trouble } = this;
+    const some = dropped === 1 ? "1 entry was" : `${dropped} entries were`;
+    const left =
+      dropped === 0 ? null : `${some} left out: what stands in ${STREAM} there, no observe() has written.`;
+    return [trouble, left].filter((one) => one !== null).join(" ") || null;
+  }
+
+  /**
+   * Reads what was told since the last time, once for all that ask meanwhile. Never rejects, nor waits for long: the locks can be shown
+   * without it, and what is read later is shown later.
+   */
   refresh(): Promise<void> {
-    this.#reading ??= this.#read().finally(() => {
-      this.#reading = null;
-    });
-    return this.#reading;
+    this.#reading ??= this.#read()
+      .then(
+        () => {
+          this.trouble = null;
+        },
+        (error: unknown) => {
+          this.trouble = `What observed processes tell could not be read: ${error instanceof Error ? error.message : String(error)}`;
+        },
+      )
+      .finally(() => {
+        this.#reading = null;
+      });
+    return pTimeout(this.#reading, { milliseconds: PATIENCE, fallback: () => {} });
   }
 
   async #read(): Promise<void> {
     const [seconds] = fields(await this.#redis.callBuffer("TIME"));
     this.#now = Number(seconds) * 1_000;
+    if (timeOf(this.#last) > this.#now) await this.#lookBack();
     this.#last ||= String(this.#now - STEP * STEPS);
     for (;;) {
       const reply = await this.#redis.callBuffer("XRANGE", STREAM, `(${this.#last}`, "+", "COUNT", PIECE);
@@ -59,12 +95,31 @@ export class Heat {
       for (const entry of entries) {
         const [id, words] = fields(entry);
         this.#last = String(id);
+        // A writer may give its entry any time, which the entries after it have too. None is later than now.
+        const at = Math.min(timeOf(this.#last), this.#now);
         const told = decodeTold(String(fields(words)[1]));
-        if (told) this.#add(Number.parseInt(this.#last, 10), told);
+        if (told) this.#add(at, told);
+        else this.#drop(at);
       }
       if (entries.length < PIECE) break;
     }
     this.#forget();
+  }
+
+  /** Begins again where the last entry has gone: those of another stream have lower ids, behind a time that was ahead. */
+  async #lookBack(): Promise<void> {
+    const last = fields(await this.#redis.callBuffer("XRANGE", STREAM, this.#last, this.#last));
+    if (last.length > 0) return;
+    this.#last = "";
+    this.#known.clear();
+    this.#clients.clear();
+    this.#dropped.length = 0;
+  }
+
+  #drop(at: number): void {
+    const last = this.#dropped.at(-1);
+    if (last && last[0] >= at - STEP) last[1]++;
+    else this.#dropped.push([at, 1]);
   }
 
   heats(): ShownHeat[] {
@@ -95,7 +150,7 @@ export class Heat {
   }
 
   #add(at: number, { client, waits, events }: Told): void {
-    this.#clients.set(client, at);
+    if (this.#clients.size < CLIENTS || this.#clients.has(client)) this.#clients.set(client, at);
     const step = Math.floor(at / STEP);
     for (const [name, counted] of Object.entries(waits)) {
       const known = this.#of(name);
@@ -103,12 +158,12 @@ export class Heat {
       known.waits.set(step, sums);
       for (const [wait, count] of Object.entries(counted)) {
         const longest = Number(wait);
-        sums.set(longest, (sums.get(longest) ?? 0) + Number(count));
+        sums.set(longest, (sums.get(longest) ?? 0) + count);
       }
     }
     for (const [what, name, ago, after, why] of events) {
-      const known = this.#of(String(name));
-      known.events.push({ what, at: at - Number(ago), after: Number(after), why, client });
+      const known = this.#of(name);
+      known.events.push({ what, at: at - ago, after, why, client });
       if (known.events.length > HISTORY) known.events.shift();
     }
   }
@@ -124,6 +179,7 @@ export class Heat {
   #forget(): void {
     const oldest = this.#now - STEP * STEPS;
     for (const [client, at] of this.#clients) if (at < oldest) this.#clients.delete(client);
+    while (this.#dropped[0] && this.#dropped[0][0] < oldest) this.#dropped.shift();
     const names = [...this.#known.keys()];
     for (const name of names.slice(0, Math.max(0, names.length - NAMES))) this.#known.delete(name);
     for (const [name, { waits, events }] of this.#known) {
@@ -133,6 +189,9 @@ export class Heat {
     }
   }
 }
+
+/** When an entry was written, in ms: its id begins with that. */
+const timeOf = (id: string): number => Number.parseInt(id, 10);
 
 function percentile(counted: [number, number][], count: number): number | null {
   if (count === 0) return null;

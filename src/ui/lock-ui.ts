@@ -3,7 +3,17 @@ import { act } from "./act.ts";
 import { type Asset, assets } from "./assets.generated.ts";
 import { blocked } from "./blocked.ts";
 import { Deadlocks } from "./deadlocks.ts";
-import { admit, isFromPage, json, plainly, respond, type Viewer } from "./guard.ts";
+import {
+  type Admit,
+  admission,
+  isForeign,
+  isFromPage,
+  json,
+  plainly,
+  respond,
+  type Sender,
+  type Viewer,
+} from "./guard.ts";
 import { Heat } from "./heat.ts";
 import { serve } from "./node.ts";
 import { checkUIOptions, type LockUIOptions } from "./options.ts";
@@ -16,6 +26,8 @@ import { Watches } from "./watches.ts";
 /** More viewers than this are told to come again. */
 const VIEWERS = 100;
 const UNREAD = "The page was made without a connection by which it could read what callers say that wait.";
+const FOREIGN =
+  "Only the page itself is answered: the Origin of this request is not its Host. A proxy before the page must hand on the Host that it was asked for.";
 /** Rows that a browser still shows at once. */
 const ROWS = 500;
 
@@ -38,7 +50,7 @@ export interface LockUI {
  *
  * @param options.locks the lock client of one Redis.
  * @param options.authorize decides which requests may see it. Left out: only browsers of this machine, and only by `node`.
- * @param options.actions what viewers may do: "ask", "break". Default: nothing.
+ * @param options.actions what viewers may do: "ask", "break". They need `authorize`. Default: nothing.
  * @param options.redis a connection to the same Redis, for what `observe()` has written and for deadlocks. Left out: neither is shown.
  * @throws TypeError for bad options.
  * @example
@@ -47,32 +59,39 @@ export interface LockUI {
  */
 export function createLockUI(options: LockUIOptions): LockUI {
   const checked = checkUIOptions(options);
-  const page = new Page(checked);
+  return lockUI(checked, admission(checked.authorize));
+}
+
+/** As `createLockUI`, where something else than `authorize` decides who is let in. */
+export function lockUI(options: LockUIOptions, admit: Admit): LockUI {
+  const page = new Page(options, admit);
   return {
     fetch: (request) => page.answer(request, null),
-    node: (request, response) => serve((made, address) => page.answer(made, address), request, response),
+    node: (request, response) => serve((made, sender) => page.answer(made, sender), request, response),
     close: () => page.close(),
   };
 }
 
 class Page {
   readonly #options: LockUIOptions;
+  readonly #admit: Admit;
   readonly #watches: Watches;
   readonly #heat: Heat | null;
   readonly #deadlocks: Deadlocks | null;
   readonly #ended = new AbortController();
 
-  constructor(options: LockUIOptions) {
+  constructor(options: LockUIOptions, admit: Admit) {
     this.#options = options;
+    this.#admit = admit;
     const { locks, redis } = options;
     const heat = redis ? new Heat(redis) : null;
     const deadlocks = redis ? new Deadlocks(redis) : null;
     this.#heat = heat;
     this.#deadlocks = deadlocks;
     this.#watches = new Watches(async function* (options) {
-      await heat?.refresh();
       // Before the locks, which then show whether the notes are still true.
-      if (options.match === undefined) await deadlocks?.refresh();
+      const notes = options.match === undefined ? deadlocks?.refresh() : undefined;
+      await Promise.all([heat?.refresh(), notes]);
       yield* locks.list(options);
     });
   }
@@ -81,8 +100,9 @@ class Page {
     this.#ended.abort();
   }
 
-  async answer(request: Request, address: string | null): Promise<Response> {
-    const viewer = await admit(request, address, this.#options.authorize);
+  async answer(request: Request, sender: Sender | null): Promise<Response> {
+    if (isForeign(request)) return plainly(403, FOREIGN);
+    const viewer = await this.#admit(request, sender);
     if (viewer instanceof Response) return viewer;
     if (this.#ended.signal.aborted) return plainly(503, "The page of locks is closed.");
     const { searchParams } = new URL(request.url);
@@ -118,8 +138,8 @@ class Page {
     );
   }
 
-  #show({ survey, trouble }: Sight, isNarrow: boolean, wanted: URLSearchParams): Shown {
-    const { locks, at, isPartial } = survey ?? { locks: [], at: performance.now(), isPartial: true };
+  #show({ survey, trouble, due, lengths }: Sight, isNarrow: boolean, wanted: URLSearchParams): Shown {
+    const { locks, isPartial } = survey ?? { locks: [], isPartial: true };
     const heat = this.#heat;
     const all = (isNarrow ? this.#watches.all.survey : null) ?? survey;
     const known = isNarrow ? [] : (this.#deadlocks?.among(locks) ?? []);
@@ -127,21 +147,23 @@ class Page {
     // Of none found nothing follows when not all was read.
     const circles = isNarrow || (known.length === 0 && unread !== null) ? null : known;
     const seen = {
-      age: Math.round(performance.now() - at),
+      age: survey && Math.round(performance.now() - survey.at),
+      due: Math.round(due),
       total: all?.total ?? 0,
       waited: all?.waited ?? 0,
       isPartial,
       deadlocks: circles?.filter(({ isSure }) => isSure).length ?? null,
       unread,
+      untold: heat?.untold ?? null,
       trouble,
       actions: this.#options.actions ?? [],
     };
-    const shown = (one: (typeof locks)[number]) => shownLock(one, heat?.lost(one.name) ?? null);
+    const shown = (one: (typeof locks)[number]) => shownLock(one, heat?.lost(one.name) ?? null, lengths);
     switch (wanted.get("view")) {
       case "lock": {
         const [kind, name] = [wanted.get("kind"), wanted.get("name")];
         const lock = locks.find((one) => one.kind === kind && one.name === name) ?? null;
-        const holders = lock?.holders.map(shownHolder) ?? [];
+        const holders = lock?.holders.map((one) => shownHolder(one, lengths.of(one.id))) ?? [];
         const waiters = lock?.waiters.map(shownWaiter) ?? [];
         const history = heat?.history(name ?? "") ?? null;
         return { ...seen, view: "lock", lock: lock && shown(lock), holders, waiters, history };

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { plainly } from "./guard.ts";
+import { plainly, type Sender } from "./guard.ts";
 
 /** What frameworks make of a request, beside what Node.js does. */
 interface Known extends IncomingMessage {
@@ -16,16 +16,14 @@ const BODY_MAX = 8_192;
 
 /** Serves a request of `node:http`, Express, Koa and others by what serves a Request. */
 export async function serve(
-  answer: (request: Request, address: string | null) => Promise<Response>,
+  answer: (request: Request, sender: Sender) => Promise<Response>,
   incoming: Known,
   response: ServerResponse,
 ): Promise<void> {
   const gone = new AbortController();
   response.once("close", () => gone.abort());
   const made = await requestOf(incoming, gone.signal)
-    .then((request) =>
-      request instanceof Response ? request : answer(request, incoming.socket.remoteAddress ?? null),
-    )
+    .then((request) => (request instanceof Response ? request : answer(request, senderOf(incoming))))
     .catch((error: unknown) => {
       // Nobody may look at what a handler of node:http returns: a rejection of it would end the process.
       if (!gone.signal.aborted) process.emitWarning(error instanceof Error ? error : String(error));
@@ -46,6 +44,11 @@ export async function serve(
     () => {},
   );
 }
+
+const senderOf = ({ socket, httpVersionMajor, httpVersionMinor }: Known): Sender => ({
+  address: socket.remoteAddress ?? null,
+  isHttp10: httpVersionMajor < 1 || (httpVersionMajor === 1 && httpVersionMinor === 0),
+});
 
 async function requestOf(incoming: Known, signal: AbortSignal): Promise<Request | Response> {
   const { method = "GET", headers, url = "/", originalUrl = url } = incoming;

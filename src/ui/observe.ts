@@ -1,14 +1,11 @@
 import type { LockEvents } from "../events.ts";
 import type { CommonClient } from "../lock-client.ts";
 import type { RedisLike } from "../redis/types.ts";
-import { ENTRIES, KEPT, STREAM, stepOf, type Told } from "./observed.ts";
+import { ENTRIES, EVENTS, KEPT, NAMES, STREAM, stepOf, type Told } from "./observed.ts";
 
 /** ms from one entry to the next: a process writes no more often. And from what happens to the entry that tells it, at least. */
 const EVERY = 5_000;
 const SOON = 1_000;
-/** Of what a process tells at a time: names, and single calls. */
-const NAMES = 100;
-const EVENTS = 50;
 
 /**
  * Has a client tell the page what its callers wait for: for the views of heat and history. It counts in memory, and writes one entry

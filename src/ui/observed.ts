@@ -1,3 +1,5 @@
+import { NAME_BYTES_MAX } from "../defaults.ts";
+
 // What observed processes write, and the page reads: one stream, in which each process has an entry for some seconds.
 
 /** The stream. It is none of a lock's keys, and no lock needs it. */
@@ -27,14 +29,75 @@ export const stepOf = (ms: number): number => Math.ceil(4 * Math.log2(ms + 1));
 /** The longest wait of a step, in ms. */
 export const longestOf = (step: number): number => Math.round(2 ** (step / 4) - 1);
 
+/** The most of names and of single calls that a process tells at a time. */
+export const NAMES = 100;
+export const EVENTS = 50;
+
+/** Characters of an entry, of a client's id and of a reason: more, none of ours has. */
+const LONGEST = 1_000_000;
+const LONGEST_ID = 2_000;
+const LONGEST_WHY = 100;
+/** A wait of this step is longer than clocks tell. */
+const LAST_STEP = 220;
+/** Calls of one process in some seconds. */
+const MOST_CALLS = 1e9;
+const KINDS: readonly unknown[] = ["acquire", "giveup", "lost"];
+
+/**
+ * Null: no `observe()` has written this. Any program may write to the stream that has the few rights of one that is observed, so all of an
+ * entry is looked at here, before anything of it is believed.
+ */
 export function decodeTold(text: string): Told | null {
+  if (text.length > LONGEST) return null;
+  let read: unknown;
   try {
-    const { client, waits, events } = JSON.parse(text) as Partial<Told>;
-    const isTold =
-      typeof client === "string" && typeof waits === "object" && waits !== null && Array.isArray(events);
-    return isTold ? { client, waits, events } : null;
+    read = JSON.parse(text);
   } catch {
-    // Something else has written there.
     return null;
   }
+  if (!isRecord(read)) return null;
+  const { client, waits, events } = read;
+  return isText(client, LONGEST_ID) && areWaits(waits) && areEvents(events)
+    ? { client, waits, events }
+    : null;
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+const isText = (value: unknown, longest: number): value is string =>
+  typeof value === "string" && value !== "" && value.length <= longest;
+const isName = (value: unknown): value is string => isText(value, NAME_BYTES_MAX);
+const isTime = (value: unknown): value is number =>
+  typeof value === "number" && value >= 0 && value <= Number.MAX_SAFE_INTEGER;
+
+function areWaits(waits: unknown): waits is Told["waits"] {
+  if (!isRecord(waits)) return false;
+  const named = Object.entries(waits);
+  return named.length <= NAMES && named.every(([name, steps]) => isName(name) && areSteps(steps));
+}
+
+const areSteps = (steps: unknown): boolean =>
+  isRecord(steps) &&
+  Object.entries(steps).every(
+    ([step, count]) =>
+      /^\d{1,3}$/.test(step) &&
+      Number(step) <= LAST_STEP &&
+      isTime(count) &&
+      Number.isInteger(count) &&
+      count <= MOST_CALLS,
+  );
+
+const areEvents = (events: unknown): events is Told["events"] =>
+  Array.isArray(events) && events.length <= EVENTS && events.every(isEvent);
+
+function isEvent(event: unknown): boolean {
+  if (!Array.isArray(event) || event.length !== 5) return false;
+  const [what, name, ago, after, why] = event as unknown[];
+  return (
+    KINDS.includes(what) &&
+    isName(name) &&
+    isTime(ago) &&
+    isTime(after) &&
+    (why === null || isText(why, LONGEST_WHY))
+  );
 }

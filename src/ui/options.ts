@@ -13,13 +13,14 @@ export interface LockUIOptions {
   readonly locks: LockClient;
   /**
    * Decides about each request: true, or the viewer's name, lets it in, false refuses it with 403, and a Response is the answer, such
-   * as one that asks for a password. Left out: only this machine is let in, by `node`; `fetch` refuses everybody, because it does
-   * not see where a request comes from.
+   * as one that asks for a password. Left out: only browsers of this machine are let in, by `node`; `fetch` refuses everybody, because
+   * it does not see where a request comes from. A proxy on this machine that adds nothing to what it hands on looks like a browser: behind
+   * one, give an `authorize`.
    */
   readonly authorize?: Authorize | undefined;
   /**
-   * What viewers may do: "ask" a process that keeps a lock with nobody inside to give it up; "break" the hold that they see. Default:
-   * nothing.
+   * What viewers may do: "ask" a process that keeps a lock with nobody inside to give it up; "break" the hold that they see. They need
+   * `authorize`. Default: nothing.
    */
   readonly actions?: readonly Action[] | undefined;
   /**
@@ -46,6 +47,8 @@ export function checkUIOptions(options: unknown): LockUIOptions {
   if (authorize !== undefined && typeof authorize !== "function") fail("authorize must be a function");
   if (!Array.isArray(actions) || actions.some((one) => !ACTIONS.includes(one)))
     fail(`actions must be an array of ${ACTIONS.map((one) => `"${one}"`).join(" and ")}`);
+  if (actions.length > 0 && authorize === undefined)
+    fail("actions need authorize, the function that says which requests may do them");
   if (redis !== undefined && typeof redis?.callBuffer !== "function")
     fail("redis must be an ioredis connection");
   return { locks, authorize, actions: [...actions], redis };

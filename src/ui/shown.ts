@@ -20,6 +20,8 @@ export interface ShownHolder extends ShownOwner {
   readonly token: number;
   /** ms until its hold ends unless it is renewed; null: no end is set. */
   readonly left: number | null;
+  /** How long its lease is, in ms; null: that is not known. Redis has only what is left of it. */
+  readonly length: number | null;
 }
 
 /** A lock in a list. */
@@ -41,8 +43,10 @@ export interface ShownLock {
 
 /** What every view has. */
 interface Seen {
-  /** ms that have passed since Redis was asked. */
-  readonly age: number;
+  /** ms that have passed since Redis answered what is shown; null: it has answered nothing yet. */
+  readonly age: number | null;
+  /** ms of age at which there should be something newer. */
+  readonly due: number;
   /** How many locks there are, and how many of them are waited for. */
   readonly total: number;
   readonly waited: number;
@@ -52,6 +56,8 @@ interface Seen {
   readonly deadlocks: number | null;
   /** Why not all notes of callers were read, in a sentence; null: they were. */
   readonly unread: string | null;
+  /** What is missing of what observed processes tell, in sentences; null: nothing is. */
+  readonly untold: string | null;
   /** Why Redis says nothing newer; null: it does. */
   readonly trouble: string | null;
   /** What viewers may do. */

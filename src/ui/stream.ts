@@ -1,7 +1,7 @@
 import { respond } from "./guard.ts";
 
-/** ms between comments that keep proxies from closing a quiet stream. */
-const PING = 15_000;
+/** ms between signs of life: by them a browser knows that this server is there, and proxies keep a quiet stream open. */
+const PING = 3_000;
 /** A stream ends after so many ms, and the browser opens another one: by then its viewer may not be let in any more. */
 const LONGEST = 5 * 60_000;
 /** What was sent and not read yet, beyond which a slow reader gets no further look, in messages. */
@@ -21,7 +21,7 @@ export function stream(view: View, ended: AbortSignal): Response {
           if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(text));
         };
         send("retry: 1000\n\n");
-        const ping = setInterval(() => send(": still here\n\n"), PING).unref();
+        const ping = setInterval(() => send("event: ping\ndata:\n\n"), PING).unref();
         const over = setTimeout(() => end(), LONGEST).unref();
         const stop = view((number, shown) => send(`id: ${number}\ndata: ${JSON.stringify(shown)}\n\n`));
         end = () => {

@@ -1,11 +1,14 @@
 import { Glob } from "../list/glob.ts";
 import { type Listed, type ListedHolder, type ListedWaiter, waitingProcesses } from "../list/listed.ts";
+import type { LeaseLengths } from "./lease-lengths.ts";
 import type { Happened, ShownHolder, ShownLock, ShownOwner } from "./shown.ts";
 import { waitedFor } from "./survey.ts";
 import type { Narrow } from "./watches.ts";
 
-export const shownHolder = (holder: ListedHolder): ShownHolder => ({
+/** `length`: of its lease, in ms; null: it is not known. */
+export const shownHolder = (holder: ListedHolder, length: number | null = null): ShownHolder => ({
   ...ownerOf(holder),
+  length,
   for: holder.heldFor,
   token: holder.token,
   left: holder.remaining === Number.POSITIVE_INFINITY ? null : holder.remaining,
@@ -19,12 +22,12 @@ export const shownWaiter = (waiter: ListedWaiter): ShownOwner => ({
 const ownerOf = ({ id, label, host, pid, units, mode }: ListedHolder | ListedWaiter) =>
   ({ id, label, host, pid, units, mode }) as const;
 
-export function shownLock(lock: Listed, lost: Happened | null): ShownLock {
+export function shownLock(lock: Listed, lost: Happened | null, lengths: LeaseLengths): ShownLock {
   const { kind, name, holder, holders, kept, permits } = lock;
   return {
     kind,
     name,
-    holder: holder && shownHolder(holder),
+    holder: holder && shownHolder(holder, lengths.of(holder.id)),
     holders: holders.length,
     waiters: waitingProcesses(lock),
     waited: waitedFor(lock),

@@ -1,4 +1,5 @@
 import type { Listed } from "../list/listed.ts";
+import { LeaseLengths } from "./lease-lengths.ts";
 import { type Survey, Tally } from "./survey.ts";
 
 /** ms from one look at the locks to the next. */
@@ -12,6 +13,10 @@ export interface Sight {
   readonly survey: Survey | null;
   /** Why the last look failed; null: it did not. */
   readonly trouble: string | null;
+  /** ms from `survey.at` until there should be a newer one: what takes much longer is no pace of this page's. */
+  readonly due: number;
+  /** How long the leases of holds are, as far as the looks so far tell it. */
+  readonly lengths: LeaseLengths;
 }
 
 /** Looks at locks again and again, once for all viewers, and not at all while there are none. */
@@ -20,12 +25,18 @@ export class Watch {
   /** A look may take at most this part of the time, however many locks there are. */
   readonly #share: number;
   readonly #viewers = new Set<(sight: Sight) => void>();
-  #sight: Sight = { survey: null, trouble: null };
+  readonly #lengths = new LeaseLengths();
+  #sight: Sight;
   #stop: AbortController | null = null;
 
   constructor(list: (signal: AbortSignal) => AsyncIterable<Listed>, share: number) {
     this.#list = list;
     this.#share = share;
+    this.#sight = this.#nothing;
+  }
+
+  get #nothing(): Sight {
+    return { survey: null, trouble: null, due: PAUSE, lengths: this.#lengths };
   }
 
   get viewers(): number {
@@ -37,13 +48,14 @@ export class Watch {
     return this.#sight.survey;
   }
 
-  /** Tells what was seen last, if that is not old, and then each time that it has looked. Returns how to stop. */
+  /** Tells what was seen last, or why nothing was, if that is not old, and then each time that it has looked. Returns how to stop. */
   view(viewer: (sight: Sight) => void): () => void {
     this.#viewers.add(viewer);
-    const { survey } = this.#sight;
+    const { survey, trouble } = this.#sight;
+    const isNew = this.#stop !== null || (survey !== null && performance.now() - survey.at < 2 * PAUSE);
     // The others see nothing newer either.
-    if (survey && (this.#stop || performance.now() - survey.at < 2 * PAUSE)) viewer(this.#sight);
-    else if (!this.#stop) this.#sight = { survey: null, trouble: null };
+    if (isNew && (survey || trouble !== null)) viewer(this.#sight);
+    else if (!isNew) this.#sight = this.#nothing;
     if (!this.#stop && this.#viewers.has(viewer)) {
       this.#stop = new AbortController();
       void this.#look(this.#stop.signal);
@@ -61,9 +73,11 @@ export class Watch {
       const since = performance.now();
       const sight = await this.#see(signal);
       if (signal.aborted) return;
-      this.#tell(sight);
       const took = performance.now() - since;
-      await pause(Math.max(PAUSE, took / this.#share - took), signal);
+      // A look that has failed says nothing of how long one takes.
+      const rest = sight.trouble === null ? Math.max(PAUSE, took / this.#share - took) : PAUSE;
+      this.#tell(sight.trouble === null ? { ...sight, due: rest + took } : sight);
+      await pause(rest, signal);
     }
   }
 
@@ -75,6 +89,7 @@ export class Watch {
   async #see(signal: AbortSignal): Promise<Sight> {
     const { survey: former } = this.#sight;
     const number = (former?.number ?? 0) + 1;
+    const began = performance.now();
     const tally = new Tally();
     let due = performance.now() + PART;
     let parts = 1;
@@ -82,14 +97,19 @@ export class Watch {
       for await (const one of this.#list(signal)) {
         tally.add(one);
         if (former || performance.now() < due || signal.aborted) continue;
-        this.#tell({ survey: tally.survey(number, true), trouble: null });
-        due = performance.now() + PART * 2 ** parts++;
+        const next = PART * 2 ** parts++;
+        this.#tell({ ...this.#nothing, survey: tally.survey(number, true), due: next });
+        due = performance.now() + next;
       }
     } catch (error) {
       // Half of a first look is better than nothing.
-      return { survey: this.#sight.survey, trouble: error instanceof Error ? error.message : String(error) };
+      const trouble = error instanceof Error ? error.message : String(error);
+      return { ...this.#sight, trouble };
     }
-    return { survey: tally.survey(number, false), trouble: null };
+    const survey = tally.survey(number, false);
+    const holders = survey.locks.flatMap((lock) => lock.holders);
+    this.#lengths.see(holders, began, survey.at);
+    return { ...this.#nothing, survey };
   }
 }
 

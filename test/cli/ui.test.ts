@@ -15,36 +15,54 @@ afterEach(() => Cli.endAll());
 async function start(...flags: string[]) {
   const cli = new Cli(testUrl(), ["ui", "--port", "0", "--json", ...flags]);
   await cli.says("\n");
-  const { url } = JSON.parse(cli.stdout) as { url: string };
-  const headers = {
-    "content-type": "application/json",
-    "x-holdfast": "page",
-    "sec-fetch-site": "same-origin",
-  };
+  const { url: address } = JSON.parse(cli.stdout) as { url: string };
+  const { origin, searchParams } = new URL(address);
+  expect(searchParams.get("word")).toMatch(/^[\w-]{22}$/);
+  const opened = await fetch(address, { redirect: "manual" });
+  // The word leaves the address bar, and no script reads it.
+  expect([opened.status, opened.headers.get("location")]).toEqual([303, "/"]);
+  const [cookie = "", ...attributes] = (opened.headers.get("set-cookie") ?? "").split("; ");
+  expect(attributes).toEqual(["HttpOnly", "SameSite=Strict", "Path=/"]);
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    fetch(`${origin}/${path}`, { headers: { cookie, ...headers } });
+  const headers = { "content-type": "application/json", "x-holdfast": "page", cookie, origin };
   const post = (body: unknown) =>
-    fetch(`${url}?part=act`, { method: "POST", headers, body: JSON.stringify(body) });
-  return { cli, url, post };
+    fetch(`${origin}/?part=act`, { method: "POST", headers, body: JSON.stringify(body) });
+  return { cli, origin, cookie, get, post };
 }
 
 it("shows the locks until Ctrl-C, while a browser looks too, and lets nobody act", async () => {
-  const { cli, url, post } = await start();
+  const { cli, get, post } = await start();
   const name = freshName();
   const { locks } = await parties.join({ client: { label: "nightly" } });
   await using lease = await locks.lock(name).lock();
-  expect(await (await fetch(url)).text()).toContain("<!doctype html>");
-  const state = await fetch(`${url}?part=state&search=${encodeURIComponent(name)}`);
+  expect(await (await get("")).text()).toContain("<!doctype html>");
+  const state = await get(`?part=state&search=${encodeURIComponent(name)}`);
   expect(await state.json()).toMatchObject({ locks: [{ name, holder: { label: "nightly" } }] });
   const wanted = { action: "break", kind: "lock", name, token: lease.token, mode: null };
   expect((await post(wanted)).status).toBe(403);
-  expect((await fetch(`${url}?part=state`, { headers: { "x-forwarded-for": "127.0.0.1" } })).status).toBe(
-    403,
-  );
-  const looking = await fetch(`${url}?part=events`);
+  expect((await get("?part=state", { "x-forwarded-for": "127.0.0.1" })).status).toBe(403);
+  const looking = await get("?part=events");
   expect(looking.headers.get("content-type")).toContain("text/event-stream");
   cli.kill("SIGINT");
   expect(await cli.finished).toMatchObject({ code: 130, stderr: "" });
   await looking.text().catch(() => {});
   expect(lease.held).toBe(true);
+});
+
+it("shows nothing to a browser that has not opened its address, nor lets it act", async () => {
+  const { origin } = await start("--actions");
+  const other = await start("--actions");
+  const headers = { "content-type": "application/json", "x-holdfast": "page", origin };
+  const init = { method: "POST", headers, body: "{}" };
+  for (const path of ["", "?part=state", "?part=events", "?part=page.js", "?word=", "?word=x"])
+    expect([path, (await fetch(`${origin}/${path}`)).status]).toEqual([path, 403]);
+  expect((await fetch(`${origin}/?part=act`, init)).status).toBe(403);
+  // The word of another page of this machine is none of this one's.
+  const [, theirs = ""] = /holdfast-\d+=(\S+)/.exec(other.cookie) ?? [];
+  const { port } = new URL(origin);
+  const answer = await fetch(`${origin}/?part=state`, { headers: { cookie: `holdfast-${port}=${theirs}` } });
+  expect(answer.status).toBe(403);
 });
 
 it("--actions lets a viewer break the hold that was seen", async () => {

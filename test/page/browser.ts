@@ -13,7 +13,9 @@ export class Chromium {
       const executablePath = process.env.CHROMIUM;
       if (!executablePath) throw new Error("CHROMIUM names no browser: use npm run test:page");
       // As root, which is what a container is, there is no sandbox. Grey edges of letters make a picture half as large.
-      const args = ["--no-sandbox", "--disable-lcd-text"];
+      // Names of other sites lead to this machine, where tests serve them.
+      const names = "--host-resolver-rules=MAP *.example 127.0.0.1";
+      const args = ["--no-sandbox", "--disable-lcd-text", names];
       this.#browser = await chromium.launch({ executablePath, args });
     });
     afterEach(async () => {

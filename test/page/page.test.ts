@@ -5,7 +5,6 @@ import type { LockUIOptions } from "../../src/ui/index.ts";
 import { Actor } from "../support/actor.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { type Served, servePage } from "../support/served-page.ts";
-import { TcpProxy } from "../support/tcp-proxy.ts";
 import { Chromium, fitsWidth } from "./browser.ts";
 import { setScene, tellHeat } from "./scene.ts";
 import { EVENTS, heat, scenes } from "./shop.ts";
@@ -153,25 +152,6 @@ it("break ends the hold that was seen, and never the one that came after it", as
   await shows(page, "The hold that you saw is ended.");
   expect(await b.lock("order:42").isLocked()).toBe(false);
   await expect(next.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
-});
-
-it("Redis away: it says so, what was seen stays, and it goes on when Redis is back", async () => {
-  const proxy = await TcpProxy.start(own.server);
-  onTestFinished(() => proxy.stop());
-  const { url } = await serve({}, proxy.url);
-  const locks = await join();
-  const lease = await locks.lock("order:42").lock();
-  const page = await browser.open(`${url}/`);
-  await page.getByRole("link", { name: "order:42" }).waitFor();
-  proxy.refuse(true);
-  proxy.cut();
-  await shows(page, /^Redis does not answer, so what you see is as it was/);
-  expect(await rows(page).count()).toBe(1);
-  await lease.unlock();
-  proxy.refuse(false);
-  await live(page);
-  await shows(page, "Nobody holds a lock.");
-  expect(await page.locator("#trouble").isHidden()).toBe(true);
 });
 
 it("two tabs share one look at Redis, and nobody asks while nobody looks", async () => {

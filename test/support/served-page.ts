@@ -12,10 +12,10 @@ export interface Served {
   stop(): Promise<void>;
 }
 
-/** Serves the page below "/locks", as an application would mount it. */
+/** Serves the page below "/locks", as an application would mount it; with `actions` everybody may do them, unless `options` says who may. */
 export async function servePage(redis: Redis, options: Partial<LockUIOptions> = {}): Promise<Served> {
   const locks = createLockClient(redis);
-  const ui = createLockUI({ locks, redis, ...options });
+  const ui = createLockUI({ locks, redis, ...(options.actions && { authorize: () => true }), ...options });
   const server: Server = createServer((request, response) => void ui.node(request, response));
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   const { port } = server.address() as AddressInfo;

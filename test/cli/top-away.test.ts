@@ -1,0 +1,77 @@
+import { spawnSync } from "node:child_process";
+import { Redis } from "ioredis";
+import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import { createLockClient } from "../../src/index.ts";
+import { launchServer } from "../../tools/redis/index.ts";
+import { Cli } from "../support/cli.ts";
+import { until } from "../support/until.ts";
+
+// What `top` shows of a Redis that does not answer, as docs/page.md has it for both.
+
+afterEach(() => Cli.endAll());
+
+/** util-linux's `script` gives its command a terminal. */
+const hasScript = /util-linux/.test(spawnSync("script", ["--version"], { encoding: "utf8" }).stdout ?? "");
+const [RED, DIM] = ["\x1b[31m", "\x1b[2m"];
+
+/** `top` in a terminal with colours, that shows one lock. */
+async function stage() {
+  const server = await launchServer();
+  const redis = new Redis(server.url);
+  redis.on("error", () => {});
+  const locks = createLockClient(redis);
+  onTestFinished(async () => {
+    await locks.close({ grace: 0 });
+    redis.disconnect();
+    await server.stop();
+  });
+  await locks.lock("order:42").lock({ lease: 600_000 });
+  const top = Cli.inTerminal(server.url, ["top"], "unset NO_COLOR");
+  await top.says("1 held, 0 waited for");
+  return { server, top };
+}
+
+/** The last screen, without what moves the cursor. */
+const screen = ({ stdout }: Cli): string => stdout.slice(stdout.lastIndexOf("\x1b[H"));
+const shows = (top: Cli, text: RegExp) =>
+  until(() => text.test(screen(top)), { what: `${text} on the screen` }).catch((error: Error) => {
+    throw new Error(`${error.message}; it was:\n${screen(top)}`);
+  });
+
+/** Says since when, and why; the rows stay, and are grey. */
+async function goesAway(top: Cli, why: RegExp): Promise<void> {
+  await shows(top, new RegExp(`Last answer \\d+ s ago: ${why.source}`));
+  const text = screen(top);
+  expect(text.split("\r\n")[0]).toContain(RED);
+  expect(text.split("\r\n").find((line) => line.includes("order:42"))).toContain(DIM);
+  // It goes on to count while a look is under way.
+  const [, seconds] = /Last answer (\d+) s ago/.exec(text) ?? [];
+  await shows(top, new RegExp(`Last answer (?!${seconds} s)\\d+ s ago`));
+}
+
+describe.skipIf(!hasScript)("top", () => {
+  it("of a Redis that was killed, and is started again; one that is started meanwhile says so", async () => {
+    const { server, top } = await stage();
+    await server.kill();
+    await goesAway(top, new RegExp(`no connection to Redis \\(127\\.0\\.0\\.1:${server.port}, status \\w+`));
+    const { code, stdout } = await Cli.inTerminal(server.url, ["top"]).finished;
+    expect({ code, stdout }).toEqual({
+      code: 69,
+      stdout: expect.stringContaining("connection refused (ECONNREFUSED)"),
+    });
+    await server.restart();
+    await shows(top, /0 held, 0 waited for/);
+    expect(screen(top)).not.toContain("order:42");
+  });
+
+  it("of a Redis that stands still, and goes on; one that is started meanwhile says so", async () => {
+    const { server, top } = await stage();
+    server.suspend();
+    await goesAway(top, new RegExp(`Redis has not answered \\(127\\.0\\.0\\.1:${server.port}, status`));
+    const { code, stdout } = await Cli.inTerminal(server.url, ["top"]).finished;
+    expect({ code, stdout }).toEqual({ code: 69, stdout: expect.stringMatching(/holdfast: .*127\.0\.0\.1/) });
+    server.resume();
+    await shows(top, /1 held, 0 waited for/);
+    expect(screen(top)).toContain("order:42");
+  });
+});
