@@ -1,7 +1,7 @@
 import type { Writable } from "node:stream";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import type { Redis } from "ioredis";
-import { createLockClient, type LockClient, type LockClientOptions } from "../../src/index.ts";
+import { createLockClient, type LockClient } from "../../src/index.ts";
 import { type SubscriberLike, unref } from "../../src/redis/types.ts";
 import type { Ending, ExitOrder, Held } from "./exit-stage.ts";
 import { openConnection } from "./servers/connection.ts";
