@@ -116,8 +116,7 @@ export class ScriptRunner implements Commands, CallOwner {
       this.#silence.sent(call.node);
     }
     const { reject } = call;
-    if (call instanceof PlainCall) this.#sendPlain(call);
-    else this.#redis.sendCommand(call);
+    this.#handOver(call);
     if (script.isImpatient && call.reject !== reject) {
       const redirect = call.reject;
       call.reject = (error) => (isApart(error) ? reject : redirect)(error);
@@ -152,12 +151,35 @@ export class ScriptRunner implements Commands, CallOwner {
     });
   }
 
+  /**
+   * RACE: a connection that somebody has wrapped throws where it should reject, or rejects a promise that ioredis has not made. The
+   * call would have that as its answer, and a second one after `replyTimeout`.
+   */
+  #handOver(call: Call): void {
+    try {
+      if (call instanceof PlainCall) this.#sendPlain(call);
+      else {
+        const sent = this.#redis.sendCommand(call);
+        if (sent instanceof Promise && sent !== call.promise)
+          sent.catch((error) => this.#thrown(call, error));
+      }
+    } catch (error) {
+      this.#thrown(call, error);
+    }
+  }
+
+  #thrown(call: Call, error: unknown): void {
+    // What the server says is told by the call itself.
+    if (!(error instanceof Error && error.name === "ReplyError")) call.reject(error);
+  }
+
   #sendPlain({ script, name, keys, argv, resolve, reject }: Call): void {
     const args = [keys.names.length, ...keys.names, ...argv] as const;
     const text = name === "eval" ? script.lua : script.sha;
     const reply = script.isForeign
       ? this.#redis[name](text, ...args)
       : this.#redis.callBuffer(name, text, ...args);
+    // What is no promise is no answer either: this throws.
     reply.then(resolve, reject);
   }
 
@@ -186,8 +208,7 @@ export class ScriptRunner implements Commands, CallOwner {
     // that takes it back, and not this one.
     if (isUnknown && this.#sent.has(call)) {
       call.name = "eval";
-      if (call instanceof PlainCall) this.#sendPlain(call);
-      else this.#redis.sendCommand(call);
+      this.#handOver(call);
       return;
     }
     if (error instanceof Error && error.name === "ReplyError") this.#silence?.heard(call.node);

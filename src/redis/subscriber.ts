@@ -8,7 +8,7 @@ import { Channel, type Listener } from "./channel.ts";
 import { probeMessage, publishProbe } from "./messages.ts";
 import type { ScriptRunner } from "./script-runner.ts";
 import type { Audience, Subscriptions } from "./transport.ts";
-import { type RedisLike, SUBSCRIBER_OPTIONS, type SubscriberLike, unref } from "./types.ts";
+import { isConnection, type RedisLike, SUBSCRIBER_OPTIONS, type SubscriberLike, unref } from "./types.ts";
 
 /** Channels in one SUBSCRIBE. */
 const BLOCK = 1_000;
@@ -148,6 +148,8 @@ export class Subscriber implements Subscriptions {
     const retryStrategy = (times: number): number | null =>
       this.#source.isWanted() ? Math.min(times * 50, 2_000) : null;
     const connection = outside(() => this.#source.redis.duplicate({ ...SUBSCRIBER_OPTIONS, retryStrategy }));
+    if (!isConnection(connection))
+      throw new TypeError("duplicate() of the connection has made no connection");
     this.#connection = connection;
     // ioredis 5 tells of a slot that went away only by being confused.
     connection.on("error", (error) => {
