@@ -10,8 +10,7 @@ import type { ScriptRunner } from "./script-runner.ts";
 import type { Audience, Subscriptions } from "./transport.ts";
 import { isConnection, type RedisLike, SUBSCRIBER_OPTIONS, type SubscriberLike, unref } from "./types.ts";
 
-/** Channels in one SUBSCRIBE. */
-const BLOCK = 1_000;
+const BLOCK = 1_000; // channels in one SUBSCRIBE
 const isReplyError = (it: unknown): it is Error => it instanceof Error && it.name === "ReplyError";
 
 /** Where a subscriber connects to, and how it subscribes there. */
@@ -166,8 +165,8 @@ export class Subscriber implements Subscriptions {
       unref(connection);
       this.#subscribeAll(connection);
     });
-    // A connection that was replaced closes late: what its successor has acknowledged stays.
     connection.on("close", () => {
+      // A connection that was replaced closes late: what its successor has acknowledged stays.
       if (this.#connection !== connection) return;
       this.#forget(null);
       this.#source.onStray?.();
