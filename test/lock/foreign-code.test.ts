@@ -1,3 +1,4 @@
+import { tracingChannel } from "node:diagnostics_channel";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import type { LockClient } from "../../src/index.ts";
 import { failure } from "../contract/observe.ts";
@@ -147,5 +148,48 @@ describe("a signal", () => {
     const got = near.locks.lock(name).lock({ signal, wait: 300 });
     await got.then((lease) => lease.unlock()).catch(() => {});
     await (await far.locks.lock(name).lock({ wait: 2_000 })).unlock();
+  });
+});
+
+describe("a subscriber's `around`", () => {
+  type Around = (body: () => unknown) => unknown;
+  const AROUNDS: Readonly<Record<string, Around>> = {
+    "throws at once": () => {
+      throw theirs;
+    },
+    "throws after the body": (body) => {
+      body();
+      throw theirs;
+    },
+    "does not call the body": () => undefined,
+    "calls the body twice": (body) => {
+      body();
+      return body();
+    },
+    "calls the body later": (body) => Promise.resolve().then(body),
+    "returns something else": (body) => {
+      body();
+      return 8;
+    },
+  };
+
+  it.each(Object.entries(AROUNDS))("%s: the body runs once, and its outcome counts", async (what, around) => {
+    const { locks } = await parties.join();
+    const { start } = tracingChannel<unknown, { around?: Around }>("holdfast:hold");
+    const subscriber = (message: unknown): void => void Object.assign(message as object, { around });
+    start.subscribe(subscriber);
+    let runs = 0;
+    const ends = (body: () => unknown): Promise<unknown> =>
+      locks.lock(freshName()).withLock(() => {
+        runs++;
+        return body();
+      });
+    expect(await ends(() => 7)).toBe(7);
+    const own = new Error("the body's");
+    expect(await failure(ends(() => Promise.reject(own)))).toBe(own);
+    start.unsubscribe(subscriber);
+    expect(runs).toBe(2);
+    if (what.startsWith("throws"))
+      await expect(unhandled.assertNone()).rejects.toThrow("warning: Error: theirs");
   });
 });
