@@ -33,6 +33,12 @@ const takers: Record<
   },
   writer: async (name, locks) => givesBack(await locks.readWriteLock(name).write.lock()),
   permits: async (name, locks) => givesBack(await locks.semaphore(name, { permits: 3 }).acquire(2)),
+  "permits waited for here": async (name, locks) => {
+    const slots = locks.semaphore(name, { permits: 3 });
+    const leases = await Promise.all([slots.acquire(), slots.acquire(), slots.acquire()]);
+    slots.acquire().catch(() => {});
+    return leases.map(givesBack);
+  },
   pooled: async (name, locks) => {
     const slots = locks.semaphore(name, { permits: 3 });
     return (await Promise.all([slots.acquire(), slots.acquire(), slots.acquire()])).map(givesBack);
@@ -82,7 +88,11 @@ async function run({ address, prefix, ending, held, isApart }: ExitOrder): Promi
   };
   if (ending === "late handler" || ending === "error" || ending === "worker" || ending === "nothing left")
     process.on("exit", giveAll);
-  if (ending === "late handler" || ending === "worker") process.exit(0);
+  if (ending === "late handler" || ending === "worker") {
+    // In the turn of several replies, whose callers may send a command yet: those would be written together.
+    await Promise.all([1, 2, 3].map(() => locks.lock(`${prefix}asked`).isLocked()));
+    process.exit(0);
+  }
   if (ending === "error")
     setImmediate(() => {
       throw new Error("nobody catches this");

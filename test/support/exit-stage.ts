@@ -50,6 +50,7 @@ export const ALL_HELD = [
   "writer",
   "permits",
   "pooled",
+  "permits waited for here",
   "term",
   "taken again",
   "kept",
@@ -85,6 +86,7 @@ const tries: Record<Held, (name: string, locks: LockClient) => Promise<unknown>>
   writer: (name, locks) => locks.readWriteLock(name).write.tryLock(),
   permits: (name, locks) => locks.semaphore(name, { permits: 3 }).tryAcquire(3),
   pooled: (name, locks) => locks.semaphore(name, { permits: 3 }).tryAcquire(3),
+  "permits waited for here": (name, locks) => locks.semaphore(name, { permits: 3 }).tryAcquire(3),
   term: (name, locks) =>
     locks
       .election(name)
@@ -118,7 +120,8 @@ export class ExitStage {
       this.#addresses.set("Unix socket", { redis: { path: join(plain.dir, "redis.sock") } });
       this.#addresses.set("TLS", { redis: { host: secure.host, port: secure.port, tls: { ca } } });
       // The servers know the scripts: others have unlocked there before.
-      for (const transport of ["TCP", "TLS"] as const) await this.end(transport, { ending: "close" });
+      for (const transport of ["TCP", "TLS"] as const)
+        await this.end(transport, { ending: "close", held: ["lock", "spinLock", "redissonLock", "readers"] });
     });
     afterAll(async () => {
       this.#connections.close();
