@@ -12,8 +12,7 @@ import type { Address } from "./servers/connection.ts";
 import { Connections } from "./servers/connections.ts";
 import { until } from "./until.ts";
 
-export const TRANSPORTS = ["TCP", "Unix socket", "TLS"] as const;
-export type Transport = (typeof TRANSPORTS)[number];
+export type Transport = "TCP" | "Unix socket" | "TLS";
 
 /** What it holds when it ends. Each has a name of its own: `${prefix}${held}`. */
 export type Held = (typeof ALL_HELD)[number];
