@@ -49,7 +49,7 @@ import { MajorityClient } from "./quorum-client.ts";
 import type { Commands } from "./redis/commands.ts";
 import { publishProbe } from "./redis/messages.ts";
 import type { Replication } from "./redis/replication.ts";
-import { type ClusterLike, isCluster, isConnection, type RedisLike } from "./redis/types.ts";
+import { type ClusterLike, isCluster, isConnection, NO_CONNECTION, type RedisLike } from "./redis/types.ts";
 import { redisServer, type Server } from "./server.ts";
 import { printAs } from "./util/print.ts";
 import { checkName, checkOptions } from "./validate.ts";
@@ -280,8 +280,7 @@ export function createLockClient(
     return new MajorityClient([...redis], settings);
   }
   const settings = checkClientOptions(options);
-  if (!isConnection(redis))
-    throw new TypeError(`${CANNOT}: redis must be an ioredis connection, new Redis(…)`);
+  if (!isConnection(redis)) throw new TypeError(`${CANNOT}: redis ${NO_CONNECTION}`);
   const { keyPrefix = "" } = redis.options;
   if (isCluster(redis) && !hasOneSlotPerLock(keyPrefix)) {
     throw new TypeError(

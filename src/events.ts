@@ -189,7 +189,9 @@ export interface FollowedHolds {
   ended(told: LockEvent & { readonly held: number }, error: LockLostError | null): void;
 }
 
-/** The client's events. Emitting costs nothing while nobody listens, and a throwing listener stops nothing. */
+type Listener = Parameters<EventEmitter["on"]>[1];
+
+/** The client's events. Emitting costs nothing while nobody listens, and a listener that throws or rejects stops nothing. */
 export class Events extends EventEmitter {
   /** The client's id. */
   readonly client: string;
@@ -198,20 +200,42 @@ export class Events extends EventEmitter {
   /** Has anybody ever listened? To be asked before anything else, where every caller comes by. */
   isUsed = false;
   readonly #warned = new Map<string, number>();
+  /** By listener, what is called in its place. */
+  readonly #heeded = new WeakMap<Listener, Listener>();
 
   constructor(client: string) {
     super();
     this.client = client;
   }
 
-  override on(...listener: Parameters<EventEmitter["on"]>): this {
+  override on(event: keyof LockEvents, listener: Listener): this {
     this.isUsed = true;
-    return super.on(...listener);
+    return super.on(event, this.#heed(listener));
   }
 
-  override once(...listener: Parameters<EventEmitter["once"]>): this {
+  override once(event: keyof LockEvents, listener: Listener): this {
     this.isUsed = true;
-    return super.once(...listener);
+    return super.once(event, this.#heed(listener));
+  }
+
+  override off(event: keyof LockEvents, listener: Listener): this {
+    return super.off(event, this.#heeded.get(listener) ?? listener);
+  }
+
+  /** RACE: an async listener rejects when nobody looks any more: unhandled, that would end the process. */
+  #heed(listener: Listener): Listener {
+    const known = this.#heeded.get(listener);
+    if (known) return known;
+    const heed = (told: unknown): void => {
+      const returned: unknown = listener(told);
+      // A rejecting listener for errors is not told of its own error: that would go on without an end.
+      if (isThenable(returned))
+        Promise.resolve(returned).catch((error) =>
+          told instanceof Error ? this.#warn(asError(error)) : this.report(error),
+        );
+    };
+    this.#heeded.set(listener, heed);
+    return heed;
   }
 
   /** Does anybody listen? To be asked before an event is put together. */
@@ -233,7 +257,7 @@ export class Events extends EventEmitter {
 
   /** An error that no caller sees. */
   report(error: unknown): void {
-    const known = error instanceof Error ? error : new Error(String(error));
+    const known = asError(error);
     try {
       if (!outside(() => this.emit("error", known))) this.#warn(known);
     } catch (thrown) {
@@ -257,6 +281,11 @@ export class Events extends EventEmitter {
     process.emitWarning(error.message, { type: "HoldfastWarning", code, detail: error.stack ?? "" });
   }
 }
+
+const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === "object" && value !== null && "then" in value;
+
+const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
 
 const pointOf = (event: keyof LockEvents) => (event in POINTS ? POINTS[event as keyof typeof POINTS] : null);
 

@@ -136,8 +136,8 @@ export class CountedScripts extends HoldScripts {
     this.commands.send(script, this.#keysOf(name), [id, stays, token], this.#released, told);
   }
 
-  /** Ends holds, by a command each: they go together, in one write. */
-  releaseEach(holds: readonly Held[]): Promise<CountedRelease[]> {
+  /** Ends holds, by a command each: they go together, in one write. `isFirst`: none has gone just before them. */
+  releaseEach(holds: readonly Held[], isFirst: boolean): Promise<CountedRelease[]> {
     const { isCluster } = this.commands;
     return Promise.all(
       holds.map(
@@ -145,7 +145,7 @@ export class CountedScripts extends HoldScripts {
           new Promise<CountedRelease>((answered, failed) => {
             // RACE: a process that ends reads no answer, and could not send the script behind one that says that it is not known.
             // So the first one brings it to the server; in Cluster each does, because each may go to another server.
-            this.release(hold, 0, { answered, failed }, i === 0 || isCluster);
+            this.release(hold, 0, { answered, failed }, (isFirst && i === 0) || isCluster);
           }),
       ),
     );

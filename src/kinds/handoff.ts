@@ -251,11 +251,13 @@ export class HandoffLock extends HoldScripts implements LockKind {
     }
   }
 
-  override readonly releaseAll = (holds: readonly Hold[]): Promise<ReleaseAnswer[]> => {
+  override readonly releaseAll = (holds: readonly Hold[], isFirst: boolean): Promise<ReleaseAnswer[]> => {
     const made = holds.map((hold) => this.keysOf(hold).script.names);
     const keys = [made[0]?.[CLOCK] ?? "", ...made.flatMap((names) => names.slice(0, CLOCK))];
     const args = holds.flatMap(({ id, label, token }) => [id + label, token]);
-    return this.commands.run(releaseStays, keys, args, decodeReleases);
+    // In Cluster each goes as text, because each may go to another server.
+    const script = isFirst || this.commands.isCluster ? releaseStays : lua.releaseStays;
+    return this.commands.run(script, keys, args, decodeReleases);
   };
 
   override readonly answer = (name: string, nonce: string, is: "busy" | "idle"): void =>

@@ -125,9 +125,10 @@ class ReadWriteKind extends CountedKind implements LockKind {
     );
   }
 
-  override readonly releaseAll = (holds: readonly Hold[]): Promise<ReleaseAnswer[]> =>
+  override readonly releaseAll = (holds: readonly Hold[], isFirst: boolean): Promise<ReleaseAnswer[]> =>
     this.scripts.releaseEach(
       holds.map(({ id, name, token, passes }) => ({ id, name, token: token + passes })),
+      isFirst,
     );
 
   protected override isOwn({ mode }: CountedInspection["holders"][number]): boolean {

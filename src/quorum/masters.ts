@@ -1,5 +1,5 @@
 import { QUORUM_MIN } from "../defaults.ts";
-import { isCluster, isConnection, type RedisLike } from "../redis/types.ts";
+import { isCluster, isConnection, NO_CONNECTION, type RedisLike } from "../redis/types.ts";
 
 const CANNOT = "Cannot create a lock client";
 
@@ -13,7 +13,7 @@ export function checkMasters(masters: readonly RedisLike[]): void {
     );
   for (const [i, redis] of masters.entries()) {
     const which = `${CANNOT}: connection ${i + 1} of ${masters.length}`;
-    if (!isConnection(redis)) throw new TypeError(`${which} must be an ioredis connection, new Redis(…)`);
+    if (!isConnection(redis)) throw new TypeError(`${which} ${NO_CONNECTION}`);
     if (isCluster(redis))
       throw new TypeError(
         `${which} is a Cluster; a quorum needs single masters that know nothing of each other`,

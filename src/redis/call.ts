@@ -50,6 +50,8 @@ export interface Call extends Asked {
   name: "evalsha" | "eval";
   readonly resolve: (reply: unknown) => void;
   reject: (error: unknown) => void;
+  /** What ioredis returns for it; mostly nothing. */
+  readonly promise: Promise<unknown> | undefined;
 }
 
 export type CallClass = new (

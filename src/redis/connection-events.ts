@@ -88,13 +88,14 @@ class Link {
   /**
    * ioredis prints an error of the connection that nobody listens to. A caller without a listener must see that as
    * before: where ours is the only one, it does what ioredis would do. `errorMonitor` is no way out: without a listener
-   * ioredis emits nothing.
+   * ioredis emits nothing. For what is not ioredis it speaks for itself: that would have thrown the error.
    */
   readonly #failed = (error: unknown): void => {
     const isClosing = error instanceof Error && /EPIPE|ECONNRESET/.test(error.message);
     if (!this.#isRefused || !isClosing) this.lastError = error;
-    if (this.#connection.listenerCount("error") === 1 && error instanceof Error)
-      console.error("[ioredis] Unhandled error event:", error.stack);
+    if (this.#connection.listenerCount("error") !== 1 || !(error instanceof Error)) return;
+    const isIoredis = "silentEmit" in this.#connection || isCluster(this.#connection);
+    console.error(`[${isIoredis ? "ioredis" : "holdfast"}] Unhandled error event:`, error.stack);
   };
   /**
    * A server that wants no connection (`maxclients`, protected mode) says so before it is asked for anything, and closes.

@@ -1,7 +1,6 @@
 import { Keys } from "../keys.ts";
 import { clocks } from "../util/clock.ts";
-import { outside } from "../util/outside.ts";
-import { setImmediate, setTimeout } from "../util/real-timers.ts";
+import { hearProcessEnd, isEnding } from "../util/process-end.ts";
 import { slotOf } from "../util/slots.ts";
 import {
   type Call,
@@ -20,10 +19,8 @@ import { type Script, ScriptKeys, sharded } from "./script.ts";
 import { Silence } from "./silence.ts";
 import { forgotten, NoReplyError, QUEUED, silent, Troubles } from "./trouble.ts";
 import { type ClusterLike, isCluster, isOwn, type RedisArgument, type RedisLike } from "./types.ts";
-import { corked, heldUntil, Writes } from "./writes.ts";
-
-/** How often unanswered commands are looked at. A timer and an error object for every command would cost 14 µs each. */
-const SWEEP = 50;
+import { tellUnwritten, Unanswered } from "./unanswered.ts";
+import { corked, heldUntil, isPatient, Writes } from "./writes.ts";
 
 /**
  * The connection that carries the commands: sends scripts, bounds the time until they are answered, and tells when the
@@ -43,10 +40,10 @@ export class ScriptRunner implements Commands, CallOwner {
   readonly #redis: RedisLike | ClusterLike;
   readonly #watch: Watch;
   readonly #Call: CallClass;
-  readonly #sent = new Set<Call>();
-  /** One timer for the client's life, set again by `refresh()`: making and unref'ing one costs more than a command. */
-  #sweeper: NodeJS.Timeout | undefined;
-  #isSweeping = false;
+  readonly #sent: Set<Call>;
+  readonly #unanswered: Unanswered;
+  /** Scripts that the server of this connection has run, by SHA. */
+  readonly #known = new Set<string>();
   #over = false;
   /** By how many ms the clock of the server that has told its time last is ahead of our monotonic one; in Cluster of each, by address. */
   #ahead = Number.NaN;
@@ -59,8 +56,11 @@ export class ScriptRunner implements Commands, CallOwner {
   onEnd: () => void = () => {};
 
   constructor(redis: RedisLike | ClusterLike, replyTimeout: number) {
+    hearProcessEnd();
     this.replyTimeout = replyTimeout;
     this.#redis = redis;
+    this.#unanswered = new Unanswered(redis, (now) => this.#look(now));
+    this.#sent = this.#unanswered.calls;
     this.isCluster = isCluster(redis);
     this.#Call = callClassOf(redis);
     this.keys = new Keys(redis.options.keyPrefix ?? "", this.isCluster);
@@ -108,21 +108,31 @@ export class ScriptRunner implements Commands, CallOwner {
     if (this.isCluster && !script.isForeign) script = sharded(script);
     const call = new Class(this, script, keys, args, decode, told, Math.min(timeout, this.replyTimeout));
     call.isWritten = this.#redis.status === "ready";
-    if (script.isWhole) call.name = "eval";
+    if (script.isWhole || (isEnding && this.#isNew(script))) call.name = "eval";
     this.#sent.add(call);
-    if (!this.#isSweeping) this.#sweepSoon();
+    if (!this.#unanswered.isSwept) this.#unanswered.sweepSoon();
     if (this.#silence) {
       call.node = this.#serverOf(keys);
       this.#silence.sent(call.node);
     }
     const { reject } = call;
-    if (call instanceof PlainCall) this.#sendPlain(call);
-    else this.#redis.sendCommand(call);
+    this.#handOver(call);
     if (script.isImpatient && call.reject !== reject) {
       const redirect = call.reject;
       call.reject = (error) => (isApart(error) ? reject : redirect)(error);
     }
     if (this.writes.expected > 0 || corked.length > 0) this.writes.sent();
+    if (isEnding && !isPatient) tellUnwritten();
+  }
+
+  /**
+   * RACE: a process that ends reads no answer which says that the server does not know the script. So the first one goes as text, and
+   * those after it find it there; in Cluster each, because each may go to another server.
+   */
+  #isNew({ sha }: Script): boolean {
+    if (this.#known.has(sha)) return false;
+    if (!this.isCluster) this.#known.add(sha);
+    return true;
   }
 
   /** As `send`, for what is rare. Resolves with what `decode` makes of the answer, or rejects with what it throws. */
@@ -141,12 +151,35 @@ export class ScriptRunner implements Commands, CallOwner {
     });
   }
 
+  /**
+   * RACE: a connection that somebody has wrapped throws where it should reject, or rejects a promise that ioredis has not made. The
+   * call would have that as its answer, and a second one after `replyTimeout`.
+   */
+  #handOver(call: Call): void {
+    try {
+      if (call instanceof PlainCall) this.#sendPlain(call);
+      else {
+        const sent = this.#redis.sendCommand(call);
+        if (sent instanceof Promise && sent !== call.promise)
+          sent.catch((error) => this.#thrown(call, error));
+      }
+    } catch (error) {
+      this.#thrown(call, error);
+    }
+  }
+
+  #thrown(call: Call, error: unknown): void {
+    // What the server says is told by the call itself.
+    if (!(error instanceof Error && error.name === "ReplyError")) call.reject(error);
+  }
+
   #sendPlain({ script, name, keys, argv, resolve, reject }: Call): void {
     const args = [keys.names.length, ...keys.names, ...argv] as const;
     const text = name === "eval" ? script.lua : script.sha;
     const reply = script.isForeign
       ? this.#redis[name](text, ...args)
       : this.#redis.callBuffer(name, text, ...args);
+    // What is no promise is no answer either: this throws.
     reply.then(resolve, reject);
   }
 
@@ -156,6 +189,7 @@ export class ScriptRunner implements Commands, CallOwner {
     if (!this.#sent.delete(call)) return;
     // With one that nothing else is awaited beside, no other reply has come, unless that was counted before.
     if (this.#sent.size > 0 || this.writes.expected > 0) this.writes.replied();
+    if (!this.isCluster) this.#known.add(call.script.sha);
     const { decode, told } = call;
     try {
       const isText = typeof reply === "string" || Buffer.isBuffer(reply);
@@ -174,8 +208,7 @@ export class ScriptRunner implements Commands, CallOwner {
     // that takes it back, and not this one.
     if (isUnknown && this.#sent.has(call)) {
       call.name = "eval";
-      if (call instanceof PlainCall) this.#sendPlain(call);
-      else this.#redis.sendCommand(call);
+      this.#handOver(call);
       return;
     }
     if (error instanceof Error && error.name === "ReplyError") this.#silence?.heard(call.node);
@@ -232,43 +265,22 @@ export class ScriptRunner implements Commands, CallOwner {
     this.#watch.stop();
   }
 
-  readonly #sweep = (): void => {
-    const now = clocks.mono.now();
-    this.#isSweeping = false;
-    this.#giveUp(
+  #look(now: number): void {
+    this.#unanswered.giveUp(
       (sent) => sent.until <= now,
       ({ script, since }) => this.troubles.noReply(script.name, now - since),
     );
     this.#silence?.look(now);
-    if (this.#sent.size > 0) this.#sweepSoon();
-  };
-
-  #giveUp(isLost: (sent: Call) => boolean, why: (sent: Call) => Error): void {
-    for (const sent of this.#sent) {
-      if (!isLost(sent)) continue;
-      this.#sent.delete(sent);
-      const error = why(sent);
-      queueMicrotask(() => sent.told.failed(error));
-    }
-  }
-
-  #sweepSoon(): void {
-    this.#isSweeping = true;
-    // Set again it takes the context of this call, as it did when it was made.
-    outside(() => {
-      if (this.#sweeper) this.#sweeper.refresh();
-      // Behind the replies that came while this process stood still: they are not late, we are.
-      else this.#sweeper = setTimeout(() => setImmediate(this.#sweep), SWEEP).unref();
-    });
   }
 
   #closed(forgets: boolean): void {
     this.epoch++;
+    this.#known.clear();
     this.onLost();
     this.#silence?.closed();
     // Of what was written no answer comes any more where ioredis sends nothing again, and it does not say so. What waits in
     // its offline queue is not lost, and is sent later. What is bound may be answered by another process now.
-    this.#giveUp(
+    this.#unanswered.giveUp(
       ({ script, isWritten }) => script.isBound === true || (forgets && isWritten),
       ({ script }) => new NoReplyError(forgotten(script), this.troubles.lastError),
     );

@@ -12,7 +12,7 @@ export interface Script {
   readonly isBound?: true;
   /** In Cluster, while a slot moves and its keys are apart, it fails at once. Other scripts are tried again for 1.6 s by ioredis. */
   readonly isImpatient?: true;
-  /** Sent as text each time: what a process sends as it ends cannot be sent again to a server that does not know the script. */
+  /** Sent as text: what a process sends as it ends cannot be sent again to a server that does not know the script. */
   readonly isWhole?: true;
 }
 

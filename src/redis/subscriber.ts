@@ -8,10 +8,9 @@ import { Channel, type Listener } from "./channel.ts";
 import { probeMessage, publishProbe } from "./messages.ts";
 import type { ScriptRunner } from "./script-runner.ts";
 import type { Audience, Subscriptions } from "./transport.ts";
-import { type RedisLike, SUBSCRIBER_OPTIONS, type SubscriberLike, unref } from "./types.ts";
+import { isConnection, type RedisLike, SUBSCRIBER_OPTIONS, type SubscriberLike, unref } from "./types.ts";
 
-/** Channels in one SUBSCRIBE. */
-const BLOCK = 1_000;
+const BLOCK = 1_000; // channels in one SUBSCRIBE
 const isReplyError = (it: unknown): it is Error => it instanceof Error && it.name === "ReplyError";
 
 /** Where a subscriber connects to, and how it subscribes there. */
@@ -148,6 +147,8 @@ export class Subscriber implements Subscriptions {
     const retryStrategy = (times: number): number | null =>
       this.#source.isWanted() ? Math.min(times * 50, 2_000) : null;
     const connection = outside(() => this.#source.redis.duplicate({ ...SUBSCRIBER_OPTIONS, retryStrategy }));
+    if (!isConnection(connection))
+      throw new TypeError("duplicate() of the connection has made no connection");
     this.#connection = connection;
     // ioredis 5 tells of a slot that went away only by being confused.
     connection.on("error", (error) => {
@@ -164,8 +165,8 @@ export class Subscriber implements Subscriptions {
       unref(connection);
       this.#subscribeAll(connection);
     });
-    // A connection that was replaced closes late: what its successor has acknowledged stays.
     connection.on("close", () => {
+      // A connection that was replaced closes late: what its successor has acknowledged stays.
       if (this.#connection !== connection) return;
       this.#forget(null);
       this.#source.onStray?.();

@@ -95,12 +95,29 @@ export function unref(connection: SubscriberLike): void {
   stream?.unref?.();
 }
 
-/** Is this an ioredis connection, of whatever copy and version? */
+const METHODS = [
+  "evalsha",
+  "eval",
+  "callBuffer",
+  "sendCommand",
+  "on",
+  "off",
+  "listenerCount",
+  "duplicate",
+  "disconnect",
+] as const;
+
+/** Is this an ioredis connection, of whatever copy and version? What has less than is used of one would fail at some later time. */
 export function isConnection(redis: unknown): redis is RedisLike | ClusterLike {
   if (typeof redis !== "object" || redis === null) return false;
-  const { evalsha, duplicate } = redis as Partial<RedisLike>;
-  return typeof evalsha === "function" && typeof duplicate === "function";
+  const given = redis as Partial<RedisLike>;
+  if (typeof given.status !== "string" || typeof given.options !== "object" || !given.options) return false;
+  return METHODS.every((method) => typeof given[method] === "function");
 }
+
+/** What messages say that no connection was given. A mock of ioredis has some of its methods only. */
+export const NO_CONNECTION =
+  "must be an ioredis connection, new Redis(…); for tests without a Redis there is createTestLocks() of holdfast/testing";
 
 /** Connections that `duplicate` made: what happens to them is our business. */
 const own = new WeakSet<object>();

@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream";
 import { HELD_BACK } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
+import { atProcessEnd, isEnding } from "../util/process-end.ts";
 import { setImmediate } from "../util/real-timers.ts";
 
 /** Streams with commands that are not written yet, and since when there are any. */
@@ -11,7 +12,6 @@ let until = Number.NEGATIVE_INFINITY;
 export let isPatient = false;
 /** Will they be written at the end of this drain of microtasks? */
 let isDue = false;
-let hearsExit = false;
 
 /**
  * What is sent on a connection from here on is written by one system call, which costs more than all else that a command
@@ -19,6 +19,8 @@ let hearsExit = false;
  * order.
  */
 export function cork(stream: Writable): void {
+  // RACE: an exit handler of the application that comes after ours sends this, and no later write takes it along.
+  if (isEnding && !isPatient) return;
   if (stream.writableCorked === 0) {
     stream.cork();
     if (corked.push(stream) === 1) {
@@ -30,10 +32,6 @@ export function cork(stream: Writable): void {
     isDue = true;
     process.nextTick(writeNow);
   }
-  if (hearsExit) return;
-  hearsExit = true;
-  // The program may end itself right behind an unlock that it does not wait for.
-  process.on("exit", writeNow);
 }
 
 /**
@@ -58,6 +56,9 @@ export function writeNow(): void {
   const now = clocks.mono.now();
   if (now - since > HELD_BACK) until = now;
 }
+
+// The program may end itself right after an unlock that it does not wait for.
+atProcessEnd(writeNow, true);
 
 /** When commands were last written that the application had held back, by a blocked event loop behind a call. */
 export const heldUntil = (): number => until;

@@ -55,7 +55,7 @@ export class OpenHolds implements FollowedHolds {
     const hold = this.#open.get(keyOf({ call, name }));
     if (!hold) return body();
     const { around } = hold.message;
-    return hold.place.runInAsyncScope(() => (around ? (around(body) as T) : body()));
+    return hold.place.runInAsyncScope(() => (around ? bodyIn(around, body) : body()));
   }
 
   ended(told: LockEvent & { readonly held: number }, error: LockLostError | null): void {
@@ -76,6 +76,29 @@ export class OpenHolds implements FollowedHolds {
     // What follows asynchronous contexts forgets this one.
     place.emitDestroy();
   }
+}
+
+/** Once, and with its own outcome. RACE: a subscriber that throws, calls the body twice or not at all decides nothing about the lock. */
+function bodyIn<T>(around: (body: () => unknown) => unknown, body: () => T): T {
+  let outcome: { readonly value: T } | { readonly error: unknown } | null = null;
+  const once = (): T => {
+    try {
+      outcome ??= { value: body() };
+    } catch (error) {
+      outcome = { error };
+    }
+    if ("error" in outcome) throw outcome.error;
+    return outcome.value;
+  };
+  try {
+    const returned = around(once);
+    // Nobody looks at it: mostly it is what the body has returned.
+    if (returned instanceof Promise) returned.catch(() => {});
+  } catch (error) {
+    const { error: own } = (outcome ?? {}) as { readonly error?: unknown };
+    if (error !== own) process.emitWarning(error instanceof Error ? error : String(error));
+  }
+  return once();
 }
 
 const MANUAL = { requireManualDestroy: true };

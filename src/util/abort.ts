@@ -26,8 +26,9 @@ export function listen(signal: AbortSignal, one: Abortable): void {
       if (told instanceof Set) for (const each of [...told]) each.aborted(signal.reason);
       else told?.aborted(signal.reason);
     };
-    known.set(signal, { told: one, fire });
+    // In this order: a signal that somebody has written may throw.
     signal.addEventListener("abort", fire, { once: true });
+    known.set(signal, { told: one, fire });
   } else if (entry.told instanceof Set) entry.told.add(one);
   else entry.told = new Set([entry.told, one]);
 }
@@ -39,7 +40,11 @@ export function unlisten(signal: AbortSignal, one: Abortable): void {
   const isLast = told instanceof Set ? told.delete(one) && told.size === 0 : told === one;
   if (!isLast) return;
   known.delete(signal);
-  signal.removeEventListener("abort", fire);
+  try {
+    signal.removeEventListener("abort", fire);
+  } catch {
+    // It belongs to the application, whose call has ended by now. What stays there tells nobody.
+  }
 }
 
 /** Calls `listener` when the signal aborts, and returns how to stop that. */

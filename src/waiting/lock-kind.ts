@@ -114,8 +114,12 @@ export interface LockKind extends Renewer {
     timeout: number,
     told?: ToldDigit,
   ): Promise<RenewAnswer>;
-  /** Ends holds that nobody is inside of, up to `batch` of one server in one command. Null: the kind has no stays. */
-  readonly releaseAll: ((holds: readonly Hold[]) => Promise<ReleaseAnswer[]>) | null;
+  /**
+   * Ends holds that nobody is inside of, up to `batch` of one server in one command. `isFirst`: none has gone just before them.
+   * RACE: a process that ends reads no answer which says that the server does not know the script. So the script's text goes with the
+   * first, and with no other: the connection takes only so much at once. Null: the kind has no stays.
+   */
+  readonly releaseAll: ((holds: readonly Hold[], isFirst: boolean) => Promise<ReleaseAnswer[]>) | null;
   /** Answers a recall that names this nonce, to the client that has asked. Null: the kind has no recalls. */
   readonly answer: ((name: string, nonce: string, is: "busy" | "idle") => void) | null;
   /** The kind for calls with `minHold`. Left out: it has none. */

@@ -6,6 +6,7 @@ import { SharedLease, type Turn } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
+import { isEnding } from "../util/process-end.ts";
 import { failing } from "../util/stacks.ts";
 import type { Acquisition } from "./acquisition.ts";
 import { suits } from "./handover.ts";
@@ -170,7 +171,8 @@ export abstract class LockOwner {
     one.lease = null;
     const held = clocks.mono.now() - lease.since;
     if (events.isUsed && events.hears("release")) events.tell("release", { ...ofHolder(lease), held });
-    if (lease.isConfirmed) return this.#release(one, lease, held);
+    // RACE: the process ends: the next caller here would have it, and would never know.
+    if (lease.isConfirmed || isEnding) return this.#release(one, lease, held);
     if (one.first) {
       if (!this.passOn(one, lease.hold)) return this.end(one, lease, held);
     } else if (lease.terms.linger === 0 || !this.keep(one, lease)) return this.#release(one, lease, held);
@@ -196,6 +198,8 @@ export abstract class LockOwner {
     inbox.forget(hold);
     const { by } = this.kind.wake;
     if (!one.first) one.stop();
+    // RACE: a command that asked for it now would take it for a process that has ended.
+    else if (isEnding) one.retry();
     // With messages, our own one wakes us together with everybody else. A queue is joined behind the release.
     else if (by === "time") one.coolDown(clocks.mono.now() - hold.ownedAt);
     else if (by === "message" && this.channel.isHeard) one.parkForRelease();
@@ -250,50 +254,40 @@ export abstract class LockOwner {
 
 /** A release on its way. `woken`: no message will come. */
 export class Release implements Told<ReleaseAnswer> {
-  readonly #owner: Pick<LockOwner, "kind" | "services" | "lossOf">;
-  readonly #one: { woken(): void };
-  readonly #turn: Turn;
-  readonly #held: number;
   readonly #epoch: number;
-  readonly #resolve: (failed: undefined | Promise<never>) => void;
 
   constructor(
-    owner: Pick<LockOwner, "kind" | "services" | "lossOf">,
-    one: { woken(): void },
-    turn: Turn,
-    held: number,
-    resolve: (failed: undefined | Promise<never>) => void,
+    private readonly owner: Pick<LockOwner, "kind" | "services" | "lossOf">,
+    private readonly one: { woken(): void },
+    private readonly turn: Turn,
+    private readonly held: number,
+    private readonly resolve: (failed: undefined | Promise<never>) => void,
   ) {
-    this.#owner = owner;
-    this.#one = one;
-    this.#turn = turn;
-    this.#held = held;
     this.#epoch = owner.services.commands.epoch;
-    this.#resolve = resolve;
   }
 
   answered(answer: ReleaseAnswer): void {
-    const { commands, cleanup } = this.#owner.services;
+    const { commands, cleanup } = this.owner.services;
     let loss: LockLostError | null = null;
     if (answer.is !== "released") {
       // Nothing was released, so no message is sent, and we were waiting for it.
-      this.#one.woken();
-      loss = this.#owner.lossOf(this.#turn, this.#held, answer, commands.epoch !== this.#epoch);
+      this.one.woken();
+      loss = this.owner.lossOf(this.turn, this.held, answer, commands.epoch !== this.#epoch);
     }
     cleanup.releases--;
-    this.#turn.settle();
-    this.#resolve(loss ? failing(loss) : undefined);
+    this.turn.settle();
+    this.resolve(loss ? failing(loss) : undefined);
     if (cleanup.isEnding) cleanup.look();
   }
 
   failed(error: unknown): void {
-    const { hold } = this.#turn;
-    const { services, kind } = this.#owner;
-    this.#one.woken();
+    const { hold } = this.turn;
+    const { services, kind } = this.owner;
+    this.one.woken();
     services.leave(kind.former ?? kind, hold);
     services.cleanup.releases--;
-    this.#turn.settle();
-    this.#resolve(failing(unconfirmed(hold, error, kind)));
+    this.turn.settle();
+    this.resolve(failing(unconfirmed(hold, error, kind)));
     if (services.cleanup.isEnding) services.cleanup.look();
   }
 }

@@ -6,6 +6,7 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ReleaseAnswer } from "../redis/replies.ts";
 import type { Terms } from "../terms.ts";
 import { clocks, now } from "../util/clock.ts";
+import { isEnding } from "../util/process-end.ts";
 import { failing } from "../util/stacks.ts";
 import { suits } from "./handover.ts";
 import { JointHold, type JointHome } from "./joint-hold.ts";
@@ -92,6 +93,8 @@ export class PermitHold extends JointHold {
    * theirs, whatever comes here.
    */
   passes(terms: Terms, most: number): boolean {
+    // RACE: the process ends: the next caller here would have them, and would never know.
+    if (isEnding) return false;
     const { hold } = this;
     const isInTime = clocks.mono.now() - hold.ownedAt < PASS_TIME;
     return isInTime && hold.turns < Math.min(hold.mayPass, most) && this.serves(terms);
@@ -154,9 +157,10 @@ export class PermitHold extends JointHold {
   }
 
   #offer(): void {
-    if (!this.#isTurning) atTurnEnd(this.#turned);
-    this.#isTurning = true;
     this.#home.isOffered();
+    if (this.#isTurning) return;
+    this.#isTurning = true;
+    atTurnEnd(this.#turned);
   }
 
   readonly #turned = (): void => {

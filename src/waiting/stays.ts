@@ -3,8 +3,9 @@ import { quote } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { ReleaseAnswer, ToldDigit } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
-import { writeNow } from "../redis/writes.ts";
+import { together } from "../redis/writes.ts";
 import { clocks, now } from "../util/clock.ts";
+import { atProcessEnd, isEnding } from "../util/process-end.ts";
 import { setImmediate } from "../util/real-timers.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
 import type { Cleanup } from "./cleanup.ts";
@@ -30,7 +31,7 @@ interface Client {
 export class Stays {
   /** The longest that one is renewed for, in ms. */
   readonly window: number;
-  isClosed = false;
+  #isClosed = false;
   readonly #client: Client;
   /** In which a caller has come without asking since their last renewal was sent. */
   #used: Stay[] = [];
@@ -47,6 +48,11 @@ export class Stays {
   constructor(client: Client) {
     this.#client = client;
     this.window = Math.min(client.window, STAY_WINDOW);
+  }
+
+  /** May no further lock stay, because the client or the process ends? */
+  get isClosed(): boolean {
+    return this.#isClosed || isEnding;
   }
 
   /** A caller comes into this stay, and nobody was asked. */
@@ -80,7 +86,7 @@ export class Stays {
     stay.isKept = true;
     this.isTired(clocks.mono.now());
     this.#resting.push(stay);
-    this.#hearExit();
+    keepers.add(this);
   }
 
   readonly #turned = (): void => {
@@ -147,18 +153,12 @@ export class Stays {
     stay.isKept = true;
     // Also one that was leaving before, and was never idle.
     if (!this.#kept.has(stay)) {
-      this.#hearExit();
+      keepers.add(this);
       this.#kept.add(stay);
       if (this.#kept.size > this.#client.linger.most) this.#makeRoom();
       if (this.#sweeping.index < 0) this.#client.timers.set(this.#sweeping, clocks.mono.now() + KEPT_SWEEP);
     }
     if (mustTell && !stay.isUsed) void this.#renew([stay]);
-  }
-
-  #hearExit(): void {
-    keepers.add(this);
-    if (!hearsExit) process.on("exit", leaveAll);
-    hearsExit = true;
   }
 
   /** Those whose time is over; and where no message could tell that somebody waits. */
@@ -195,7 +195,7 @@ export class Stays {
 
   /** No further one may linger. */
   close(): void {
-    this.isClosed = true;
+    this.#isClosed = true;
     this.endAll();
     keepers.delete(this);
   }
@@ -208,10 +208,15 @@ export class Stays {
   }
 
   #end(stays: readonly Stay[]): void {
-    for (const batch of batches(stays)) void this.#release(batch);
+    const begun = new Set<LockKind>();
+    for (const batch of batches(stays)) {
+      const kind = kindOf(batch);
+      void this.#release(batch, !begun.has(kind));
+      begun.add(kind);
+    }
   }
 
-  async #release(stays: readonly Stay[]): Promise<void> {
+  async #release(stays: readonly Stay[], isFirst: boolean): Promise<void> {
     const { commands, cleanup } = this.#client;
     const { releaseAll } = kindOf(stays);
     const { epoch } = commands;
@@ -220,7 +225,7 @@ export class Stays {
     cleanup.releases++;
     let answers: ReleaseAnswer[] = [];
     try {
-      answers = (await releaseAll?.(holds)) ?? [];
+      answers = (await releaseAll?.(holds, isFirst)) ?? [];
     } catch {
       // Nobody waits for it; they are left until Redis answers.
     }
@@ -262,16 +267,14 @@ const MINUTE = 60_000;
 
 /** Clients of this process that keep locks, or did. */
 const keepers = new Set<Stays>();
-let hearsExit = false;
 
-/**
- * The process ends, by `process.exit()` or an error that nobody caught: what is written here still leaves it, and other
- * processes need not wait for the end of locks that nobody uses.
- */
-function leaveAll(): void {
-  for (const stays of keepers) stays.endAll();
-  writeNow();
-}
+// The process ends, by `process.exit()` or an error that nobody caught: what is written here still leaves it, and other
+// processes need not wait for the end of locks that nobody uses.
+atProcessEnd(() => {
+  together(() => {
+    for (const stays of keepers) stays.endAll();
+  });
+});
 
 const kindOf = ([stay]: readonly Stay[]): LockKind => {
   if (!stay) throw new TypeError("no stays");

@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { createServer } from "node:net";
 import { inspect } from "node:util";
 import { Cluster, Redis, type RedisOptions } from "ioredis";
@@ -196,5 +197,24 @@ describe("errors of the caller's connection", () => {
     expect(await printed(silent, true)).toBe(1);
     expect(await printed((redis) => redis.on("error", silent))).toBe(0);
     expect(await printed((redis) => void createLockClient(redis))).toBe(1);
+  });
+
+  it("of a connection that is not ioredis are printed, but not as words of ioredis", async () => {
+    const print = vi.spyOn(console, "error").mockImplementation(silent);
+    const redis = Object.assign(new EventEmitter(), {
+      status: "ready",
+      options: {},
+      ...Object.fromEntries(
+        ["evalsha", "eval", "callBuffer", "sendCommand", "duplicate", "disconnect"].map((method) => [
+          method,
+          silent,
+        ]),
+      ),
+    });
+    const locks = createLockClient(redis as unknown as Redis);
+    redis.emit("error", new Error("theirs"));
+    expect(print.mock.calls.map(([text]) => text)).toEqual(["[holdfast] Unhandled error event:"]);
+    print.mockRestore();
+    await locks.close();
   });
 });

@@ -16,12 +16,18 @@ afterEach(() => {
 });
 
 describe("createLockClient", () => {
-  const notRedis = "Cannot create a lock client: redis must be an ioredis connection, new Redis(…)";
+  const notRedis =
+    "Cannot create a lock client: redis must be an ioredis connection, new Redis(…); for tests without a Redis there is createTestLocks() of holdfast/testing";
   const create = createLockClient as (...args: unknown[]) => LockClient;
 
   it.each([undefined, null, "redis://127.0.0.1", 6379, {}, Redis, { evalsha() {} }])(
     "%s is no connection",
     (given) => refused(() => create(given), TypeError, notRedis),
+  );
+
+  it.each(["status", "options", "callBuffer", "sendCommand", "listenerCount", "disconnect"])(
+    "what has everything of a connection but %s is none, as a mock of ioredis",
+    (missing) => refused(() => create(Object.create(redis, { [missing]: {} })), TypeError, notRedis),
   );
 
   it("a Cluster whose key prefix would spread the keys of one lock is refused", async () => {
