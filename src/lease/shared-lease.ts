@@ -6,6 +6,7 @@ import type { Terms } from "../terms.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { thrownAt } from "../util/stacks.ts";
+import type { Timers } from "../util/timers.ts";
 import type { Hold } from "./hold.ts";
 import type { Renewer } from "./renewer.ts";
 
@@ -30,7 +31,7 @@ export interface LeaseOwner {
   };
   /** Of readers inside a writer's time: its lease, while that lasts. Left out: there is none. */
   readonly writer?: SharedLease | null;
-  readonly services: { readonly events: Events };
+  readonly services: { readonly events: Events; readonly watchdog: { readonly timers: Timers } };
 }
 
 /** Of a hold that ends: the caller that was inside last, or the stay that it has left. */
@@ -67,6 +68,8 @@ export class SharedLease implements Caller, Turn {
   since = clocks.mono.now();
   #sinceWall = clocks.wall.now();
   loss: LockLostError | null = null;
+  /** Its last user did not leave: the end of a scope has taken its lease, and that was told as a loss. */
+  isTaken = false;
   /** Redis must say at its end that it was held so far: it is not passed on, nor kept. */
   isConfirmed = false;
   /** Of the watchdog: when to renew it, on the monotonic clock. Infinity: never, or while a renewal is under way. */
@@ -197,9 +200,9 @@ export class SharedLease implements Caller, Turn {
 
   /**
    * A user leaves; with the last one the lock goes. Rejects with LockLostError when it was lost meanwhile. `hasEntered`: it is one
-   * that had entered, and is counted.
+   * that had entered, and is counted. `isTaken`: its scope makes it leave.
    */
-  leave(hasEntered = false): Promise<void> {
+  leave(hasEntered = false, isTaken = false): Promise<void> {
     // A borrower may stay longer than the last one that entered: the lock is still held once. Behind the last user there is
     // nothing left to count.
     const mustCount = hasEntered && --this.#entries > 0 && this.#users > 1 && this.#state === "held";
@@ -210,6 +213,7 @@ export class SharedLease implements Caller, Turn {
     if (this.loss) return Promise.reject(thrownAt(this.loss, this.leave));
     if (this.#users > 0 || this.#state === "ended") return Promise.resolve();
     this.#state = "ended";
+    this.isTaken = isTaken;
     return this.owner.vacated(this);
   }
 

@@ -168,8 +168,8 @@ export class ReentrantLock implements Lock {
     const holding = holdingFor(this.#scopes, this.#kind, this.name);
     if (holding) return reenter(holding);
     const take = (shared: SharedLease): Lease => {
-      // The scope may have ended while this waited: then the lease belongs to the caller alone.
-      const keeper = scope.hasEnded ? null : scope;
+      // The scope may have ended while this waited: then the lease is of the scope around it, or of the caller alone.
+      const keeper = scope.living;
       keeper?.hold(this.#key, shared, false);
       return new LeaseHandle(shared, keeper, true);
     };
@@ -187,7 +187,7 @@ export class ReentrantLock implements Lock {
     const { shared: held } = this.#entered(holding);
     assertKept(held);
     assertStays(held, request);
-    const keeper = scope.hasEnded ? null : scope;
+    const keeper = scope.living;
     const isBeside = isInside(this.#kind, held);
     const shared = isBeside ? readInside(this.#manager, held, this.#kind, request.terms) : held;
     if (isBeside) keeper?.hold(besideKey(this.#kind.protocol, this.name), shared, false);

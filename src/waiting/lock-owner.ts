@@ -169,7 +169,8 @@ export abstract class LockOwner {
     if (wanted.leases.size > 0) wanted.ended(lease.hold);
     one.lease = null;
     const held = clocks.mono.now() - lease.since;
-    if (events.isUsed && events.hears("release")) events.tell("release", { ...ofHolder(lease), held });
+    if (events.isUsed && !lease.isTaken && events.hears("release"))
+      events.tell("release", { ...ofHolder(lease), held });
     if (lease.isConfirmed) return this.#release(one, lease, held);
     if (one.first) {
       if (!this.passOn(one, lease.hold)) return this.end(one, lease, held);
