@@ -1,4 +1,4 @@
-import { FIRST_REPLY, LEASE_MIN, SHORT_LEASE } from "../defaults.ts";
+import { FIRST_REPLY, LEASE_MIN } from "../defaults.ts";
 import { LockLostError, LockUnavailableError, type LossReason, nounOf, released } from "../errors.ts";
 import type { Caller, EventKind, Events, LockEvent } from "../events.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
@@ -7,6 +7,7 @@ import { clocks, type Instant, now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { thrownAt } from "../util/stacks.ts";
 import type { Timers } from "../util/timers.ts";
+import { expiryOf } from "./expiry.ts";
 import type { Hold } from "./hold.ts";
 import type { Renewer } from "./renewer.ts";
 
@@ -165,7 +166,7 @@ export class SharedLease implements Caller, Turn {
     if (this.#state !== "held") return;
     this.#state = "lost";
     this.handle = null;
-    const how = reason === "expired" ? this.#expiry() : undefined;
+    const how = reason === "expired" ? expiryOf(this, this.#end, this.#longest) : undefined;
     this.loss = new LockLostError(this.name, reason, undefined, how, by, this.noun);
     // The lock's waiters come first: a listener of the signal may run for long.
     this.owner.lost(this, this.loss);
@@ -206,8 +207,13 @@ export class SharedLease implements Caller, Turn {
     // A borrower may stay longer than the last one that entered: the lock is still held once. Behind the last user there is
     // nothing left to count.
     const mustCount = hasEntered && --this.#entries > 0 && this.#users > 1 && this.#state === "held";
-    // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever its count is.
-    if (mustCount && this.owner.kind.recount) return this.#recount().finally(() => this.leave());
+    if (mustCount && this.owner.kind.recount) {
+      // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever its count is.
+      if (!isTaken) return this.#recount().finally(() => this.leave());
+      // Several may be taken at once, and the last one is known only if each is gone at once. The next caller would hold the lock
+      // with their count, so it gets a hold of its own.
+      this.hold.mayPass = 0;
+    }
     this.#users--;
     this.expire();
     if (this.loss) return Promise.reject(thrownAt(this.loss, this.leave));
@@ -270,18 +276,6 @@ export class SharedLease implements Caller, Turn {
     if (answer.is !== "renewed") throw released(this.name, this.noun);
     this.#longest = Math.max(this.#longest, ttl);
     if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);
-  }
-
-  /** What ran out, and how long it was. */
-  #expiry(): string {
-    const { lease, watchdog, maxHold } = this.terms;
-    if (this.hold.left() > 0 && this.since + maxHold < this.#end)
-      return `its maxHold of ${maxHold} ms was over.`;
-    const hint = lease < SHORT_LEASE ? " A lease is in milliseconds." : "";
-    const onClock = "ran out on this process's clock before it was";
-    if (watchdog && this.hold.ttl < lease)
-      return `the ${this.hold.ttl} ms for which it was handed over ${onClock} raised to its lease of ${lease} ms.${hint}`;
-    return `its lease of ${this.#longest} ms ${onClock} ${watchdog ? "renewed" : "released"}.${hint}`;
   }
 
   async #recount(): Promise<void> {
