@@ -22,7 +22,10 @@ export interface Lease {
    * resource, which refuses a smaller one than it has seen. 0 for lock kinds without tokens (Redisson's plain lock).
    */
   readonly token: number;
-  /** Aborts with a LockLostError as soon as the lock is not surely held any more; never on a normal unlock. Made on first use. */
+  /**
+   * Aborts with a LockLostError as soon as the lock is not surely held any more, or the `locks.scope()` ends in which this lease
+   * was taken; never on a normal unlock. Made on first use.
+   */
   readonly signal: AbortSignal;
   /**
    * Aborts as soon as somebody waits for the lock, with a LockWantedError: for long work that can stop early and give the lock

@@ -43,8 +43,8 @@ interface BodyScope {
 }
 
 /**
- * Runs a body in a scope of its own that holds these locks, by their keys, and unlocks the lease. Whoever has entered them in the body
- * keeps them until it leaves. `before`: what may refuse the body.
+ * Runs a body in a scope of its own that holds these locks, by their keys, and unlocks the lease. A call that has entered them in the
+ * body keeps them until it leaves. `before`: what may refuse the body.
  */
 export async function runBody<L extends { unlock(): Promise<void> }, T>(
   { scopes, events, isOrdered, confirm, own }: BodyScope,
@@ -63,7 +63,7 @@ export async function runBody<L extends { unlock(): Promise<void> }, T>(
   } catch (error) {
     outcome = { error };
   }
-  // RACE: before the lock goes. A call that this scope lets in once its own user has left would hold what the next caller gets.
+  // First: no call comes in through this scope while Redis is asked whether the lock was held.
   scope.leave();
   // What Redis did not confirm is tried again until the lease ends; the body ran under the lock, and that is the answer, where the
   // caller does not want to know.

@@ -32,7 +32,7 @@ const ENDINGS: Readonly<Record<string, Ending>> = {
   },
 };
 
-/** Who has a lease. `over`: of a body, what its call rejects with. */
+/** A caller that has a lease. `over`: of a body, what its call rejects with. */
 interface Held {
   readonly lease: Lease | MultiLease;
   readonly over?: Promise<unknown>;

@@ -84,6 +84,18 @@ describe("a lease that was collected", { timeout: 30_000 }, () => {
     expect([errors.length, await lock.isLocked()]).toEqual([1, true]);
   });
 
+  it("is told once of a lease that was renewed in a body, and dropped when the body was over", async () => {
+    const name = freshName();
+    await a.locks.lock(freshName()).withLock(async () => {
+      await a.locks.lock(name).lock();
+      await renewed(name);
+    });
+    expect(await told(1)).toMatchObject([{ code: "LOCK_LEFT_BEHIND", lockName: name }]);
+    await renewed(name, 2);
+    await told(0);
+    expect(errors.length).toBe(1);
+  });
+
   it("nothing is told of leases that are in use, were unlocked, or end by themselves", async () => {
     const [kept, unlocked, explicit, scoped] = [freshName(), freshName(), freshName(), freshName()];
     const lease = await a.locks.lock(kept).lock();
