@@ -187,12 +187,12 @@ export class ReentrantLock implements Lock {
     const { shared: held } = this.#entered(holding);
     assertKept(held);
     assertStays(held, request);
-    const keeper = scope.living;
     const isBeside = isInside(this.#kind, held);
     const shared = isBeside ? readInside(this.#manager, held, this.#kind, request.terms) : held;
-    if (isBeside) keeper?.hold(besideKey(this.#kind.protocol, this.name), shared, false);
+    if (isBeside) scope.living?.hold(besideKey(this.#kind.protocol, this.name), shared, false);
     else await shared.enter();
-    const lease = new LeaseHandle(shared, keeper, true);
+    // RACE: the scope may have ended meanwhile. It would neither take the lease nor report it.
+    const lease = new LeaseHandle(shared, scope.living, true);
     await lengthen(shared, request).catch(async (error: unknown) => {
       await lease.unlock().catch(() => {});
       throw error;

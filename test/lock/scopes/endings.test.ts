@@ -57,6 +57,28 @@ describe("the end of a scope", () => {
     await (await b.locks.multiLock([first, second]).lock({ wait: 10_000 })).unlock();
   });
 
+  it.each(["lock", "redissonLock"] as const)(
+    "leaves a lease that a call got just then to the scope around it: %s",
+    async (kind) => {
+      const { locks } = await parties.join();
+      const told = record(locks);
+      const lock = locks[kind](freshName());
+      const lease = await locks.scope(async () => {
+        await using _ = await lock.lock();
+        let call: Promise<Lease> | undefined;
+        await locks.scope(() => {
+          call = lock.lock(); // enters at once, and has its lease when the scope is over
+        });
+        const lease = await call;
+        expect(lease?.held).toBe(true);
+        return lease;
+      });
+      expect(await failure(lease?.unlock() ?? Promise.resolve())).toMatchObject({ reason: "scope" });
+      expect(told.error.length).toBe(1);
+      await (await b.locks[kind](lock.name).lock({ wait: 10_000 })).unlock();
+    },
+  );
+
   it("is no second loss for a lease that was lost in it, and ends its share in the hold", async () => {
     const { locks } = await parties.join();
     const told = record(locks);
