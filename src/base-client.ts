@@ -83,7 +83,7 @@ export abstract class BaseClient implements CommonClient {
   async scope<T>(body: () => T | PromiseLike<T>): Promise<T> {
     if (typeof body !== "function") throw new TypeError("Cannot open a scope: it takes a function");
     this.#scopes.assertOn("Cannot open a scope");
-    const scope = new Scope(this.#scopes.current());
+    const scope = new Scope(this.#scopes.current(), true);
     try {
       return await this.#scopes.run(scope, body);
     } finally {

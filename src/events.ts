@@ -130,9 +130,11 @@ export interface LockEvents {
   /** The watchdog raised a lease; `remaining` ms are left. */
   renew: (event: LockEvent & { readonly token: number; readonly remaining: number }) => void;
   /**
-   * A lease was lost, after `held` ms; its signal aborts right after. Behind the `release` of the same call where only the
+   * A lease was lost, after `held` ms; its signal aborts in the same statement. Behind the `release` of the same call where only the
    * release found out. `since`: the first token of the callers that may have been without the lock, because Redis had not said
    * since then that it was theirs; mostly the same as `token`, the last one. `held` is 0 where nobody was inside any more.
+   * `remains`: only one of the leases of this call was lost, by the end of a `locks.scope()`, and others still hold the lock; the call's
+   * own `release` or `lost` comes later.
    */
   lost: (
     event: LockEvent & {
@@ -140,6 +142,7 @@ export interface LockEvents {
       readonly since: number;
       readonly held: number;
       readonly error: LockLostError;
+      readonly remains?: boolean;
     },
   ) => void;
   /**
@@ -252,7 +255,8 @@ export class Events extends EventEmitter {
     }
     const point = pointOf(event);
     if (point?.hasSubscribers) outside(() => point.publish({ client: this.client, ...told }));
-    if (this.holds && "held" in told) this.holds.ended(told, "error" in told ? told.error : null);
+    if (this.holds && "held" in told && !("remains" in told))
+      this.holds.ended(told, "error" in told ? told.error : null);
   }
 
   /** An error that no caller sees. */

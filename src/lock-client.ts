@@ -26,8 +26,8 @@ export interface CommonClient {
 
   /**
    * Runs a function as one scope: inside it, `tryLock` and `lock` of a lock that the scope holds re-enter it by count, also
-   * while another call of the scope is still waiting for that lock. What is still held when the scope ends is released, and
-   * reported as an `error` event.
+   * while another call of the scope is still waiting for that lock. Leases that are still held when the scope ends are taken
+   * from their callers (LockLostError, reason "scope") and reported as an `error` event; other users of the same hold keep it.
    *
    * @throws TypeError when `body` is no function, or the client was made with `scopes: false`.
    * @example

@@ -1,5 +1,5 @@
 /** Why a lease was lost. `docs/errors.md` says what to do about each. */
-export type LossReason = "expired" | "taken" | "gone" | "revoked" | "closed" | "unknown";
+export type LossReason = "expired" | "taken" | "gone" | "revoked" | "closed" | "scope" | "unknown";
 
 const GONE = "its key is not in Redis any more: it ran out, was evicted, deleted, or lost with a server";
 const LOSSES: Record<LossReason, string> = {
@@ -8,6 +8,7 @@ const LOSSES: Record<LossReason, string> = {
   gone: `${GONE}, or was taken away by forceUnlock().`,
   revoked: "it was released by force, by forceUnlock().",
   closed: "this client was closed while it was held.",
+  scope: "the scope in which it was taken ended, and took it: unlock it in the scope, or use `await using`.",
   unknown:
     "the connection broke while it was released, and Redis cannot tell whether it was held until then.",
 };

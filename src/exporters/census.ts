@@ -36,6 +36,7 @@ const REASONS: Readonly<Record<LossReason, true>> = {
   taken: true,
   revoked: true,
   closed: true,
+  scope: true,
   unknown: true,
 };
 
@@ -64,7 +65,7 @@ export class Census {
       acquire: (event) => this.#acquired(event),
       release: (event) => this.#ended(event, "released"),
       lost: (event) => {
-        this.#ended(event, "lost");
+        if (!event.remains) this.#ended(event, "lost");
         to.losses(this.#seriesOf(event), event.error.reason, 1);
       },
     };

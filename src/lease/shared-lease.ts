@@ -1,4 +1,4 @@
-import { FIRST_REPLY, LEASE_MIN, SHORT_LEASE } from "../defaults.ts";
+import { FIRST_REPLY, LEASE_MIN } from "../defaults.ts";
 import { LockLostError, LockUnavailableError, type LossReason, nounOf, released } from "../errors.ts";
 import type { Caller, EventKind, Events, LockEvent } from "../events.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
@@ -6,6 +6,8 @@ import type { Terms } from "../terms.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { thrownAt } from "../util/stacks.ts";
+import type { Timers } from "../util/timers.ts";
+import { expiryOf } from "./expiry.ts";
 import type { Hold } from "./hold.ts";
 import type { Renewer } from "./renewer.ts";
 
@@ -30,7 +32,7 @@ export interface LeaseOwner {
   };
   /** Of readers inside a writer's time: its lease, while that lasts. Left out: there is none. */
   readonly writer?: SharedLease | null;
-  readonly services: { readonly events: Events };
+  readonly services: { readonly events: Events; readonly watchdog: { readonly timers: Timers } };
 }
 
 /** Of a hold that ends: the caller that was inside last, or the stay that it has left. */
@@ -67,6 +69,8 @@ export class SharedLease implements Caller, Turn {
   since = clocks.mono.now();
   #sinceWall = clocks.wall.now();
   loss: LockLostError | null = null;
+  /** Its last user did not leave: the end of a scope has taken its lease, and that was told as a loss. */
+  isTaken = false;
   /** Redis must say at its end that it was held so far: it is not passed on, nor kept. */
   isConfirmed = false;
   /** Of the watchdog: when to renew it, on the monotonic clock. Infinity: never, or while a renewal is under way. */
@@ -162,7 +166,7 @@ export class SharedLease implements Caller, Turn {
     if (this.#state !== "held") return;
     this.#state = "lost";
     this.handle = null;
-    const how = reason === "expired" ? this.#expiry() : undefined;
+    const how = reason === "expired" ? expiryOf(this, this.#end, this.#longest) : undefined;
     this.loss = new LockLostError(this.name, reason, undefined, how, by, this.noun);
     // The lock's waiters come first: a listener of the signal may run for long.
     this.owner.lost(this, this.loss);
@@ -197,19 +201,25 @@ export class SharedLease implements Caller, Turn {
 
   /**
    * A user leaves; with the last one the lock goes. Rejects with LockLostError when it was lost meanwhile. `hasEntered`: it is one
-   * that had entered, and is counted.
+   * that had entered, and is counted. `isTaken`: its scope makes it leave.
    */
-  leave(hasEntered = false): Promise<void> {
+  leave(hasEntered = false, isTaken = false): Promise<void> {
     // A borrower may stay longer than the last one that entered: the lock is still held once. Behind the last user there is
     // nothing left to count.
     const mustCount = hasEntered && --this.#entries > 0 && this.#users > 1 && this.#state === "held";
-    // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever its count is.
-    if (mustCount && this.owner.kind.recount) return this.#recount().finally(() => this.leave());
+    if (mustCount && this.owner.kind.recount) {
+      // Whatever becomes of the count: this user is gone, and the last one ends the hold whatever its count is.
+      if (!isTaken) return this.#recount().finally(() => this.leave());
+      // Several may be taken at once, and the last one is known only if each is gone at once. The next caller would hold the lock
+      // with their count, so it gets a hold of its own.
+      this.hold.mayPass = 0;
+    }
     this.#users--;
     this.expire();
     if (this.loss) return Promise.reject(thrownAt(this.loss, this.leave));
     if (this.#users > 0 || this.#state === "ended") return Promise.resolve();
     this.#state = "ended";
+    this.isTaken = isTaken;
     return this.owner.vacated(this);
   }
 
@@ -266,18 +276,6 @@ export class SharedLease implements Caller, Turn {
     if (answer.is !== "renewed") throw released(this.name, this.noun);
     this.#longest = Math.max(this.#longest, ttl);
     if (!this.terms.watchdog) this.#end = Math.max(this.#end, sent.mono + ttl);
-  }
-
-  /** What ran out, and how long it was. */
-  #expiry(): string {
-    const { lease, watchdog, maxHold } = this.terms;
-    if (this.hold.left() > 0 && this.since + maxHold < this.#end)
-      return `its maxHold of ${maxHold} ms was over.`;
-    const hint = lease < SHORT_LEASE ? " A lease is in milliseconds." : "";
-    const onClock = "ran out on this process's clock before it was";
-    if (watchdog && this.hold.ttl < lease)
-      return `the ${this.hold.ttl} ms for which it was handed over ${onClock} raised to its lease of ${lease} ms.${hint}`;
-    return `its lease of ${this.#longest} ms ${onClock} ${watchdog ? "renewed" : "released"}.${hint}`;
   }
 
   async #recount(): Promise<void> {

@@ -114,9 +114,8 @@ export class CountingSemaphore implements Semaphore {
 
   #acquire(request: Request): Promise<PermitLease | null> {
     const scope = this.#scopes.isUsed ? this.#scopes.current() : null;
-    // The scope may have ended while this waited: then the lease belongs to the caller alone.
-    const take = (shared: SharedLease): PermitLease =>
-      new PermitHandle(shared, scope?.hasEnded === false ? scope : null);
+    // The scope may have ended while this waited: then the lease is of the scope around it, or of the caller alone.
+    const take = (shared: SharedLease): PermitLease => new PermitHandle(shared, scope?.living ?? null);
     return waitAlone(this.#manager, this.#scopes, this.#kind, this.name, request, take);
   }
 

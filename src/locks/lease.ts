@@ -4,6 +4,7 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import { checkExtension } from "../options.ts";
 import { printAs } from "../util/print.ts";
 import { thrownAt } from "../util/stacks.ts";
+import { type LeaseKeeper, type ScopedLease, ScopeTie } from "./scope-tie.ts";
 
 /**
  * A held lock with an end. Release it with `unlock()`, or let `await using` do so.
@@ -21,7 +22,10 @@ export interface Lease {
    * resource, which refuses a smaller one than it has seen. 0 for lock kinds without tokens (Redisson's plain lock).
    */
   readonly token: number;
-  /** Aborts with a LockLostError as soon as the lock is not surely held any more; never on a normal unlock. Made on first use. */
+  /**
+   * Aborts with a LockLostError as soon as the lock is not surely held any more, or the `locks.scope()` ends in which this lease
+   * was taken; never on a normal unlock. Made on first use.
+   */
   readonly signal: AbortSignal;
   /**
    * Aborts as soon as somebody waits for the lock, with a LockWantedError: for long work that can stop early and give the lock
@@ -72,34 +76,29 @@ export interface Lease {
   [Symbol.dispose](): void;
 }
 
-/** What unlocks leases that are left behind. A scope is one. */
-interface Keeper {
-  keep(lease: LeaseHandle): void;
-  drop(lease: LeaseHandle): void;
-}
-
-/** One user's handle on a lease: a re-entered lock has several with the same token and signal. */
-export class LeaseHandle implements Lease {
+/** One user's handle on a lease: a re-entered lock has several with the same token. */
+export class LeaseHandle implements Lease, ScopedLease {
   readonly name: string;
   readonly token: number;
   readonly #shared: SharedLease;
-  readonly #keeper: Keeper | null;
+  /** Null: of a body, or of a caller outside of every scope. */
+  readonly #tie: ScopeTie | null;
   readonly #hasEntered: boolean;
   #isUnlocked = false;
 
-  /** `hasEntered`: of a user that has entered the lock; false: of one that borrows it. */
-  constructor(shared: SharedLease, keeper: Keeper | null, hasEntered: boolean) {
+  /** `keeper`: the scope in which it is taken. `hasEntered`: of a user that has entered the lock; false: of one that borrows it. */
+  constructor(shared: SharedLease, keeper: LeaseKeeper | null, hasEntered: boolean) {
     this.name = shared.name;
     this.token = shared.token;
     this.#shared = shared;
-    this.#keeper = keeper;
+    this.#tie = keeper && new ScopeTie(shared, keeper);
     this.#hasEntered = hasEntered;
     if (shared.handle === undefined) shared.handle = this;
     keeper?.keep(this);
   }
 
   get signal(): AbortSignal {
-    return this.#shared.signal;
+    return this.#tie ? this.#tie.signal : this.#shared.signal;
   }
 
   get wanted(): AbortSignal {
@@ -107,12 +106,13 @@ export class LeaseHandle implements Lease {
   }
 
   get held(): boolean {
-    return !this.#isUnlocked && this.#shared.held;
+    return !this.#isUnlocked && !this.#tie?.taken && this.#shared.held;
   }
 
   assertHeld(): void {
-    if (!this.#isUnlocked && this.#shared.expire()) return;
-    throw thrownAt(this.#shared.loss ?? released(this.name, this.#shared.noun), this.assertHeld);
+    const taken = this.#tie?.taken;
+    if (!this.#isUnlocked && !taken && this.#shared.expire()) return;
+    throw thrownAt(taken ?? this.#shared.loss ?? released(this.name, this.#shared.noun), this.assertHeld);
   }
 
   remaining(): number {
@@ -122,19 +122,41 @@ export class LeaseHandle implements Lease {
   async extend(ms: number): Promise<void> {
     checkExtension(quote(this.name), ms, this.#shared.owner.kind.longestLease);
     this.assertHeld();
-    await this.#shared.extend(ms);
+    const extended = this.#shared.extend(ms);
+    // RACE: its scope may end meanwhile. What was extended then is nobody's, or another user's.
+    await (this.#tie ? extended.finally(() => this.#assertNotTaken()) : extended);
   }
 
   unlock(): Promise<void> {
     if (this.#isUnlocked) return this.#shared.settled();
     this.#isUnlocked = true;
+    const tie = this.#tie;
+    if (tie?.taken) return Promise.reject(thrownAt(tie.taken, this.unlock));
+    const left = this.#leave(false);
+    return tie ? tie.cut(this, left) : left;
+  }
+
+  /** The scope in which it was taken has ended. @internal */
+  async take(): Promise<void> {
+    if (!this.#isUnlocked) await this.#tie?.take(this, (isTaken) => this.#leave(isTaken));
+  }
+
+  /** The body in which it was taken has ended. @internal */
+  outlive(taker: LeaseKeeper | null): void {
+    if (this.held) this.#tie?.outlive(this, taker, this.#shared.handle === this);
+  }
+
+  #leave(isTaken: boolean): Promise<void> {
     const shared = this.#shared;
     // The lock may stay with other users. A handle that its user has given back must not be watched from then on: it would
     // be collected, and told of as if nobody could unlock the lock.
     if (shared.handle === this) shared.handle = null;
     else unwatchHandle(this);
-    this.#keeper?.drop(this);
-    return shared.leave(this.#hasEntered);
+    return shared.leave(this.#hasEntered, isTaken);
+  }
+
+  #assertNotTaken(): void {
+    if (this.#tie?.taken) throw thrownAt(this.#tie.taken, this.extend);
   }
 
   /** What messages call it. */

@@ -43,7 +43,8 @@ export interface Lock {
 
   /**
    * The form to prefer: takes the lock, runs the body, releases, and tells the truth about loss. Inside the body the
-   * lock is borrowed: a nested `withLock` of the same name needs no command, one at a time.
+   * lock is borrowed: a nested `withLock` of the same name needs no command, one at a time. What has entered the lock in the
+   * body, by `lock()` or `tryLock()`, keeps it until its own `unlock()`, on the terms of this call, also after the body.
    *
    * @returns what the body returned, when the lock was kept to the end; rejects with the body's error.
    * @throws LockTimeoutError when somebody else held the lock for `options.wait` ms (default: Infinity);

@@ -122,8 +122,8 @@ export class OrderedMultiLock implements MultiLock {
 
   async #acquire(request: Request): Promise<MultiLease | Busy> {
     const scope = this.#scopes.current();
-    // The scope may have ended while this waited: then they are nobody's but the caller's.
-    const keeper = (): Scope | null => (scope?.hasEnded ? null : scope);
+    // The scope may have ended while this waited: then they are of the scope around it, or of the caller alone.
+    const keeper = (): Scope | null => scope?.living ?? null;
     const seats = await this.#take(request, enterAll, (key, lease) => keeper()?.hold(key, lease, true));
     if ("busy" in seats) return seats;
     const handles = seats.flatMap(({ lease }) => (lease ? new LeaseHandle(lease, keeper(), true) : []));

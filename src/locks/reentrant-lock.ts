@@ -168,8 +168,8 @@ export class ReentrantLock implements Lock {
     const holding = holdingFor(this.#scopes, this.#kind, this.name);
     if (holding) return reenter(holding);
     const take = (shared: SharedLease): Lease => {
-      // The scope may have ended while this waited: then the lease belongs to the caller alone.
-      const keeper = scope.hasEnded ? null : scope;
+      // The scope may have ended while this waited: then the lease is of the scope around it, or of the caller alone.
+      const keeper = scope.living;
       keeper?.hold(this.#key, shared, false);
       return new LeaseHandle(shared, keeper, true);
     };
@@ -187,12 +187,12 @@ export class ReentrantLock implements Lock {
     const { shared: held } = this.#entered(holding);
     assertKept(held);
     assertStays(held, request);
-    const keeper = scope.hasEnded ? null : scope;
     const isBeside = isInside(this.#kind, held);
     const shared = isBeside ? readInside(this.#manager, held, this.#kind, request.terms) : held;
-    if (isBeside) keeper?.hold(besideKey(this.#kind.protocol, this.name), shared, false);
+    if (isBeside) scope.living?.hold(besideKey(this.#kind.protocol, this.name), shared, false);
     else await shared.enter();
-    const lease = new LeaseHandle(shared, keeper, true);
+    // RACE: the scope may have ended meanwhile. It would neither take the lease nor report it.
+    const lease = new LeaseHandle(shared, scope.living, true);
     await lengthen(shared, request).catch(async (error: unknown) => {
       await lease.unlock().catch(() => {});
       throw error;

@@ -6,7 +6,7 @@ import type { EventKind } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
 import type { Member } from "../waiting/lock-kind.ts";
-import type { LeaseHandle } from "./lease.ts";
+import type { LeaseKeeper, ScopedLease } from "./scope-tie.ts";
 
 /** A lock that a scope holds. */
 export class Holding {
@@ -43,14 +43,19 @@ type Told = (holding: Holding) => void;
  * What one asynchronous flow of control holds: the body of a `withLock`, or a function given to `locks.scope`. There
  * are no threads here whose identity could say "that is me again"; the scope says it. Scopes nest. An ended scope holds
  * nothing: code that still runs in it is a stranger.
+ *
+ * A scope reaches all that it starts, which can be work of other callers. So a lease belongs to the call that took it: the end of a
+ * body takes none away. The end of a `locks.scope()` takes what is left in it, and tells each caller by its own lease.
  */
-export class Scope {
+export class Scope implements LeaseKeeper {
   readonly parent: Scope | null;
+  readonly #takes: boolean;
   /** The first of what it holds: most hold nothing else, and need no map. */
   #first: Holding | null = null;
   #others: Map<string, Holding> | null = null;
   #crowded = 8;
-  #leases: Set<LeaseHandle> | null = null;
+  /** Those that were taken in it, and are not unlocked. */
+  #leases: Set<ScopedLease> | null = null;
   /** How many more leases may come before those that are over are looked for. */
   #untilLook = 8;
   /** Calls inside this scope that want a lock which it does not hold, by key. Made by the first of them. */
@@ -58,8 +63,23 @@ export class Scope {
   /** Only itself writes this. */
   hasEnded = false;
 
-  constructor(parent: Scope | null) {
+  /** `takes`: it is a `locks.scope()`, and no body. */
+  constructor(parent: Scope | null, takes = false) {
     this.parent = parent;
+    this.#takes = takes;
+  }
+
+  /** Itself, or the scope around it that has not ended. Null: there is none. */
+  get living(): Scope | null {
+    let scope: Scope | null = this;
+    while (scope?.hasEnded) scope = scope.parent;
+    return scope;
+  }
+
+  get taker(): Scope | null {
+    let scope: Scope | null = this;
+    while (scope && (scope.hasEnded || !scope.#takes)) scope = scope.parent;
+    return scope;
   }
 
   hold(key: string, shared: SharedLease, isOrdered: boolean): void {
@@ -119,8 +139,8 @@ export class Scope {
     return ordered.reduce<Holding | null>((last, one) => (last && last.key > one.key ? last : one), null);
   }
 
-  /** A lease that must be unlocked before the scope ends. */
-  keep(lease: LeaseHandle): void {
+  /** A lease was taken in it. */
+  keep(lease: ScopedLease): void {
     this.#leases ??= new Set();
     // A lease that was lost, and that nobody unlocks, must not stay for the life of a long scope; its loss was told. Looking
     // once for as many new leases as there are costs each of them the same, however many there are.
@@ -132,28 +152,38 @@ export class Scope {
   }
 
   /** It is unlocked. */
-  drop(lease: LeaseHandle): void {
+  drop(lease: ScopedLease): void {
     this.#leases?.delete(lease);
   }
 
-  /** Unlocks what was left behind, and reports it. Null: there is nothing to wait for. */
-  end(report: (error: unknown) => void): Promise<unknown> | null {
+  /** A body has ended. What its callers have not unlocked stays theirs, and is entered by nobody through this scope. */
+  leave(): void {
     this.hasEnded = true;
-    if (!this.#leases?.size) return null;
-    return Promise.all(
-      [...this.#leases].map((lease) => {
-        // A lost lease was told as lost; it cannot be left behind any more.
+    const leases = this.#leases;
+    if (!leases) return;
+    this.#leases = null;
+    for (const lease of leases) lease.outlive(this.taker);
+  }
+
+  /** A `locks.scope()` has ended: takes what was not unlocked, and reports it. */
+  async end(report: (error: unknown) => void): Promise<void> {
+    this.hasEnded = true;
+    const leases = this.#leases;
+    this.#leases = null;
+    await Promise.all(
+      Array.from(leases ?? [], (lease) => {
+        // A lease that was lost before was told as lost; it cannot be left behind any more.
         if (lease.held) report(new LockError("LOCK_LEFT_BEHIND", lease.name, leftBehind(lease)));
         return lease
-          .unlock()
+          .take()
           .catch((error: unknown) => (error instanceof LockLostError ? undefined : report(error)));
       }),
     );
   }
 }
 
-const leftBehind = ({ name, noun }: LeaseHandle): string =>
-  `${noun} ${quote(name)} was still held when the scope that took it ended, and was released: unlock it in the scope, or use \`await using\`.`;
+const leftBehind = ({ name, noun }: ScopedLease): string =>
+  `${noun} ${quote(name)} was still held when the scope in which it was taken ended, and was taken away from its caller: unlock it in the scope, or use \`await using\`.`;
 
 /** The scopes of one client. `AsyncLocalStorage` costs every promise a little, so none is made before the first scope. */
 export class Scopes {
@@ -185,9 +215,7 @@ export class Scopes {
 
   /** The innermost scope that has not ended; null outside of any. */
   current(): Scope | null {
-    let scope = this.#storage?.getStore() ?? null;
-    while (scope?.hasEnded) scope = scope.parent;
-    return scope;
+    return this.#storage?.getStore()?.living ?? null;
   }
 
   /** What the current scope, or the next one around it that knows the lock, holds. */

@@ -42,7 +42,10 @@ interface BodyScope {
   readonly own: SharedLease | null;
 }
 
-/** Runs a body in a scope of its own that holds these locks, by their keys, and unlocks the lease. `before`: what may refuse it. */
+/**
+ * Runs a body in a scope of its own that holds these locks, by their keys, and unlocks the lease. A call that has entered them in the
+ * body keeps them until it leaves. `before`: what may refuse the body.
+ */
 export async function runBody<L extends { unlock(): Promise<void> }, T>(
   { scopes, events, isOrdered, confirm, own }: BodyScope,
   held: readonly (readonly [key: string, shared: SharedLease])[],
@@ -60,11 +63,11 @@ export async function runBody<L extends { unlock(): Promise<void> }, T>(
   } catch (error) {
     outcome = { error };
   }
-  // RACE, a slow release: at once, and not behind the release of what the body left behind. Else a lease that was held to the end of the
-  // body would run out meanwhile, and count as lost. What Redis did not confirm is tried again until the lease ends; the
-  // body ran under the lock, and that is the answer, where the caller does not want to know.
+  // First: no call comes in through this scope while Redis is asked whether the lock was held.
+  scope.leave();
+  // What Redis did not confirm is tried again until the lease ends; the body ran under the lock, and that is the answer, where the
+  // caller does not want to know.
   const unlocking = confirm ? unlockAndSay(held, lease) : lease.unlock();
-  const ending = scope.end((error) => events.report(error));
   try {
     await unlocking;
   } catch (failure) {
@@ -74,7 +77,6 @@ export async function runBody<L extends { unlock(): Promise<void> }, T>(
       else events.report(error);
     }
   }
-  if (ending) await ending;
   for (const [, { loss }] of held) {
     if (loss && "error" in outcome) throw outcome.error === loss ? loss : loss.causedBy(outcome.error);
     if (loss) throw loss;

@@ -77,7 +77,8 @@ export abstract class JointHold implements LeaseOwner, Expecting {
 
   protected tellRelease(lease: SharedLease, held: number): void {
     const { events } = this.services;
-    if (events.isUsed && events.hears("release")) events.tell("release", { ...ofHolder(lease), held });
+    if (events.isUsed && !lease.isTaken && events.hears("release"))
+      events.tell("release", { ...ofHolder(lease), held });
   }
 
   /** Its user wants to know that it was held so far, and others stay. */

@@ -170,7 +170,8 @@ export abstract class LockOwner {
     if (wanted.leases.size > 0) wanted.ended(lease.hold);
     one.lease = null;
     const held = clocks.mono.now() - lease.since;
-    if (events.isUsed && events.hears("release")) events.tell("release", { ...ofHolder(lease), held });
+    if (events.isUsed && !lease.isTaken && events.hears("release"))
+      events.tell("release", { ...ofHolder(lease), held });
     // RACE: the process ends: the next caller here would have it, and would never know.
     if (lease.isConfirmed || isEnding) return this.#release(one, lease, held);
     if (one.first) {

@@ -58,7 +58,8 @@ export class ShrinkingQueue extends LockQueue {
     watchdog.leases.delete(lease);
     one.lease = null;
     const held = clocks.mono.now() - lease.since;
-    if (events.isUsed && events.hears("release")) events.tell("release", { ...ofHolder(lease), held });
+    if (events.isUsed && !lease.isTaken && events.hears("release"))
+      events.tell("release", { ...ofHolder(lease), held });
     this.#readers().outlives(shared);
     cleanup.releases++;
     const done = (): void => {

@@ -7,6 +7,7 @@ import { closing } from "./closing.ts";
 import { confirming } from "./confirming.ts";
 import { disposal } from "./disposal.ts";
 import { drains } from "./drains.ts";
+import { endings } from "./endings.ts";
 import { events } from "./events.ts";
 import { exclusion } from "./exclusion.ts";
 import { extension } from "./extension.ts";
@@ -19,6 +20,7 @@ import { names } from "./names.ts";
 import { races } from "./races.ts";
 import { scopes } from "./scopes.ts";
 import { sideBySide } from "./side-by-side.ts";
+import { strangers } from "./strangers.ts";
 import { strays } from "./strays.ts";
 import { Subject } from "./subject.ts";
 import { tokens } from "./tokens.ts";
@@ -34,11 +36,13 @@ const THEMES = [
   scopes,
   sideBySide,
   drains,
+  strangers,
   strays,
   // Of these the tests run side by side, and those of all of them together: most of their time they wait for leases.
   leases,
   extension,
   loss,
+  endings,
   confirming,
   holding,
   disposal,

@@ -6,7 +6,7 @@ import { Gate } from "./observe.ts";
 import type { Subject } from "./subject.ts";
 
 /** A queue as applications have many: the first push starts the loop, in the context of the caller that pushed. */
-class Queue {
+export class Queue {
   readonly #jobs: (() => Promise<void>)[] = [];
   readonly #start: (loop: () => void) => void;
   #isDraining = false;
@@ -21,6 +21,11 @@ class Queue {
     if (this.#isDraining) return;
     this.#isDraining = true;
     this.#start(() => void this.#drain());
+  }
+
+  /** Pushes a job, and resolves with what it returns. */
+  ask<T>(job: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => this.push(() => job().then(resolve, reject)));
   }
 
   async #drain(): Promise<void> {

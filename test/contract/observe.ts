@@ -25,6 +25,20 @@ export function record(locks: LockClient): Told {
   return told;
 }
 
+/** The same of these locks alone, to the end of the test; an error that names no lock counts. */
+export function recordOf(locks: LockClient, names: readonly string[]): Told {
+  const told: Told = { acquire: [], wait: [], giveup: [], release: [], renew: [], lost: [], error: [] };
+  for (const event of EVENTS) {
+    const listener = (detail: { name?: string; lockName?: string | null }) => {
+      const name = event === "error" ? (detail.lockName ?? null) : (detail.name ?? null);
+      if (name === null || names.includes(name)) (told[event] as unknown[]).push(detail);
+    };
+    locks.on(event, listener);
+    onTestFinished(() => void locks.off(event, listener));
+  }
+  return told;
+}
+
 /** Counts what one party sends: the commands on its connection, and the connections it opens beside it. */
 export function watchTraffic({ redis }: Party): { readonly commands: number; readonly connections: number } {
   const send = vi.spyOn(redis, "sendCommand");

@@ -71,6 +71,31 @@ describe("a lease that was collected", { timeout: 30_000 }, () => {
     expect((await told(1))[0]).toMatchObject({ code: "LOCK_LEFT_BEHIND", lockName: name });
   });
 
+  it("is told of a lease that entered the lock of a body again, and was dropped when the body was over", async () => {
+    const lock = a.locks.lock(freshName());
+    await lock.withLock(async () => {
+      await lock.lock();
+    });
+    const [error] = await told(1);
+    expect(error).toMatchObject({ code: "LOCK_LEFT_BEHIND", lockName: lock.name });
+    expect(error?.message).toContain("was garbage collected without unlock()");
+    await renewed(lock.name, 5);
+    // The report of what is held one lease time after its body is of a lease that somebody can still unlock.
+    expect([errors.length, await lock.isLocked()]).toEqual([1, true]);
+  });
+
+  it("is told once of a lease that was renewed in a body, and dropped when the body was over", async () => {
+    const name = freshName();
+    await a.locks.lock(freshName()).withLock(async () => {
+      await a.locks.lock(name).lock();
+      await renewed(name);
+    });
+    expect(await told(1)).toMatchObject([{ code: "LOCK_LEFT_BEHIND", lockName: name }]);
+    await renewed(name, 2);
+    await told(0);
+    expect(errors.length).toBe(1);
+  });
+
   it("nothing is told of leases that are in use, were unlocked, or end by themselves", async () => {
     const [kept, unlocked, explicit, scoped] = [freshName(), freshName(), freshName(), freshName()];
     const lease = await a.locks.lock(kept).lock();

@@ -289,7 +289,7 @@ it("what a scope, or close(), has found held is named by its kind", async () => 
   await locks.readWriteLock(first).write.lock();
   await locks.lock(second).lock();
   await locks.close({ grace: 1 });
-  expect(told[0]).toContain(`Semaphore '${first}' was still held when the scope that took it ended`);
+  expect(told[0]).toContain(`Semaphore '${first}' was still held when the scope in which it was taken ended`);
   expect(told[1]).toMatch(
     /while these were still held, .*: write lock '\S+' \(for \d+ ms\), '\S+' \(for \d+ ms\)\. Give them back before/,
   );

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { LockLostError, type MultiLease } from "../../src/index.ts";
-import { failure, Gate, lossOf, Section } from "../contract/observe.ts";
+import { LockLostError } from "../../src/index.ts";
+import { failure, Gate, lossOf, record, Section } from "../contract/observe.ts";
 import { countCommands } from "../support/command-count.ts";
 import type { Party } from "../support/fixture.ts";
 import { MultiLocks, three } from "../support/multi-locks.ts";
@@ -150,17 +150,59 @@ describe("scopes", () => {
     await several.gone(names);
   });
 
-  it("release what was left behind, and say so for each", async () => {
+  it("take what was left in them, and say so for each", async () => {
     const names = three();
     const { locks } = await several.join();
-    const errors: unknown[] = [];
-    locks.on("error", (error) => errors.push(error));
-    let lease: MultiLease | undefined;
-    await locks.scope(async () => {
-      lease = await locks.multiLock(names).lock();
+    const told = record(locks);
+    const lease = await locks.scope(async () => {
+      const lease = await locks.multiLock(names).lock();
+      expect(lease.signal.aborted).toBe(false);
+      return lease;
     });
-    expect(errors).toMatchObject(names.map((lockName) => ({ code: "LOCK_LEFT_BEHIND", lockName })));
-    expect(lease?.held).toBe(false);
+    expect(told.error).toMatchObject(names.map((lockName) => ({ code: "LOCK_LEFT_BEHIND", lockName })));
+    expect(told.lost).toMatchObject(names.map((name) => ({ name, error: { reason: "scope" } })));
+    expect(told.release).toEqual([]);
+    expect([lease.held, await lossOf(lease.signal)]).toEqual([false, "scope"]);
+    const losses = (await failure(lease.unlock())) as AggregateError;
+    expect(losses.errors).toEqual(told.lost.map(({ error }) => error));
+    await lease.unlock(); // its loss was told once
+    await several.gone(names);
+  });
+
+  it("take of a multi-lock what nobody else has, and leave the rest to the body around them", async () => {
+    const names = three();
+    const [a, b, c] = names;
+    const { locks } = await several.join();
+    const told = record(locks);
+    const outer = locks.lock(a).withLock(async (single) => {
+      const lease = await locks.scope(() => locks.multiLock(names).lock());
+      await several.gone([b, c]);
+      expect([single.held, single.signal.aborted, lease.held]).toEqual([true, false, false]);
+      expect(await several.holders([a])).toEqual([locks.id]);
+      expect(await failure(lease.unlock())).toBeInstanceOf(AggregateError);
+      expect(() => lease.assertHeld()).toThrow(/'.*' was lost: the scope in which it was taken ended/);
+    });
+    await outer;
+    expect(told.lost.map(({ name, remains = false }) => [name, remains])).toEqual([
+      [a, true],
+      [b, false],
+      [c, false],
+    ]);
+    expect(told.release.map(({ name }) => name)).toEqual([a]);
+    await several.gone(names);
+  });
+
+  it("that are bodies take nothing: a multi-lock of another caller keeps its locks to its own end", async () => {
+    const names = three();
+    const { locks } = await several.join();
+    const told = record(locks);
+    const lease = await locks.multiLock(names).withLock(() => locks.multiLock(names).lock());
+    expect([lease.held, lease.signal.aborted]).toEqual([true, false]);
+    expect(await several.holders(names)).toEqual(Array(3).fill(locks.id));
+    // Nobody enters it through a scope that has ended.
+    expect(await locks.lock(names[1]).tryLock()).toBeNull();
+    await lease.unlock();
+    expect([told.lost, told.error, told.release.length]).toEqual([[], [], 3]);
     await several.gone(names);
   });
 

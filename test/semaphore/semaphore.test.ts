@@ -1,6 +1,7 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import type { PermitLease, Semaphore } from "../../src/index.ts";
+import { record } from "../contract/observe.ts";
 import { freshName } from "../support/fixture.ts";
 import { SemaphoreServer, waiting } from "../support/semaphores.ts";
 import { until } from "../support/until.ts";
@@ -110,18 +111,32 @@ describe("permits", () => {
     expect(signal.reason).toMatchObject({ reason: "revoked", by: "alice" });
   });
 
-  it("that a scope leaves behind are given back, and reported", async () => {
+  it("that a scope leaves behind are taken, and their callers are told", async () => {
     const { locks } = await own.parties.join({ url: own.url });
-    const slots = locks.semaphore(freshName(), { permits: 2 });
-    const told: Error[] = [];
-    locks.on("error", (error) => told.push(error));
-    await locks.scope(async () => {
-      await slots.acquire();
-      await slots.acquire(); // a second one: nothing is re-entered
-      expect((await slots.inspect()).used).toBe(2);
+    const slots = locks.semaphore(freshName(), { permits: 3 });
+    const told = record(locks);
+    const leases = await locks.scope(async () => {
+      const leases = [await slots.acquire(), await slots.acquire(2)]; // a second one: nothing is re-entered
+      expect((await slots.inspect()).used).toBe(3);
+      return leases;
     });
-    expect(told).toMatchObject([{ code: "LOCK_LEFT_BEHIND" }, { code: "LOCK_LEFT_BEHIND" }]);
-    expect(await slots.tryAcquire(2)).not.toBeNull();
+    expect(told.error).toMatchObject([{ code: "LOCK_LEFT_BEHIND" }, { code: "LOCK_LEFT_BEHIND" }]);
+    expect(told.lost).toMatchObject([1, 2].map((units) => ({ units, error: { reason: "scope" } })));
+    expect(told.release).toEqual([]);
+    for (const [i, lease] of leases.entries()) {
+      expect([lease.held, lease.signal.reason]).toEqual([false, told.lost[i]?.error]);
+      await expect(lease.unlock()).rejects.toBe(told.lost[i]?.error);
+    }
+    expect(await slots.tryAcquire(3)).not.toBeNull();
+  });
+
+  it("that were taken in a body of withPermits stay with their caller when the body ends", async () => {
+    const [a, b] = (await own.open(2, 3)) as [Semaphore, Semaphore];
+    const lease = await a.withPermits(() => a.acquire(2));
+    expect([lease.held, lease.signal.aborted, (await b.inspect()).used]).toEqual([true, false, 2]);
+    expect(await b.tryAcquire(2)).toBeNull();
+    await lease.unlock();
+    expect(await b.tryAcquire(3)).not.toBeNull();
   });
 });
 

@@ -28,7 +28,7 @@ export class Gauges {
     locks.on("release", ({ call, name }) => {
       if (!this.#held.delete(`${call} ${name}`)) this.surprises.push(`call ${call} releases what it has not`);
     });
-    locks.on("lost", ({ call, name }) => void this.#held.delete(`${call} ${name}`));
+    locks.on("lost", ({ call, name, remains }) => void (remains || this.#held.delete(`${call} ${name}`)));
   }
 
   get waiters(): number {

@@ -4,6 +4,7 @@ import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { failure } from "../contract/observe.ts";
 import { watchPoint, watchTrace } from "../support/channel-watch.ts";
 import { freshName, Parties } from "../support/fixture.ts";
+import { Gauges } from "../support/gauges.ts";
 import { until } from "../support/until.ts";
 
 // What is told to whatever observes the process, by node:diagnostics_channel (docs/events.md).
@@ -79,6 +80,26 @@ describe("a call is followed", () => {
       { client: locks.id, name, error: signal.reason },
       { name, call: 2 },
     ]);
+  });
+
+  it("through a scope that takes a lease: the hold ends with the last one, and fails if that was taken", async () => {
+    const { locks } = await parties.join();
+    const errors: Error[] = [];
+    locks.on("error", (error) => errors.push(error));
+    const hold = watchTrace(HOLD, locks.id);
+    const lost = watchPoint("holdfast:lost", locks.id);
+    const lock = locks.lock(freshName());
+    const census = new Gauges(locks);
+    await lock.withLock(async () => {
+      await locks.scope(() => lock.lock());
+      expect([hold.steps, census.holders]).toEqual([["start", "end"], 1]);
+      expect(lost).toMatchObject([{ call: 1, remains: true, error: { reason: "scope" } }]);
+    });
+    expect(hold.steps).toEqual(DONE);
+    await locks.scope(() => lock.lock());
+    expect(hold.steps).toEqual([...DONE, ...FAILED]);
+    expect(lost).toMatchObject([{ call: 1 }, { call: 2, error: hold.ended[1]?.error }]);
+    expect([errors.length, census.holders, census.surprises]).toEqual([2, 0, []]);
   });
 
   it("of every kind of lock", async () => {

@@ -73,7 +73,10 @@ it("exposes what the locks of a client do, by the templates of their names", asy
   expect(await read(registry, "holdfast_lock_losses_total")).toEqual({
     [`${ORDER},reason="expired"`]: 1,
     ...Object.fromEntries(
-      ["gone", "taken", "revoked", "closed", "unknown"].map((one) => [`${ORDER},reason="${one}"`, 0]),
+      ["gone", "taken", "revoked", "closed", "scope", "unknown"].map((one) => [
+        `${ORDER},reason="${one}"`,
+        0,
+      ]),
     ),
   });
   const text = await registry.metrics();
@@ -86,6 +89,26 @@ it("exposes what the locks of a client do, by the templates of their names", asy
   expect(await registry.metrics()).toBe("\n");
   await lock.withLock(() => {});
   expect(await registry.metrics()).toBe("\n");
+});
+
+it("counts a lease that a scope has taken as lost, and the hold as long as another one has it", async () => {
+  const { locks } = await parties.join();
+  locks.on("error", () => {}); // what is left behind
+  const registry = new Registry();
+  const unregister = register(locks, registry);
+  const lock = locks.lock(`order:${freshName()}`);
+  const losses = async () => (await read(registry, "holdfast_lock_losses_total"))[`${ORDER},reason="scope"`];
+  await lock.withLock(async () => {
+    await locks.scope(() => lock.lock());
+    expect([await losses(), await read(registry, "holdfast_lock_held")]).toEqual([1, { [ORDER]: 1 }]);
+  });
+  await locks.scope(() => lock.lock());
+  expect([await losses(), await read(registry, "holdfast_lock_held")]).toEqual([2, { [ORDER]: 0 }]);
+  expect(await read(registry, "holdfast_lock_hold_seconds_count")).toEqual({
+    [`${ORDER},outcome="released"`]: 1,
+    [`${ORDER},outcome="lost"`]: 1,
+  });
+  unregister();
 });
 
 it("counts two clients in one registry, and keeps what the other has when one leaves", async () => {

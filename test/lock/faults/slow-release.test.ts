@@ -80,13 +80,6 @@ describe("a body that ended in time is told success, when Redis stands still at 
       await next(near.locks, kind, own);
     }
     bodies.multiLock = near.locks.multiLock([freshName(), freshName()]).withLock(body);
-    const leftBehind = freshName();
-    bodies["with a lease that the body left behind"] = near.locks
-      .lock(freshName())
-      .withLock(async (lease) => {
-        await near.locks.lock(leftBehind).lock();
-        return body(lease);
-      });
     const handle = await near.locks.lock(freshName()).lock();
     await until(() => leases.length === Object.keys(bodies).length);
     if (!leases.every(({ held }) => held)) {

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import type { Lease, LockClient, ReadWriteLock } from "../../../src/index.ts";
+import { Gate, record } from "../../contract/observe.ts";
 import { freshName } from "../../support/fixture.ts";
 import { OwnServer } from "../../support/own-server.ts";
 import { until } from "../../support/until.ts";
@@ -185,4 +186,47 @@ it("what a writer loses its readers lose, and one that stays keeps its hold aliv
     await expect(reader.extend(1_000)).rejects.toMatchObject({ code: "LOCK_LOST" });
     await reader.unlock().catch(() => {});
   });
+});
+
+it("the end of a scope takes the writer's lease, and its readers in other bodies go on; and the other way round", async () => {
+  const { locks, mine, theirs } = await open();
+  const told = record(locks);
+  const gate = new Gate();
+  let reading: Promise<boolean[]> | undefined;
+  const writer = await locks.scope(async () => {
+    const writer = await mine.write.lock();
+    const inside = new Gate();
+    reading = mine.read.withLock(async ({ signal, held }) => {
+      inside.open();
+      await gate.passed;
+      return [held, signal.aborted];
+    });
+    await inside.passed;
+    return writer;
+  });
+  expect([writer.held, writer.signal.reason]).toEqual([false, told.lost[0]?.error]);
+  await expect(writer.unlock()).rejects.toMatchObject({ reason: "scope" });
+  expect(await theirs.write.tryLock()).toBeNull(); // the reader is inside
+  gate.open();
+  expect(await reading).toEqual([true, false]);
+  const { lease, reader } = await mine.write.withLock(async (lease) => {
+    const reader = await locks.scope(() => mine.read.lock());
+    expect([lease.held, lease.signal.aborted, await theirs.read.tryLock()]).toEqual([true, false, null]);
+    return { lease, reader };
+  });
+  await expect(reader.unlock()).rejects.toMatchObject({ reason: "scope" });
+  expect(lease.signal.aborted).toBe(false);
+  // What reads in the time of a writer is a part of the writer's call, which has an end of its own.
+  expect(told.lost).toMatchObject([{ kind: "write" }, { kind: "write", remains: true }]);
+  expect(told.lost[0]).not.toHaveProperty("remains");
+  expect(told.release.map(({ kind, call }) => [kind, call])).toEqual([["write", told.lost[1]?.call]]);
+  await (await theirs.write.lock({ wait: 10_000 })).unlock();
+});
+
+it("a reader of another caller that outlives the body of a writer keeps its lease, as any other lease", async () => {
+  const { mine, theirs } = await open();
+  const reader = await mine.write.withLock(() => mine.read.lock());
+  expect([reader.held, reader.signal.aborted, await theirs.write.tryLock()]).toEqual([true, false, null]);
+  await reader.unlock();
+  await (await theirs.write.lock({ wait: 10_000 })).unlock();
 });

@@ -177,6 +177,22 @@ describe("redissonLock beside Java", () => {
     await until(() => messages.length === owners.size);
   });
 
+  it("the end of a scope takes a lease without a command, and the next caller does not get its count", async () => {
+    const lock = party.locks.redissonLock(freshName(), { localPasses: 16 });
+    const told: Error[] = [];
+    const hear = (error: Error) => told.push(error);
+    party.locks.on("error", hear);
+    const count = async () => Object.values(await party.redis.hgetall(lock.name));
+    let next: Promise<string[]> | undefined;
+    await lock.withLock(async () => {
+      await party.locks.scope(() => lock.lock());
+      expect([told.length, await count()]).toEqual([1, ["2"]]);
+      next = party.locks.outside(() => lock.withLock(count));
+    });
+    expect(await next).toEqual(["1"]);
+    party.locks.off("error", hear);
+  });
+
   it("raises the TTL for a caller who wants more than is left, and does not keep Java out for one who wants less", async () => {
     const { name, lock } = fresh();
     const ttls: number[] = [];

@@ -39,6 +39,28 @@ describe("scopes", () => {
     });
   });
 
+  it("a hold that lasts does not keep the signals of leases that have entered it again", async () => {
+    const gone: WeakRef<AbortSignal>[] = [];
+    const lock = a.locks.lock(freshName());
+    await a.locks.scope(async () => {
+      const kept = await lock.lock();
+      for (let i = 0; i < 300; i++) {
+        const own = await lock.lock();
+        gone.push(new WeakRef(own.signal));
+        await a.locks.scope(async () => {
+          const taken = await lock.lock();
+          gone.push(new WeakRef(taken.signal));
+        });
+        await own.unlock();
+      }
+      await a.redis.ping();
+      collect();
+      expect(gone.filter((signal) => signal.deref()).length).toBeLessThan(100);
+      expect(kept.held).toBe(true);
+      await kept.unlock();
+    });
+  });
+
   it("bodies that borrow a multi-lock leave no listeners on the leases that they borrow", async () => {
     const gone: WeakRef<AbortSignal>[] = [];
     const lock = a.locks.multiLock([freshName(), freshName()]);

@@ -1,0 +1,127 @@
+import { LockError, LockLostError, quote } from "../errors.ts";
+import { ofHolder } from "../events.ts";
+import { unwatchHandle, watchHandle } from "../lease/forgotten.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+import { onAbort } from "../util/abort.ts";
+import { clocks } from "../util/clock.ts";
+import { outside } from "../util/outside.ts";
+import { Timer } from "../util/timers.ts";
+
+/** A lease as its scope sees it. */
+export interface ScopedLease {
+  readonly name: string;
+  readonly noun: string;
+  readonly held: boolean;
+  /** The body in which it was taken has ended. It stays; `taker`: the scope around that body which takes it at its own end. */
+  outlive(taker: LeaseKeeper | null): void;
+  /** The scope has ended, and takes it. Resolves when Redis has confirmed that, where it must be asked. */
+  take(): Promise<void>;
+}
+
+/** What knows the leases that were taken in it, until they are unlocked. A scope is one. */
+export interface LeaseKeeper {
+  /** The scope that takes them, at its end, when they are still held. Null: none does. */
+  readonly taker: LeaseKeeper | null;
+  keep(lease: ScopedLease): void;
+  drop(lease: ScopedLease): void;
+}
+
+/**
+ * What ties one user's lease to the scope in which it was taken. The end of a `locks.scope()` takes this one lease away, and leaves the
+ * lock to other users of the same hold, so the lease has a signal of its own. The end of a body takes nothing, but a lease that is
+ * still held one lease time later is reported.
+ */
+export class ScopeTie extends Timer {
+  /** Why the scope's end has ended this lease. Null: it has not. */
+  taken: LockLostError | null = null;
+  readonly #shared: SharedLease;
+  #keeper: LeaseKeeper | null;
+  #controller: AbortController | null = null;
+  #unlisten: (() => void) | null = null;
+  /** The handle, after the end of its body. Weak: one that its caller has dropped must be collected, and is reported then. */
+  #late: WeakRef<ScopedLease> | null = null;
+  #bodyEnd = 0;
+
+  constructor(shared: SharedLease, keeper: LeaseKeeper) {
+    super();
+    this.#shared = shared;
+    this.#keeper = keeper;
+  }
+
+  get signal(): AbortSignal {
+    const { signal } = this.#shared;
+    // A lease that no scope can take lasts as long as the hold.
+    if (!this.#controller && !this.taken && !this.#keeper?.taker) return signal;
+    if (!this.#controller) {
+      const controller = new AbortController();
+      this.#controller = controller;
+      const reason = this.taken ?? (signal.aborted ? signal.reason : null);
+      if (reason) controller.abort(reason);
+      else this.#unlisten = onAbort(signal, () => controller.abort(signal.reason));
+    }
+    return this.#controller.signal;
+  }
+
+  /** The lease was unlocked. `left`: resolves when that is done; until then its loss may be found. */
+  cut(lease: ScopedLease, left: Promise<void>): Promise<void> {
+    this.#untie(lease);
+    // A hold that others keep must not know the signals of all that have left.
+    return this.#unlisten ? left.finally(this.#unlisten) : left;
+  }
+
+  /** The end of the scope ends the lease. `leave`: gives its share in the hold back. */
+  take(lease: ScopedLease, leave: (isTaken: boolean) => Promise<void>): Promise<void> {
+    const shared = this.#shared;
+    const { name, noun, owner } = shared;
+    this.#untie(lease);
+    const isHeld = shared.expire();
+    const loss = isHeld ? new LockLostError(name, "scope", undefined, undefined, null, noun) : shared.loss;
+    this.taken = loss;
+    this.#unlisten?.();
+    // RACE: its caller is told before the next one comes in, here or elsewhere.
+    if (isHeld) outside(() => this.#controller?.abort(loss));
+    const left = leave(isHeld);
+    const { events } = owner.services;
+    if (isHeld && loss && events.hears("lost")) {
+      const held = clocks.mono.now() - shared.since;
+      const told = { ...ofHolder(shared), since: shared.firstToken ?? shared.token, held, error: loss };
+      // A reader in the time of its writer is a part of the writer's call.
+      const isOver = shared.ended && !(owner.writer && !owner.writer.ended);
+      events.tell("lost", isOver ? told : { ...told, remains: true });
+    }
+    return left;
+  }
+
+  /** The body has ended in which the lease was taken. `isWatched`: the watchdog will watch the handle for its collection. */
+  outlive(lease: ScopedLease, taker: LeaseKeeper | null, isWatched: boolean): void {
+    const { owner, terms } = this.#shared;
+    const { events, watchdog } = owner.services;
+    this.#keeper = taker;
+    taker?.keep(lease);
+    this.#late = new WeakRef(lease);
+    this.#bodyEnd = clocks.mono.now();
+    watchdog.timers.set(this, this.#bodyEnd + terms.lease);
+    if (!terms.watchdog || isWatched) return;
+    // Once: the watchdog may have done it before.
+    unwatchHandle(lease);
+    watchHandle(lease, this.#shared, events);
+  }
+
+  /** One lease time has passed since the end of the body. */
+  ring(): void {
+    const lease = this.#late?.deref();
+    if (!lease?.held) return;
+    const late = Math.round(clocks.mono.now() - this.#bodyEnd);
+    const until = this.#keeper ? "unlock() or the end of the scope around that body" : "unlock()";
+    const text =
+      `${lease.noun} ${quote(lease.name)} is still held, and stays so until ${until}: it was taken in a body that ended ${late} ms ago. ` +
+      "Unlock it in the body, or use `await using`.";
+    this.#shared.owner.services.events.report(new LockError("LOCK_LEFT_BEHIND", lease.name, text));
+  }
+
+  #untie(lease: ScopedLease): void {
+    this.#keeper?.drop(lease);
+    this.#keeper = null;
+    this.#shared.owner.services.watchdog.timers.clear(this);
+  }
+}
