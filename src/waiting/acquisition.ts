@@ -126,7 +126,9 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
     const { hold, mode, sent, yielded } = attempt;
     const { health } = this.queue;
     const isAwaited = this.#isAwaited(attempt);
-    health.answered();
+    health.askedAt = 0;
+    health.saidAt = sent.mono;
+    if (health.failure !== undefined) health.answered();
     if (answer.is === "held") this.wakes?.met(sent.mono, attempt.isWoken, answer);
     if (!isAwaited) {
       // RACE: granted by message before this reply was read. The grant counts, and the hold has its own end. RACE: or it has

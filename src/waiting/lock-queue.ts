@@ -144,7 +144,7 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
       one.refuse(waiter, unavailable(name, "no answer came in time", cause, nounOf(this.kind)));
     }
     // RACE: it came while others waited here, and Redis has said nothing since, perhaps because it hangs. "Busy" is not for us to say.
-    else if (health.heardAt < waiter.since && !one.lease?.held) {
+    else if (health.saidAt < waiter.since && !one.lease?.held) {
       one.asksLast(waiter);
       one.answerSoon();
     } else one.give(waiter);

@@ -12,11 +12,10 @@ export class RedisHealth {
   /** When the first command was sent that is unanswered, on the monotonic clock; 0: none is. Written where commands are sent. */
   askedAt = 0;
 
-  /** When Redis said something about it last, on the monotonic clock. */
-  heardAt = Number.NEGATIVE_INFINITY;
+  /** When the last try or look was sent that Redis has answered, on the monotonic clock. */
+  saidAt = Number.NEGATIVE_INFINITY;
 
   answered(): void {
-    this.heardAt = clocks.mono.now();
     this.askedAt = 0;
     this.failures = 0;
     this.failure = undefined;
