@@ -72,7 +72,7 @@ local function scan()
 end
 
 -- A scan of many holds takes ms. So there is none before one of them can be over, and they take no more than a small part of the
--- time. But the books may be wrong about that, too: so there is one when the last one is long ago, whoever comes. After a step of
+-- time. But the books may be wrong about that, too: so there is one when the last one is long ago, whatever script runs. After a step of
 -- the clock the last one may lie in the future: it counts as long ago.
 scanned = scanned <= ms and scanned or 0
 if not isKnown or ms > reap and ms >= scanned + holds / 50 or ms >= scanned + SCAN_PERIOD then

@@ -144,3 +144,16 @@ it("of a read lock and of its write lock says busy at once, where callers of thi
   await (await reading).unlock();
   await (await writing).unlock();
 });
+
+it("once() says that another one runs when Redis says so, and throws while Redis hangs", async () => {
+  const options = { every: 60_000 };
+  const begun = await stage.far.locks.once(stage.lock.name, options, async () => {
+    const beside = await stage.near.locks.once(stage.lock.name, options, () => "ran");
+    expect(beside).toMatchObject({ ran: false, running: true });
+  });
+  expect(begun.ran).toBe(true);
+  const locks = (await stage.join({ url: stage.proxy.url, client: { replyTimeout: 600 } })).locks;
+  stage.proxy.freeze();
+  const calls = [1, 2].map(() => failure(locks.once(stage.lock.name, options, () => "ran")));
+  for (const call of calls) expect(await call).toMatchObject(UNAVAILABLE);
+});

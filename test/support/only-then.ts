@@ -5,7 +5,7 @@ import type { Stage } from "./stage.ts";
 import { until } from "./until.ts";
 
 /** What a caller got. */
-export interface Got {
+interface Got {
   readonly held: boolean;
   unlock(): Promise<void>;
 }

@@ -1,7 +1,6 @@
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import type { Lease } from "../../../src/index.ts";
 import { freshName, Parties } from "../../support/fixture.ts";
-import { onTestFinished } from "vitest";
 
 it("a hold of which Redis says that it is gone takes in no reader that a listener asks for", async () => {
   const parties = new Parties();
