@@ -17,4 +17,4 @@ RUN = 256    -- grants of a counted resource in one script
 MOST_HOLDS = 10000 -- of a counted resource: what a scan can look at in a few ms
 MOST_TOLD = 16 -- of these, whose clients are told when somebody waits
 FEW_HOLDS = 256 -- of these: among more, nobody looks for those whose clients are told, which would take a ms and more
-SCAN_PERIOD = 10000 -- ms: so long after the last scan a re-check scans in any case
+SCAN_PERIOD = 10000 -- ms: so long after the last scan the next script that reads the books scans in any case

@@ -80,10 +80,10 @@ inline scan() {
   sum = 0
 }
 
-/* `force`: a re-check that finds the last scan too long ago. */
-inline reap(force) {
+/* Something may be over; or the last scan is too long ago. */
+inline reap() {
   reaped = false;
-  if :: permits > 0 && (next == 0 || (force) && scanned >= SCAN) -> scan() :: else fi
+  if :: permits > 0 && (next == 0 || scanned >= SCAN) -> scan() :: else fi
 }
 
 inline endHold(over) {
@@ -343,7 +343,7 @@ inline reapWrong() {
 inline setPermits() {
 #ifdef SETS
   res = 0; d = 0; w = 0; wrote = true;
-  reap(false);
+  reap();
   permits = SETS; isSet = true;
 #ifdef FLAW_SET_FADES
   raiseKey(LEASE);
@@ -385,7 +385,7 @@ inline run_(kind_, id, arg_, sent, told_, ttl) {
 #ifdef FLAW_RELEASE_BEFORE_REAP
      if :: kind_ == RELEASE && u[id] > arg_ && left[id] == 0 -> used = used - u[id]; reapWrong() :: else fi;
 #endif
-     reap(kind_ == AGAIN || kind_ == JOIN);
+     reap();
      goes = reaped;
 #ifdef FLAW_REAP_TELLS_NOBODY
      goes = false;

@@ -23,7 +23,7 @@
  *   KEY_ENDS              the hash has a TTL, which is above all ends (else it is taken as given)
  *   YIELDS=n              times that a writer ends its hold and queues for its next caller in one command
  *   PASSED=n              times that permits of a hold go from a caller to the next one of its process
- *   SITS=k SCAN=n         client k never leaves; ticks after which a re-check scans in any case
+ *   SITS=k SCAN=n         client k never leaves; ticks after which the next script scans in any case
  *   LINGERS DEAF=k        a hold that readers share may stay with its process, with nobody inside; client k hears no recall
  *   TRIES=k               writers of client k do not wait: they have a place until they have their answer, and say so in their recall
  *   FLAW_…                one rule is left out: the checks must find it
@@ -112,7 +112,7 @@
 #define REPLY 3
 #define SHARE 1
 #ifndef SCAN
-#define SCAN 2       /* a re-check scans when the last scan is so long ago */
+#define SCAN 2       /* a script scans when the last scan is so long ago */
 #endif
 #define PASSES 1
 #ifdef LONG

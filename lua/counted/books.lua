@@ -1,6 +1,6 @@
 -- Included behind time and field: reads all keys, and takes out what is over when it is time for that. `hold`: whose field is
 -- read too, "" for none; `number`: how many permits there are by the caller's code, for a resource that does not say it itself,
--- 0 = not known; `looks`: it is a re-check.
+-- 0 = not known.
 --
 -- All keys that a script cannot do without are read before the first write: one that holds something else ends it with nothing
 -- done. Where the clock does, there is no token, and what needs none goes on.
@@ -72,9 +72,10 @@ local function scan()
 end
 
 -- A scan of many holds takes ms. So there is none before one of them can be over, and they take no more than a small part of the
--- time. Behind a step of the clock the last one may lie in the future: it counts as long ago.
+-- time. But the books may be wrong about that, too: so there is one when the last one is long ago, whatever script runs. After a step of
+-- the clock the last one may lie in the future: it counts as long ago.
 scanned = scanned <= ms and scanned or 0
-if not isKnown or ms > reap and ms >= scanned + holds / 50 or looks and heads[1] and ms >= scanned + SCAN_PERIOD then
+if not isKnown or ms > reap and ms >= scanned + holds / 50 or ms >= scanned + SCAN_PERIOD then
   scan()
 end
 

@@ -16,7 +16,6 @@ import { type Ask, BLOCKED, type LockKind } from "./lock-kind.ts";
 import { Looking } from "./looking.ts";
 import type { Outrun } from "./outrun.ts";
 import type { ParkingPlace } from "./parking.ts";
-import { backOff } from "./schedule.ts";
 import type { Services } from "./services.ts";
 import type { Stay } from "./stay.ts";
 import type { Waiter } from "./waiter.ts";
@@ -62,10 +61,13 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
     return this.queue.services;
   }
 
-  /** Is the lock being asked for, or will be as soon as a caller comes: do new callers share a first command? */
+  /**
+   * Is the lock being asked for, or will be as soon as a caller comes: do new callers share a first command? RACE: also while it is
+   * ours and no caller here has it: until Redis answers about it no process holds it, and a new caller may be the one that gets it.
+   */
   get isAsking(): boolean {
-    if (this.state === "asking") return this.attempt?.mode !== "yield";
-    return this.isUnsure || this.isParkedFor("release");
+    if (this.state === "owned") return !this.lease?.held;
+    return this.state === "asking" || this.isUnsure || this.isParkedFor("release");
   }
 
   // ---- asking
@@ -125,6 +127,7 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
     const { health } = this.queue;
     const isAwaited = this.#isAwaited(attempt);
     health.askedAt = 0;
+    health.saidAt = sent.mono;
     if (health.failure !== undefined) health.answered();
     if (answer.is === "held") this.wakes?.met(sent.mono, attempt.isWoken, answer);
     if (!isAwaited) {
@@ -141,10 +144,7 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
     } else if (answer.is === "held") {
       hold.answered(sent, answer.at);
       if (mode !== "again") this.held(attempt, answer);
-      else {
-        this.position = answer.position;
-        this.sleepFor(attempt, answer.ttl);
-      }
+      else this.lookedHeld(attempt, answer);
     } else if (answer.is === "blocked") this.#refused(attempt, BLOCKED);
     else if (answer.is === "refused") this.#refused(attempt, answer.error);
     else this.#unplaced(attempt, answer.is);
@@ -188,7 +188,7 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
       // What the last copy has done nobody knows. A hold that was granted by message has its own end.
       this.#leaveIfOver(hold);
       yielded?.tell(null);
-    } else if (mode === "again") this.sleep(backOff(health.failures));
+    } else if (mode === "again") this.lookFailed(error);
     else {
       this.queue.services.leave(this.kind, hold);
       // Another version holds it: a caller that may wait waits until that is over, as for any other holder.

@@ -94,8 +94,9 @@ export abstract class JointHold implements LeaseOwner, Expecting {
         commands.replyTimeout,
       );
       if (!answer || answer.is === "renewed") return;
-      const loss = this.home.lossOf(lease, held, { is: answer.is, clock: 0 }, false);
+      // RACE: first: a listener that is told of the loss may call, and would come into a hold that is gone.
       this.renewed(hold, sent, answer);
+      const loss = this.home.lossOf(lease, held, { is: answer.is, clock: 0 }, false);
       if (loss) throw loss;
     } catch (error) {
       throw lease.loss ?? unconfirmed(hold, error, kind);

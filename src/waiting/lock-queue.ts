@@ -86,14 +86,21 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
     // waits starts a new attempt, and so does any caller while nothing is heard yet.
     const isUnplaced = one.isParkedFor("message");
     const isDoubted = isUnplaced && waiter.wait <= SPIN_LAST_TRY;
-    const asks = one.state === "idle" || one.isAsking || isDoubted;
-    // Another caller of this process waits or holds: no command is needed to know that the lock is not free.
-    if (!asks && waiter.wait === 0) {
+    // Another caller of this process holds it: no command is needed to know that it is not free.
+    if (waiter.wait === 0 && one.lease?.held) {
       one.give(waiter);
       return;
     }
+    if (waiter.wait === 0 && one.isQuestion) {
+      one.joinQuestion(waiter);
+      return;
+    }
+    // RACE: this process waits for the lock, but its holder may be gone, and Redis may hang: a caller that does not wait is told by
+    // an answer of its own, and not by what was said before it came.
+    const asks = one.state === "idle" || one.isAsking || waiter.wait === 0 || isDoubted;
     one.add(waiter, asks);
     if (one.state === "idle" || one.isUnsure || isDoubted) one.start();
+    else if (waiter.wait === 0 && one.isParkedFor("grant")) one.answerSoon();
     else if (isUnplaced && this.kind.wake.by === "time") {
       const at = lastTryOf(waiter);
       if (at > clocks.mono.now()) one.lookBefore(at);
@@ -103,7 +110,8 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
     else if (one.isParkedFor("release")) one.lookBefore(clocks.mono.now() + WAKE_SPREAD);
     // RACE: the holder was asked for callers that do not wait, and does not know that one waits.
     else if (one.isParkedFor("grant") && one.first?.isAsking) one.lookAgain();
-    else if (one.lease) {
+    // RACE: the event loop stood still past its deadline, of which no timer has told yet.
+    else if (one.lease?.expire()) {
       this.channel.listen();
       this.#awaitSelfWait(waiter);
     }
@@ -134,6 +142,11 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
     else if (waiter.unanswered || health.isDoubtful) {
       const cause = health.failure ?? commands.trouble();
       one.refuse(waiter, unavailable(name, "no answer came in time", cause, nounOf(this.kind)));
+    }
+    // RACE: it came while others waited here, and Redis has said nothing since, perhaps because it hangs. "Busy" is not for us to say.
+    else if (health.saidAt < waiter.since && !one.lease?.held) {
+      one.asksLast(waiter);
+      one.answerSoon();
     } else one.give(waiter);
     one.deserted();
   }

@@ -1,10 +1,13 @@
 import { FIRST_REPLY, KEEPER_REPLY } from "../defaults.ts";
+import { nounOf } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
+import { type AttemptAnswer, unavailable } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 import { CallTimer } from "../util/timers.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Ask } from "./lock-kind.ts";
 import { Parking, type ParkingPlace } from "./parking.ts";
+import { backOff } from "./schedule.ts";
 import type { Waiter } from "./waiter.ts";
 
 /**
@@ -37,6 +40,48 @@ export abstract class Looking<Q extends ParkingPlace> extends Parking<Q> {
       // A listener may have aborted the caller, and with it the acquisition.
       if (this.hold === hold && this.first) this.ask(hold, "again", this.first);
     }
+  }
+
+  /** Is it between two tries, and would not hear if the lock became free? */
+  get isUnsure(): boolean {
+    return this.isParkedFor("subscription") || this.isParkedFor("retry");
+  }
+
+  /** Is its place nothing but a question to a holder that may have nobody inside? */
+  get isQuestion(): boolean {
+    return this.isParkedFor("grant") && this.isAskingOnly;
+  }
+
+  /**
+   * RACE: a caller waits for an answer that Redis has not given yet, and its own place in the queue says nothing of a holder that is
+   * gone: Redis is asked now, by whatever comes next, unless it is being asked already.
+   */
+  answerSoon(): void {
+    const { state, hold, first } = this;
+    if (state === "idle" || (state === "parked" && !hold)) this.start();
+    // Whichever place of this client it is: it keeps all entries, and the first one goes on looking when it would have.
+    else if (state === "parked" && hold && first && !this.attempt) {
+      this.queue.services.timers.clear(this);
+      this.ask(hold, "again", first);
+    }
+  }
+
+  /** A look was answered: another client holds the lock. */
+  protected lookedHeld(attempt: Attempt, { position, ttl }: AttemptAnswer & { is: "held" }): void {
+    this.position = position;
+    this.sleepFor(attempt, ttl);
+    this.tellBusy(attempt.sent.mono);
+    // RACE: a caller that would not wait has come since this look was sent: what it says may have been true only before.
+    if (this.unanswered > 0) this.answerSoon();
+    else this.deserted();
+  }
+
+  /** Redis did not answer a look. Those that wait for an answer are told so, the others look again after a pause. */
+  protected lookFailed(error: unknown): void {
+    const { health, name, kind } = this.queue;
+    this.sleep(backOff(health.failures));
+    this.refuseAll(() => unavailable(name, "the command failed", error, nounOf(kind)), "unanswered");
+    this.deserted();
   }
 
   /** A look was answered "owner". `already`: it was that before. */

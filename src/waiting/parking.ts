@@ -80,6 +80,8 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
   abstract start(): void;
   /** A message may have been missed: no need to sleep on. */
   abstract lookAgain(): void;
+  /** A caller waits for an answer that Redis gives from now on. */
+  abstract answerSoon(): void;
   /** No caller is left. */
   abstract stop(): void;
   /** Is a re-check under way? */
@@ -87,11 +89,6 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
 
   isParkedFor(reason: Reason): boolean {
     return this.state === "parked" && this.#reason === reason;
-  }
-
-  /** Is it between two tries, and would not hear if the lock became free? */
-  get isUnsure(): boolean {
-    return this.isParkedFor("subscription") || this.isParkedFor("retry");
   }
 
   // ---- not the owner
@@ -110,15 +107,15 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
     this.metHolder(told === 2, position !== null, channel.isHeard && !kind.sharing);
     // RACE: listeners of both events may abort a caller, or call. So the first caller is looked for behind them.
     if (this.first) this.queue.waits(this.first);
-    // A caller that comes while this process is queued would be told the same.
-    this.tellBusy(position === null ? hold.sent.mono : undefined);
+    this.tellBusy(hold.sent.mono);
     const head = this.first;
     if (position !== null && head) {
       this.park("grant", hold);
       this.position = position;
       this.sleepFor(attempt, ttl);
-      // RACE: a caller that waits has come since the holder was asked for those that do not, and it was told of nobody else.
-      if (attempt.nonce !== null && !this.isAskingOnly) this.lookAgain();
+      // RACE: a caller that waits has come since the holder was asked for those that do not, and it was told of nobody else. Or
+      // one that would not wait has come since, and the holder may be gone by now.
+      if (this.unanswered > 0 || (attempt.nonce !== null && !this.isAskingOnly)) this.answerSoon();
       return;
     }
     if (position !== null) services.leave(kind, hold);

@@ -195,11 +195,12 @@ export class PermitHold extends JointHold {
       answered: (answer) => {
         // RACE: where the hold ended meanwhile, a second copy of this command finds nothing, and nothing was lost.
         const isBroken = commands.epoch !== epoch && this.isOver;
+        // RACE: first: a listener that is told of the loss may call, and would get units of a hold that is gone.
+        if (answer.is !== "released" && !this.isOver) this.lose("gone");
         done(({ lease, held }) => {
           const loss = this.home.lossOf(lease, held, answer, isBroken);
           return loss ? failing(loss) : undefined;
         });
-        if (answer.is !== "released" && !this.isOver) this.lose("gone");
       },
       failed: (error) => {
         if (this.isOver) services.leave(this.kind, hold);
@@ -242,13 +243,17 @@ export class PermitHold extends JointHold {
   }
 
   override lost(...[lease, error]: Parameters<JointHold["lost"]>): void {
-    this.free += unitsOf(lease.terms);
     super.lost(lease, error);
     if (this.isOver || this.#isLosing) return;
     // Of a hold that is over nothing is left for the others.
-    if (this.hold.left() <= 0) this.lose(error.reason, error.by);
-    // RACE: its caller may still be at work, as that of any lease that was lost. No other one of this process takes its place by a pass.
-    else this.giveBack();
+    if (this.hold.left() <= 0) {
+      this.lose(error.reason, error.by);
+      return;
+    }
+    // RACE: its caller may still be at work, as that of any lease that was lost. No other one of this process takes its place by a
+    // pass: so its units are free only now, behind the listeners that were told, and go back to Redis in the same statement.
+    this.free += unitsOf(lease.terms);
+    this.giveBack();
   }
 }
 

@@ -111,11 +111,6 @@ export class PermitQueue extends JointQueue<PermitHold> implements PermitHome {
 
 /** Asks for the first of those that stand in line, and up to what all want that one hold may serve. */
 class PoolingAcquisition extends Acquisition {
-  /** Behind a claim it asks for those that are left. */
-  override get isAsking(): boolean {
-    return super.isAsking || this.state === "owned";
-  }
-
   protected override ask(...[hold, mode, head, yielded]: Parameters<Acquisition["ask"]>): void {
     hold.record ??= new PermitHold(this.queue as PermitQueue, hold, runOf(head, this.services.window));
     super.ask(hold, mode, head, yielded);

@@ -12,6 +12,9 @@ export class RedisHealth {
   /** When the first command was sent that is unanswered, on the monotonic clock; 0: none is. Written where commands are sent. */
   askedAt = 0;
 
+  /** When the last try or look was sent that Redis has answered, on the monotonic clock. */
+  saidAt = Number.NEGATIVE_INFINITY;
+
   answered(): void {
     this.askedAt = 0;
     this.failures = 0;

@@ -201,8 +201,9 @@ export class SharedHold extends JointHold {
 
   /** Its shrinking was answered. `lease`: of the writer that has left. */
   shrunk(lease: SharedLease, held: number, answer: ReleaseAnswer): Promise<void> | undefined {
-    const loss = this.home.lossOf(lease, held, answer, false);
+    // RACE: first, as in `confirm`.
     if (answer.is !== "released") this.lose("gone");
+    const loss = this.home.lossOf(lease, held, answer, false);
     return loss ? failing(loss) : undefined;
   }
 }

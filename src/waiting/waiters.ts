@@ -77,6 +77,22 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
     } else this.queue.services.timers.set(waiter, waiter.deadline);
   }
 
+  /** Its time to wait is up, and it has no answer yet: behind all others it gets one, with the time of a first command. */
+  asksLast(waiter: Waiter): void {
+    this.remove(waiter);
+    if (waiter.isAsking) waiter.wait = 0;
+    waiter.isAsking = false;
+    this.add(waiter, true);
+    waiter.at = clocks.mono.now() + FIRST_REPLY;
+  }
+
+  /** A caller that would not wait shares the question to a holder that may have nobody inside. */
+  joinQuestion(waiter: Waiter): void {
+    waiter.isAsking = true;
+    waiter.wait = clocks.mono.now() - waiter.since + KEEPER_REPLY;
+    this.add(waiter, false);
+  }
+
   remove(waiter: Waiter): void {
     if (!waiter.listed) return;
     const { services } = this.queue;
@@ -183,7 +199,7 @@ export abstract class Waiters<Q extends WaitersQueue = WaitersQueue> {
   }
 
   /** Do all of them only ask? Then the holder need not hear that somebody waits. */
-  protected get isAskingOnly(): boolean {
+  get isAskingOnly(): boolean {
     let waiter = this.first;
     while (waiter?.isAsking) waiter = waiter.next;
     return waiter === null;
