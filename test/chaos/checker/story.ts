@@ -35,6 +35,8 @@ export interface Hold {
   unlocked: { at: number; error: string | null } | null;
   /** The first time that its holder was told, by a look of its own, that it does not hold. */
   unheld: number | null;
+  /** The first and the last time that its process read on the machine's monotonic clock right before its lease said "held". */
+  claims: { first: number; last: number } | null;
   /** From then on its holder did not count on it any more. Set when the whole history is known. */
   until: number;
 }

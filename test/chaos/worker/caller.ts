@@ -181,10 +181,10 @@ class Round {
   async #hold(lease: AnyLease): Promise<void> {
     const { holding } = this.#desk;
     const at = micros();
-    this.#tell(
-      (call, lock) => ({ is: "lease", call, token: lease.token(lock), left: lease.remaining() }),
-      at,
-    );
+    this.#tell((call, lock) => {
+      const { held } = lease;
+      return { is: "lease", call, token: lease.token(lock), left: lease.remaining(), held };
+    }, at);
     this.#desk.grants += this.#calls.length;
     for (const { number, lock } of this.#calls) {
       const key = `${lock} ${lease.token(lock)}`;
@@ -195,7 +195,8 @@ class Round {
     };
     if (this.#wish.listens) lease.signal.addEventListener("abort", lost, { once: true });
     await this.#work(lease);
-    this.#tell((call) => ({ is: "unlock", call, held: lease.held }));
+    const before = micros();
+    this.#tell((call) => ({ is: "unlock", call, held: lease.held }), before);
     for (const { number, lock } of this.#calls) {
       const key = `${lock} ${lease.token(lock)}`;
       const together = holding.get(key);
