@@ -13,6 +13,7 @@ export interface Arguments {
   readonly plant: Plant | null;
   readonly only: readonly string[] | null;
   readonly keep: boolean;
+  readonly porcupine: boolean;
 }
 
 const TOPOLOGIES: readonly TopologyName[] = ["standalone", "sentinel", "cluster", "quorum"];
@@ -27,7 +28,8 @@ export const USAGE = `tsx test/chaos/index.ts [options]
   --shared 35        percent of all calls that are for what several share, or one of many does; 0 to 100
   --only "a, b"      only faults of these kinds
   --plant "name"     a bug for every worker: ${Object.keys(plants).join(", ")}
-  --keep             keep the history also when nothing is wrong`;
+  --keep             keep the history also when nothing is wrong
+  --porcupine        has Porcupine check the histories, too, where Go is installed`;
 
 /** @throws Error that says what is wrong with the command line */
 export function readArguments(args: readonly string[]): Arguments {
@@ -44,6 +46,7 @@ export function readArguments(args: readonly string[]): Arguments {
       plant: text,
       only: text,
       keep: { type: "boolean", default: false },
+      porcupine: { type: "boolean", default: false },
     },
   });
   const { plant } = values;
@@ -58,6 +61,7 @@ export function readArguments(args: readonly string[]): Arguments {
     plant: plant ?? null,
     only: values.only === undefined ? null : list(values.only),
     keep: values.keep,
+    porcupine: values.porcupine,
   };
 }
 

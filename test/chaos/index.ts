@@ -2,7 +2,10 @@ import { rm } from "node:fs/promises";
 import type { TopologyName } from "./arenas/arena.ts";
 import { type Arguments, readArguments, USAGE } from "./arguments.ts";
 import { excerpt } from "./checker/excerpt.ts";
+import { tellStory } from "./checker/tell-story.ts";
 import type { Violation } from "./checker/violation.ts";
+import { whyNoPorcupine } from "./porcupine/go.ts";
+import { type Judgement, judge } from "./porcupine/index.ts";
 import { run } from "./run.ts";
 import { summary } from "./summary.ts";
 
@@ -15,13 +18,16 @@ const firsts = (violations: readonly Violation[]): Violation[] =>
 async function main(): Promise<boolean> {
   const args = readArguments(process.argv.slice(2));
   say(`seed ${args.seed}, ${args.seconds} s, ${args.workers} workers with ${args.callers} callers each`);
+  const obstacle = args.porcupine ? await whyNoPorcupine() : null;
+  if (obstacle !== null) say(`Porcupine is left out: ${obstacle}`);
+  const isJudged = args.porcupine && obstacle === null;
   let isSound = true;
-  for (const topology of args.topologies) isSound = (await fight(topology, args)) && isSound;
+  for (const topology of args.topologies) isSound = (await fight(topology, args, isJudged)) && isSound;
   say(isSound ? `\nNothing was broken (seed ${args.seed}).` : `\nBROKEN (seed ${args.seed}).`);
   return isSound;
 }
 
-async function fight(topology: TopologyName, args: Arguments): Promise<boolean> {
+async function fight(topology: TopologyName, args: Arguments, isJudged: boolean): Promise<boolean> {
   const { seed, workers, callers, shared, plant, only, topologies, keep } = args;
   const seconds = args.seconds / topologies.length;
   say(`\n${topology}, ${seconds.toFixed(0)} s`);
@@ -39,14 +45,22 @@ async function fight(topology: TopologyName, args: Arguments): Promise<boolean> 
       say(`  ${state.seconds.toFixed(0).padStart(5)} s  ${state.grants} grants${faults}`);
     },
   });
-  const { violations, events, folder } = outcome;
+  const { events, folder } = outcome;
+  const judgement = isJudged ? await judge(tellStory(events), folder) : null;
+  const violations = [...outcome.violations, ...(judgement?.violations ?? [])];
   say(summary(outcome));
+  if (judgement) say(verdict(judgement));
   say(`  violations             ${violations.length}`);
   for (const violation of firsts(violations)) say(`\n${excerpt(violation, events)}`);
   const isKept = keep || violations.length > 0;
   if (isKept) say(`\nhistory: ${folder}`);
   else await rm(folder, { recursive: true, force: true });
   return violations.length === 0;
+}
+
+function verdict({ histories, operations, violations, undecided }: Judgement): string {
+  const late = undecided.length === 0 ? "" : `, undecided in time: ${undecided.join(", ")}`;
+  return `  Porcupine              ${histories} histories of ${operations} operations, not linearizable: ${violations.length}${late}`;
 }
 
 function say(text: string): void {

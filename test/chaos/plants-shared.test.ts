@@ -120,6 +120,7 @@ const ills: readonly Ill[] = [
       taste: { ...only(["shared"]), ...patient, kinds: ["readLock", "writeLock"] },
     },
     rules: ["one holder"],
+    isJudged: true,
   },
   {
     plant: "a revived hold",
@@ -130,6 +131,7 @@ const ills: readonly Ill[] = [
       taste: { ...only(["slots"]), ...patient, particular: { units: PERMITS } },
     },
     rules: ["enough permits"],
+    isJudged: true,
   },
   {
     plant: "a number that is never lowered",

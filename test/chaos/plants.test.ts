@@ -17,7 +17,12 @@ const longStop = (who: number): Fault => ({
 });
 
 const ills: readonly Ill[] = [
-  { plant: "grant unchecked", needs: { seconds: 3, only: [] }, rules: ["one holder", "monotonic register"] },
+  {
+    plant: "grant unchecked",
+    needs: { seconds: 3, only: [] },
+    rules: ["one holder", "monotonic register"],
+    isJudged: true,
+  },
   { plant: "release unowned", needs: { seconds: 8, only: ["drop replies"] }, rules: ["one holder"] },
   {
     plant: "deadline late",

@@ -35,10 +35,23 @@ export interface RunOptions {
   readonly only?: readonly string[];
   /** These faults, each in a lane of its own, in place of all others. */
   readonly faults?: (arena: Arena) => readonly Fault[];
+  /** So many workers, the first ones, are neither killed nor closed. */
+  readonly steady?: number;
+  readonly onlooker?: Onlooker;
   /** ms that everybody has to finish when the faults are over; 30 000 when left out. */
   readonly drain?: number;
   /** Told every few seconds. */
   readonly progress?: (state: { grants: number; faults: readonly string[]; seconds: number }) => void;
+}
+
+/** Looks at a run from inside. */
+export interface Onlooker {
+  /** When it looks, as parts of the time from 0 to 1; and at its end. All faults are over then. */
+  readonly looksAt: readonly number[];
+  begins(arena: Arena): Promise<void>;
+  looks(fleet: Fleet): Promise<void>;
+  /** All workers have ended. */
+  ends(arena: Arena): Promise<void>;
 }
 
 export interface Outcome {
@@ -73,14 +86,17 @@ export async function run(options: RunOptions): Promise<Outcome> {
         options: (by: string) => workerOptions(by, index, dice, { folder, arena, options }),
       };
     }),
+    options.steady,
   );
   const clock = watchClock(recorder);
   const unwatch = arena.watch?.(recorder.tell.bind(recorder));
   try {
+    await options.onlooker?.begins(arena);
     const faults = await fight(arena, fleet, recorder, options);
     const late = await fleet.drain(options.drain ?? DRAIN);
     recorder.tell({ is: "over" });
     if (late.length > 0) await fleet.stop();
+    await options.onlooker?.ends(arena);
     const events = readHistory(folder);
     return { events, violations: check(events), faults, folder };
   } catch (error) {
@@ -95,7 +111,7 @@ export async function run(options: RunOptions): Promise<Outcome> {
 }
 
 async function fight(arena: Arena, fleet: Fleet, recorder: Recorder, options: RunOptions): Promise<Tally> {
-  const { seed, seconds, only, faults, progress } = options;
+  const { seed, seconds, only, faults, progress, onlooker } = options;
   const isWanted = ({ kind }: { kind: string }): boolean => !only || only.includes(kind);
   const ofServers = Array<readonly Fault[]>(arena.faultsAtOnce ?? 1).fill(arena.faults);
   const usual = [...ofServers, [...workerFaults, ...networkFaults]].map((lane) => lane.filter(isWanted));
@@ -109,7 +125,12 @@ async function fight(arena: Arena, fleet: Fleet, recorder: Recorder, options: Ru
     progress?.({ grants: fleet.grants, faults: [...director.now], seconds: passed });
   }, PROGRESS_EVERY);
   try {
-    await director.run(seconds * 1_000);
+    let from = 0;
+    for (const to of [...(onlooker?.looksAt ?? []), 1]) {
+      await director.run((to - from) * seconds * 1_000);
+      await onlooker?.looks(fleet);
+      from = to;
+    }
   } finally {
     clearInterval(timer);
   }
