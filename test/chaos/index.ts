@@ -7,6 +7,7 @@ import type { Violation } from "./checker/violation.ts";
 import { whyNoPorcupine } from "./porcupine/go.ts";
 import { type Judgement, judge } from "./porcupine/index.ts";
 import { run } from "./run.ts";
+import { SOAK_FAULTS, Soak, STEADY } from "./soak/soak.ts";
 import { summary } from "./summary.ts";
 
 // Lets things go wrong for a while and checks what became of Holdfast's promises.
@@ -31,6 +32,7 @@ async function fight(topology: TopologyName, args: Arguments, isJudged: boolean)
   const { seed, workers, callers, shared, plant, only, topologies, keep } = args;
   const seconds = args.seconds / topologies.length;
   say(`\n${topology}, ${seconds.toFixed(0)} s`);
+  const soak = args.soak ? new Soak() : null;
   const outcome = await run({
     topology,
     seed,
@@ -39,6 +41,7 @@ async function fight(topology: TopologyName, args: Arguments, isJudged: boolean)
     callers,
     taste: { shared: shared / 100 },
     ...(plant && { plant }),
+    ...(soak && { onlooker: soak, steady: STEADY, only: SOAK_FAULTS }),
     ...(only && { only }),
     progress: (state) => {
       const faults = state.faults.length === 0 ? "" : `, now: ${state.faults.join(", ")}`;
@@ -50,12 +53,15 @@ async function fight(topology: TopologyName, args: Arguments, isJudged: boolean)
   const violations = [...outcome.violations, ...(judgement?.violations ?? [])];
   say(summary(outcome));
   if (judgement) say(verdict(judgement));
+  const soaked = soak?.report();
+  for (const found of soaked?.lines ?? []) say(`  ${found}`);
+  for (const broken of soaked?.broken ?? []) say(`  LEFT BEHIND: ${broken}`);
   say(`  violations             ${violations.length}`);
   for (const violation of firsts(violations)) say(`\n${excerpt(violation, events)}`);
   const isKept = keep || violations.length > 0;
   if (isKept) say(`\nhistory: ${folder}`);
   else await rm(folder, { recursive: true, force: true });
-  return violations.length === 0;
+  return violations.length === 0 && (soaked?.broken ?? []).length === 0;
 }
 
 function verdict({ histories, operations, violations, undecided }: Judgement): string {
