@@ -10,6 +10,8 @@ import type { Usage } from "./worker/usage.ts";
 export interface MemberSettings {
   readonly index: number;
   readonly recorder: Recorder;
+  /** Environment variables beside those of this process. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** For one more life of it: `by` is the worker's name then. */
   options(by: string): WorkerOptions;
 }
@@ -63,6 +65,7 @@ export class Member {
     this.#isSuspended = false;
     const child = fork(compiled(new URL("./worker/process.ts", import.meta.url)), {
       execArgv: ["--no-warnings"], // they are in the history
+      env: { ...process.env, ...this.#settings.env },
       serialization: "advanced",
     });
     const forget = endWithProcess(() => void child.kill("SIGKILL"));

@@ -10,18 +10,22 @@ import { Dice } from "./dice.ts";
 import { Director, type Tally } from "./director.ts";
 import type { Fault } from "./faults/fault.ts";
 import { networkFaults } from "./faults/network.ts";
+import { type WallClock, wallClock } from "./faults/wall-clock.ts";
 import { workerFaults } from "./faults/workers.ts";
 import { Fleet } from "./fleet.ts";
 import type { Event } from "./history/events.ts";
 import { readHistory } from "./history/read.ts";
 import { Recorder } from "./history/recorder.ts";
-import { clientOptions, driver } from "./settings.ts";
+import { clientOptions, clockRate, driver } from "./settings.ts";
 import type { Taste, WorkerOptions } from "./worker/orders.ts";
 import type { Plant } from "./worker/plants.ts";
 
 export interface RunOptions {
   readonly topology: TopologyName;
-  /** Chooses the faults. With an odd one a server that is alone, and those of a quorum, have clocks that can be turned. */
+  /**
+   * Chooses the faults. With an odd one a server that is alone, and those of a quorum, have clocks of their own, which run at other
+   * rates and can be turned; and a worker of one server has a wall clock of its own.
+   */
   readonly seed: number;
   /** How long faults happen; everybody then has some time to finish. */
   readonly seconds: number;
@@ -72,17 +76,23 @@ export async function run(options: RunOptions): Promise<Outcome> {
   const { workers = WORKERS, seed } = options;
   const folder = await mkdtemp(join(tmpdir(), "holdfast-chaos-"));
   const recorder = new Recorder(folder, "director");
+  const hasClocks = seed % 2 === 1;
+  const rates = new Dice(seed + 1);
   const arena = await arenas[options.topology]({
     workers,
-    clock: seed % 2 === 1,
+    rate: hasClocks ? () => clockRate(rates) : null,
     masters: new Dice(seed).pick([3, 5]),
   });
+  const last = workers - 1;
+  // Not of a quorum: its tokens are times of the clients' clocks.
+  const wall = hasClocks && options.topology !== "quorum" ? await wallClock(folder, last) : null;
   const fleet = new Fleet(
     Array.from({ length: workers }, (_, index) => {
       const dice = new Dice(seed + 7_919 * (index + 1));
       return {
         index,
         recorder,
+        env: index === last ? wall?.env : undefined,
         options: (by: string) => workerOptions(by, index, dice, { folder, arena, options }),
       };
     }),
@@ -92,7 +102,7 @@ export async function run(options: RunOptions): Promise<Outcome> {
   const unwatch = arena.watch?.(recorder.tell.bind(recorder));
   try {
     await options.onlooker?.begins(arena);
-    const faults = await fight(arena, fleet, recorder, options);
+    const faults = await fight(arena, fleet, recorder, options, wall);
     const late = await fleet.drain(options.drain ?? DRAIN);
     recorder.tell({ is: "over" });
     if (late.length > 0) await fleet.stop();
@@ -110,11 +120,18 @@ export async function run(options: RunOptions): Promise<Outcome> {
   }
 }
 
-async function fight(arena: Arena, fleet: Fleet, recorder: Recorder, options: RunOptions): Promise<Tally> {
+async function fight(
+  arena: Arena,
+  fleet: Fleet,
+  recorder: Recorder,
+  options: RunOptions,
+  wall: WallClock | null,
+): Promise<Tally> {
   const { seed, seconds, only, faults, progress, onlooker } = options;
   const isWanted = ({ kind }: { kind: string }): boolean => !only || only.includes(kind);
   const ofServers = Array<readonly Fault[]>(arena.faultsAtOnce ?? 1).fill(arena.faults);
-  const usual = [...ofServers, [...workerFaults, ...networkFaults]].map((lane) => lane.filter(isWanted));
+  const ofWorkers = [...workerFaults, ...networkFaults, ...(wall ? [wall.fault] : [])];
+  const usual = [...ofServers, ofWorkers].map((lane) => lane.filter(isWanted));
   const lanes = faults?.(arena).map((fault) => [fault]) ?? usual;
   const field = { fleet, wires: arena.wires, dice: new Dice(seed), tell: recorder.tell.bind(recorder) };
   const director = new Director(field, lanes);

@@ -59,6 +59,10 @@ export interface Trouble {
   to: number;
 }
 
+/** Was a server's clock stepped? That of a worker is the worker's own. */
+export const stepsServerClock = ({ kind }: Trouble): boolean =>
+  kind.includes("clock") && !kind.includes("worker");
+
 /** The server may have forgotten what it had promised before: on our clock, and in the server's µs. */
 export interface Forgetting {
   readonly since: number;
