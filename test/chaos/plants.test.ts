@@ -25,6 +25,11 @@ const ills: readonly Ill[] = [
   },
   { plant: "release unowned", needs: { seconds: 8, only: ["drop replies"] }, rules: ["one holder"] },
   {
+    plant: "release unowned",
+    needs: { seconds: 8, only: ["execute a command twice"] },
+    rules: ["one holder"],
+  },
+  {
     plant: "deadline late",
     needs: { seconds: 14, faults: () => [longStop(0), longStop(1), longStop(2)] },
     rules: ["one holder"],
