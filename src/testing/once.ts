@@ -34,7 +34,13 @@ export function once(db: Memory): Record<keyof typeof onceLua, Run> {
       const { now } = db;
       const turn = db.get<Turn>(key);
       if (turn && turn.hold === hold) return [MINE, now, turn.begin, db.raise(turn, lease)];
-      if (turn) return [turn.hold === "" ? GONE : HELD, now, db.left(turn)];
+      if (turn?.hold === "") {
+        // The clock was set back after this turn began.
+        const most = every + (aligned === 1 ? untilEnd(now, now, every, true) : 0);
+        if (turn.begin > now) turn.until = Math.min(turn.until, db.after(most));
+        return [GONE, now, db.left(turn)];
+      }
+      if (turn) return [HELD, now, db.left(turn)];
       const rest = onCrash === "keep" ? untilEnd(now, now, every, aligned === 1) : 0;
       const ttl = Math.max(lease, rest);
       db.keep(key, { hold, begin: now }, ttl);

@@ -13,6 +13,9 @@ export interface Arguments {
   readonly plant: Plant | null;
   readonly only: readonly string[] | null;
   readonly keep: boolean;
+  readonly porcupine: boolean;
+  /** Looks for what a long run leaves behind. */
+  readonly soak: boolean;
 }
 
 const TOPOLOGIES: readonly TopologyName[] = ["standalone", "sentinel", "cluster", "quorum"];
@@ -27,13 +30,15 @@ export const USAGE = `tsx test/chaos/index.ts [options]
   --shared 35        percent of all calls that are for what several share, or one of many does; 0 to 100
   --only "a, b"      only faults of these kinds
   --plant "name"     a bug for every worker: ${Object.keys(plants).join(", ")}
-  --keep             keep the history also when nothing is wrong`;
+  --keep             keep the history also when nothing is wrong
+  --soak 25          minutes of one run on one server, which is to leave nothing behind: heap, files, timers, keys, channels
+  --porcupine        has Porcupine check the histories, too, where Go is installed`;
 
 /** @throws Error that says what is wrong with the command line */
 export function readArguments(args: readonly string[]): Arguments {
   const text = { type: "string" } as const;
   const { values } = parseArgs({
-    args: [...args],
+    args: withMinutes(args),
     options: {
       seconds: { ...text, default: "60" },
       seed: { ...text, default: `${Math.floor(Math.random() * 1e9)}` },
@@ -44,21 +49,33 @@ export function readArguments(args: readonly string[]): Arguments {
       plant: text,
       only: text,
       keep: { type: "boolean", default: false },
+      porcupine: { type: "boolean", default: false },
+      soak: text,
     },
   });
   const { plant } = values;
   if (plant !== undefined && !isPlant(plant)) throw new Error(`--plant: there is no '${plant}'`);
+  const soaks = values.soak === undefined ? null : whole("soak", values.soak, 1, 1_440);
   return {
-    seconds: whole("seconds", values.seconds, 1, 86_400),
+    seconds: soaks === null ? whole("seconds", values.seconds, 1, 86_400) : 60 * soaks,
     seed: whole("seed", values.seed, 0, 2 ** 31),
-    topologies: topologies(values.topology),
+    topologies: soaks === null ? topologies(values.topology) : ["standalone"],
     workers: whole("workers", values.workers, 1, 16),
     callers: whole("callers", values.callers, 1, 100),
     shared: whole("shared", values.shared, 0, 100),
     plant: plant ?? null,
     only: values.only === undefined ? null : list(values.only),
     keep: values.keep,
+    porcupine: values.porcupine,
+    soak: soaks !== null,
   };
+}
+
+/** `--soak` may stand alone. */
+function withMinutes(args: readonly string[]): string[] {
+  return args.flatMap((arg, place) =>
+    arg === "--soak" && !/^\d/.test(args[place + 1] ?? "") ? [arg, "25"] : [arg],
+  );
 }
 
 function whole(name: string, value: string, low: number, high: number): number {

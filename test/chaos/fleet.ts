@@ -3,9 +3,12 @@ import { Member, type MemberSettings } from "./member.ts";
 /** All workers. */
 export class Fleet {
   readonly members: readonly Member[];
+  /** Those that faults may end: all but the first ones. */
+  readonly mortal: readonly Member[];
 
-  constructor(settings: readonly MemberSettings[]) {
+  constructor(settings: readonly MemberSettings[], steady = 0) {
     this.members = settings.map((one) => new Member(one));
+    this.mortal = this.members.slice(steady);
   }
 
   get grants(): number {

@@ -5,10 +5,13 @@ import { endWithProcess } from "../../tools/redis/reaper.ts";
 import { compiled } from "../support/compiled.ts";
 import type { Recorder } from "./history/recorder.ts";
 import type { Order, Report, WorkerOptions } from "./worker/orders.ts";
+import type { Usage } from "./worker/usage.ts";
 
 export interface MemberSettings {
   readonly index: number;
   readonly recorder: Recorder;
+  /** Environment variables beside those of this process. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
   /** For one more life of it: `by` is the worker's name then. */
   options(by: string): WorkerOptions;
 }
@@ -30,6 +33,7 @@ export class Member {
   #exit = Promise.resolve();
   #grantsBefore = 0;
   #grants = 0;
+  #rested = (_: Usage) => {};
 
   constructor(settings: MemberSettings) {
     this.index = settings.index;
@@ -61,6 +65,7 @@ export class Member {
     this.#isSuspended = false;
     const child = fork(compiled(new URL("./worker/process.ts", import.meta.url)), {
       execArgv: ["--no-warnings"], // they are in the history
+      env: { ...process.env, ...this.#settings.env },
       serialization: "advanced",
     });
     const forget = endWithProcess(() => void child.kill("SIGKILL"));
@@ -73,6 +78,7 @@ export class Member {
     this.#ready = new Promise((resolve) => {
       child.on("message", (report: Report) => {
         if (report.is === "ready") resolve();
+        else if (report.is === "rested") this.#rested(report.usage);
         else this.#grants = report.grants;
       });
     });
@@ -82,6 +88,20 @@ export class Member {
 
   order(order: Order): void {
     if (this.#child?.connected) this.#child.send(order);
+  }
+
+  /** What it has while no call is under way; null: some did not end in so many ms. It then goes on. */
+  async usage(within: number): Promise<Usage | null> {
+    const rested = new Promise<Usage>((resolve) => {
+      this.#rested = resolve;
+    });
+    const enough = new AbortController();
+    this.order({ do: "rest" });
+    const late = delay(within, null, { signal: enough.signal }).catch(() => null);
+    const usage = await Promise.race([rested, late]);
+    enough.abort();
+    this.order({ do: "go on" });
+    return usage;
   }
 
   async kill(signal: "SIGKILL" | "SIGTERM" = "SIGKILL"): Promise<void> {

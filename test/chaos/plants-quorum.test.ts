@@ -16,11 +16,11 @@ const forgotten = (faults: readonly Fault[]): Fault => ({
 });
 
 const ills: readonly Ill[] = [
-  { plant: "half is enough", needs: { seconds: 3, only: [] }, rule: "one holder" },
+  { plant: "half is enough", needs: { seconds: 3, only: [] }, rules: ["one holder"] },
   {
     plant: "young nodes vote",
     needs: { seconds: 4, faults: ({ faults }) => [forgotten(faults)] },
-    rule: "one holder",
+    rules: ["one holder"],
   },
 ];
 

@@ -92,7 +92,7 @@ const ills: readonly Ill[] = [
       workers: 2,
       callers: 1,
     },
-    rule: "what fits is given",
+    rules: ["what fits is given"],
   },
   {
     plant: "a run that ends at the caller's own place",
@@ -109,7 +109,7 @@ const ills: readonly Ill[] = [
       workers: 2,
       callers: 16,
     },
-    rule: "what fits is given",
+    rules: ["what fits is given"],
   },
   {
     plant: "a late shrink",
@@ -119,7 +119,8 @@ const ills: readonly Ill[] = [
       faults: () => [lostShrink],
       taste: { ...only(["shared"]), ...patient, kinds: ["readLock", "writeLock"] },
     },
-    rule: "one holder",
+    rules: ["one holder"],
+    isJudged: true,
   },
   {
     plant: "a revived hold",
@@ -129,17 +130,18 @@ const ills: readonly Ill[] = [
       faults: () => [longStop],
       taste: { ...only(["slots"]), ...patient, particular: { units: PERMITS } },
     },
-    rule: "enough permits",
+    rules: ["enough permits"],
+    isJudged: true,
   },
   {
     plant: "a number that is never lowered",
     needs: { seconds: 4, only: [], taste: only(["slots"]) },
-    rule: "enough permits",
+    rules: ["enough permits"],
   },
   {
     plant: "an observer that is shown the past",
     needs: { seconds: 6, only: [], taste: only(["throne"]), workers: 1, callers: 2 },
-    rule: "leaders in time",
+    rules: ["leaders in time"],
   },
   {
     plant: "a loss that no signal tells",
@@ -151,13 +153,13 @@ const ills: readonly Ill[] = [
       workers: 2,
       callers: 1,
     },
-    rule: "signals tell losses",
+    rules: ["signals tell losses"],
   },
-  { plant: "minHold forgotten", needs: { seconds: 2, only: [], taste: only(["paced"]) }, rule: "minHold" },
+  { plant: "minHold forgotten", needs: { seconds: 2, only: [], taste: only(["paced"]) }, rules: ["minHold"] },
   {
     plant: "a turn that ends with its run",
     needs: { seconds: 2, only: [], taste: only(["tick", "slot"]) },
-    rule: "once per interval",
+    rules: ["once per interval"],
   },
 ];
 

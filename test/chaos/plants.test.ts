@@ -17,23 +17,33 @@ const longStop = (who: number): Fault => ({
 });
 
 const ills: readonly Ill[] = [
-  { plant: "grant unchecked", needs: { seconds: 3, only: [] }, rule: "one holder" },
-  { plant: "release unowned", needs: { seconds: 8, only: ["drop replies"] }, rule: "one holder" },
+  {
+    plant: "grant unchecked",
+    needs: { seconds: 3, only: [] },
+    rules: ["one holder", "monotonic register"],
+    isJudged: true,
+  },
+  { plant: "release unowned", needs: { seconds: 8, only: ["drop replies"] }, rules: ["one holder"] },
+  {
+    plant: "release unowned",
+    needs: { seconds: 8, only: ["execute a command twice"] },
+    rules: ["one holder"],
+  },
   {
     plant: "deadline late",
     needs: { seconds: 14, faults: () => [longStop(0), longStop(1), longStop(2)] },
-    rule: "one holder",
+    rules: ["one holder"],
   },
   {
     plant: "tokens counted",
     needs: { seconds: 5, only: ["crash and restart empty"] },
-    rule: "growing tokens",
+    rules: ["growing tokens"],
   },
-  { plant: "kept after a recall", needs: { seconds: 10, only: [] }, rule: "one holder" },
+  { plant: "kept after a recall", needs: { seconds: 10, only: [] }, rules: ["one holder"] },
   {
     plant: "no refusals",
     needs: { seconds: 8, only: ["no network", "stop the server"] },
-    rule: "answers in time",
+    rules: ["answers in time"],
   },
 ];
 

@@ -10,18 +10,22 @@ import { Dice } from "./dice.ts";
 import { Director, type Tally } from "./director.ts";
 import type { Fault } from "./faults/fault.ts";
 import { networkFaults } from "./faults/network.ts";
+import { type WallClock, wallClock } from "./faults/wall-clock.ts";
 import { workerFaults } from "./faults/workers.ts";
 import { Fleet } from "./fleet.ts";
 import type { Event } from "./history/events.ts";
 import { readHistory } from "./history/read.ts";
 import { Recorder } from "./history/recorder.ts";
-import { clientOptions, driver } from "./settings.ts";
+import { clientOptions, clockRate, driver } from "./settings.ts";
 import type { Taste, WorkerOptions } from "./worker/orders.ts";
 import type { Plant } from "./worker/plants.ts";
 
 export interface RunOptions {
   readonly topology: TopologyName;
-  /** Chooses the faults. With an odd one a server that is alone, and those of a quorum, have clocks that can be turned. */
+  /**
+   * Chooses the faults. With an odd one a server that is alone, and those of a quorum, have clocks of their own, which run at other
+   * rates and can be turned; and a worker of one server has a wall clock of its own.
+   */
   readonly seed: number;
   /** How long faults happen; everybody then has some time to finish. */
   readonly seconds: number;
@@ -35,10 +39,23 @@ export interface RunOptions {
   readonly only?: readonly string[];
   /** These faults, each in a lane of its own, in place of all others. */
   readonly faults?: (arena: Arena) => readonly Fault[];
+  /** So many workers, the first ones, are neither killed nor closed. */
+  readonly steady?: number;
+  readonly onlooker?: Onlooker;
   /** ms that everybody has to finish when the faults are over; 30 000 when left out. */
   readonly drain?: number;
   /** Told every few seconds. */
   readonly progress?: (state: { grants: number; faults: readonly string[]; seconds: number }) => void;
+}
+
+/** Looks at a run from inside. */
+export interface Onlooker {
+  /** When it looks, as parts of the time from 0 to 1; and at its end. All faults are over then. */
+  readonly looksAt: readonly number[];
+  begins(arena: Arena): Promise<void>;
+  looks(fleet: Fleet): Promise<void>;
+  /** All workers have ended. */
+  ends(arena: Arena): Promise<void>;
 }
 
 export interface Outcome {
@@ -59,28 +76,37 @@ export async function run(options: RunOptions): Promise<Outcome> {
   const { workers = WORKERS, seed } = options;
   const folder = await mkdtemp(join(tmpdir(), "holdfast-chaos-"));
   const recorder = new Recorder(folder, "director");
+  const hasClocks = seed % 2 === 1;
+  const rates = new Dice(seed + 1);
   const arena = await arenas[options.topology]({
     workers,
-    clock: seed % 2 === 1,
+    rate: hasClocks ? () => clockRate(rates) : null,
     masters: new Dice(seed).pick([3, 5]),
   });
+  const last = workers - 1;
+  // Not of a quorum: its tokens are times of the clients' clocks.
+  const wall = hasClocks && options.topology !== "quorum" ? await wallClock(folder, last) : null;
   const fleet = new Fleet(
     Array.from({ length: workers }, (_, index) => {
       const dice = new Dice(seed + 7_919 * (index + 1));
       return {
         index,
         recorder,
+        env: index === last ? wall?.env : undefined,
         options: (by: string) => workerOptions(by, index, dice, { folder, arena, options }),
       };
     }),
+    options.steady,
   );
   const clock = watchClock(recorder);
   const unwatch = arena.watch?.(recorder.tell.bind(recorder));
   try {
-    const faults = await fight(arena, fleet, recorder, options);
+    await options.onlooker?.begins(arena);
+    const faults = await fight(arena, fleet, recorder, options, wall);
     const late = await fleet.drain(options.drain ?? DRAIN);
     recorder.tell({ is: "over" });
     if (late.length > 0) await fleet.stop();
+    await options.onlooker?.ends(arena);
     const events = readHistory(folder);
     return { events, violations: check(events), faults, folder };
   } catch (error) {
@@ -94,11 +120,18 @@ export async function run(options: RunOptions): Promise<Outcome> {
   }
 }
 
-async function fight(arena: Arena, fleet: Fleet, recorder: Recorder, options: RunOptions): Promise<Tally> {
-  const { seed, seconds, only, faults, progress } = options;
+async function fight(
+  arena: Arena,
+  fleet: Fleet,
+  recorder: Recorder,
+  options: RunOptions,
+  wall: WallClock | null,
+): Promise<Tally> {
+  const { seed, seconds, only, faults, progress, onlooker } = options;
   const isWanted = ({ kind }: { kind: string }): boolean => !only || only.includes(kind);
   const ofServers = Array<readonly Fault[]>(arena.faultsAtOnce ?? 1).fill(arena.faults);
-  const usual = [...ofServers, [...workerFaults, ...networkFaults]].map((lane) => lane.filter(isWanted));
+  const ofWorkers = [...workerFaults, ...networkFaults, ...(wall ? [wall.fault] : [])];
+  const usual = [...ofServers, ofWorkers].map((lane) => lane.filter(isWanted));
   const lanes = faults?.(arena).map((fault) => [fault]) ?? usual;
   const field = { fleet, wires: arena.wires, dice: new Dice(seed), tell: recorder.tell.bind(recorder) };
   const director = new Director(field, lanes);
@@ -109,7 +142,12 @@ async function fight(arena: Arena, fleet: Fleet, recorder: Recorder, options: Ru
     progress?.({ grants: fleet.grants, faults: [...director.now], seconds: passed });
   }, PROGRESS_EVERY);
   try {
-    await director.run(seconds * 1_000);
+    let from = 0;
+    for (const to of [...(onlooker?.looksAt ?? []), 1]) {
+      await director.run((to - from) * seconds * 1_000);
+      await onlooker?.looks(fleet);
+      from = to;
+    }
   } finally {
     clearInterval(timer);
   }

@@ -3,23 +3,26 @@ import { type Direction, Gate } from "./gate.ts";
 import { ReplyPairing } from "./reply-pairing.ts";
 import { decodeCommand, FrameReader } from "./resp.ts";
 
-/** A command that was kept back from Redis while its client went on without it. */
+/** A command whose bytes the network still has: kept back from Redis while its client went on without it, or a second copy. */
 export interface HeldCommand {
   readonly command: string[];
-  /** Sends the bytes to Redis on the old connection; resolves when Redis has answered them. */
+  /** Sends the bytes to Redis, on the old connection or on another one; resolves when Redis has answered them. */
   deliver(): Promise<void>;
 }
 
 /** What is to go wrong with one command; `happened` is called when it has. */
 export type Fault =
   | { kind: "drop reply" | "drop command" | "stall"; happened(command: string[]): void }
-  | { kind: "hold command"; happened(held: HeldCommand): void };
+  | { kind: "hold command"; happened(held: HeldCommand): void }
+  | { kind: "copy command"; happened(copy: HeldCommand): void };
 
 interface Hooks {
   /** Called once for every command, in the order of the stream. */
   inspect(connection: number, command: string[]): Fault | undefined;
   /** Whether the connection freezes before this command. */
   holds(connection: ProxyConnection, command: string[]): boolean;
+  /** Sends a command to the same server on another connection. */
+  replay(frame: Buffer): Promise<void>;
   /** By how many ms what comes now is late. */
   delay(connection: ProxyConnection, direction: Direction): number;
   closed(): void;
@@ -130,6 +133,7 @@ export class ProxyConnection {
         break;
       }
       if (fault === undefined) this.#send(frame, command);
+      else if (fault.kind === "copy command") this.#copy(frame, command, fault.happened);
       else if (fault.kind === "hold command") this.#drain(() => this.#keep(frame, command, fault.happened));
       else if (fault.kind === "drop command") this.#drain(() => this.#drop(command, fault.happened));
       else this.#send(frame, command, () => this.#drop(command, fault.happened));
@@ -162,6 +166,12 @@ export class ProxyConnection {
 
   #checkDrained(): void {
     if (this.#state === "draining" && this.#pairing.isEmpty) this.#whenDrained();
+  }
+
+  #copy(frame: Buffer, command: string[], happened: (copy: HeldCommand) => void): void {
+    this.#send(frame, command);
+    const copy = Buffer.from(frame); // not the chunk that it came in
+    happened({ command, deliver: () => this.#hooks.replay(copy) });
   }
 
   #drop(command: string[], happened: (command: string[]) => void): void {

@@ -2,10 +2,11 @@ import { existsSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type LaunchOptions, type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { installPackages, whyNotInstall } from "../../tools/redis/install.ts";
+import { present } from "./present.ts";
 
 /** The wall clock of one server. What the server measures with its monotonic clock goes on as it is. */
 export interface ServerClock {
-  /** ms by which it is ahead of the machine's. */
+  /** ms by which it is ahead of the machine's. Where its rate is another one, this may be wrong by some ms on a busy machine. */
   readonly ahead: number;
   /** Moves it, at once; negative ms move it back. */
   jump(ms: number): void;
@@ -21,37 +22,84 @@ export interface ServerClock {
  * clock.jump(3_600_000);
  * await redis.get("lock"); // null
  *
+ * @param options `rate`: how fast it runs, 1 is as the machine's
  * @throws Error when libfaketime is not on this machine, and cannot be installed
  */
-export async function launchWithClock(
-  options: Omit<LaunchOptions, "prepare"> = {},
-): Promise<{ server: LocalServer; clock: ServerClock }> {
+export async function launchWithClock({
+  rate = 1,
+  ...options
+}: Omit<LaunchOptions, "prepare"> & { rate?: number } = {}): Promise<{
+  server: LocalServer;
+  clock: ServerClock;
+}> {
   const library = await faketime();
-  let file = "";
-  let ahead = 0;
-  const write = () => {
-    writeFileSync(`${file}.new`, `${ahead < 0 ? "-" : "+"}${Math.abs(ahead) / 1_000}\n`);
-    renameSync(`${file}.new`, file); // the server never reads half of it
-  };
+  let clock: FakeClock | undefined;
   const server = await launchServer({
     ...options,
     async prepare(dir) {
-      file = join(dir, "clock");
-      write();
-      return { env: { ...SETTINGS, LD_PRELOAD: `${MALLOC}:${library}`, FAKETIME_TIMESTAMP_FILE: file } };
+      const made = new FakeClock(join(dir, "clock"), rate);
+      clock = made;
+      return { env: environment(library, made.file), starting: () => made.starts() };
     },
   });
-  const jump = (ms: number) => {
-    ahead += ms;
-    write();
-  };
-  const clock = {
-    get ahead() {
-      return ahead;
-    },
-    jump,
-  };
-  return { server, clock };
+  return { server, clock: present(clock) };
+}
+
+/** Has a program that this process starts another wall clock, which is moved in the same way. @throws as `launchWithClock` */
+export async function clockForProcess(
+  file: string,
+): Promise<{ clock: ServerClock; env: Readonly<Record<string, string>> }> {
+  const library = await faketime();
+  const clock = new FakeClock(file, 1);
+  return { clock, env: environment(library, file) };
+}
+
+const environment = (library: string, file: string) => ({
+  ...SETTINGS,
+  LD_PRELOAD: `${MALLOC}:${library}`,
+  FAKETIME_TIMESTAMP_FILE: file,
+});
+
+/** ms: a start is noted so much too early at the most, times what the rate differs from 1. */
+const START = 5;
+
+/** The file by which libfaketime knows the time. */
+class FakeClock implements ServerClock {
+  readonly file: string;
+  readonly #rate: number;
+  #offset = 0;
+  /** libfaketime counts the rate from the start of its process. */
+  #since = Date.now();
+
+  constructor(file: string, rate: number) {
+    this.file = file;
+    this.#rate = rate;
+    this.#write();
+  }
+
+  get ahead(): number {
+    return this.#offset + (Date.now() - this.#since) * (this.#rate - 1);
+  }
+
+  jump(ms: number): void {
+    this.#offset += ms;
+    this.#write();
+  }
+
+  /** Goes on where it was. A little before that, so that it never steps forward. */
+  starts(): void {
+    if (this.#rate === 1) return;
+    this.#offset = this.ahead - START;
+    this.#since = Date.now();
+    this.#write();
+  }
+
+  #write(): void {
+    const sign = this.#offset < 0 ? "-" : "+";
+    const rate = this.#rate === 1 ? "" : ` x${this.#rate}`;
+    writeFileSync(`${this.file}.new`, `${sign}${Math.abs(this.#offset) / 1_000}${rate}\n`);
+    renameSync(`${this.file}.new`, this.file); // the program never reads half of it
+  }
 }
 
 /**

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import type { Match } from "./matches.ts";
 import { type Fault, type HeldCommand, ProxyConnection } from "./proxy-connection.ts";
+import { replay } from "./replay.ts";
 import { type DelayOptions, isAmong, Traffic, type Which } from "./traffic.ts";
 
 export { type Match, named, nth } from "./matches.ts";
@@ -76,6 +77,11 @@ export class TcpProxy {
   /** The client's connection is destroyed; the command reaches Redis when `deliver()` is called, late. */
   holdCommand(match: Match): Promise<HeldCommand> {
     return new Promise((happened) => this.#faults.push({ kind: "hold command", match, happened }));
+  }
+
+  /** The command passes, and is answered, as if nothing were wrong; `deliver()` sends a second copy of it on another connection. */
+  copyCommand(match: Match): Promise<HeldCommand> {
+    return new Promise((happened) => this.#faults.push({ kind: "copy command", match, happened }));
   }
 
   /** The connection is half open from this command on, and later ones are well. `thaw()` ends it. */
@@ -173,6 +179,7 @@ export class TcpProxy {
     const connection = new ProxyConnection(++this.#opened, client, server, {
       inspect: (id, command) => this.#inspect(id, command),
       holds: (one, command) => this.#traffic.holds(one, command),
+      replay: (frame) => replay(this.#target, frame),
       delay: (one, direction) => this.#traffic.delayOf(one, direction),
       closed: () => this.#connections.delete(connection),
     });

@@ -14,6 +14,8 @@ export interface Prepared {
   /** Environment variables beside those of this process. */
   env?: Record<string, string>;
   tls?: TlsFiles;
+  /** Called before each start. */
+  starting?(): void;
 }
 
 /** Paths of PEM files. With them the server speaks TLS, and nothing else. */
@@ -63,6 +65,7 @@ export async function startProcess(
 
   // A file and not a pipe: a pipe would have to be read, and would keep this process alive.
   const output = openSync(log, "w");
+  options.starting?.();
   const child = spawn(command, args, {
     stdio: ["ignore", output, output],
     env: { ...process.env, ...options.env },

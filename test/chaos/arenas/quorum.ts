@@ -9,10 +9,10 @@ import { launch } from "./launch.ts";
 import { Wires } from "./wires.ts";
 
 /** Masters that know nothing of each other. */
-export async function quorum({ workers, clock: wanted, masters: count }: ArenaOptions): Promise<Arena> {
+export async function quorum({ workers, rate, masters: count }: ArenaOptions): Promise<Arena> {
   const launched: Awaited<ReturnType<typeof launch>>[] = [];
   // One after the other: the first may have to install what makes the clocks.
-  while (launched.length < count) launched.push(await launch(wanted));
+  while (launched.length < count) launched.push(await launch(rate?.() ?? null));
   const young = delay(UNTIL_OLD);
   const masters = Masters.of(launched.map(({ server }) => server));
   const minority = Math.ceil(count / 2) - 1;

@@ -11,8 +11,8 @@ import { Wires } from "./wires.ts";
 const args = ["--appendonly", "yes", "--appendfsync", "no"];
 
 /** One server. */
-export async function standalone({ workers, clock: wanted }: ArenaOptions): Promise<Arena> {
-  const { server, clock } = await launch(wanted, args);
+export async function standalone({ workers, rate }: ArenaOptions): Promise<Arena> {
+  const { server, clock } = await launch(rate?.() ?? null, args);
   const topology = new Standalone({ name: "standalone", address: addressOf(server.url), server });
   const wires = await Wires.lay(topology, workers);
   const admin = await topology.adminOf();

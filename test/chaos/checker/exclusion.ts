@@ -1,11 +1,9 @@
+import { PASSED } from "../settings.ts";
 import { Excuses } from "./forgetting.ts";
 import { type InForce, mostPermits, permitsOf } from "./permits.ts";
 import type { Hold, Story } from "./story.ts";
 import { roomOf, unitsOf } from "./units.ts";
 import { ms, nameOf, type Violation } from "./violation.ts";
-
-/** ms: what Redis gave is passed on inside a process for 25; the rest is for a busy machine. */
-const PASSED = 225;
 
 /**
  * Never two who count on the same lock at the same time, unless they share it: readers do, and holders of so many permits as

@@ -6,6 +6,7 @@ import { losses } from "./losses.ts";
 import { observers } from "./observers.ts";
 import { pacing } from "./pacing.ts";
 import { processes } from "./processes.ts";
+import { register } from "./register.ts";
 import { serving } from "./serving.ts";
 import { starvation } from "./starvation.ts";
 import { tellStory } from "./tell-story.ts";
@@ -15,6 +16,7 @@ import type { Violation } from "./violation.ts";
 
 const RULES = [
   exclusion,
+  register,
   tokens,
   endings,
   starvation,

@@ -1,5 +1,5 @@
 import { LONGEST_WINDOW, TERM_LEASE } from "../settings.ts";
-import { type Shown, type Story, stoodStill } from "./story.ts";
+import { type Shown, type Story, stepsServerClock, stoodStill } from "./story.ts";
 import { ms, type Violation } from "./violation.ts";
 
 /** ms that the last answer of Redis counts at the most, and for a busy machine. */
@@ -53,6 +53,6 @@ function isExcused({ forgettings, troubles }: Story, from: number, to: number): 
   const isNear = (begin: number, end: number): boolean => begin <= to && end + NEAR * 1_000 >= from;
   return (
     forgettings.some(({ since, at }) => isNear(since, at)) ||
-    troubles.some((trouble) => trouble.kind.includes("clock") && isNear(trouble.from, trouble.to))
+    troubles.some((trouble) => stepsServerClock(trouble) && isNear(trouble.from, trouble.to))
   );
 }

@@ -1,5 +1,5 @@
 import { Excuses } from "./forgetting.ts";
-import type { Hold, Story } from "./story.ts";
+import { type Hold, type Story, stepsServerClock } from "./story.ts";
 import { ms, nameOf, type Violation } from "./violation.ts";
 
 /** µs: TTLs are whole ms. */
@@ -26,6 +26,6 @@ export function pacing(story: Story): Violation[] {
  * most: from when the first could be granted.
  */
 function between(story: Story, hold: Hold, next: Hold): number {
-  const isTurned = story.troubles.some(({ kind, from }) => kind.includes("clock") && from < next.from);
+  const isTurned = story.troubles.some((trouble) => stepsServerClock(trouble) && trouble.from < next.from);
   return isTurned ? next.from - hold.call.asked : next.token - hold.token;
 }

@@ -35,6 +35,8 @@ export interface Hold {
   unlocked: { at: number; error: string | null } | null;
   /** The first time that its holder was told, by a look of its own, that it does not hold. */
   unheld: number | null;
+  /** The first and the last time that its process read on the machine's monotonic clock right before its lease said "held". */
+  claims: { first: number; last: number } | null;
   /** From then on its holder did not count on it any more. Set when the whole history is known. */
   until: number;
 }
@@ -56,6 +58,10 @@ export interface Trouble {
   readonly from: number;
   to: number;
 }
+
+/** Was a server's clock stepped? That of a worker is the worker's own. */
+export const stepsServerClock = ({ kind }: Trouble): boolean =>
+  kind.includes("clock") && !kind.includes("worker");
 
 /** The server may have forgotten what it had promised before: on our clock, and in the server's µs. */
 export interface Forgetting {

@@ -130,18 +130,28 @@ function tellCall(call: Call | undefined, event: CallEvent, at: number): void {
     call.answered = { at, with: "lease" };
     const deadline = at + event.left * 1_000;
     const rest = { lost: null, unlock: null, unlocked: null, unheld: null, until: Number.POSITIVE_INFINITY };
-    call.hold = { call, token: event.token, from: at, deadline, ...rest };
+    call.hold = { call, token: event.token, from: at, deadline, claims: null, ...rest };
+    if (event.held) claim(call.hold, at);
   } else if (!hold) return;
-  else if (event.is === "seen" && event.held)
+  else if (event.is === "seen" && event.held) {
     hold.deadline = Math.max(hold.deadline, at + event.left * 1_000);
-  else if (event.is === "seen") {
+    // A renewal tells it when it has happened, not before the lease is asked.
+    if (event.after !== "a renewal") claim(hold, at);
+  } else if (event.is === "seen") {
     hold.until = Math.min(hold.until, at);
     hold.unheld ??= at;
   } else if (event.is === "lost") hold.lost ??= { at, reason: event.reason };
   else if (event.is === "unlock") {
     hold.unlock = at;
-    if (event.held) hold.deadline = Math.max(hold.deadline, at);
+    if (event.held) {
+      hold.deadline = Math.max(hold.deadline, at);
+      claim(hold, at);
+    }
   } else if (event.is === "unlocked") hold.unlocked = { at, error: event.error };
+}
+
+function claim(hold: Hold, at: number): void {
+  hold.claims = { first: hold.claims?.first ?? at, last: at };
 }
 
 /** A holder counts on its lock until it gives the lock up, is told of the loss, dies, or its deadline passes. */

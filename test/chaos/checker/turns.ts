@@ -1,6 +1,6 @@
 import { LONGEST_LEASE } from "../settings.ts";
 import { calmStretches } from "./calm.ts";
-import type { Call, Hold, Story } from "./story.ts";
+import { type Call, type Hold, type Story, stepsServerClock, type Trouble } from "./story.ts";
 import { ms, nameOf, type Violation } from "./violation.ts";
 
 /** ms after which a turn must have come back, besides its interval and the lease of a run that failed. */
@@ -38,9 +38,12 @@ function isLater({ call: { every = 0, aligned }, token }: Hold, next: Hold): boo
 /** Has the server lost what it knew of the first, or the time? */
 function wasForgotten({ forgettings, troubles }: Story, hold: Hold, next: Hold): boolean {
   const isWithin = (from: number, to: number): boolean => from <= next.from && to >= hold.call.asked;
+  // A clock of another rate comes back from a crash some ms earlier than it was.
+  const isOfTime = (one: Trouble): boolean =>
+    stepsServerClock(one) || one.kind.startsWith("crash and restart");
   return (
     forgettings.some(({ since, at }) => isWithin(since, at)) ||
-    troubles.some(({ kind, from, to }) => kind.includes("clock") && isWithin(from, to))
+    troubles.some((one) => isOfTime(one) && isWithin(one.from, one.to))
   );
 }
 

@@ -28,7 +28,7 @@ export function crashes(server: LocalServer, admin: Redis, time: ServerTime): Fa
       const ms = field.dice.int(0, 1_500);
       await time.caughtUp();
       begin(`down for ${ms} ms`);
-      const forgotten = forgetting(field, "empty restart", now);
+      const forgotten = forgetting(field, "empty restart", now, time.unsure);
       await server.kill();
       forgotten();
       await rm(join(server.dir, "appendonlydir"), { recursive: true, force: true });
@@ -42,7 +42,7 @@ export function crashes(server: LocalServer, admin: Redis, time: ServerTime): Fa
     async run(field, begin) {
       await time.caughtUp();
       begin("");
-      const forgotten = forgetting(field, "FLUSHALL", now);
+      const forgotten = forgetting(field, "FLUSHALL", now, time.unsure);
       await admin.flushall();
       forgotten();
     },

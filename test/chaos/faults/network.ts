@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { named } from "../../support/matches.ts";
-import type { TcpProxy, Which } from "../../support/tcp-proxy.ts";
+import type { HeldCommand, TcpProxy, Which } from "../../support/tcp-proxy.ts";
 import type { Fault, Field } from "./fault.ts";
 
 const SCRIPTS = named("evalsha", "eval");
@@ -135,6 +135,28 @@ export const networkFaults: readonly Fault[] = [
         await held.deliver().catch(() => {}); // its connection has ended meanwhile
       };
       await happens(proxies, deliver, ms);
+    },
+  },
+  {
+    kind: "execute a command twice",
+    weight: 4,
+    async run(field, begin) {
+      const { proxies, whose } = some(field);
+      const times = field.dice.int(1, 5);
+      const ms = length(field);
+      begin(`${whose} next ${times}, again ${ms} ms later and from another connection`);
+      const copies: HeldCommand[] = [];
+      let isOver = false;
+      const collect = async (proxy: TcpProxy): Promise<void> => {
+        for (let n = 0; n < times && !isOver; n++) {
+          const copy = await proxy.copyCommand(SCRIPTS);
+          if (!isOver) copies.push(copy);
+        }
+      };
+      await happens(proxies, collect);
+      isOver = true;
+      await delay(ms);
+      await Promise.race([Promise.allSettled(copies.map((copy) => copy.deliver())), delay(SOON)]);
     },
   },
 ];

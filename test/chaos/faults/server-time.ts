@@ -20,6 +20,11 @@ export class ServerTime {
     return Date.now() + (this.#clock?.ahead ?? 0);
   }
 
+  /** ms by which `now` may be wrong: how late a process starts, times the difference of the rates. */
+  get unsure(): number {
+    return this.#clock ? 15 : 1;
+  }
+
   /** Not forward: no lock survives that whose time is Redis's, and the guarantees say so. */
   get faults(): readonly Fault[] {
     const clock = this.#clock;

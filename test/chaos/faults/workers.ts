@@ -7,7 +7,7 @@ export const workerFaults: readonly Fault[] = [
     kind: "kill a worker",
     weight: 4,
     async run({ fleet, dice }, begin) {
-      const victim = dice.pick(fleet.members);
+      const victim = dice.pick(fleet.mortal);
       const how = dice.pick(["SIGKILL", "SIGKILL", "SIGTERM", "exit"] as const);
       begin(`${victim.by} by ${how}`);
       if (how === "exit") await victim.quit();
@@ -43,7 +43,7 @@ export const workerFaults: readonly Fault[] = [
     kind: "close a client",
     weight: 1,
     async run({ fleet, dice }, begin) {
-      const victim = dice.pick(fleet.members);
+      const victim = dice.pick(fleet.mortal);
       const grace = dice.int(0, 800);
       begin(`${victim.by} with grace ${grace} ms`);
       await victim.close(grace);

@@ -48,13 +48,13 @@ export type CallEvent =
   | { is: "abort"; call: number }
   /**
    * It has the lock; `left` ms until the lease's own deadline. What does not tell its deadline is counted on as long as it is seen.
-   * The token of a run is its beginning by the server's clock, in ms.
+   * The token of a run is its beginning by the server's clock, in ms. `held`: as the lease says right after this time was read.
    */
-  | { is: "lease"; call: number; token: number; left: number }
+  | { is: "lease"; call: number; token: number; left: number; held?: boolean }
   /** It did not get the lock, because somebody else has it. */
   | { is: "busy"; call: number }
   | { is: "failed"; call: number; error: string }
-  /** Seen while it holds. */
+  /** Seen while it holds. "Held" was true after this time was read, "not held" before. */
   | {
       is: "seen";
       call: number;
@@ -64,7 +64,7 @@ export type CallEvent =
     }
   /** Its signal told it that the lease is lost. */
   | { is: "lost"; call: number; reason: string }
-  /** `unlock()` is called next; `held` as the lease said so. */
+  /** `unlock()` is called next; `held`: as the lease says right after this time was read. */
   | { is: "unlock"; call: number; held: boolean }
   | { is: "unlocked"; call: number; error: string | null };
 

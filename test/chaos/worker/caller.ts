@@ -6,6 +6,7 @@ import type { Recorder } from "../history/recorder.ts";
 import { type AnyLease, type AnyLock, anyLock, runAsLeader } from "./any-lock.ts";
 import { explain } from "./explain.ts";
 import type { Taste } from "./orders.ts";
+import type { Rest } from "./rest.ts";
 import { describeWish, type Wish, wish } from "./wish.ts";
 
 /** ms between two looks at a lease while it is held. */
@@ -25,6 +26,7 @@ export interface Desk {
   readonly holding: Map<string, Set<number>>;
   /** Names of runs whose end Redis did not confirm. */
   readonly unended: Set<string>;
+  readonly rest: Rest;
   calls: number;
   grants: number;
   isOpen: boolean;
@@ -34,6 +36,7 @@ export interface Desk {
 export async function caller(desk: Desk): Promise<void> {
   while (desk.isOpen) {
     await delay(desk.dice.int(0, desk.dice.chance(0.2) ? 150 : 12));
+    await desk.rest.between();
     if (desk.isOpen) await new Round(desk, wish(desk)).run();
   }
 }
@@ -181,10 +184,10 @@ class Round {
   async #hold(lease: AnyLease): Promise<void> {
     const { holding } = this.#desk;
     const at = micros();
-    this.#tell(
-      (call, lock) => ({ is: "lease", call, token: lease.token(lock), left: lease.remaining() }),
-      at,
-    );
+    this.#tell((call, lock) => {
+      const { held } = lease;
+      return { is: "lease", call, token: lease.token(lock), left: lease.remaining(), held };
+    }, at);
     this.#desk.grants += this.#calls.length;
     for (const { number, lock } of this.#calls) {
       const key = `${lock} ${lease.token(lock)}`;
@@ -195,7 +198,8 @@ class Round {
     };
     if (this.#wish.listens) lease.signal.addEventListener("abort", lost, { once: true });
     await this.#work(lease);
-    this.#tell((call) => ({ is: "unlock", call, held: lease.held }));
+    const before = micros();
+    this.#tell((call) => ({ is: "unlock", call, held: lease.held }), before);
     for (const { number, lock } of this.#calls) {
       const key = `${lock} ${lease.token(lock)}`;
       const together = holding.get(key);

@@ -3,6 +3,7 @@ import type { Address, ConnectOptions } from "../../support/servers/connection.t
 import type { LockKind } from "../history/events.ts";
 import type { Plant } from "./plants.ts";
 import type { Particular, SharedName } from "./shared-wish.ts";
+import type { Usage } from "./usage.ts";
 
 /** What workers want. */
 export interface Taste {
@@ -46,10 +47,16 @@ export type Order =
   | { readonly do: "reconnect" }
   /** No more calls; ends when those that are under way have ended. */
   | { readonly do: "drain" }
+  /** Begins no call until it is told to go on; when all have ended, it reports what it has. */
+  | { readonly do: "rest" }
+  | { readonly do: "go on" }
   /** Ends at once by itself, with whatever it holds and keeps. */
   | { readonly do: "exit" }
   /** Closes the lock client in the middle of everything, and ends. */
   | { readonly do: "close"; readonly grace: number };
 
-/** What a worker reports: that it works, and how far it has come. */
-export type Report = { readonly is: "ready" } | { readonly is: "progress"; readonly grants: number };
+/** What a worker reports: that it works, how far it has come, and what it has when it rests. */
+export type Report =
+  | { readonly is: "ready" }
+  | { readonly is: "progress"; readonly grants: number }
+  | { readonly is: "rested"; readonly usage: Usage };

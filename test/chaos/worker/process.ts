@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { LockClient } from "../../../src/index.ts";
 import type { Connection } from "../../support/servers/connection.ts";
 import { Dice } from "../dice.ts";
@@ -9,7 +10,9 @@ import { connect, createLocks } from "./connect.ts";
 import { explain } from "./explain.ts";
 import type { Order, Report, WorkerOptions } from "./orders.ts";
 import { plants } from "./plants.ts";
+import { Rest } from "./rest.ts";
 import { watchTroubles } from "./troubles.ts";
+import { usage } from "./usage.ts";
 
 // A worker: many callers on one lock client, in a process that may be killed, stopped and blocked at any time.
 
@@ -32,7 +35,8 @@ async function start(options: WorkerOptions): Promise<void> {
   const locks = createLocks(connections, options);
   const dice = new Dice(options.seed);
   const noted = { holding: new Map<string, Set<number>>(), unended: new Set<string>() };
-  const rest = { isQuorum: connections.length > 1, ...noted, calls: 0, grants: 0, isOpen: true };
+  const counts = { calls: 0, grants: 0, isOpen: true };
+  const rest = { isQuorum: connections.length > 1, rest: new Rest(options.callers), ...noted, ...counts };
   const { locks: names, owns, taste } = options;
   const desk: Desk = { locks, names, owns, taste, dice, recorder, ...rest };
   listen(locks, desk);
@@ -64,6 +68,16 @@ function listen(locks: LockClient, { holding, unended, recorder }: Desk): void {
   });
 }
 
+/** ms after the last call until what was kept, or is on its way, is over. */
+const SETTLED = 3_000;
+
+/** No call is under way, and what was on its way has arrived: reports what it has. */
+async function rested({ desk }: Worker): Promise<void> {
+  await desk.rest.begin();
+  await delay(SETTLED);
+  report({ is: "rested", usage: await usage() });
+}
+
 /** All calls have ended: so does the process. */
 async function end({ desk, connections, recorder }: Worker): Promise<void> {
   await desk.locks.close({ grace: 1_000 });
@@ -85,6 +99,8 @@ function obey(order: Order): void {
   if (!worker) return;
   const { desk, connections, recorder } = worker;
   if (order.do === "drain") desk.isOpen = false;
+  else if (order.do === "rest") void rested(worker);
+  else if (order.do === "go on") desk.rest.end();
   else if (order.do === "reconnect") desk.dice.pick(connections).disconnect(true);
   else if (order.do === "exit") {
     // It counts as a holder until here.

@@ -79,6 +79,17 @@ describe.each(clients)("TcpProxy with %s", (_, open) => {
     await expect(held.deliver()).rejects.toThrow("old connection");
   });
 
+  it("copyCommand: answered at once, and executed once more from another connection", async () => {
+    const redis = open();
+    const copying = proxy.copyCommand(named("incr"));
+    expect(await Promise.all([redis.incr("n"), redis.incr("n")])).toEqual([1, 2]);
+    const copy = await copying;
+    expect([copy.command, await own.admin.get("n")]).toEqual([["incr", "n"], "2"]);
+    redis.disconnect();
+    await copy.deliver();
+    expect(await own.admin.get("n")).toBe("3");
+  });
+
   it("passes messages on, and pairs replies on a subscribed connection", async () => {
     const redis = open();
     const messages: string[] = [];

@@ -94,6 +94,26 @@ describe("a server that pauses", () => {
   });
 });
 
+describe("a server whose clock runs at another rate", () => {
+  it.each([3, 0.4])("runs %f times as fast, and goes on where it was after a restart", async (rate) => {
+    const { server, clock } = await launchWithClock({ rate });
+    cleanups.push(() => server.stop());
+    const redis = connectTo(server);
+    /** ms by which the server is wrong about what the clock says: what a busy machine takes to start a process, times the rate. */
+    const error = async () => {
+      const [seconds, micros] = await redis.time();
+      return Math.abs(Number(seconds) * 1_000 + Number(micros) / 1_000 - Date.now() - clock.ahead);
+    };
+    await until(() => Math.abs(clock.ahead) > 2_000);
+    expect(await error()).toBeLessThan(1_000);
+    await server.restart();
+    expect(Math.abs(clock.ahead)).toBeGreaterThan(1_900);
+    expect(await error()).toBeLessThan(1_000);
+    clock.jump(-3_600_000);
+    expect(await error()).toBeLessThan(1_000);
+  });
+});
+
 describe("a server whose clock jumps", () => {
   it("TIME and the expiry of keys follow it, there and back", async () => {
     const { server, clock } = await launchWithClock();
