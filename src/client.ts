@@ -10,7 +10,7 @@ import { checkEvent, type LockEvents } from "./events.ts";
 import { hasOneSlotPerLock, type Keys } from "./keys.ts";
 import { CountedScripts } from "./kinds/counted-scripts.ts";
 import { ElectionKind } from "./kinds/election.ts";
-import { handoffLock } from "./kinds/min-hold.ts";
+import { HandoffLock } from "./kinds/handoff.ts";
 import { type ReadWriteKinds, readWriteKinds } from "./kinds/read-write.ts";
 import { checkFitsRedisson, RedissonLock } from "./kinds/redisson.ts";
 import { semaphoreKinds } from "./kinds/semaphore.ts";
@@ -104,8 +104,8 @@ export class ServerClient extends BaseClient implements LockClient {
     this.#leaseTime = leaseTime;
     this.#once = new Once(new OnceScripts(commands, replication), this.locks);
     this.#kinds = {
-      lock: handoffLock(commands, replication, false, localPasses ?? LOCAL_PASSES, grantWindow),
-      fair: handoffLock(commands, replication, true, 0, grantWindow),
+      lock: new HandoffLock(commands, replication, false, localPasses ?? LOCAL_PASSES, grantWindow),
+      fair: new HandoffLock(commands, replication, true, 0, grantWindow),
       // Its users share the lock with Java, whose turn every pass puts off: of one busy lock Java had 1.9 % of the holds with
       // passes, and 46 % without.
       redisson: new RedissonLock(commands, replication, false, localPasses ?? 0),

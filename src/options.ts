@@ -36,12 +36,6 @@ export interface LockOptions {
   watchdog?: boolean | undefined;
   /** The lease is lost after this time even with the watchdog. Default: no limit. */
   maxHold?: number | undefined;
-  /**
-   * Nobody else gets the lock before this time is over, from when the caller got it, however soon it unlocks, and also when its
-   * process ends. At most a `lease` by number. Of `lock` and `fairLock` alone. In a scope that has the lock already, no more than the
-   * scope has taken it with: TypeError; it counts from there. Default: 0.
-   */
-  minHold?: number | undefined;
   /** Ends the waiting, and only that: the call rejects with `signal.reason`. */
   signal?: AbortSignal | undefined;
   /**

@@ -1,5 +1,6 @@
 import { NAME_BYTES_MAX } from "./defaults.ts";
 import { quote, quoteAll } from "./errors.ts";
+import { renamedOption } from "./renamed.ts";
 import { TIMER_MAX } from "./util/timers.ts";
 
 /** What begins every message: "Cannot close the lock client". Names: of locks, "Cannot lock …", put together only when it is told. */
@@ -55,6 +56,8 @@ export function checkOptions<R extends Rules>(what: What, rules: R, options: unk
     throw refuse(TypeError, what, "options", "an object", options);
   const unknown = Object.keys(options).find((key) => !Object.hasOwn(rules, key));
   if (unknown !== undefined) {
+    const renamed = renamedOption(unknown);
+    if (renamed !== null) throw new TypeError(`${text(what)}: unknown option ${quote(unknown)}: ${renamed}`);
     const known = Object.keys(rules)
       .filter((key) => !rules[key]?.isHidden)
       .join(", ");

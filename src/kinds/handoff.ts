@@ -25,15 +25,8 @@ import {
   type YieldAnswer,
 } from "../redis/replies.ts";
 import type { Script, ScriptKeys } from "../redis/script.ts";
-import { clocks } from "../util/clock.ts";
 import type { Ask, Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
 import { HoldScripts } from "./hold-scripts.ts";
-
-/**
- * By client: holds with a least time whose release before it is not answered yet, each with the end of that time on the
- * monotonic clock. Until then nothing else may end them.
- */
-export const ending = new WeakMap<Commands, Map<string, number>>();
 
 /** No reply has told the server's time: a command may be executed whenever it comes. */
 const NEVER = Number.MAX_SAFE_INTEGER;
@@ -80,7 +73,6 @@ export class HandoffLock extends HoldScripts implements LockKind {
   readonly recount = null;
   readonly hasTokens = true;
   readonly #window: number;
-  readonly #minHold: LockKind | null;
   /** A lock that is used is used again. */
   #latest: HandoffKeys | null = null;
 
@@ -90,20 +82,14 @@ export class HandoffLock extends HoldScripts implements LockKind {
     isFair: boolean,
     localPasses: number,
     window: number,
-    minHold: LockKind | null = null,
   ) {
     super(commands, replication, lua);
-    this.#minHold = minHold;
     this.label = isFair ? "fairLock" : "lock";
     this.eventKind = isFair ? "fair" : "lock";
     this.wake = { by: "grant", solitary: isFair };
     this.localPasses = localPasses;
     this.hasStays = !isFair && replication === null;
     this.#window = window;
-  }
-
-  get minHold(): LockKind | null {
-    return this.#minHold;
   }
 
   // ---- the common way: no promise, and nothing that is made twice
@@ -224,8 +210,6 @@ export class HandoffLock extends HoldScripts implements LockKind {
 
   /** Takes a hold out of the queue, and out of the lock when it owns it. */
   withdraw({ id, name, label = "", entry = "" }: Leavable): Promise<unknown> {
-    // RACE: a late message of its grant: this could be executed before what leaves the lock taken, and would free it early.
-    if ((ending.get(this.commands)?.get(id) ?? 0) > clocks.mono.now()) return Promise.resolve();
     const args = [id, entry && entry + id + label];
     return this.commands.run(lua.leave, this.keysOf({ name }).script, args, undecoded);
   }

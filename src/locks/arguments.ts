@@ -19,7 +19,6 @@ const RULES = {
   lease: leaseUpTo(undefined),
   watchdog: flag(undefined),
   maxHold: orInfinity(time(LEASE_MIN, undefined)),
-  minHold: time(0, 0),
   signal,
   label: LABEL,
 };
@@ -96,16 +95,10 @@ export class CallRules {
   }
 
   #complete(what: What, given: Checked<typeof RULES>, without: Request): Request {
-    const { wait = without.wait, lease, watchdog, maxHold, minHold, signal, label } = given;
-    const plain = this.#request(wait, lease, watchdog, maxHold, signal);
-    const request =
-      label === undefined ? plain : { ...plain, terms: { ...plain.terms, label: ` ${encodeLabel(label)}` } };
-    if (minHold === 0) return request;
-    if (lease !== undefined) checkValue(what, "minHold", minHold, time(0, 0, lease, `${lease} (lease)`));
-    const { terms } = request;
-    // So the lock stays taken also when its process crashes.
-    const long = { ...terms, lease: Math.max(terms.lease, minHold), linger: 0, minHold };
-    return { ...request, terms: long, passes: 0 };
+    const { wait = without.wait, lease, watchdog, maxHold, signal, label } = given;
+    const request = this.#request(wait, lease, watchdog, maxHold, signal);
+    if (label === undefined) return request;
+    return { ...request, terms: { ...request.terms, label: ` ${encodeLabel(label)}` } };
   }
 
   #request(

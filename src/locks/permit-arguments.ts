@@ -97,7 +97,6 @@ export class PermitRules {
   }
 
   #wanting(units: number, request: Request): Request {
-    if (request.terms.minHold !== undefined) this.#refuse("minHold is an option of lock and fairLock alone");
     return { ...request, terms: { ...request.terms, permits: { units, of: this.#permits } } };
   }
 

@@ -41,8 +41,6 @@ export interface Ask {
   readonly nonce: string | null;
   /** Of such a try: the token of the only holder that is asked. Left out: whichever it is. */
   readonly meant?: number | null;
-  /** ms that the hold keeps the lock at least. */
-  readonly minHold?: number | undefined;
   /** Where grants are heard, or will be by a client that queues unheard; null while nothing is subscribed. */
   readonly channel: Channel | null;
 }
@@ -118,10 +116,6 @@ export interface LockKind extends Renewer {
   readonly releaseAll: ((holds: readonly Hold[]) => Promise<ReleaseAnswer[]>) | null;
   /** Answers a recall that names this nonce, to the client that has asked. Null: the kind has no recalls. */
   readonly answer: ((name: string, nonce: string, is: "busy" | "idle") => void) | null;
-  /** The kind for calls with `minHold`. Left out: it has none. */
-  readonly minHold?: LockKind | null;
-  /** Takes back a hold that a caller has had. Left out: as any other. */
-  readonly former?: Withdrawer;
   /** True: no caller gets the lock before it is confirmed, because that is what replicas acknowledge. */
   readonly isConfirmed: boolean;
   /** Tell Redis how often the lock was entered. Null: Redis does not care. */

@@ -153,7 +153,6 @@ const ills: readonly Ill[] = [
     },
     rule: "signals tell losses",
   },
-  { plant: "minHold forgotten", needs: { seconds: 2, only: [], taste: only(["paced"]) }, rule: "minHold" },
   {
     plant: "a turn that ends with its run",
     needs: { seconds: 2, only: [], taste: only(["tick", "slot"]) },

@@ -64,7 +64,7 @@ describe("a label", () => {
     await lock.withLock(async () => expect((await lock.inspect()).owner?.label).toBe("billing@2.3"));
   });
 
-  it("of readers, a writer, permits, a multi-lock, a try and a minHold", async () => {
+  it("of readers, a writer, permits, a multi-lock, and a try", async () => {
     const { locks } = await parties.join();
     const label = "rw job";
     const { read, write } = locks.readWriteLock(freshName());
@@ -91,10 +91,9 @@ describe("a label", () => {
     for (const name of names) expect((await locks.lock(name).inspect()).owner?.label).toBe(label);
     await both.unlock();
     const lock = locks.lock(freshName());
-    const tried = await lock.tryLock({ label, minHold: 500 });
-    await tried?.unlock();
+    const tried = await lock.tryLock({ label });
     expect((await lock.inspect()).owner?.label).toBe(label);
-    await lock.forceUnlock();
+    await tried?.unlock();
   });
 
   it("a writer that goes on as a reader keeps its label", async () => {

@@ -4,7 +4,6 @@ import { endings } from "./endings.ts";
 import { exclusion } from "./exclusion.ts";
 import { losses } from "./losses.ts";
 import { observers } from "./observers.ts";
-import { pacing } from "./pacing.ts";
 import { processes } from "./processes.ts";
 import { serving } from "./serving.ts";
 import { starvation } from "./starvation.ts";
@@ -13,19 +12,7 @@ import { tokens } from "./tokens.ts";
 import { turns } from "./turns.ts";
 import type { Violation } from "./violation.ts";
 
-const RULES = [
-  exclusion,
-  tokens,
-  endings,
-  starvation,
-  losses,
-  processes,
-  pacing,
-  turns,
-  serving,
-  observers,
-  bodies,
-];
+const RULES = [exclusion, tokens, endings, starvation, losses, processes, turns, serving, observers, bodies];
 
 /** What a history, in order, breaks of Holdfast's promises; the earliest first. */
 export function check(events: readonly Event[]): Violation[] {
