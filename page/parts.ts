@@ -56,8 +56,11 @@ export class LeaseBar {
       return;
     }
     if (longest.size > 5_000) longest.clear();
-    const whole = Math.max(left, longest.get(token) ?? USUAL.find((ms) => ms >= left) ?? 1);
-    if (token > 0) longest.set(token, whole);
+    const whole = Math.max(
+      left,
+      (token === null ? undefined : longest.get(token)) ?? USUAL.find((ms) => ms >= left) ?? 1,
+    );
+    if (token !== null) longest.set(token, whole);
     tick(element, age, (passed) => {
       const rest = Math.max(0, left - passed);
       const share = rest / whole;

@@ -37,11 +37,11 @@ export function printOne({ kind, name, holders, waiters, kept, permits }: Listed
     const how = `${kept ? "kept" : "held"}${what ? ` (${what})` : ""} for ${showDuration(heldFor)}`;
     output.print(
       visible(
-        `  ${how} by ${showPerson(one, one.id)}, token ${token}, lease left ${showDuration(remaining)}`,
+        `  ${how} by ${showPerson(one, one.id)}${token === null ? "" : `, token ${token}`}, lease left ${showDuration(remaining)}`,
       ),
     );
   }
-  for (const [i, one] of waiters.entries()) {
+  for (const [i, one] of (waiters ?? []).entries()) {
     const what = [one.mode ?? "", one.units > 1 ? `${one.units} permits` : ""].filter(Boolean).join(", ");
     const text = `  ${i + 1}. ${showPerson(one, one.id)} waits for ${showDuration(one.waitedFor)}${what ? ` (${what})` : ""}`;
     output.print(output.paint("yellow", visible(text)));

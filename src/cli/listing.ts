@@ -40,17 +40,20 @@ export async function* listed(
 ): AsyncGenerator<Listed, void, undefined> {
   for await (const lock of locks.list({ match, kind, signal })) {
     if (held && lock.holder === null) continue;
-    if (waited && lock.waiters.length === 0) continue;
+    if (waited && !lock.waiters?.length) continue;
     yield lock;
   }
 }
 
 /** ms that the one that waits longest has waited; 0: nobody does. */
 const longestWait = ({ waiters }: Listed): number =>
-  Math.max(0, ...waiters.map(({ waitedFor }) => waitedFor ?? 0));
+  Math.max(0, ...(waiters ?? []).map(({ waitedFor }) => waitedFor ?? 0));
 
 const ORDERS: Readonly<Record<NonNullable<ListingValues["sort"]>, (a: Listed, b: Listed) => number>> = {
-  wait: (a, b) => longestWait(b) - longestWait(a) || b.waiters.length - a.waiters.length || ORDERS.held(a, b),
+  wait: (a, b) =>
+    longestWait(b) - longestWait(a) ||
+    (b.waiters?.length ?? 0) - (a.waiters?.length ?? 0) ||
+    ORDERS.held(a, b),
   held: (a, b) => (b.heldFor ?? 0) - (a.heldFor ?? 0) || ORDERS.name(a, b),
   name: (a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
 };
@@ -78,13 +81,13 @@ export const COLUMNS: readonly Column<Listed>[] = [
   },
   {
     title: "WAIT",
-    show: ({ waiters }) => (waiters.length === 0 ? "–" : String(waiters.length)),
+    show: ({ waiters }) => String(waiters?.length || "–"),
     weight: 0,
     right: true,
   },
   {
     title: "LONGEST",
-    show: (lock) => (lock.waiters.length === 0 ? "–" : showDuration(longestWait(lock))),
+    show: (lock) => (lock.waiters?.length ? showDuration(longestWait(lock)) : "–"),
     weight: 0,
     goes: 2,
     right: true,

@@ -56,7 +56,7 @@ function print(rows: readonly Listed[], match: string | undefined, output: Outpu
   );
   output.print(output.paint("bold", titles));
   for (const [i, line] of lines.entries())
-    output.print((rows[i]?.waiters.length ?? 0) > 0 ? output.paint("yellow", line) : line);
+    output.print(rows[i]?.waiters?.length ? output.paint("yellow", line) : line);
 }
 
 export const LS = command(

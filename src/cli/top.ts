@@ -224,7 +224,7 @@ class Screen {
     const columns = process.stdout.columns || 80;
     const height = process.stdout.rows || 24;
     const shown = this.#shown;
-    const waited = this.#rows.filter(({ waiters }) => waiters.length > 0).length;
+    const waited = this.#rows.filter(({ waiters }) => waiters?.length).length;
     const held = this.#rows.filter(({ holder }) => holder !== null).length;
     const head = `${held} held, ${waited} waited for, looked at in ${showDuration(this.#took)}, by ${this.#values.sort ?? "wait"}`;
     const filter =
@@ -243,7 +243,7 @@ class Screen {
       this.#output.paint("bold", " ".repeat(MARK.length) + titles),
       ...lines.map((line, i) => {
         const marked = (from + i === at ? MARK : " ".repeat(MARK.length)) + line;
-        return (rows[i]?.waiters.length ?? 0) > 0 ? this.#output.paint("yellow", marked) : marked;
+        return rows[i]?.waiters?.length ? this.#output.paint("yellow", marked) : marked;
       }),
       ...more,
       this.#output.paint(this.#asked ? "bold" : "dim", this.#foot(columns)),

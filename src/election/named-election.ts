@@ -97,11 +97,12 @@ export class NamedElection implements Election {
 
   async forceResign(options?: ForceUnlockOptions): Promise<boolean> {
     const { kind, manager } = this.#elections;
-    const { label, token } = checkForceUnlock(this.name, options, kind);
+    const { label, meant } = checkForceUnlock(this.name, options, kind);
     if (manager.isClosed) throw new ClientClosedError(this.name);
-    return kind.forceRelease(this.name, label, token).catch((error: unknown) => {
+    const ended = await kind.forceRelease(this.name, label, meant).catch((error: unknown) => {
       throw unavailable(this.name, "its leader could not be ended by force", error, nounOf(kind));
     });
+    return ended > 0;
   }
 
   toJSON(): object {

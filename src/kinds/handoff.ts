@@ -3,6 +3,7 @@ import type { LockKeys } from "../keys.ts";
 import { encodeLabel } from "../label.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
+import type { Party } from "../party.ts";
 import { type Asked, plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import { codes, handoffLua as lua } from "../redis/lua.generated.ts";
@@ -25,7 +26,7 @@ import {
   type YieldAnswer,
 } from "../redis/replies.ts";
 import type { Script, ScriptKeys } from "../redis/script.ts";
-import type { Ask, Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
+import type { Ask, Leavable, LockKind, Meant, Told } from "../waiting/lock-kind.ts";
 import { HoldScripts } from "./hold-scripts.ts";
 
 /** No reply has told the server's time: a command may be executed whenever it comes. */
@@ -262,9 +263,21 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return this.commands.run(lua.inspect, this.keysOf({ name }).script, args, decodeHandoffInspection);
   }
 
-  forceRelease(name: string, label: string | null, token: number | null): Promise<boolean> {
-    const { script } = this.keysOf({ name });
-    const args = [encodeLabel(label), asDigits(token)];
-    return this.commands.run(lua.forceRelease, script, args, decodeForced);
+  async forceRelease(name: string, label: string | null, { holder, token }: Meant): Promise<number> {
+    let meant = token;
+    if (holder !== null) {
+      // The script knows it by its token, which no later holder has.
+      const seen = await this.holder(name);
+      if (!seen.holder || !this.isOf(seen.holder, holder) || (token !== null && token !== seen.token))
+        return 0;
+      meant = seen.token;
+    }
+    const args = [encodeLabel(label), asDigits(meant)];
+    return this.commands.run(lua.forceRelease, this.keysOf({ name }).script, args, decodeForced);
+  }
+
+  /** Does this id name that holder? */
+  protected isOf(holder: Party, id: string): boolean {
+    return holder.id === id;
   }
 }

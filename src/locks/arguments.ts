@@ -85,16 +85,16 @@ export class CallRules {
       refuse(what, "withLock takes a function, and options before or after it");
     if (options === undefined) return { body: body as Body, request: this.forever, confirm: false };
     const given = checkOptions(what, this.#bodyOptions, options);
-    return { body: body as Body, request: this.#complete(what, given, this.forever), confirm: given.confirm };
+    return { body: body as Body, request: this.#complete(given, this.forever), confirm: given.confirm };
   }
 
   /** `without`: what no options mean. */
   #check(what: What, options: unknown, without: Request): Request {
     if (options === undefined) return without;
-    return this.#complete(what, checkOptions(what, this.#options, options), without);
+    return this.#complete(checkOptions(what, this.#options, options), without);
   }
 
-  #complete(what: What, given: Checked<typeof RULES>, without: Request): Request {
+  #complete(given: Checked<typeof RULES>, without: Request): Request {
     const { wait = without.wait, lease, watchdog, maxHold, signal, label } = given;
     const request = this.#request(wait, lease, watchdog, maxHold, signal);
     if (label === undefined) return request;

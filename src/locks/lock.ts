@@ -1,7 +1,13 @@
 import type { AskOptions, BodyOptions, ForceUnlockOptions, LockOptions } from "../options.ts";
-import type { Inspection } from "../redis/replies.ts";
+import type { Inspected } from "../redis/replies.ts";
 import type { Asked } from "../waiting/keepers.ts";
 import type { Lease } from "./lease.ts";
+
+/** What `inspect()` shows. */
+export interface Inspection extends Inspected {
+  /** The callers of this client that wait for the lock now, and for how many ms the first of them has; null: none waits. */
+  readonly here: { readonly waiting: number; readonly longest: number | null };
+}
 
 /** The body of a `withLock`. */
 export type LockBody<T> = (lease: Lease) => T | PromiseLike<T>;

@@ -1,7 +1,7 @@
 import { nounOf, quote } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { AskOptions, ForceUnlockOptions } from "../options.ts";
-import { type Inspection, unavailable } from "../redis/replies.ts";
+import { unavailable } from "../redis/replies.ts";
 import type { Request } from "../terms.ts";
 import { clocks } from "../util/clock.ts";
 import { printAs } from "../util/print.ts";
@@ -13,7 +13,7 @@ import type { CallRules } from "./arguments.ts";
 import { checkAsk, checkForceUnlock } from "./asking.ts";
 import { waitBeside } from "./beside.ts";
 import { type Lease, LeaseHandle, newLease } from "./lease.ts";
-import type { Lock, LockBody } from "./lock.ts";
+import type { Inspection, Lock, LockBody } from "./lock.ts";
 import { besideKey, holdingFor, isGated, isInside, readInside, toWrite } from "./modes.ts";
 import { Holding, type Scope, type Scopes } from "./scope.ts";
 import { timedOut } from "./timed-out.ts";
@@ -125,10 +125,10 @@ export class ReentrantLock implements Lock {
   }
 
   async forceUnlock(options?: ForceUnlockOptions): Promise<boolean> {
-    const { label, token, holder } = checkForceUnlock(this.name, options, this.#kind);
+    const { label, meant } = checkForceUnlock(this.name, options, this.#kind);
     const force = async (keepers: Keepers): Promise<boolean> =>
-      (await keepers.isGivenUp(this.#kind, this.name, token)) ||
-      this.#kind.forceRelease(this.name, label, token, holder);
+      (await keepers.isGivenUp(this.#kind, this.name, meant)) ||
+      (await this.#kind.forceRelease(this.name, label, meant)) > 0;
     return this.#ask(force, "it could not be released by force");
   }
 

@@ -1,22 +1,23 @@
 import { Glob } from "../list/glob.ts";
-import type { Listed, ListedHolder, ListedWaiter } from "../list/listed.ts";
+import type { Listed } from "../list/listed.ts";
+import type { HoldingParty, WaitingParty } from "../party.ts";
 import type { Happened, ShownHolder, ShownLock, ShownOwner } from "./shown.ts";
 import { waitedFor } from "./survey.ts";
 import type { Narrow } from "./watches.ts";
 
-export const shownHolder = (holder: ListedHolder): ShownHolder => ({
+export const shownHolder = (holder: HoldingParty): ShownHolder => ({
   ...ownerOf(holder),
   for: holder.heldFor,
   token: holder.token,
   left: holder.remaining === Number.POSITIVE_INFINITY ? null : holder.remaining,
 });
 
-export const shownWaiter = (waiter: ListedWaiter): ShownOwner => ({
+export const shownWaiter = (waiter: WaitingParty): ShownOwner => ({
   ...ownerOf(waiter),
   for: waiter.waitedFor,
 });
 
-const ownerOf = ({ id, label, host, pid, units, mode }: ListedHolder | ListedWaiter) =>
+const ownerOf = ({ id, label, host, pid, units, mode }: HoldingParty | WaitingParty) =>
   ({ id, label, host, pid, units, mode }) as const;
 
 export function shownLock(lock: Listed, lost: Happened | null): ShownLock {
@@ -26,7 +27,7 @@ export function shownLock(lock: Listed, lost: Happened | null): ShownLock {
     name,
     holder: holder && shownHolder(holder),
     holders: holders.length,
-    waiters: waiters.length,
+    waiters: waiters?.length ?? 0,
     waited: waitedFor(lock),
     kept,
     permits,
@@ -40,7 +41,10 @@ export function fits(lock: Listed, search: string): boolean {
   if (isPattern(search)) return new Glob(search).matches(lock.name);
   const wanted = search.toLowerCase();
   const has = (text: string | null): boolean => text?.toLowerCase().includes(wanted) === true;
-  return has(lock.name) || [...lock.holders, ...lock.waiters].some(({ id, label }) => has(label) || has(id));
+  return (
+    has(lock.name) ||
+    [...lock.holders, ...(lock.waiters ?? [])].some(({ id, label }) => has(label) || has(id))
+  );
 }
 
 const KINDS = ["lock", "readWrite", "semaphore", "election", "redisson"] as const;

@@ -141,18 +141,20 @@ export interface LockKind extends Renewer {
   holder?(name: string): Promise<Inspected>;
   /** What inspections call a hold, with its random bits. Left out: its id. */
   shownAs?(hold: Hold): string;
-  /** Do its holders have tokens that tell one from the next, so that `forceRelease` can be told which one is meant? */
+  /** Do its leases have fencing tokens? */
   readonly hasTokens: boolean;
   /**
-   * `label`: for the holder, where the protocol has a message for it. `token`: of the holder that is meant, null: whichever it is.
-   * `holder`: the same of a `redissonLock`, which has no tokens. False: that one does not hold it.
+   * `label`: for the holder, where the protocol has a message for it. Resolves with how many holds were ended: 0 = the holder that
+   * is meant does not hold it.
    */
-  forceRelease(
-    name: string,
-    label: string | null,
-    token: number | null,
-    holder: string | null,
-  ): Promise<boolean>;
+  forceRelease(name: string, label: string | null, meant: Meant): Promise<number>;
+}
+
+/** Which holder a forced release means. Both null: whichever it is, or all of them where several hold. */
+export interface Meant {
+  /** Its id, as inspections show it. */
+  readonly holder: string | null;
+  readonly token: number | null;
 }
 
 /** What readers and writers of one lock are to each other. */

@@ -88,8 +88,7 @@ async function refuseInside(locks: LockClient, name: string): Promise<void> {
 async function observe(election: Election, signal: AbortSignal, output: Output): Promise<never> {
   for await (const leader of election.observe({ signal })) {
     if (output.isJson) output.printJson(leader);
-    else
-      output.print(leader === null ? "nobody" : visible(`${withoutRandom(leader.leader)}  ${leader.value}`));
+    else output.print(leader === null ? "nobody" : visible(`${withoutRandom(leader.id)}  ${leader.value}`));
   }
   throw signal.reason;
 }
@@ -165,7 +164,7 @@ async function lead({ name, plan, locks, value, signals, stopping, leading, outp
 const waitFor = (election: Election, name: string, output: Output): WaitReport =>
   new WaitReport(async () => {
     const leader = await election.leader();
-    return leader === null ? null : `${name}, led by ${withoutRandom(leader.leader)}`;
+    return leader === null ? null : `${name}, led by ${withoutRandom(leader.id)}`;
   }, output);
 
 /** A term that was handed over begins with a short time, which is raised at once: that must not look like a renewal that fails. */
