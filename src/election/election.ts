@@ -71,7 +71,7 @@ export interface Election {
    *
    * @throws LockUnavailableError; ClientClosedError after `close()`.
    * @example
-   * const leader = await election.leader(); // { leader: "host:17:9f…", value: "10.0.0.7:8080", token: 1795… } or null
+   * const leader = await election.leader(); // { id: "host:17:9f…", host: "host", pid: 17, value: "10.0.0.7:8080", token: 1795…, … } or null
    */
   leader(): Promise<Leader | null>;
 
@@ -82,12 +82,13 @@ export interface Election {
    * token keeps out.
    *
    * @param options.label 1 to 64 bytes of UTF-8, for the leader: `LockLostError.by`, and in its message.
-   * @param options.token ends only the term with this token, as `leader()` has shown it. Default: whichever runs.
+   * @param options.holder ends only the term of this leader: its `id`, as `leader()` or `list()` shows it. Default: whichever leads.
+   * @param options.token ends only the term with this token.
    * @returns false: nobody leads, or another term than that runs, and nothing was done.
    * @throws TypeError or RangeError for bad options; LockUnavailableError; ClientClosedError after `close()`.
    * @example
    * const leader = await election.leader();
-   * if (leader) await election.forceResign({ token: leader.token, label: "alice, ticket 4711" });
+   * if (leader) await election.forceResign({ holder: leader.id, label: "alice, ticket 4711" });
    */
   forceResign(options?: ForceUnlockOptions): Promise<boolean>;
 }

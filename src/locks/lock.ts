@@ -102,8 +102,8 @@ export interface Lock {
    *
    * @param options.label 1 to 64 bytes of UTF-8, for the holder: `LockLostError.by`, and in its message. `lock`, `fairLock` and
    *   `readWriteLock` have a message that carries it; for other kinds it is checked, and nobody is told.
-   * @param options.token ends only the hold with this token, as `inspect()` has shown it.
-   * @param options.holder the same of a `redissonLock`, which has no tokens.
+   * @param options.holder ends only this holder: its `id`, as `inspect()` and `list()` show it.
+   * @param options.token ends only the hold with this token. TypeError for kinds without tokens.
    * @returns whether anybody held it; with `token` or `holder`, whether that one did.
    * @throws TypeError or RangeError for bad options; LockUnavailableError.
    * @example
