@@ -73,6 +73,24 @@ export function checkOptions<R extends Rules>(what: What, rules: R, options: unk
   return checked as Checked<R>;
 }
 
+/**
+ * The arguments `(body)` or `(options, body)` of a method. `Body`: what the function is called with, unchecked. Options after the
+ * body, which is where drafts had them, are refused with the order that counts.
+ */
+export function checkBody<Body>(
+  what: What,
+  method: string,
+  args: readonly unknown[],
+): { readonly body: Body; readonly options: unknown } {
+  const [first, second] = args;
+  const [options, body] = args.length === 1 ? [undefined, first] : [first, second];
+  if (typeof body === "function" && args.length <= 2) return { body: body as Body, options };
+  const isSwapped = typeof first === "function" && args.length > 1;
+  throw new TypeError(
+    `${text(what)}: ${method} takes ${isSwapped ? "the options before the function: " : ""}(body) or (options, body)`,
+  );
+}
+
 export function checkValue<T>(what: What, name: string, value: unknown, rule: Rule<T>): T {
   if (rule.fits(value)) return value as T;
   throw refuse(rule.type === typeof value ? RangeError : TypeError, what, name, rule.wanted, value);

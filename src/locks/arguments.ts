@@ -4,6 +4,7 @@ import { leaseUpTo } from "../options.ts";
 import type { Request, Terms } from "../terms.ts";
 import {
   type Checked,
+  checkBody,
   checkOptions,
   checkValue,
   flag,
@@ -76,16 +77,14 @@ export class CallRules {
   }
 
   /**
-   * Of `withLock(body, options)` or `withLock(options, body)`. `Body`: what the function is called with, unchecked. `confirm`:
-   * must Redis say at the end that the lock was held? @throws TypeError, RangeError
+   * Of `withLock(body)` or `withLock(options, body)`. `Body`: what the function is called with, unchecked. `confirm`: must Redis say at
+   * the end that the lock was held? @throws TypeError, RangeError
    */
-  withLock<Body>(what: What, args: readonly unknown[]): BodyCall<Body> {
-    const [body, options] = typeof args[0] === "function" ? args : [args[1], args[0]];
-    if (typeof body !== "function" || args.length > 2)
-      refuse(what, "withLock takes a function, and options before or after it");
-    if (options === undefined) return { body: body as Body, request: this.forever, confirm: false };
+  withLock<Body>(what: What, args: readonly unknown[], method = "withLock"): BodyCall<Body> {
+    const { body, options } = checkBody<Body>(what, method, args);
+    if (options === undefined) return { body, request: this.forever, confirm: false };
     const given = checkOptions(what, this.#bodyOptions, options);
-    return { body: body as Body, request: this.#complete(given, this.forever), confirm: given.confirm };
+    return { body, request: this.#complete(given, this.forever), confirm: given.confirm };
   }
 
   /** `without`: what no options mean. */

@@ -56,9 +56,9 @@ export interface Lock {
    *   LockLostError when the lock was lost before the end, with the body's error, if any, as its `cause`;
    *   with `options.confirm` LockUnavailableError when the body is done and Redis did not say whether the lock was held so far.
    * @example
-   * await lock.withLock(async (lease) => charge(order, { signal: lease.signal, fence: lease.token }), { wait: 1_000 });
+   * await lock.withLock({ wait: 1_000 }, (lease) => charge(order, { signal: lease.signal, fence: lease.token }));
    */
-  withLock<T>(body: LockBody<T>, options?: BodyOptions): Promise<T>;
+  withLock<T>(body: LockBody<T>): Promise<T>;
   withLock<T>(options: BodyOptions, body: LockBody<T>): Promise<T>;
 
   /** Does the current scope hold this lock? Asks nobody. @throws TypeError in a client with `scopes: false` */

@@ -79,12 +79,10 @@ export class PermitRules {
     return this.#wanting(units, this.#rules.lock(this.#what, rest));
   }
 
-  /** Of `withPermits(units, options, body)`, `(units, body, options)`, or the same without units. */
+  /** Of `withPermits(units, options, body)`: units and options may be left out. */
   withPermits<Body>(args: readonly unknown[]): BodyCall<Body> {
     const [units, rest] = typeof args[0] === "function" ? [1, args] : this.#units(args);
-    const isRight = rest.length <= 2 && rest.some((one) => typeof one === "function");
-    if (!isRight) this.#refuse("withPermits takes (units, options, body); units and options may be left out");
-    const call = this.#rules.withLock<Body>(this.#what, rest);
+    const call = this.#rules.withLock<Body>(this.#what, rest, "withPermits, after how many,");
     return { ...call, request: this.#wanting(units, call.request) };
   }
 

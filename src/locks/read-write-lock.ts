@@ -15,7 +15,7 @@ import type { Lock } from "./lock.ts";
  * @example
  * const config = locks.readWriteLock("config");
  * const value = await config.read.withLock(() => load());
- * await config.write.withLock((lease) => store(value, { fence: lease.token }), { wait: 1_000 });
+ * await config.write.withLock({ wait: 1_000 }, (lease) => store(value, { fence: lease.token }));
  */
 export interface ReadWriteLock {
   /** The name of both. */

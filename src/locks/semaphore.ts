@@ -85,9 +85,9 @@ export interface Semaphore {
    * @example
    * await slots.withPermits(2, { wait: 5_000 }, async (lease) => send(mail, { signal: lease.signal }));
    */
-  withPermits<T>(body: PermitBody<T>, options?: BodyOptions): Promise<T>;
+  withPermits<T>(body: PermitBody<T>): Promise<T>;
   withPermits<T>(options: BodyOptions, body: PermitBody<T>): Promise<T>;
-  withPermits<T>(units: number, body: PermitBody<T>, options?: BodyOptions): Promise<T>;
+  withPermits<T>(units: number, body: PermitBody<T>): Promise<T>;
   withPermits<T>(units: number, options: BodyOptions, body: PermitBody<T>): Promise<T>;
 
   /**
