@@ -6,16 +6,12 @@ import { nameOf } from "./format.ts";
 type Lock = Pick<ShownLock, "kind" | "name">;
 
 /** Asks for an action, by what nothing but this page can send. */
-async function act(
-  action: Action,
-  { kind, name }: Lock,
-  { id: holder, token, mode }: ShownHolder,
-): Promise<Done> {
+async function act(action: Action, { kind, name }: Lock, { id: holder, mode }: ShownHolder): Promise<Done> {
   try {
     const answer = await fetch("?part=act", {
       method: "POST",
       headers: { "content-type": "application/json", "x-holdfast": "page" },
-      body: JSON.stringify({ action, kind, name, token, mode, holder }),
+      body: JSON.stringify({ action, kind, name, mode, holder }),
     });
     const text = await answer.text();
     return answer.headers.get("content-type")?.startsWith("application/json")

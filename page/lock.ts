@@ -91,8 +91,7 @@ class Card {
   readonly #kept = h("p", { class: "note" }, "Kept by its process, perhaps with nobody inside.");
 
   constructor(lock: Pick<ShownLock, "kind" | "name">, holder: ShownHolder, actions: ShownOne["actions"]) {
-    // Redisson's locks have no tokens: the holder itself says which one is meant.
-    const canBreak = actions.includes("break") && (holder.token > 0 || lock.kind === "redisson");
+    const canBreak = actions.includes("break");
     // A writer never keeps its lock with nobody inside.
     const canAsk = actions.includes("ask") && (lock.kind === "lock" || holder.mode === "read");
     this.element = h(
@@ -105,7 +104,7 @@ class Card {
         {},
         h("div", {}, h("dt", {}, "for"), this.#for),
         h("div", {}, h("dt", {}, "lease left"), h("dd", {}, this.#lease.element)),
-        holder.token > 0 &&
+        holder.token !== null &&
           h("div", {}, h("dt", {}, "token"), h("dd", { class: "mono" }, String(holder.token))),
       ),
       (canAsk || canBreak) &&

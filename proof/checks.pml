@@ -25,14 +25,13 @@ inline check() {
   :: else -> break
   od;
   if
-  :: own != 0 && own != copied && !IS_NOBODYS(own) && st[QUEUE_OF(own)] != DEAD && h[QUEUE_OF(own)] != own && to[CLIENT(QUEUE_OF(own))].n == 0 && kept.kind == 0 && !UNDER_WAY ->
+  :: own != 0 && own != copied && st[QUEUE_OF(own)] != DEAD && h[QUEUE_OF(own)] != own && to[CLIENT(QUEUE_OF(own))].n == 0 && kept.kind == 0 && !UNDER_WAY ->
      /* A hold that its client has done with is on its way out of Redis. */
      kk = CLIENT(QUEUE_OF(own)); n_ = 0;
      do :: n_ < heard[kk].n && heard[kk].m[n_].hold != own -> n_++ :: else -> break od;
      assert(n_ < heard[kk].n)
   :: else
   fi;
-  checkRest();
   m = 0; n_ = 0; kk = 0
 }
 
@@ -103,7 +102,6 @@ inline checkAnswer(kind_, hold_, old_) {
 
 inline tick() {
   printf("---- tick\n");
-  passesTime();
   if
   :: exp > 0 ->
      exp--;
@@ -202,7 +200,6 @@ inline calmDown() {
 /* The server's clock goes back: its keys live longer, and S of the past is later than it would be now. */
 inline stepBack() {
   printf("---- the server's clock steps back\n");
-  clockWentBack();
   if :: exp > 0 -> exp = exp + BACK :: else fi;
   i = 0;
   do :: i < qn -> qt[i] = qt[i] + BACK; i++ :: else -> break od;

@@ -75,7 +75,7 @@ inline newHold() {
 #ifdef FLAW_HOLD_REUSED
   fresh = t * 8 + 1
 #else
-  used = (IS_PACED(t) -> 1 + 128 : 1);
+  used = 1;
   mark(own); mark(h[t]); mark(revoked); mark(copied);
 #ifdef TOKENS
   mark(released[t]);
@@ -119,7 +119,7 @@ inline clearFar() {
 
 /* Nothing of ours is wanted in Redis. */
 inline rest() {
-  leavesIt(); unpark(); disown(); clearFar();
+  unpark(); disown(); clearFar();
   st[t] = IDLE; h[t] = 0; lag[t] = 0; sage[t] = 0; dl[t] = 0; passes[t] = 0; token[t] = 0; nobody[t] = false; busy[t] = false; notHasty(); endStay();
 #ifdef TIMED
   due[t] = 0; waited[t] = 0; acked[t] = false
@@ -235,7 +235,6 @@ inline give() {
 #ifdef TIMED
   waited[t] = 0; due[t] = 0; acked[t] = false;
 #endif
-  enters();
   checkToken()
 }
 
@@ -262,12 +261,6 @@ inline failed() {
   if
   :: ck == LEAVE -> send(LEAVE, ch, 0)
   :: ck == RELEASE -> undo(ch)
-#ifdef FLAW_REST_UNDONE
-  :: ck == RELEASE_AT -> undo(ch)
-#else
-  /* Never freed before its time: what was not answered is asked for again. */
-  :: ck == RELEASE_AT -> send(RELEASE_AT, ch, co); tellsAgain(cl)
-#endif
   :: ck == YIELD -> undo(co)
   :: ck == AGAIN && st[t] == PARKED && h[t] == ch -> busy[t] = false
   :: (ck == RENEW || ck == STAY) && IN_STAY(t) && h[t] == ch -> busy[t] = false; doubts()
@@ -281,14 +274,6 @@ inline failed() {
      if :: nobody[t] -> rest() :: else -> pause(RETRYING) fi
   :: else
   fi
-}
-
-inline tellsAgain(token_) {
-#ifdef TOKENS
-  to[k].c[to[k].n - 1].told = token_
-#else
-  skip
-#endif
 }
 
 inline undo(id) {
@@ -311,7 +296,7 @@ inline selfTest() {
 inline minus(from, less) { rem = (from > less -> from - less : 0) }
 
 inline readReply() {
-  ck = to[k].c[0].kind; ch = to[k].c[0].hold; co = to[k].c[0].other; ct = to[k].c[0].token; cl = TOLD(to[k].c[0]);
+  ck = to[k].c[0].kind; ch = to[k].c[0].hold; co = to[k].c[0].other; ct = to[k].c[0].token;
   ca = to[k].c[0].age; cr = to[k].c[0].res; cd = to[k].c[0].d;
   cc = to[k].c[0].counted; cf = FAR_OF(to[k].c[0]);
 #ifdef STAYS
@@ -321,11 +306,8 @@ inline readReply() {
 #endif
 #endif
   drop(0);
-#ifdef FLAW_REST_BY_LAST_ANSWER
-  if :: k == 0 -> early_ = unread_; unread_ = 0 :: else fi;
-#endif
   printf("lock queue %d reads the answer to %d of hold %d: %d\n", t, ck, ch, cr);
-  then = NOTHING; enough = ENOUGH(t, (LEASE_OF(h[t]) + 1) / 2);
+  then = NOTHING; enough = (LEASE_OF(h[t]) + 1) / 2;
   if
   :: st[t] == DEAD
   :: st[t] != DEAD && cr == ERROR -> failed()
@@ -407,7 +389,7 @@ inline readMessage() {
   unhear();
   printf("lock queue %d reads a message for hold %d\n", t, ch);
   then = NOTHING;
-  enough = ENOUGH(t, (EXPLICIT(t) -> LEASE : 1));
+  enough = (EXPLICIT(t) -> LEASE : 1);
   if
   :: st[t] == DEAD
   :: st[t] != DEAD && IS_RECALL -> recalled()
@@ -427,7 +409,7 @@ inline readMessage() {
   :: !IS_RECALL && (st[t] == CLAIMING || IN_STAY(t)) && h[t] == ch
   :: else ->
 #ifndef FLAW_STRAY_IGNORED
-     if :: IS_ENDING(ch) -> skip :: else -> send(LEAVE, ch, 0) fi;
+     send(LEAVE, ch, 0)
 #endif
      skip
   fi;
@@ -452,7 +434,7 @@ inline lost() {
   rest()
 }
 
-inline unlock() { printf("lock queue %d unlocks hold %d\n", t, h[t]); send(ENDS_BY(t), h[t], LEFT_HERE(t)); rest() }
+inline unlock() { printf("lock queue %d unlocks hold %d\n", t, h[t]); send(RELEASE, h[t], 0); rest() }
 
 inline pass() {
   todo[t]--; passes[t]++;

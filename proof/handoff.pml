@@ -21,7 +21,6 @@
  *   GRANT_KEPT       no grant runs out unread
  *   PLACE_KEPT       no waiter loses its place
  *   SILENCE          no client is granted the lock that Redis has not heard of for the TTL of an entry
- *   LEAST=n          callers of lock queue 0 keep the lock for n ticks at least
  *   FLAW_…           one rule is left out: the checks must find it
  */
 #ifndef QUEUES
@@ -212,7 +211,6 @@ byte revoked;                  /* the hold that was ended by force */
 byte best;                     /* the largest token that a caller was given */
 
 #include "stay.pml"
-#include "min-hold.pml"
 #include "server.pml"
 #include "network.pml"
 #include "client.pml"
@@ -243,8 +241,8 @@ end: do
   :: d_step { IN_STAY(t) && dl[t] == 0 && !LAPSES(t) && !frozen[k] && ROOM -> lost(); check() }
   :: d_step { st[t] == HOLDING && dl[t] > 0 && !frozen[k] && ROOM -> unlock(); check() }
 #if !defined(FAIR) && !defined(STAYS)
-  :: d_step { st[t] == HOLDING && dl[t] > 0 && !frozen[k] && todo[t] > 0 && GOES_ON(t) && passes[t] < PASSES && ROOM -> pass(); check() }
-  :: d_step { st[t] == HOLDING && dl[t] > 0 && !frozen[k] && todo[t] > 0 && !IS_PACED(t) && SUBSCRIBED(k) && ROOM -> yield(); check() }
+  :: d_step { st[t] == HOLDING && dl[t] > 0 && !frozen[k] && todo[t] > 0 && passes[t] < PASSES && ROOM -> pass(); check() }
+  :: d_step { st[t] == HOLDING && dl[t] > 0 && !frozen[k] && todo[t] > 0 && SUBSCRIBED(k) && ROOM -> yield(); check() }
 #endif
 #if !defined(URGENT) && !defined(PLAIN) && !defined(STAYS)
   :: d_step { st[t] == HOLDING && dl[t] > 0 && !EXPLICIT(t) && !busy[t] && !calm && ROOM -> busy[t] = true; send(RENEW, h[t], 0); check() }

@@ -90,13 +90,13 @@ inline send(kind_, hold_, other_) {
   to[k].c[to[k].n].far = (kind_ == AGAIN && IS_FAR(t));
 #endif
 #ifdef TOKENS
-  if :: kind_ == RELEASE || kind_ == RELEASE_AT || kind_ == YIELD -> to[k].c[to[k].n].told = token[t] :: else fi;
+  if :: kind_ == RELEASE || kind_ == YIELD -> to[k].c[to[k].n].told = token[t] :: else fi;
 #endif
   to[k].n++
 }
 
 hidden byte ck, ch, co, ct, ca, cr, cd;
-hidden byte cc, cf, cl;
+hidden byte cc, cf;
 #ifdef STAYS
 hidden byte cw, cs;
 #endif
@@ -119,13 +119,13 @@ hidden byte cw, cs;
 #define CAN_SEND_AGAIN false
 #endif
 /* Does it matter how long ago a command was sent? */
-#define AGES(at) (at.kind != RELEASE && (at.kind & 15) != RELEASE_AT && at.kind != LEAVE && ((at.kind & 15) < RELEASE || at.kind < GIVEN_UP) && (at.res == 0 || at.res == OWNER || at.res == MINE || at.res == RENEWED))
+#define AGES(at) (at.kind != RELEASE && at.kind != LEAVE && ((at.kind & 15) < RELEASE || at.kind < GIVEN_UP) && (at.res == 0 || at.res == OWNER || at.res == MINE || at.res == RENEWED))
 
 /* A reply that nobody needs counts as read at once. */
 inline executed() {
   keptInView(AT.kind, AT.hold, res);
   if
-  :: AT.kind >= GIVEN_UP || AT.kind == LEAVE || st[QUEUE_OF(AT.hold)] == DEAD || ((AT.kind == RELEASE || AT.kind == RELEASE_AT && res != HELD) && res != ERROR && !CAN_SEND_AGAIN) ->
+  :: AT.kind >= GIVEN_UP || AT.kind == LEAVE || st[QUEUE_OF(AT.hold)] == DEAD || (AT.kind == RELEASE && res != ERROR && !CAN_SEND_AGAIN) ->
      x = to[k].ran; drop(x)
   :: else ->
      AT.res = res;
@@ -149,7 +149,7 @@ inline executed() {
 #else
 #define MAY_TAKE(kind_) false
 #endif
-#define IS_DISOWNED(at) (at.hold == h[t] && h[t] != 0 && at.kind != RELEASE && at.kind != RELEASE_AT && at.kind != YIELD && at.kind < GIVEN_UP && at.kind != LEAVE && !MAY_TAKE(at.kind))
+#define IS_DISOWNED(at) (at.hold == h[t] && h[t] != 0 && at.kind != RELEASE && at.kind != YIELD && at.kind < GIVEN_UP && at.kind != LEAVE && !MAY_TAKE(at.kind))
 
 /* The hold of lock queue t is over: what is answered to its commands is not looked at. A release or yield is looked at, once more. */
 inline disown() {
@@ -222,7 +222,7 @@ inline reject() {
   to[k].ran = 0;
   cutOff();
   do :: i > 0 ->
-     ck = to[k].c[0].kind; ch = to[k].c[0].hold; co = to[k].c[0].other; cl = TOLD(to[k].c[0]);
+     ck = to[k].c[0].kind; ch = to[k].c[0].hold; co = to[k].c[0].other;
      drop(0);
      if :: ck < GIVEN_UP -> failed() :: else fi;
      i--
@@ -232,7 +232,7 @@ inline reject() {
 
 /* The oldest command is given up; it may be executed yet, and its answer is not looked at. */
 inline timeOut() {
-  ck = to[k].c[0].kind; ch = to[k].c[0].hold; co = to[k].c[0].other; cl = TOLD(to[k].c[0]);
+  ck = to[k].c[0].kind; ch = to[k].c[0].hold; co = to[k].c[0].other;
   printf("client %d: gives up %d of hold %d\n", k, ck, ch);
   if
   :: to[k].ran > 0 -> drop(0)

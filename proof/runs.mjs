@@ -16,7 +16,6 @@ const KINDS = {
   FORCE: "a forced release",
 };
 const FAULTS = Object.keys(KINDS);
-const LEAST_FAULTS = FAULTS.filter((kind) => kind !== "STEP" && kind !== "FULL");
 const can = (...kinds) => `-DFAULTS=1 ${kinds.map((kind) => `-DCAN_${kind}`).join(" ")}`;
 const two = "-DQUEUES=2 -DDELAYS=2";
 const short = "-DQUEUES=2 -DDELAYS=0";
@@ -24,7 +23,6 @@ const three = "-DQUEUES=3";
 const one = "-DQUEUES=3 -DROUNDS=1";
 const urgent = "-DQUEUES=2 -DURGENT";
 const places = "-DLONG_HOLDS -DPLACE_KEPT";
-const least = "-DQUEUES=2 -DDELAYS=1 -DROUNDS=1 -DLEAST=3";
 const grants = `${one} -DLONG_HOLDS -DGRANT_KEPT -DFAR`;
 
 /** Of the hand-off: what must hold. In the short version with smaller bounds; null: not in it. */
@@ -105,23 +103,6 @@ const HANDOFF_HOLDS = [
   ["places kept, sent again behind others", `${urgent} -DPLACE_KEPT -DBOUND=0 ${can("REPEAT")}`, null],
   ["grants kept, far places, a reconnect", `${grants} -DPLAIN ${can("RECONNECT")}`, null],
   ["grants kept, far places, unheard", `${grants} ${can("HANG", "HANG_AT_FIRST")}`, null],
-  [
-    "a least time, any fault",
-    `${two} -DROUNDS=1 -DLEAST=3 ${can(...LEAST_FAULTS)}`,
-    `${short} -DROUNDS=1 -DLEAST=3 ${can(...LEAST_FAULTS)}`,
-  ],
-  ["a least time, two callers, any fault", `${short} -DLEAST=3 ${can(...LEAST_FAULTS)}`, null],
-  [
-    "a least time, the clock steps back",
-    `${two} -DROUNDS=1 -DLEAST=3 ${can("STEP")}`,
-    `${least} ${can("STEP")}`,
-  ],
-  ["a least time, tokens", `${short} -DTOKENS -DLEAST=3 ${can("BREAK", "FORCE", "DENY", "TIME_OUT")}`, null],
-  [
-    "waiting for a least time: as long, and a re-check",
-    `${one} -DURGENT -DLEAST=2 -DBOUND=4 ${can("MISS", "BREAK")}`,
-    `-DQUEUES=2 -DROUNDS=1 -DURGENT -DLEAST=2 -DBOUND=3`,
-  ],
   ["silent clients get nothing", `-DQUEUES=2 -DLONG_HOLDS -DSILENCE ${can("FREEZE")}`, null],
 ];
 
@@ -163,14 +144,6 @@ const HANDOFF_FINDS = [
   ["STALE_FORGOTTEN", `${two} -DROUNDS=1 -DREPLY=1 ${can("BREAK")}`],
   ["CLAIM_FORGOTTEN", `-DQUEUES=2 -DDELAYS=1 ${can("REPEAT")}`],
   ["LATE_RENEWAL_COUNTS", `${two} -DROUNDS=1 ${can("KEEP")}`],
-  ["REST_IS_ITS_OWN", `${least} ${can("KEEP")}`],
-  ["REST_FROM_ARRIVAL", `${least}`],
-  ["REST_BY_LAST_ANSWER", `${least}`],
-  ["REST_BY_TOKEN", `${least} ${can("STEP")}`],
-  ["REST_UNDONE", `${short} -DLEAST=3 ${can("DENY")}`],
-  ["STRAY_ENDS_REST", `${short} -DLEAST=3 ${can("DENY")}`],
-  ["PACED_UNCLAIMED", `${least} ${can("CRASH")}`],
-  ["PACED_IS_PASSED", `${short} -DLEAST=3`],
   ["PUBLISH_THEN_SKIP", `${two} ${can("APART")}`],
 ];
 

@@ -173,7 +173,6 @@ inline outdate(id) {
 /* shared.lua: own. `chain`: the chain of hand-overs goes on. */
 inline take(id, ttl, chain) {
   outdate(id);
-  paces(id);
   own = id; exp = ttl;
   taken(id);
 #ifdef TOKENS
@@ -431,7 +430,7 @@ inline renew(id, ttl) {
 }
 
 /* force-release.lua; what it publishes only ends a lease sooner, and is left out. */
-inline forceRelease() { revoked = own; forced(); handOver(false) }
+inline forceRelease() { revoked = own; handOver(false) }
 
 inline run_(kind_, hold_, other_, token_, age_, counted_, isFar) {
   d = 0; res = 0; farOff = 0;
@@ -443,9 +442,6 @@ inline run_(kind_, hold_, other_, token_, age_, counted_, isFar) {
   :: kind_ == AGAIN -> recheck(hold_, counted_, isFar, age_)
 #endif
   :: kind_ == RELEASE -> release(hold_, token_)
-#ifdef LEAST
-  :: kind_ == RELEASE_AT -> releaseAt(hold_, token_, other_)
-#endif
   :: kind_ == YIELD -> yield_(other_, hold_, token_, age_, counted_)
   :: kind_ == LEAVE -> leave(hold_)
   :: kind_ == RENEW || kind_ == CLAIM -> renew(hold_, LEASE)

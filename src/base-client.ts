@@ -4,6 +4,7 @@ import type { Detector } from "./deadlocks/detector.ts";
 import { SHORT_LEASE } from "./defaults.ts";
 import { ClientClosedError } from "./errors.ts";
 import { checkEvent, Events, type LockEvents } from "./events.ts";
+import { renamedMethod } from "./renamed.ts";
 import { encodeLabel } from "./label.ts";
 import type { CommonClient } from "./lock-client.ts";
 import { CallRules } from "./locks/arguments.ts";
@@ -104,6 +105,7 @@ export abstract class BaseClient implements CommonClient {
   }
 
   once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this {
+    if (typeof listener !== "function") throw new TypeError(renamedMethod("once"));
     checkEvent(event);
     this.#events.once(event, listener);
     return this;

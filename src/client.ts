@@ -6,11 +6,10 @@ import { Elections } from "./election/elections.ts";
 import { NamedElection } from "./election/named-election.ts";
 import { checkElection, type ElectionOptions, CREATE as NO_ELECTION } from "./election/options.ts";
 import { ClientClosedError, quote } from "./errors.ts";
-import { checkEvent, type LockEvents } from "./events.ts";
 import { hasOneSlotPerLock, type Keys } from "./keys.ts";
 import { CountedScripts } from "./kinds/counted-scripts.ts";
 import { ElectionKind } from "./kinds/election.ts";
-import { handoffLock } from "./kinds/min-hold.ts";
+import { HandoffLock } from "./kinds/handoff.ts";
 import { type ReadWriteKinds, readWriteKinds } from "./kinds/read-write.ts";
 import { checkFitsRedisson, RedissonLock } from "./kinds/redisson.ts";
 import { semaphoreKinds } from "./kinds/semaphore.ts";
@@ -104,8 +103,8 @@ export class ServerClient extends BaseClient implements LockClient {
     this.#leaseTime = leaseTime;
     this.#once = new Once(new OnceScripts(commands, replication), this.locks);
     this.#kinds = {
-      lock: handoffLock(commands, replication, false, localPasses ?? LOCAL_PASSES, grantWindow),
-      fair: handoffLock(commands, replication, true, 0, grantWindow),
+      lock: new HandoffLock(commands, replication, false, localPasses ?? LOCAL_PASSES, grantWindow),
+      fair: new HandoffLock(commands, replication, true, 0, grantWindow),
       // Its users share the lock with Java, whose turn every pass puts off: of one busy lock Java had 1.9 % of the holds with
       // passes, and 46 % without.
       redisson: new RedissonLock(commands, replication, false, localPasses ?? 0),
@@ -182,21 +181,11 @@ export class ServerClient extends BaseClient implements LockClient {
     return this.multiLockOf(members, this.#kinds.lock);
   }
 
-  override once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
-  override once<T>(
+  async runOnce<T>(
     name: string,
     options: OnceOptions,
     body: (turn: Turn) => T | PromiseLike<T>,
-  ): Promise<OnceResult<T>>;
-  override once(name: string, second: unknown, body?: unknown): unknown {
-    if (body === undefined && typeof second === "function") {
-      checkEvent(name, " (what runs once per interval takes options before its body)");
-      return super.once(name as keyof LockEvents, second as LockEvents[keyof LockEvents]);
-    }
-    return this.#runOnce(name, second, body as () => unknown);
-  }
-
-  async #runOnce<T>(name: string, options: unknown, body: (turn: Turn) => T): Promise<OnceResult<T>> {
+  ): Promise<OnceResult<T>> {
     return this.#once.run(name, checkOnce(name, options, body, this.#leaseTime), body);
   }
 

@@ -1,12 +1,12 @@
 import { LockError, quote } from "./errors.ts";
-import type { Owner } from "./owner.ts";
+import type { Party } from "./party.ts";
 
 /** One lock of a circle of callers that wait for each other. */
 export interface DeadlockLink {
   readonly name: string;
   readonly kind: "lock" | "readWrite" | "semaphore";
   /** The hold that is in the way: its caller waits for the next lock of the circle. */
-  readonly holder: Owner;
+  readonly holder: Party;
 }
 
 /**

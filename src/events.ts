@@ -169,10 +169,10 @@ const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
 };
 
 /** @throws TypeError for what is never told of: a listener for that would never run, and nobody would be told. */
-export function checkEvent(event: unknown, hint = ""): void {
+export function checkEvent(event: unknown): void {
   if (typeof event === "string" && Object.hasOwn(EVENTS, event)) return;
   const known = Object.keys(EVENTS).join(", ");
-  throw refuse(TypeError, "Cannot add a listener", "event", `one of ${known}${hint}`, event);
+  throw refuse(TypeError, "Cannot add a listener", "event", `one of ${known}`, event);
 }
 
 const MINUTE = 60_000;

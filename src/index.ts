@@ -23,11 +23,11 @@ export type { EventKind, GiveUpReason, LockEvent, LockEvents } from "./events.ts
 export { type FencedEvalOptions, fencedEval } from "./fencing/fenced-eval.ts";
 export { type FencedSetOptions, fencedSet } from "./fencing/fenced-set.ts";
 export type { FenceOptions } from "./fencing/options.ts";
-export type { Listed, ListedHolder, ListedKind, ListedWaiter, ListOptions } from "./list/listed.ts";
+export type { Listed, ListedKind, ListOptions } from "./list/listed.ts";
 export type { LockClient, LockStats, QuorumClient } from "./lock-client.ts";
 export { LockTimeoutError } from "./lock-timeout-error.ts";
 export type { Lease } from "./locks/lease.ts";
-export type { Lock, LockBody } from "./locks/lock.ts";
+export type { Inspection, Lock, LockBody } from "./locks/lock.ts";
 export type { MultiLease } from "./locks/multi-lease.ts";
 export type { MultiLock, MultiLockBody } from "./locks/multi-lock.ts";
 export type { SemaphoreOptions } from "./locks/permit-arguments.ts";
@@ -48,11 +48,11 @@ export type {
   ReadWriteOptions,
   SpinLockOptions,
 } from "./options.ts";
-export type { Owner } from "./owner.ts";
+export type { HoldingParty, Party, WaitingParty } from "./party.ts";
 export { PermitsError } from "./permits-error.ts";
 export type { QuorumClientOptions } from "./quorum/options.ts";
 export type { Leader } from "./redis/election-replies.ts";
-export type { Inspected, Inspection } from "./redis/replies.ts";
+export type { Inspected } from "./redis/replies.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis/types.ts";
 export type { Transaction } from "./transactions/attempt.ts";
 export { optimistic } from "./transactions/optimistic.ts";

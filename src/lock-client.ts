@@ -207,8 +207,6 @@ export interface LockClient extends CommonClient {
    */
   multiLock(members: readonly (string | Lock)[]): MultiLock;
 
-  /** Adds a listener for the next event only. @throws TypeError as `on` */
-  once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
   /**
    * Runs a function at most once per interval over the whole fleet, by the clock of the Redis server: for cron jobs that every
    * process starts. It never waits: where another one runs it now, or it ran in this interval, the answer comes at once. At most
@@ -228,11 +226,11 @@ export interface LockClient extends CommonClient {
    *   body had ended (`cause`: what it threw); LockUnavailableError when Redis did not say for `replyTimeout` whether the body
    *   may run; LockFormatError; NotReplicatedError; ClientClosedError; `signal.reason`.
    * @example
-   * const { ran } = await locks.once("report", { every: 3_600_000, aligned: true }, async (turn) => {
+   * const { ran } = await locks.runOnce("report", { every: 3_600_000, aligned: true }, async (turn) => {
    *   await sendReport({ signal: turn.signal });
    * });
    */
-  once<T>(
+  runOnce<T>(
     name: string,
     options: OnceOptions,
     body: (turn: Turn) => T | PromiseLike<T>,
@@ -256,7 +254,7 @@ export interface LockClient extends CommonClient {
    * The locks of all processes that are held or waited for, in no order: for people and tools, not for code that locks. Redis is
    * asked in steps of less than a millisecond, in Cluster each primary in turn, so it takes about a second per 10 000 locks, and
    * as long as it takes to step over all other keys of the database. A lock that changes meanwhile may be missed, or shown as it
-   * was. Not listed: the turns of `once`, spin locks (any text of Redis could be one), the votes of a quorum, and what is held in
+   * was. Not listed: the turns of `runOnce`, spin locks (any text of Redis could be one), the votes of a quorum, and what is held in
    * a format of another version. Ending the loop ends the listing.
    *
    * @param options.match a pattern for names, such as `order:*`; in it `*`, `?`, `[a-z]` and a backslash. Default: all names.

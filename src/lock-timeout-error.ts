@@ -1,5 +1,5 @@
 import { LockError, quote } from "./errors.ts";
-import type { Owner } from "./owner.ts";
+import type { Party } from "./party.ts";
 import { visible } from "./util/visible.ts";
 
 /**
@@ -28,7 +28,7 @@ export class LockTimeoutError extends LockError {
      * The holder, as one look behind the end of the time has shown it: with its label, host and pid. Null: nobody held the lock at that
      * moment, or Redis did not say so within 100 ms. Of a semaphore, and of readers, one of them.
      */
-    readonly holder: Owner | null = null,
+    readonly holder: Party | null = null,
   ) {
     const more = members > 1 ? ` for it and ${members - 1} more` : "";
     const isAll = members === 1 && heldBy === "somebody else";
@@ -47,7 +47,7 @@ export class LockTimeoutError extends LockError {
 }
 
 /** By its label where it has one, and where it runs. */
-function named({ label, host, pid, id }: Owner): string {
+function named({ label, host, pid, id }: Party): string {
   if (host === null) return quote(id);
   return `${label === null ? "a process" : quote(label)} on ${visible(host)}, pid ${pid}`;
 }

@@ -36,12 +36,6 @@ export interface LockOptions {
   watchdog?: boolean | undefined;
   /** The lease is lost after this time even with the watchdog. Default: no limit. */
   maxHold?: number | undefined;
-  /**
-   * Nobody else gets the lock before this time is over, from when the caller got it, however soon it unlocks, and also when its
-   * process ends. At most a `lease` by number. Of `lock` and `fairLock` alone. In a scope that has the lock already, no more than the
-   * scope has taken it with: TypeError; it counts from there. Default: 0.
-   */
-  minHold?: number | undefined;
   /** Ends the waiting, and only that: the call rejects with `signal.reason`. */
   signal?: AbortSignal | undefined;
   /**
@@ -174,14 +168,16 @@ export interface ForceUnlockOptions {
   /** Tells the holder of a `lock`, `fairLock`, read-write lock or semaphore by whose order it was taken away: 1 to 64 bytes of UTF-8. Default: it is not told. */
   label?: string | undefined;
   /**
-   * Ends only the hold with this token, as `inspect()` has shown it; false, and nothing is done, where that has ended. A hold is a
-   * process's: callers to which it was passed there, or that share it, end with it; their tokens name no hold. Readers that no
-   * writer divides have one token, and end together. Not for a `redissonFencedLock` that is also used as a plain
-   * one. TypeError for `redissonLock` and `spinLock`. Default: whichever holds it, of a semaphore all.
+   * Ends only this holder: its `id`, as `inspect()` and `list()` have shown it; where that one has ended nothing is done. A hold is a
+   * process's: callers to which it was passed there, or that share it, end with it. Default: whichever holds it, of a semaphore all.
+   */
+  holder?: string | undefined;
+  /**
+   * Ends only the hold with this token, as `inspect()` has shown it. Readers that no writer divides have one token, and end together.
+   * Not for a `redissonFencedLock` that is also used as a plain one. TypeError for `redissonLock`, `spinLock` and semaphores, which
+   * have none.
    */
   token?: number | undefined;
-  /** The same of a `redissonLock`, which has no tokens, by `inspect().holder`. A thread of Java is one holder. Others: TypeError. */
-  holder?: string | undefined;
 }
 
 /** How `ask` asks. */

@@ -1,7 +1,6 @@
 import { BaseClient } from "./base-client.ts";
 import { GRANT_WINDOW } from "./defaults.ts";
-import { LockError, quote } from "./errors.ts";
-import type { LockEvents } from "./events.ts";
+import { LockError } from "./errors.ts";
 import type { QuorumClient } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
 import { checkNoOptions } from "./options.ts";
@@ -67,14 +66,10 @@ export class MajorityClient extends BaseClient implements QuorumClient {
     );
   }
 
-  override once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
-  override once(name: string, second: unknown, third?: unknown): unknown {
-    if (third === undefined && typeof second === "function")
-      return super.once(name as keyof LockEvents, second as LockEvents[keyof LockEvents]);
-    return Promise.reject(
-      new TypeError(
-        `Cannot run ${quote(String(name))} once per interval with several masters: an interval counts by the clock of one server, and theirs differ. Use a client of one server, a Sentinel group or a Cluster.`,
-      ),
+  /** For callers without types. */
+  runOnce(): never {
+    throw new TypeError(
+      "Cannot run anything once per interval with several masters: an interval counts by the clock of one server, and theirs differ. Use a client of one server, a Sentinel group or a Cluster.",
     );
   }
 

@@ -10,8 +10,6 @@ export interface Terms {
   readonly maxHold: number;
   /** For so many ms it may stay with its process when its last user has left. 0: it goes at once. */
   readonly linger: number;
-  /** Nobody else gets the lock before so many ms are over. Left out: an unlock gives it away at once. */
-  readonly minHold?: number;
   /** What the call is for, encoded, behind a space. Left out: it does not say. */
   readonly label?: string;
   /** Of a semaphore. Left out: it is a lock. */

@@ -1,5 +1,6 @@
 import { NAME_BYTES_MAX } from "./defaults.ts";
 import { quote, quoteAll } from "./errors.ts";
+import { renamedOption } from "./renamed.ts";
 import { TIMER_MAX } from "./util/timers.ts";
 
 /** What begins every message: "Cannot close the lock client". Names: of locks, "Cannot lock …", put together only when it is told. */
@@ -55,6 +56,8 @@ export function checkOptions<R extends Rules>(what: What, rules: R, options: unk
     throw refuse(TypeError, what, "options", "an object", options);
   const unknown = Object.keys(options).find((key) => !Object.hasOwn(rules, key));
   if (unknown !== undefined) {
+    const renamed = renamedOption(unknown);
+    if (renamed !== null) throw new TypeError(`${text(what)}: unknown option ${quote(unknown)}: ${renamed}`);
     const known = Object.keys(rules)
       .filter((key) => !rules[key]?.isHidden)
       .join(", ");
@@ -68,6 +71,24 @@ export function checkOptions<R extends Rules>(what: What, rules: R, options: unk
     checked[name] = value === undefined ? rule.fallback : checkValue(what, name, value, rule);
   }
   return checked as Checked<R>;
+}
+
+/**
+ * The arguments `(body)` or `(options, body)` of a method. `Body`: what the function is called with, unchecked. Options after the
+ * body, which is where drafts had them, are refused with the order that counts.
+ */
+export function checkBody<Body>(
+  what: What,
+  method: string,
+  args: readonly unknown[],
+): { readonly body: Body; readonly options: unknown } {
+  const [first, second] = args;
+  const [options, body] = args.length === 1 ? [undefined, first] : [first, second];
+  if (typeof body === "function" && args.length <= 2) return { body: body as Body, options };
+  const isSwapped = typeof first === "function" && args.length > 1;
+  throw new TypeError(
+    `${text(what)}: ${method} takes ${isSwapped ? "the options before the function: " : ""}(body) or (options, body)`,
+  );
 }
 
 export function checkValue<T>(what: What, name: string, value: unknown, rule: Rule<T>): T {

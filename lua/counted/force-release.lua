@@ -1,8 +1,9 @@
--- Takes the units away from all holds, from all of one mode, or from those with one token, tells their clients so, and gives them to those that wait.
+-- Takes the units away from all holds, from all of one mode, from those with one token, or from one hold, tells their clients so, and gives them to those that wait.
 --
 -- KEYS  hash, queue, clients, clock
 -- ARGV  1 mode; "": all   2 label of the caller for the holders, as one word; "": none
 --       3 token of the hold that is meant, 16 digits: readers share theirs; "" or left out: all
+--       4 the hold that is meant; left out: all
 -- RETURNS { how many holds, more }   more: as in acquire
 -- INVARIANTS  Takes nobody out of the queue. All messages go out behind all writes.
 
@@ -17,7 +18,7 @@ local all, ended = call("HGETALL", hash), {}
 for i = 1, #all, 2 do
   local mode, till, units, token = readField(all[i + 1])
   if all[i] ~= "=" and mode and till >= ms and (ARGV[1] == "" or mode == ARGV[1])
-    and (meant == "" or token == meant) then
+    and (meant == "" or token == meant) and (not ARGV[4] or all[i] == ARGV[4]) then
     table.insert(ended, all[i])
     used, holds, isChanged = used - units, holds - 1, true
   end

@@ -1,4 +1,4 @@
-import type { Listed, ListedHolder, LockClient } from "../index.ts";
+import type { HoldingParty, Listed, LockClient } from "../index.ts";
 import { visible } from "../util/visible.ts";
 import { count, flag, text } from "./args.ts";
 import { type Call, command } from "./command.ts";
@@ -73,15 +73,14 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
 export async function end(
   locks: LockClient,
   { kind, name }: Listed,
-  { id, token, mode }: ListedHolder,
+  { id, mode }: HoldingParty,
   label: string,
 ): Promise<boolean> {
-  const options = { token, label };
+  const options = { holder: id, label };
   if (kind === "semaphore") return (await locks.semaphore(name).forceUnlock(options)) > 0;
   if (kind === "readWrite") return locks.readWriteLock(name)[mode ?? "write"].forceUnlock(options);
   if (kind === "election") return locks.election(name).forceResign(options);
-  // Java's plain lock has no tokens.
-  if (kind === "redisson") return locks.redissonLock(name).forceUnlock({ holder: id, label });
+  if (kind === "redisson") return locks.redissonLock(name).forceUnlock(options);
   return locks.lock(name).forceUnlock(options);
 }
 

@@ -38,12 +38,12 @@ export function printOne(lock: Looked, output: Output): void {
     const what = [mode ?? "", units > 1 ? `${units} permits` : ""].filter(Boolean).join(", ");
     const how = `${kept ? "kept" : "held"}${what ? ` (${what})` : ""} for ${showDuration(heldFor)}`;
     output.print(
-      `  ${how} by ${showPerson(one, one.id)}, token ${token}, lease left ${showDuration(remaining)}`,
+      `  ${how} by ${showPerson(one, one.id)}${token === null ? "" : `, token ${token}`}, lease left ${showDuration(remaining)}`,
     );
   }
   if (value) output.print(`  value: ${visible(value)}`);
-  if (waiters.length > 0) output.print({ style: "yellow", text: `  ${waitingInWords(lock)}:` });
-  for (const [i, one] of waiters.entries()) {
+  if (waiters?.length) output.print({ style: "yellow", text: `  ${waitingInWords(lock)}:` });
+  for (const [i, one] of (waiters ?? []).entries()) {
     const what = [one.mode ?? "", one.units > 1 ? `${one.units} permits` : ""].filter(Boolean).join(", ");
     const text = `  ${i + 1}. ${showPerson(one, one.id)} waits for ${showDuration(one.waitedFor)}${what ? ` (${what})` : ""}`;
     output.print({ style: "yellow", text });

@@ -34,7 +34,7 @@ export async function measure({ locks, redis }: Connected, timeout: number): Pro
       const next = theirs.lock({ wait: timeout });
       next.catch(() => {}); // Where a look fails before it is awaited.
       const end = performance.now() + timeout;
-      while ((await ours.inspect()).waiters.length === 0)
+      while (!(await ours.inspect()).waiters?.length)
         if (performance.now() > end) throw new Error("nobody waits");
       const since = performance.now();
       await held.unlock();

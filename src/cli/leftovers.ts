@@ -21,7 +21,7 @@ export async function leftovers({ locks }: Connected, timeout: number): Promise<
       signal: AbortSignal.timeout(timeout),
     })) {
       if (holder) held++;
-      if (waiters.length > 0) waited++;
+      if (waiters?.length) waited++;
       if (heldFor !== null && heldFor > (longest?.heldFor ?? -1)) longest = { name, heldFor };
       if (remaining === Number.POSITIVE_INFINITY) endless.push(name);
     }

@@ -42,14 +42,14 @@ export async function* listed(
 ): AsyncGenerator<Listed, void, undefined> {
   for await (const lock of locks.list({ match, kind, signal })) {
     if (held && lock.holder === null) continue;
-    if (waited && lock.waiters.length === 0) continue;
+    if (waited && !lock.waiters?.length) continue;
     yield lock;
   }
 }
 
 /** ms that the one that waits longest has waited; 0: nobody does. */
 const longestWait = ({ waiters }: Listed): number =>
-  Math.max(0, ...waiters.map(({ waitedFor }) => waitedFor ?? 0));
+  Math.max(0, ...(waiters ?? []).map(({ waitedFor }) => waitedFor ?? 0));
 
 const ORDERS: Readonly<Record<NonNullable<ListingValues["sort"]>, (a: Listed, b: Listed) => number>> = {
   wait: (a, b) =>
@@ -81,13 +81,13 @@ export const COLUMNS: readonly Column<Listed>[] = [
   },
   {
     title: "WAITING PROCS",
-    show: (lock) => (lock.waiters.length === 0 ? "–" : String(waitingProcesses(lock))),
+    show: (lock) => String(waitingProcesses(lock) || "–"),
     weight: 0,
     right: true,
   },
   {
     title: "LONGEST",
-    show: (lock) => (lock.waiters.length === 0 ? "–" : showDuration(longestWait(lock))),
+    show: (lock) => (lock.waiters?.length ? showDuration(longestWait(lock)) : "–"),
     weight: 0,
     goes: 2,
     right: true,

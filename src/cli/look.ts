@@ -1,4 +1,4 @@
-import type { Listed, ListedHolder, ListedWaiter, LockClient, Owner } from "../index.ts";
+import type { Listed, LockClient } from "../index.ts";
 
 type Kind = Listed["kind"];
 
@@ -25,41 +25,20 @@ type Look = (locks: LockClient, name: string) => Promise<Looked[]>;
 const exclusive =
   (kind: Kind, open: (locks: LockClient, name: string) => ReturnType<LockClient["lock"]>): Look =>
   async (locks, name) => {
-    const { owner, token, remaining, queue, kept, at } = await open(locks, name).inspect();
-    const holders = owner ? [holderOf(owner, { token, units: 1, mode: null, remaining }, at)] : [];
-    return shown(
-      kind,
-      name,
-      holders,
-      queue.map((one) => waiterOf(one, 1, null, at)),
-      { kept },
-    );
+    const { holder, waiters, kept } = await open(locks, name).inspect();
+    return shown({ kind, name, holders: holder ? [holder] : [], waiters, kept, permits: null });
   };
 
 const LOOKS: Readonly<Record<Kind, Look>> = {
   lock: exclusive("lock", (locks, name) => locks.lock(name)),
   redisson: exclusive("redisson", (locks, name) => locks.redissonLock(name)),
   readWrite: async (locks, name) => {
-    const { mode, holders, waiters, kept, at } = await locks.readWriteLock(name).inspect();
-    return shown(
-      "readWrite",
-      name,
-      holders.map(({ owner, token, remaining }) => holderOf(owner, { token, units: 1, mode, remaining }, at)),
-      waiters.map(({ owner, mode }) => waiterOf(owner, 1, mode, at)),
-      { kept },
-    );
+    const { holders, waiters, kept } = await locks.readWriteLock(name).inspect();
+    return shown({ kind: "readWrite", name, holders, waiters, kept, permits: null });
   },
   semaphore: async (locks, name) => {
-    const { permits, holders, waiters, at } = await locks.semaphore(name).inspect();
-    return shown(
-      "semaphore",
-      name,
-      holders.map(({ owner, token, units, remaining }) =>
-        holderOf(owner, { token, units, mode: null, remaining }, at),
-      ),
-      waiters.map(({ owner, units }) => waiterOf(owner, units, null, at)),
-      { permits },
-    );
+    const { permits, holders, waiters } = await locks.semaphore(name).inspect();
+    return shown({ kind: "semaphore", name, holders, waiters, kept: false, permits });
   },
   // Candidates are only seen in its keys; the list knows where they are.
   election: async (locks, name) => {
@@ -76,49 +55,10 @@ const LOOKS: Readonly<Record<Kind, Look>> = {
   },
 };
 
-function shown(
-  kind: Kind,
-  name: string,
-  holders: readonly ListedHolder[],
-  waiters: readonly ListedWaiter[],
-  more: { readonly kept?: boolean; readonly permits?: number | null },
-): Looked[] {
-  if (holders.length + waiters.length === 0) return [];
+function shown({ holders, waiters, ...rest }: Omit<Listed, "holder" | "heldFor" | "remaining">): Looked[] {
+  if (holders.length === 0 && !waiters?.length) return [];
   const sorted = [...holders].sort((a, b) => (b.heldFor ?? 0) - (a.heldFor ?? 0));
   const [holder = null] = sorted;
   const { heldFor, remaining } = holder ?? { heldFor: null, remaining: null };
-  return [
-    {
-      kind,
-      name,
-      holders: sorted,
-      holder,
-      heldFor,
-      remaining,
-      waiters,
-      kept: more.kept === true,
-      permits: more.permits ?? null,
-      value: null,
-    },
-  ];
+  return [{ ...rest, holders: sorted, holder, heldFor, remaining, waiters, value: null }];
 }
-
-const holderOf = (
-  owner: Owner,
-  part: Pick<ListedHolder, "token" | "units" | "mode" | "remaining">,
-  at: number | null,
-) => {
-  return { ...owner, ...part, heldFor: since(owner, at) };
-};
-
-const waiterOf = (
-  owner: Owner,
-  units: number,
-  mode: ListedWaiter["mode"],
-  at: number | null,
-): ListedWaiter => {
-  return { ...owner, units, mode, waitedFor: since(owner, at) };
-};
-
-const since = ({ since }: Owner, at: number | null): number | null =>
-  since === null || at === null ? null : Math.max(0, Math.round(at - since));

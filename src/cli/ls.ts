@@ -57,7 +57,7 @@ function print(rows: readonly Listed[], match: string | undefined, output: Outpu
   );
   output.print({ style: "bold", text: titles });
   for (const [i, text] of lines.entries())
-    output.print((rows[i]?.waiters.length ?? 0) > 0 ? { style: "yellow", text } : text);
+    output.print(rows[i]?.waiters?.length ? { style: "yellow", text } : text);
 }
 
 export const LS = command(

@@ -138,7 +138,7 @@ class Screen {
   /** What there is, or since when nothing is known of it. */
   get #head(): string {
     if (this.#last.colour !== null) return this.#last.sentence;
-    const waited = this.#rows.filter(({ waiters }) => waiters.length > 0).length;
+    const waited = this.#rows.filter(({ waiters }) => waiters?.length).length;
     const held = this.#rows.filter(({ holder }) => holder !== null).length;
     return `${held} held, ${waited} waited for, looked at in ${showDuration(this.#took)}, by ${this.#values.sort ?? "wait"}`;
   }
@@ -254,7 +254,7 @@ class Screen {
     const body = lines.map((line, i) => {
       const text = (from + i === at ? MARK : " ".repeat(MARK.length)) + line;
       if (colour !== null) return { style: "dim", text } as const;
-      return (rows[i]?.waiters.length ?? 0) > 0 ? ({ style: "yellow", text } as const) : text;
+      return rows[i]?.waiters?.length ? ({ style: "yellow", text } as const) : text;
     });
     const more = shown.length > room ? [`… and ${shown.length - room} more`] : [];
     const head = cut(filter === "" ? this.#head : `${filter.trim()}  ${this.#head}`, columns);

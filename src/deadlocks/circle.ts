@@ -1,13 +1,13 @@
 import type { DeadlockLink } from "../deadlock-error.ts";
-import type { Owner } from "../owner.ts";
+import { clientOf, type Party } from "../party.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import type { Inspected } from "../redis/replies.ts";
 import { lockOf, type Note, type NotedHold, type NotedProtocol } from "./note.ts";
 
 /** What an inspection shows of a lock. */
 interface Seen {
-  readonly holders: readonly Owner[];
-  readonly queue: readonly Owner[];
+  readonly holders: readonly Party[];
+  readonly waiters: readonly Party[];
 }
 
 /** Looks at a lock, by one command. */
@@ -24,11 +24,11 @@ export const seeing =
   (inspections: () => Inspections): Look =>
   async (protocol, name) => {
     if (protocol === "handoff") {
-      const { owner, queue } = await inspections().lock(name);
-      return { holders: owner ? [owner] : [], queue };
+      const { holder, waiters } = await inspections().lock(name);
+      return { holders: holder ? [holder] : [], waiters: waiters ?? [] };
     }
     const { holders, waiters } = await inspections()[KINDS[protocol]](name);
-    return { holders: holders.map(({ owner }) => owner), queue: waiters.map(({ owner }) => owner) };
+    return { holders: holders.map(({ party }) => party), waiters };
   };
 
 /** A caller, the lock that it waits for, and the hold of the next caller that is in its way. */
@@ -105,11 +105,11 @@ export const KINDS = { handoff: "lock", rw: "readWrite", semaphore: "semaphore" 
 async function linkOf({ waiter, ref, hold }: Step, isOwn: boolean, look: Look): Promise<DeadlockLink | null> {
   const lock = lockOf(ref);
   if (!lock) return null;
-  const { holders, queue } = await look(lock.protocol, lock.name);
+  const { holders, waiters } = await look(lock.protocol, lock.name);
   const holder = holders.find(({ id }) => id === hold.id);
   const client = waiter.id.slice(0, waiter.id.lastIndexOf("/"));
   // Behind its own process a caller waits there, and not in Redis.
-  const waits = isOwn || [...queue, ...holders].some((one) => one.client === client);
+  const waits = isOwn || [...waiters, ...holders].some((one) => clientOf(one) === client);
   return holder && waits ? { name: lock.name, kind: KINDS[lock.protocol], holder } : null;
 }
 

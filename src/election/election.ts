@@ -6,6 +6,14 @@ import type { Term } from "./term.ts";
 /** What a leader does in its term. */
 export type LeaderBody<T> = (term: Term) => T | PromiseLike<T>;
 
+/** What became of a `runAsLeader()`. */
+export interface LeadResult<T> {
+  /** How many terms it has led. 0: its signal aborted before it led. */
+  readonly terms: number;
+  /** What the body returned while it led. Undefined: the signal aborted first. */
+  readonly value: T | undefined;
+}
+
 /**
  * An election by name: of all candidates, in whatever process, one leads at a time, and everybody can see which. Cheap and
  * stateless; what leads is a term.
@@ -36,19 +44,20 @@ export interface Election {
    * | returns | resolves with that | campaigns again |
    * | throws | resigns, and rejects with that error | tells the error as an `error` event, unless it is the loss itself, and campaigns again after a longer pause: 0.15 to 5 s |
    *
-   * @param body gets the term, whose signal aborts when the term is lost, and also when `options.signal` does.
    * @param options.value told to observers: at most 4 096 bytes of UTF-8. Default: "".
-   * @param options.signal ends the candidacy: while it waits the call rejects with `signal.reason`; while it leads the body is told
-   *   by `term.signal`, and what it returns or throws counts.
-   * @returns what the body has returned, when it led to the end.
+   * @param options.signal ends the candidacy: a candidate stops waiting, and a leader's body is told by `term.signal`. The call then
+   *   resolves. A body may let the abort through: `signal.reason`, or an error whose name is "AbortError".
+   * @param body gets the term, whose signal aborts when the term is lost, and also when `options.signal` does.
+   * @returns how many terms it has led, and what the body returned.
    * @throws what the body has thrown while it led; TypeError or RangeError for bad arguments; ClientClosedError after `close()`;
    *   LockUnavailableError when Redis does not answer before it has led once: later that is an `error` event, and tried again.
    * @example
-   * await election.runAsLeader(async (term) => {
+   * const { terms } = await election.runAsLeader({ value: "10.0.0.7:8080", signal: stopping }, async (term) => {
    *   while (!term.signal.aborted) await schedule({ fence: term.token });
-   * }, { value: "10.0.0.7:8080", signal: stopping });
+   * });
    */
-  runAsLeader<T>(body: LeaderBody<T>, options?: LeadOptions): Promise<T>;
+  runAsLeader<T>(body: LeaderBody<T>): Promise<LeadResult<T>>;
+  runAsLeader<T>(options: LeadOptions, body: LeaderBody<T>): Promise<LeadResult<T>>;
 
   /**
    * Yields the leader whenever it is another one, or has another value, and null while nobody leads or nobody knows. Only what
@@ -71,7 +80,7 @@ export interface Election {
    *
    * @throws LockUnavailableError; ClientClosedError after `close()`.
    * @example
-   * const leader = await election.leader(); // { leader: "host:17:9f…", value: "10.0.0.7:8080", token: 1795… } or null
+   * const leader = await election.leader(); // { id: "host:17:9f…", host: "host", pid: 17, value: "10.0.0.7:8080", token: 1795…, … } or null
    */
   leader(): Promise<Leader | null>;
 
@@ -82,12 +91,13 @@ export interface Election {
    * token keeps out.
    *
    * @param options.label 1 to 64 bytes of UTF-8, for the leader: `LockLostError.by`, and in its message.
-   * @param options.token ends only the term with this token, as `leader()` has shown it. Default: whichever runs.
+   * @param options.holder ends only the term of this leader: its `id`, as `leader()` or `list()` shows it. Default: whichever leads.
+   * @param options.token ends only the term with this token.
    * @returns false: nobody leads, or another term than that runs, and nothing was done.
    * @throws TypeError or RangeError for bad options; LockUnavailableError; ClientClosedError after `close()`.
    * @example
    * const leader = await election.leader();
-   * if (leader) await election.forceResign({ token: leader.token, label: "alice, ticket 4711" });
+   * if (leader) await election.forceResign({ holder: leader.id, label: "alice, ticket 4711" });
    */
   forceResign(options?: ForceUnlockOptions): Promise<boolean>;
 }

@@ -13,7 +13,7 @@ import { orAbort } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { printAs } from "../util/print.ts";
 import { doubling } from "../util/random.ts";
-import type { Election, LeaderBody } from "./election.ts";
+import type { Election, LeaderBody, LeadResult } from "./election.ts";
 import type { Elections } from "./elections.ts";
 import { Observer } from "./observer.ts";
 import {
@@ -22,7 +22,6 @@ import {
   checkLead,
   checkObserve,
   type ElectionOptions,
-  type LeadOptions,
   type ObserveOptions,
 } from "./options.ts";
 import { LeaderTerm, type Term } from "./term.ts";
@@ -54,30 +53,34 @@ export class NamedElection implements Election {
     return this.#campaign(checkCampaign(this.name, options));
   }
 
-  async runAsLeader<T>(body: LeaderBody<T>, options?: LeadOptions): Promise<T> {
-    if (typeof body !== "function") throw new TypeError("Cannot run as a leader: it takes a function");
-    const { value, signal } = checkLead(this.name, options);
+  async runAsLeader<T>(...args: unknown[]): Promise<LeadResult<T>> {
+    const { body, value, signal } = checkLead<LeaderBody<T>>(this.name, args);
     const { events } = this.#elections.manager;
     const candidacy = { value, wait: Number.POSITIVE_INFINITY, signal, ending: signal };
-    let [hasLed, failures] = [false, 0];
-    for (;;) {
-      const term = await this.#campaign(candidacy).catch((error: unknown) => {
-        // RACE: a Redis that is away for longer than a lease ends the term and refuses the candidate: it must come back by itself.
-        if (!hasLed || !(error instanceof LockUnavailableError)) throw error;
-        events.report(error);
-        return null;
-      });
-      if (term) {
-        hasLed = true;
-        const ended = await lead(term, body, events);
-        if ("value" in ended) return ended.value;
-        if (ended.is === "failed") throw ended.error;
-        failures = ended.is === "lost" ? 0 : failures + 1;
-        if (ended.is === "broken") events.report(ended.error);
-      } else failures++;
-      // A loss that was everybody's, such as that of the key: not all of them at once, nor a body that fails on and on.
-      const ms = doubling(failures, CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD);
-      await this.#elections.pause(ms, signal);
+    let [terms, failures] = [0, 0];
+    try {
+      for (;;) {
+        const term = await this.#campaign(candidacy).catch((error: unknown) => {
+          // RACE: a Redis that is away for longer than a lease ends the term and refuses the candidate: it must come back by itself.
+          if (terms === 0 || !(error instanceof LockUnavailableError)) throw error;
+          events.report(error);
+          return null;
+        });
+        if (term) {
+          terms++;
+          const ended = await lead(term, body, events);
+          if ("value" in ended) return { terms, value: ended.value };
+          if (ended.is === "failed") throw ended.error;
+          failures = ended.is === "lost" ? 0 : failures + 1;
+          if (ended.is === "broken") events.report(ended.error);
+        } else failures++;
+        // A loss that was everybody's, such as that of the key: not all of them at once, nor a body that fails on and on.
+        const ms = doubling(failures, CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD);
+        await this.#elections.pause(ms, signal);
+      }
+    } catch (error) {
+      if (signal && isAbortBy(signal, error)) return { terms, value: undefined };
+      throw error;
     }
   }
 
@@ -97,11 +100,12 @@ export class NamedElection implements Election {
 
   async forceResign(options?: ForceUnlockOptions): Promise<boolean> {
     const { kind, manager } = this.#elections;
-    const { label, token } = checkForceUnlock(this.name, options, kind);
+    const { label, meant } = checkForceUnlock(this.name, options, kind);
     if (manager.isClosed) throw new ClientClosedError(this.name);
-    return kind.forceRelease(this.name, label, token).catch((error: unknown) => {
+    const ended = await kind.forceRelease(this.name, label, meant).catch((error: unknown) => {
       throw unavailable(this.name, "its leader could not be ended by force", error, nounOf(kind));
     });
+    return ended > 0;
   }
 
   toJSON(): object {
@@ -132,6 +136,10 @@ export class NamedElection implements Election {
 }
 
 const itself = (shared: SharedLease): SharedLease => shared;
+
+/** Did the call or its body end because this signal aborted? */
+const isAbortBy = (signal: AbortSignal, error: unknown): boolean =>
+  signal.aborted && (error === signal.reason || (error instanceof Error && error.name === "AbortError"));
 
 /** How a body has ended: while it led; behind a loss, with or without an error of its own. */
 type Ended<T> =

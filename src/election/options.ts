@@ -3,6 +3,7 @@ import { quote } from "../errors.ts";
 import { LABEL } from "../label.ts";
 import {
   type Checked,
+  checkBody,
   checkOptions,
   checkValue,
   orInfinity,
@@ -67,8 +68,14 @@ export const CREATE = "Cannot create an election";
 export const checkElection = (options: unknown): Checked<typeof ELECTION> =>
   checkOptions(CREATE, ELECTION, options);
 
-export const checkLead = (name: string, options: unknown): Checked<typeof LEAD> =>
-  checkOptions(`Cannot lead ${quote(name)}`, LEAD, options);
+/** Of `runAsLeader(body)` or `runAsLeader(options, body)`. */
+export function checkLead<Body>(
+  name: string,
+  args: readonly unknown[],
+): Checked<typeof LEAD> & { readonly body: Body } {
+  const { options, body } = checkBody<Body>(`Cannot lead ${quote(name)}`, "runAsLeader", args);
+  return { ...checkOptions(`Cannot lead ${quote(name)}`, LEAD, options), body };
+}
 
 export const checkCampaign = (name: string, options: unknown): Checked<typeof CAMPAIGN> =>
   checkOptions(`Cannot campaign for ${quote(name)}`, CAMPAIGN, options);

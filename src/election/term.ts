@@ -39,7 +39,7 @@ export interface Term {
    */
   assertHeld(): void;
   /** ms until the term is lost unless it is renewed; 0 when it is not held. */
-  remaining(): number;
+  readonly remaining: number;
   /**
    * Tells observers another value. Proclamations are numbered, so a late copy of an earlier one changes nothing.
    *
@@ -105,8 +105,8 @@ export class LeaderTerm implements Term {
     this.#lease.assertHeld();
   }
 
-  remaining(): number {
-    return this.#lease.remaining();
+  get remaining(): number {
+    return this.#lease.remaining;
   }
 
   async proclaim(value: string): Promise<void> {

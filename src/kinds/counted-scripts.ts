@@ -17,7 +17,7 @@ import { countedLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import { asDigits, fields, undecoded } from "../redis/replies.ts";
 import type { Script, ScriptKeys } from "../redis/script.ts";
-import type { Ask, Told } from "../waiting/lock-kind.ts";
+import type { Ask, Meant, Told } from "../waiting/lock-kind.ts";
 import { HoldScripts } from "./hold-scripts.ts";
 
 const wholeRelease: Script = { ...lua.release, isWhole: true };
@@ -200,14 +200,21 @@ export class CountedScripts extends HoldScripts {
     return this.commands.run(lua.inspect, this.#keysOf(name), args, decodeCountedInspection);
   }
 
-  /** Ends all holds, those of one mode, or of one token. `label`: for their clients. Resolves with how many there were. */
-  forceRelease(
+  /** Ends all holds, those of one mode, or the one that is meant. `label`: for their clients. Resolves with how many there were. */
+  async forceRelease(
     name: string,
     as: "r" | "w" | "p" | null,
     label: string | null,
-    token: number | null = null,
+    { holder, token }: Meant,
   ): Promise<number> {
     const args = [as ?? "", encodeLabel(label), asDigits(token)];
+    if (holder !== null) {
+      // People are shown less of it than stands there.
+      const { holders } = await this.inspect(name);
+      const seen = holders.find(({ party }) => party.id === holder);
+      if (!seen) return 0;
+      args.push(seen.hold);
+    }
     return this.#run(lua.forceRelease, name, args, (reply, call) => {
       const [count, more] = fields(plain(reply));
       this.#advance(call.keys, { more: more === 1 });

@@ -1,6 +1,7 @@
 import type { Grant, Hold } from "../lease/hold.ts";
 import type { Renewal, Renewer } from "../lease/renewer.ts";
-import type { CountedAnswer, CountedInspection } from "../redis/counted-replies.ts";
+import type { HoldingParty } from "../party.ts";
+import type { CountedAnswer } from "../redis/counted-replies.ts";
 import {
   type AttemptAnswer,
   type Inspected,
@@ -15,7 +16,7 @@ import type { CountedScripts } from "./counted-scripts.ts";
 export abstract class CountedKind implements Renewer {
   abstract readonly protocol: "rw" | "semaphore";
   readonly hasStays = false;
-  readonly hasTokens = true;
+  abstract readonly hasTokens: boolean;
   readonly releaseAll: LockKind["releaseAll"] = null;
   readonly answer = null;
   readonly recount = null;
@@ -53,35 +54,20 @@ export abstract class CountedKind implements Renewer {
   /** Of its own holders the first one, and all that wait for the same, whatever for. */
   async inspect(name: string): Promise<Inspected> {
     const { at, holders, waiters } = await this.scripts.inspect(name);
-    const own = holders.filter((holder) => this.isOwn(holder));
-    return shown(
-      at,
-      own[0],
-      waiters.map(({ owner }) => owner),
-      own.length > 0 && own.every(({ kept }) => kept),
-    );
+    const own = holders.filter(({ party }) => this.isOwn(party));
+    const kept = own.length > 0 && own.every((holder) => holder.kept);
+    return inspected(own[0]?.party ?? null, waiters, at, kept);
   }
 
   /** The first one, whatever it is to this kind: writers wait for readers, too. */
   async holder(name: string): Promise<Inspected> {
     const { at, holders } = await this.scripts.inspect(name, true);
-    return shown(at, holders[0], [], false);
+    return inspected(holders[0]?.party ?? null, [], at);
   }
 
-  protected isOwn(_holder: CountedInspection["holders"][number]): boolean {
+  protected isOwn(_holder: HoldingParty): boolean {
     return true;
   }
-}
-
-/** `at`: in µs, when it was seen. `kept`: each of the holders may have nobody inside. */
-function shown(
-  at: number,
-  holder: CountedInspection["holders"][number] | undefined,
-  queue: Inspected["queue"],
-  kept: boolean,
-): Inspected {
-  const { owner = null, token = 0, remaining = null } = holder ?? {};
-  return inspected({ at: at / 1_000, owner, token, remaining, kept, queue });
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { LockKeys } from "../keys.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
+import { clientOf, type Party } from "../party.ts";
 import type { Commands } from "../redis/commands.ts";
 import {
   decodeObserved,
@@ -13,7 +14,7 @@ import { publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import { isApart, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
-import type { Leavable, Told } from "../waiting/lock-kind.ts";
+import type { Leavable, Meant, Told } from "../waiting/lock-kind.ts";
 import { HandoffLock } from "./handoff.ts";
 
 /** What a leader has said of itself last. Its number counts what was said in its term. */
@@ -141,10 +142,15 @@ export class ElectionKind extends HandoffLock {
     return answer;
   }
 
-  override async forceRelease(name: string, label: string | null, token: number | null): Promise<boolean> {
-    const wasLed = await super.forceRelease(name, label, token);
-    if (wasLed) this.#tellEnd(name);
-    return wasLed;
+  override async forceRelease(name: string, label: string | null, meant: Meant): Promise<number> {
+    const ended = await super.forceRelease(name, label, meant);
+    if (ended > 0) this.#tellEnd(name);
+    return ended;
+  }
+
+  /** `leader()` and observers show the id of the leader's client; `list()` shows that of its hold. */
+  protected override isOf(holder: Party, id: string): boolean {
+    return holder.id === id || clientOf(holder) === id;
   }
 
   /** Those that it does not reach look again when the answer that they have is over. */

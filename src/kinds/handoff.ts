@@ -3,6 +3,7 @@ import type { LockKeys } from "../keys.ts";
 import { encodeLabel } from "../label.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
+import type { Party } from "../party.ts";
 import { type Asked, plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import { codes, handoffLua as lua } from "../redis/lua.generated.ts";
@@ -25,15 +26,8 @@ import {
   type YieldAnswer,
 } from "../redis/replies.ts";
 import type { Script, ScriptKeys } from "../redis/script.ts";
-import { clocks } from "../util/clock.ts";
-import type { Ask, Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
+import type { Ask, Leavable, LockKind, Meant, Told } from "../waiting/lock-kind.ts";
 import { HoldScripts } from "./hold-scripts.ts";
-
-/**
- * By client: holds with a least time whose release before it is not answered yet, each with the end of that time on the
- * monotonic clock. Until then nothing else may end them.
- */
-export const ending = new WeakMap<Commands, Map<string, number>>();
 
 /** No reply has told the server's time: a command may be executed whenever it comes. */
 const NEVER = Number.MAX_SAFE_INTEGER;
@@ -80,7 +74,6 @@ export class HandoffLock extends HoldScripts implements LockKind {
   readonly recount = null;
   readonly hasTokens = true;
   readonly #window: number;
-  readonly #minHold: LockKind | null;
   /** A lock that is used is used again. */
   #latest: HandoffKeys | null = null;
 
@@ -90,20 +83,14 @@ export class HandoffLock extends HoldScripts implements LockKind {
     isFair: boolean,
     localPasses: number,
     window: number,
-    minHold: LockKind | null = null,
   ) {
     super(commands, replication, lua);
-    this.#minHold = minHold;
     this.label = isFair ? "fairLock" : "lock";
     this.eventKind = isFair ? "fair" : "lock";
     this.wake = { by: "grant", solitary: isFair };
     this.localPasses = localPasses;
     this.hasStays = !isFair && replication === null;
     this.#window = window;
-  }
-
-  get minHold(): LockKind | null {
-    return this.#minHold;
   }
 
   // ---- the common way: no promise, and nothing that is made twice
@@ -224,8 +211,6 @@ export class HandoffLock extends HoldScripts implements LockKind {
 
   /** Takes a hold out of the queue, and out of the lock when it owns it. */
   withdraw({ id, name, label = "", entry = "" }: Leavable): Promise<unknown> {
-    // RACE: a late message of its grant: this could be executed before what leaves the lock taken, and would free it early.
-    if ((ending.get(this.commands)?.get(id) ?? 0) > clocks.mono.now()) return Promise.resolve();
     const args = [id, entry && entry + id + label];
     return this.commands.run(lua.leave, this.keysOf({ name }).script, args, undecoded);
   }
@@ -280,9 +265,21 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return this.commands.run(lua.inspect, this.keysOf({ name }).script, args, decodeHandoffInspection);
   }
 
-  forceRelease(name: string, label: string | null, token: number | null): Promise<boolean> {
-    const { script } = this.keysOf({ name });
-    const args = [encodeLabel(label), asDigits(token)];
-    return this.commands.run(lua.forceRelease, script, args, decodeForced);
+  async forceRelease(name: string, label: string | null, { holder, token }: Meant): Promise<number> {
+    let meant = token;
+    if (holder !== null) {
+      // The script knows it by its token, which no later holder has.
+      const seen = await this.holder(name);
+      if (!seen.holder || !this.isOf(seen.holder, holder) || (token !== null && token !== seen.token))
+        return 0;
+      meant = seen.token;
+    }
+    const args = [encodeLabel(label), asDigits(meant)];
+    return this.commands.run(lua.forceRelease, this.keysOf({ name }).script, args, decodeForced);
+  }
+
+  /** Does this id name that holder? */
+  protected isOf(holder: Party, id: string): boolean {
+    return holder.id === id;
   }
 }

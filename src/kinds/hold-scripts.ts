@@ -1,4 +1,5 @@
 import { RENEWAL_BATCH } from "../defaults.ts";
+import { withoutBits } from "../hold-ids.ts";
 import type { Renewal } from "../lease/renewer.ts";
 import { type Asked, plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
@@ -8,6 +9,7 @@ import {
   type AttemptAnswer,
   decodeAttempt,
   decodeRenewals,
+  fields,
   type RenewAnswer,
   type ToldDigit,
 } from "../redis/replies.ts";
@@ -59,6 +61,12 @@ export abstract class HoldScripts {
 
   protected ownerOf({ id }: Named): string {
     return id;
+  }
+
+  /** The holder with this id as it stands in Redis: people are shown less of it. Null: that one does not hold the lock. */
+  protected async holderWith(id: string, inspect: Script, keys: readonly string[]): Promise<string | null> {
+    const text = await this.commands.run(inspect, keys, [], (reply) => String(fields(reply)[0]));
+    return withoutBits(text) === id ? text : null;
   }
 
   /** Reads the answer of an attempt: it tells the server's time, and that no right is missing, or it were an error. */

@@ -1,8 +1,9 @@
 import { LockError, quote } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
-import type { CountedAnswer, CountedInspection } from "../redis/counted-replies.ts";
+import type { HoldingParty } from "../party.ts";
+import type { CountedAnswer } from "../redis/counted-replies.ts";
 import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../redis/replies.ts";
-import type { Ask, LockKind, Sharing, Told } from "../waiting/lock-kind.ts";
+import type { Ask, LockKind, Meant, Sharing, Told } from "../waiting/lock-kind.ts";
 import { asAttempt, CountedKind } from "./counted.ts";
 import type { CountedScripts } from "./counted-scripts.ts";
 
@@ -57,7 +58,7 @@ class Family implements Sharing {
 
   async readersOf(name: string, nonce?: string): Promise<{ readonly held: number; readonly kept: number }> {
     const { holders } = await this.#scripts.inspect(name, false, nonce);
-    const readers = holders.filter(({ mode }) => mode === "read");
+    const readers = holders.filter(({ party }) => party.mode === "read");
     return { held: readers.length, kept: readers.filter(({ kept }) => kept).length };
   }
 
@@ -72,6 +73,7 @@ class Family implements Sharing {
 
 /** One of the two locks: readers, whose callers of one process share a hold; or writers, which are alone. */
 class ReadWriteKind extends CountedKind implements LockKind {
+  readonly hasTokens = true;
   readonly label: "readLock" | "writeLock";
   readonly eventKind: "read" | "write";
   readonly mode: "read" | "write";
@@ -131,12 +133,12 @@ class ReadWriteKind extends CountedKind implements LockKind {
       isFirst,
     );
 
-  protected override isOwn({ mode }: CountedInspection["holders"][number]): boolean {
+  protected override isOwn({ mode }: HoldingParty): boolean {
     return mode === this.mode;
   }
 
-  async forceRelease(name: string, label: string | null, token: number | null): Promise<boolean> {
-    return (await this.scripts.forceRelease(name, PARTS[this.mode].as, label, token)) > 0;
+  forceRelease(name: string, label: string | null, meant: Meant): Promise<number> {
+    return this.scripts.forceRelease(name, PARTS[this.mode].as, label, meant);
   }
 
   #asked({ lease, passes, entryTtl, channel }: Ask) {

@@ -1,5 +1,4 @@
 import { quote } from "../errors.ts";
-import { withoutBits } from "../hold-ids.ts";
 import type { Keys } from "../keys.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Commands } from "../redis/commands.ts";
@@ -11,14 +10,13 @@ import {
   decodeInspection,
   decodeRelease,
   decodeRenewed,
-  fields,
   type Inspected,
   type ReleaseAnswer,
   type RenewAnswer,
   undecoded,
 } from "../redis/replies.ts";
 import { newRedissonId, newRequestId } from "../util/random.ts";
-import { type Ask, type Leavable, type LockKind, type Told, tell } from "../waiting/lock-kind.ts";
+import { type Ask, type Leavable, type LockKind, type Meant, type Told, tell } from "../waiting/lock-kind.ts";
 import { HoldScripts } from "./hold-scripts.ts";
 
 /** How long an unlock latch lives: Redisson's own default, (3 s timeout + 1 s delay) × 4 attempts. */
@@ -99,19 +97,12 @@ export class RedissonLock extends HoldScripts implements LockKind {
     return this.commands.run(lua.inspect, this.#counted(name), [], decodeInspection);
   }
 
-  async forceRelease(
-    name: string,
-    _label: string | null,
-    token: number | null,
-    holder: string | null,
-  ): Promise<boolean> {
+  async forceRelease(name: string, _label: string | null, { holder, token }: Meant): Promise<number> {
     const { commands } = this;
     const keys = this.#counted(name);
-    // People are shown less than stands there, and another hold may look the same: exactly this one is ended then.
-    const field =
-      holder === null ? "" : await commands.run(lua.inspect, keys, [], (reply) => String(fields(reply)[0]));
-    if (holder !== null && withoutBits(field) !== holder) return false;
-    const args = [commands.keys.redissonChannel(name), token ?? "", field];
+    const owner = holder === null ? "" : await this.holderWith(holder, lua.inspect, keys);
+    if (owner === null) return 0;
+    const args = [commands.keys.redissonChannel(name), token ?? "", owner];
     return commands.run(lua.forceRelease, keys, args, decodeForced);
   }
 

@@ -1,11 +1,10 @@
 import { LockError, quote } from "../errors.ts";
-import { withoutBits } from "../hold-ids.ts";
 import type { Hold } from "../lease/hold.ts";
 import { PermitsError } from "../permits-error.ts";
 import type { CountedAnswer, CountedInspection } from "../redis/counted-replies.ts";
 import type { AttemptAnswer } from "../redis/replies.ts";
 import type { WantedPermits } from "../terms.ts";
-import type { Ask, LockKind, Pooling, Told } from "../waiting/lock-kind.ts";
+import type { Ask, LockKind, Meant, Pooling, Told } from "../waiting/lock-kind.ts";
 import { PermitHold } from "../waiting/permit-hold.ts";
 import { asAttempt, CountedKind } from "./counted.ts";
 import type { CountedScripts } from "./counted-scripts.ts";
@@ -25,6 +24,8 @@ export class SemaphoreKind extends CountedKind implements LockKind {
   readonly protocol = "semaphore";
   readonly wake: { readonly by: "grant"; readonly solitary: boolean };
   readonly localPasses: number;
+  /** Their holds have tokens in Redis. Permits fence nothing: others hold some at the same time. */
+  readonly hasTokens = false;
   readonly pooling?: Pooling;
   /** The line of a process has its place also while it has permits: nothing is queued in their stead. */
   readonly yield = null;
@@ -70,15 +71,15 @@ export class SemaphoreKind extends CountedKind implements LockKind {
 
   async besides(name: string, holds: readonly Hold[]): Promise<number> {
     const { permits, holders } = await this.scripts.inspect(name);
-    const ids = new Set(holds.map(({ id }) => withoutBits(id)));
+    const ids = new Set(holds.map(({ id }) => id));
     return holders.reduce(
-      (left, { holder, units }) => (ids.has(holder) ? left - units : left),
+      (left, { hold, party }) => (ids.has(hold) ? left - party.units : left),
       permits ?? Number.POSITIVE_INFINITY,
     );
   }
 
-  async forceRelease(name: string, label: string | null, token: number | null): Promise<boolean> {
-    return (await this.endAll(name, label, token)) > 0;
+  forceRelease(name: string, label: string | null, meant: Meant): Promise<number> {
+    return this.scripts.forceRelease(name, null, label, meant);
   }
 
   // ---- what a semaphore has beside a lock
@@ -90,11 +91,6 @@ export class SemaphoreKind extends CountedKind implements LockKind {
 
   look(name: string): Promise<CountedInspection> {
     return this.scripts.inspect(name);
-  }
-
-  /** `token`: of the one that is meant; null: all. Resolves with how many holders there were. */
-  endAll(name: string, label: string | null, token: number | null): Promise<number> {
-    return this.scripts.forceRelease(name, null, label, token);
   }
 }
 

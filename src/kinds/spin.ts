@@ -12,7 +12,7 @@ import {
   type ReleaseAnswer,
 } from "../redis/replies.ts";
 import { between } from "../util/random.ts";
-import { type Ask, type Leavable, type LockKind, type Told, tell } from "../waiting/lock-kind.ts";
+import { type Ask, type Leavable, type LockKind, type Meant, type Told, tell } from "../waiting/lock-kind.ts";
 import { HoldScripts } from "./hold-scripts.ts";
 
 /**
@@ -58,8 +58,10 @@ export class SpinLock extends HoldScripts implements LockKind {
     return this.commands.run(lua.inspect, [name], [], decodeInspection);
   }
 
-  forceRelease(name: string): Promise<boolean> {
-    return this.commands.run(lua.forceRelease, [name], [], decodeForced);
+  async forceRelease(name: string, _label: string | null, { holder }: Meant): Promise<number> {
+    const owner = holder === null ? null : await this.holderWith(holder, lua.inspect, [name]);
+    if (holder !== null && owner === null) return 0;
+    return this.commands.run(lua.forceRelease, [name], owner === null ? [] : [owner], decodeForced);
   }
 }
 

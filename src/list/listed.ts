@@ -1,4 +1,4 @@
-import type { Owner } from "../owner.ts";
+import { clientOf, type HoldingParty, type WaitingParty } from "../party.ts";
 
 /**
  * What can be listed, by its keys in Redis: `lock` and `fairLock` share them, so both are "lock", and the two locks of a
@@ -27,49 +27,26 @@ export interface Listed {
   readonly kind: ListedKind;
   readonly name: string;
   /** At most 1 000, the one that has held longest first: one, or the readers, or those of a semaphore. Empty: it is free. */
-  readonly holders: readonly ListedHolder[];
+  readonly holders: readonly HoldingParty[];
   /** The first of them; null: it is free, and somebody waits to be told so. */
-  readonly holder: ListedHolder | null;
+  readonly holder: HoldingParty | null;
   /** For how many ms this one has held it; null: nobody does, or nothing says it. */
   readonly heldFor: number | null;
   /** ms until its hold ends unless it is renewed; Infinity: no end is set; null: nobody holds it. */
   readonly remaining: number | null;
   /**
    * The waiting processes in order, the next one first; at most 1 000. A client has one place for all its callers, and one for each
-   * where the lock is fair. Empty where waiters keep no queue in Redis.
+   * where the lock is fair. Null: Redis keeps no queue of this kind.
    */
-  readonly waiters: readonly ListedWaiter[];
+  readonly waiters: readonly WaitingParty[] | null;
   /** Is it held by a client that may keep it with nobody inside until somebody else wants it? */
   readonly kept: boolean;
   /** How many permits a semaphore has; null: it is none, or nobody has said a number. */
   readonly permits: number | null;
 }
-
-/** What somebody has or wants of a lock. */
-interface Part {
-  /** Permits of a semaphore; of others 1. */
-  readonly units: number;
-  /** Of a read-write lock. */
-  readonly mode: "read" | "write" | null;
-}
-
-export interface ListedHolder extends Owner, Part {
-  /** Its fencing token; 0: it has none. */
-  readonly token: number;
-  /** ms that it has held the lock; null: nothing says it. */
-  readonly heldFor: number | null;
-  /** ms until its hold ends unless it is renewed; Infinity: no end is set. */
-  readonly remaining: number | null;
-}
-
-export interface ListedWaiter extends Owner, Part {
-  /** ms that it has waited; null: nothing says it. */
-  readonly waitedFor: number | null;
-}
-
 /**
  * How many processes wait: lock clients, to be exact, and a process has one of them as a rule. A lock has one place for all callers
  * of a client, and a fair one has a place for each.
  */
 export const waitingProcesses = ({ waiters }: Pick<Listed, "waiters">): number =>
-  new Set(waiters.map(({ client, id }) => client ?? id)).size;
+  new Set(waiters?.map(clientOf)).size;

@@ -139,7 +139,7 @@ export class Lister {
     if (kind === "readWrite" || kind === "semaphore")
       return ofCounted(await this.#inspections[kind](name), kind);
     const inspected = await this.#commands.run(lua.redisson, [name], [], decodeInspection);
-    return REDISSON_OWNER.test(inspected.holder ?? "") ? ofExclusive(inspected) : null;
+    return REDISSON_OWNER.test(inspected.holder?.id ?? "") ? ofExclusive(inspected) : null;
   }
 }
 

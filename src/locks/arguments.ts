@@ -4,6 +4,7 @@ import { leaseUpTo } from "../options.ts";
 import type { Request, Terms } from "../terms.ts";
 import {
   type Checked,
+  checkBody,
   checkOptions,
   checkValue,
   flag,
@@ -19,7 +20,6 @@ const RULES = {
   lease: leaseUpTo(undefined),
   watchdog: flag(undefined),
   maxHold: orInfinity(time(LEASE_MIN, undefined)),
-  minHold: time(0, 0),
   signal,
   label: LABEL,
 };
@@ -77,35 +77,27 @@ export class CallRules {
   }
 
   /**
-   * Of `withLock(body, options)` or `withLock(options, body)`. `Body`: what the function is called with, unchecked. `confirm`:
-   * must Redis say at the end that the lock was held? @throws TypeError, RangeError
+   * Of `withLock(body)` or `withLock(options, body)`. `Body`: what the function is called with, unchecked. `confirm`: must Redis say at
+   * the end that the lock was held? @throws TypeError, RangeError
    */
-  withLock<Body>(what: What, args: readonly unknown[]): BodyCall<Body> {
-    const [body, options] = typeof args[0] === "function" ? args : [args[1], args[0]];
-    if (typeof body !== "function" || args.length > 2)
-      refuse(what, "withLock takes a function, and options before or after it");
-    if (options === undefined) return { body: body as Body, request: this.forever, confirm: false };
+  withLock<Body>(what: What, args: readonly unknown[], method = "withLock"): BodyCall<Body> {
+    const { body, options } = checkBody<Body>(what, method, args);
+    if (options === undefined) return { body, request: this.forever, confirm: false };
     const given = checkOptions(what, this.#bodyOptions, options);
-    return { body: body as Body, request: this.#complete(what, given, this.forever), confirm: given.confirm };
+    return { body, request: this.#complete(given, this.forever), confirm: given.confirm };
   }
 
   /** `without`: what no options mean. */
   #check(what: What, options: unknown, without: Request): Request {
     if (options === undefined) return without;
-    return this.#complete(what, checkOptions(what, this.#options, options), without);
+    return this.#complete(checkOptions(what, this.#options, options), without);
   }
 
-  #complete(what: What, given: Checked<typeof RULES>, without: Request): Request {
-    const { wait = without.wait, lease, watchdog, maxHold, minHold, signal, label } = given;
-    const plain = this.#request(wait, lease, watchdog, maxHold, signal);
-    const request =
-      label === undefined ? plain : { ...plain, terms: { ...plain.terms, label: ` ${encodeLabel(label)}` } };
-    if (minHold === 0) return request;
-    if (lease !== undefined) checkValue(what, "minHold", minHold, time(0, 0, lease, `${lease} (lease)`));
-    const { terms } = request;
-    // So the lock stays taken also when its process crashes.
-    const long = { ...terms, lease: Math.max(terms.lease, minHold), linger: 0, minHold };
-    return { ...request, terms: long, passes: 0 };
+  #complete(given: Checked<typeof RULES>, without: Request): Request {
+    const { wait = without.wait, lease, watchdog, maxHold, signal, label } = given;
+    const request = this.#request(wait, lease, watchdog, maxHold, signal);
+    if (label === undefined) return request;
+    return { ...request, terms: { ...request.terms, label: ` ${encodeLabel(label)}` } };
   }
 
   #request(

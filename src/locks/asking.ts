@@ -3,7 +3,7 @@ import { ASK_WAIT } from "../defaults.ts";
 import { quote } from "../errors.ts";
 import { LABEL } from "../label.ts";
 import { checkOptions, isWhole, type Rule, time } from "../validate.ts";
-import type { LockKind } from "../waiting/lock-kind.ts";
+import type { LockKind, Meant } from "../waiting/lock-kind.ts";
 
 /** ms. */
 export const checkAsk = (name: string, options: unknown): number =>
@@ -17,7 +17,7 @@ const TOKEN: Rule<number | undefined> = {
 };
 
 const HOLDER: Rule<string | undefined> = {
-  wanted: "a holder, as inspect() shows it",
+  wanted: "the id of a holder, as inspect() and list() show it",
   fits: (value) => typeof value === "string" && value !== "",
   type: "string",
   fallback: undefined,
@@ -25,22 +25,18 @@ const HOLDER: Rule<string | undefined> = {
 
 const FORCE = { label: LABEL, token: TOKEN, holder: HOLDER };
 
-/** `hasTokens`, `protocol`: of the kind. Null: none is given. @throws TypeError, RangeError */
+/** Null: none is given. @throws TypeError, RangeError */
 export function checkForceUnlock(
   name: string,
   options: unknown,
   { hasTokens, protocol }: Pick<LockKind, "hasTokens" | "protocol">,
-): { label: string | null; token: number | null; holder: string | null } {
+): { label: string | null; meant: Meant } {
   const what =
     protocol === "election"
       ? `Cannot end the term of ${quote(name)} by force`
       : `Cannot unlock ${quote(name)} by force`;
   const { label = null, token = null, holder = null } = checkOptions(what, FORCE, options);
   if (token !== null && !hasTokens)
-    throw new TypeError(
-      `${what}: its kind gives no tokens, so no holder can be told from the next one; leave token out to end whichever holds it`,
-    );
-  if (holder !== null && protocol !== "redisson")
-    throw new TypeError(`${what}: holder is an option of redissonLock alone; others are told by the token`);
-  return { label, token, holder };
+    throw new TypeError(`${what}: its kind has no tokens; name the holder by its id: { holder: party.id }`);
+  return { label, meant: { holder, token } };
 }

@@ -22,8 +22,6 @@ import { runBody } from "./with-lock.ts";
 export interface PermitKind extends LockKind {
   setPermits(name: string, permits: number): Promise<void>;
   look(name: string): Promise<CountedInspection>;
-  /** Resolves with how many holders there were. */
-  endAll(name: string, label: string | null, token: number | null): Promise<number>;
 }
 
 /**
@@ -88,17 +86,20 @@ export class CountingSemaphore implements Semaphore {
         permits,
         isSet,
         used,
-        holders: holders.map(({ mode: _mode, kept: _kept, ...holder }) => holder),
-        waiters: waiters.map(({ holder, owner, units }) => ({ holder, owner, units })),
-        at: Math.floor(at / 1_000),
+        holders: holders.map(({ party }) => party),
+        waiters,
+        at,
         here: waitingHere(this.#manager.waitersOf(this.#kind, this.name)),
       };
     }, "it could not be inspected");
   }
 
   async forceUnlock(options?: ForceUnlockOptions): Promise<number> {
-    const { label, token } = checkForceUnlock(this.name, options, this.#kind);
-    return this.#ask(() => this.#kind.endAll(this.name, label, token), "it could not be released by force");
+    const { label, meant } = checkForceUnlock(this.name, options, this.#kind);
+    return this.#ask(
+      () => this.#kind.forceRelease(this.name, label, meant),
+      "it could not be released by force",
+    );
   }
 
   toJSON(): object {

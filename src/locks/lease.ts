@@ -53,8 +53,8 @@ export interface Lease {
    * @throws LockLostError when the lock is lost, LockError `LOCK_RELEASED` after `unlock()`.
    */
   assertHeld(): void;
-  /** ms until the lease ends unless it is renewed or extended; 0 when it is not held. */
-  remaining(): number;
+  /** Whole ms until the lease ends unless it is renewed or extended; 0 when it is not held. */
+  readonly remaining: number;
   /**
    * Makes the lease last at least `ms` from now; never shortens it.
    *
@@ -115,8 +115,8 @@ export class LeaseHandle implements Lease, ScopedLease {
     throw thrownAt(taken ?? this.#shared.loss ?? released(this.name, this.#shared.noun), this.assertHeld);
   }
 
-  remaining(): number {
-    return this.held ? Math.max(0, this.#shared.left()) : 0;
+  get remaining(): number {
+    return this.held ? Math.max(0, Math.floor(this.#shared.left())) : 0;
   }
 
   async extend(ms: number): Promise<void> {

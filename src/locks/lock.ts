@@ -1,7 +1,13 @@
 import type { AskOptions, BodyOptions, ForceUnlockOptions, LockOptions } from "../options.ts";
-import type { Inspection } from "../redis/replies.ts";
+import type { Inspected } from "../redis/replies.ts";
 import type { Asked } from "../waiting/keepers.ts";
 import type { Lease } from "./lease.ts";
+
+/** What `inspect()` shows. */
+export interface Inspection extends Inspected {
+  /** The callers of this client that wait for the lock now, and for how many ms the first of them has; null: none waits. */
+  readonly here: { readonly waiting: number; readonly longest: number | null };
+}
 
 /** The body of a `withLock`. */
 export type LockBody<T> = (lease: Lease) => T | PromiseLike<T>;
@@ -51,9 +57,9 @@ export interface Lock {
    *   LockLostError when the lock was lost before the end, with the body's error, if any, as its `cause`;
    *   with `options.confirm` LockUnavailableError when the body is done and Redis did not say whether the lock was held so far.
    * @example
-   * await lock.withLock(async (lease) => charge(order, { signal: lease.signal, fence: lease.token }), { wait: 1_000 });
+   * await lock.withLock({ wait: 1_000 }, (lease) => charge(order, { signal: lease.signal, fence: lease.token }));
    */
-  withLock<T>(body: LockBody<T>, options?: BodyOptions): Promise<T>;
+  withLock<T>(body: LockBody<T>): Promise<T>;
   withLock<T>(options: BodyOptions, body: LockBody<T>): Promise<T>;
 
   /** Does the current scope hold this lock? Asks nobody. @throws TypeError in a client with `scopes: false` */
@@ -97,8 +103,8 @@ export interface Lock {
    *
    * @param options.label 1 to 64 bytes of UTF-8, for the holder: `LockLostError.by`, and in its message. `lock`, `fairLock` and
    *   `readWriteLock` have a message that carries it; for other kinds it is checked, and nobody is told.
-   * @param options.token ends only the hold with this token, as `inspect()` has shown it.
-   * @param options.holder the same of a `redissonLock`, which has no tokens.
+   * @param options.holder ends only this holder: its `id`, as `inspect()` and `list()` show it.
+   * @param options.token ends only the hold with this token. TypeError for kinds without tokens.
    * @returns whether anybody held it; with `token` or `holder`, whether that one did.
    * @throws TypeError or RangeError for bad options; LockUnavailableError.
    * @example

@@ -8,7 +8,7 @@ import type { Lease } from "./lease.ts";
 /**
  * Several held locks with one end. As a lease, but for its tokens: one number cannot fence several resources.
  *
- * * `held`, `assertHeld()`: all of them. `remaining()`: of the one that ends first.
+ * * `held`, `assertHeld()`: all of them. `remaining`: of the one that ends first.
  * * `signal` aborts when any of them is lost; the reason names it in `lockName`. The others stay held until `unlock()`.
  * * `wanted` aborts when somebody waits for any of them; its reason names that one in `lockName`.
  * * `extend(ms)` extends all, `unlock()` releases all, also when one of them fails. One failure is thrown as it is, several
@@ -85,7 +85,7 @@ export class MultiLeaseHandle implements MultiLease {
     for (const lease of this.#leases) lease.assertHeld();
   }
 
-  remaining(): number {
+  get remaining(): number {
     return Math.min(...this.#leases.map((lease) => lease.remaining()));
   }
 

@@ -53,7 +53,7 @@ export interface MultiLock {
    *   await deposit(2, { signal: lease.signal, fence: lease.token("account:2") });
    * });
    */
-  withLock<T>(body: MultiLockBody<T>, options?: BodyOptions): Promise<T>;
+  withLock<T>(body: MultiLockBody<T>): Promise<T>;
   withLock<T>(options: BodyOptions, body: MultiLockBody<T>): Promise<T>;
 
   /** Does the current scope hold all of them? Asks nobody. @throws TypeError in a client with `scopes: false` */

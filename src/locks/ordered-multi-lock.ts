@@ -144,10 +144,6 @@ export class OrderedMultiLock implements MultiLock {
     enter: Enter,
     took?: (key: string, lease: SharedLease) => void,
   ): Promise<readonly Seat[] | Busy> {
-    if (request.terms.minHold !== undefined)
-      throw new TypeError(
-        `Cannot lock ${quoteAll(this.names)}: minHold is an option of one lock or fairLock alone`,
-      );
     const until = clocks.mono.now() + request.wait;
     const seats = this.#seats(request);
     const missing = seats.filter(({ holding }) => !holding);

@@ -79,12 +79,10 @@ export class PermitRules {
     return this.#wanting(units, this.#rules.lock(this.#what, rest));
   }
 
-  /** Of `withPermits(units, options, body)`, `(units, body, options)`, or the same without units. */
+  /** Of `withPermits(units, options, body)`: units and options may be left out. */
   withPermits<Body>(args: readonly unknown[]): BodyCall<Body> {
     const [units, rest] = typeof args[0] === "function" ? [1, args] : this.#units(args);
-    const isRight = rest.length <= 2 && rest.some((one) => typeof one === "function");
-    if (!isRight) this.#refuse("withPermits takes (units, options, body); units and options may be left out");
-    const call = this.#rules.withLock<Body>(this.#what, rest);
+    const call = this.#rules.withLock<Body>(this.#what, rest, "withPermits, after how many,");
     return { ...call, request: this.#wanting(units, call.request) };
   }
 
@@ -97,7 +95,6 @@ export class PermitRules {
   }
 
   #wanting(units: number, request: Request): Request {
-    if (request.terms.minHold !== undefined) this.#refuse("minHold is an option of lock and fairLock alone");
     return { ...request, terms: { ...request.terms, permits: { units, of: this.#permits } } };
   }
 

@@ -1,4 +1,4 @@
-import type { Owner } from "../owner.ts";
+import type { HoldingParty, WaitingParty } from "../party.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import { unavailable } from "../redis/replies.ts";
 import { printAs } from "../util/print.ts";
@@ -15,7 +15,7 @@ import type { Lock } from "./lock.ts";
  * @example
  * const config = locks.readWriteLock("config");
  * const value = await config.read.withLock(() => load());
- * await config.write.withLock((lease) => store(value, { fence: lease.token }), { wait: 1_000 });
+ * await config.write.withLock({ wait: 1_000 }, (lease) => store(value, { fence: lease.token }));
  */
 export interface ReadWriteLock {
   /** The name of both. */
@@ -41,20 +41,9 @@ export interface ReadWriteLock {
 export interface ReadWriteInspection {
   /** How it is held; null: it is free. */
   readonly mode: "read" | "write" | null;
-  readonly holders: readonly {
-    /** `<client id>:<number of the hold>`. */
-    readonly holder: string;
-    /** The same with its label, in its parts. `since`: of readers, since when nobody else has had the lock. */
-    readonly owner: Owner;
-    readonly token: number;
-    /** ms until it ends, unless it is renewed. */
-    readonly remaining: number;
-  }[];
-  readonly waiters: readonly {
-    readonly holder: string;
-    readonly owner: Owner;
-    readonly mode: "read" | "write";
-  }[];
+  /** `since`: of readers, since when nobody else has had the lock. */
+  readonly holders: readonly HoldingParty[];
+  readonly waiters: readonly WaitingParty[];
   /** May each of the holders have nobody inside? They are readers then, whose clients keep what they share (`linger`). */
   readonly kept: boolean;
   /** When that was so, by the server's clock: ms since 1970. */
@@ -79,17 +68,13 @@ export class LockPair implements ReadWriteLock {
     const seen = await this.#look().catch((error: unknown) => {
       throw unavailable(this.name, "it could not be inspected", error, "Read-write lock");
     });
-    const [first] = seen.holders;
+    const holders = seen.holders.map(({ party }) => party);
     return {
-      mode: first ? modeOf(first) : null,
-      holders: seen.holders.map(({ holder, owner, token, remaining }) => {
-        return { holder, owner, token, remaining };
-      }),
-      waiters: seen.waiters.map((waiter) => {
-        return { holder: waiter.holder, owner: waiter.owner, mode: modeOf(waiter) };
-      }),
-      kept: first !== undefined && seen.holders.every(({ kept }) => kept),
-      at: Math.floor(seen.at / 1_000),
+      mode: holders[0]?.mode ?? null,
+      holders,
+      waiters: seen.waiters,
+      kept: holders.length > 0 && seen.holders.every(({ kept }) => kept),
+      at: seen.at,
     };
   }
 
@@ -97,8 +82,5 @@ export class LockPair implements ReadWriteLock {
     return { name: this.name };
   }
 }
-
-const modeOf = ({ mode }: { readonly mode: string }): "read" | "write" =>
-  mode === "write" ? "write" : "read";
 
 printAs(LockPair, "ReadWriteLock");

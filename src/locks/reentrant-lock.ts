@@ -1,7 +1,7 @@
 import { nounOf, quote } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { AskOptions, ForceUnlockOptions } from "../options.ts";
-import { type Inspection, unavailable } from "../redis/replies.ts";
+import { unavailable } from "../redis/replies.ts";
 import type { Request } from "../terms.ts";
 import { clocks } from "../util/clock.ts";
 import { printAs } from "../util/print.ts";
@@ -13,7 +13,7 @@ import type { CallRules } from "./arguments.ts";
 import { checkAsk, checkForceUnlock } from "./asking.ts";
 import { waitBeside } from "./beside.ts";
 import { type Lease, LeaseHandle, newLease } from "./lease.ts";
-import type { Lock, LockBody } from "./lock.ts";
+import type { Inspection, Lock, LockBody } from "./lock.ts";
 import { besideKey, holdingFor, isGated, isInside, readInside, toWrite } from "./modes.ts";
 import { Holding, type Scope, type Scopes } from "./scope.ts";
 import { timedOut } from "./timed-out.ts";
@@ -49,8 +49,7 @@ export class ReentrantLock implements Lock {
   tryLock(...args: unknown[]): Promise<Lease | null> {
     try {
       if (args.length === 0) return this.#acquire(this.#rules.once);
-      const request = this.#rules.tryLock([this.name], args);
-      return this.#lockFor(request).#acquire(request);
+      return this.#acquire(this.#rules.tryLock([this.name], args));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -59,7 +58,7 @@ export class ReentrantLock implements Lock {
   lock(...args: unknown[]): Promise<Lease> {
     try {
       const request = args.length === 0 ? this.#rules.forever : this.#rules.lock([this.name], args);
-      const acquired = this.#lockFor(request).#acquire(request);
+      const acquired = this.#acquire(request);
       const { wait } = request;
       // A caller that waits for ever is never told that it was in vain.
       if (wait === Number.POSITIVE_INFINITY) return acquired as Promise<Lease>;
@@ -71,10 +70,6 @@ export class ReentrantLock implements Lock {
 
   async withLock<T>(...args: unknown[]): Promise<T> {
     const { body, request, confirm } = this.#rules.withLock<LockBody<T>>([this.name], args);
-    if (request.terms.minHold !== undefined) {
-      const lock = this.#lockFor(request);
-      if (lock.#kind !== this.#kind) return lock.withLock(...args);
-    }
     if (!this.#scopes.current()) {
       const shared = await this.#manager.enter(this.#kind, this.name, request, itself);
       if (!shared) return await this.#timedOut(request.wait);
@@ -130,10 +125,10 @@ export class ReentrantLock implements Lock {
   }
 
   async forceUnlock(options?: ForceUnlockOptions): Promise<boolean> {
-    const { label, token, holder } = checkForceUnlock(this.name, options, this.#kind);
+    const { label, meant } = checkForceUnlock(this.name, options, this.#kind);
     const force = async (keepers: Keepers): Promise<boolean> =>
-      (await keepers.isGivenUp(this.#kind, this.name, token)) ||
-      this.#kind.forceRelease(this.name, label, token, holder);
+      (await keepers.isGivenUp(this.#kind, this.name, meant)) ||
+      (await this.#kind.forceRelease(this.name, label, meant)) > 0;
     return this.#ask(force, "it could not be released by force");
   }
 
@@ -146,19 +141,6 @@ export class ReentrantLock implements Lock {
   }
 
   // ---- acquiring
-
-  /** This lock, or the same one by the kind for calls with `minHold`. */
-  #lockFor({ terms }: Request): ReentrantLock {
-    if (terms.minHold === undefined) return this;
-    const { minHold } = this.#kind;
-    if (!minHold) {
-      const where = this.#kind.protocol === "quorum" ? " of one server" : "";
-      throw new TypeError(
-        `Cannot lock ${quote(this.name)}: minHold is an option of lock and fairLock${where} alone`,
-      );
-    }
-    return new ReentrantLock(minHold, this.name, this.#manager, this.#scopes, this.#rules);
-  }
 
   /** A lease on a lock that this scope holds already, or on a new shared. */
   #acquire(request: Request): Promise<Lease | null> {
@@ -186,7 +168,6 @@ export class ReentrantLock implements Lock {
   async #reenter(holding: Holding, scope: Scope, request: Request): Promise<Lease> {
     const { shared: held } = this.#entered(holding);
     assertKept(held);
-    assertStays(held, request);
     const isBeside = isInside(this.#kind, held);
     const shared = isBeside ? readInside(this.#manager, held, this.#kind, request.terms) : held;
     if (isBeside) scope.living?.hold(besideKey(this.#kind.protocol, this.name), shared, false);
@@ -205,7 +186,6 @@ export class ReentrantLock implements Lock {
     const { shared } = holding;
     const { terms } = request;
     assertKept(shared);
-    assertStays(shared, request);
     if (isInside(this.#kind, shared)) return holding.of(readInside(this.#manager, shared, this.#kind, terms));
     shared.share();
     return holding;
@@ -246,16 +226,6 @@ export class ReentrantLock implements Lock {
       throw unavailable(this.name, failure, error, nounOf(this.#kind));
     }
   }
-}
-
-/** @throws TypeError when the scope's hold, whose unlock gives the lock away, stays for less time than a call inside it wants. */
-function assertStays({ name, terms: { minHold: outer = 0 } }: SharedLease, { terms }: Request): void {
-  const { minHold = 0 } = terms;
-  if (minHold <= outer) return;
-  throw new TypeError(
-    `Cannot lock ${quote(name)}: minHold must be given where its scope takes the lock first, ` +
-      `which has ${outer === 0 ? "none" : outer}, received ${minHold}`,
-  );
 }
 
 const INSPECTED = "it could not be inspected";

@@ -1,5 +1,5 @@
 import type { BodyOptions, ForceUnlockOptions, LockOptions } from "../options.ts";
-import type { Owner } from "../owner.ts";
+import type { HoldingParty, WaitingParty } from "../party.ts";
 import type { Lease } from "./lease.ts";
 
 /**
@@ -22,22 +22,10 @@ export interface SemaphoreInspection {
   readonly isSet: boolean;
   /** How many are held; more than there are, for a while, when `setPermits()` has lowered the number. */
   readonly used: number;
-  /** Holds in no order, at most 1 000; several callers of a process may share one. `remaining`: ms until it ends in Redis unless it is renewed. */
-  readonly holders: readonly {
-    /** `<client id>:<number of the hold>`. */
-    readonly holder: string;
-    /** The same with its label, in its parts, and since when it has its permits. */
-    readonly owner: Owner;
-    readonly units: number;
-    readonly token: number;
-    readonly remaining: number;
-  }[];
+  /** Holds in no order, at most 1 000; several callers of a process may share one. */
+  readonly holders: readonly HoldingParty[];
   /** Places in the queue, the next one first, at most 1 000: one for each process, with `fair: true` for each caller. */
-  readonly waiters: readonly {
-    readonly holder: string;
-    readonly owner: Owner;
-    readonly units: number;
-  }[];
+  readonly waiters: readonly WaitingParty[];
   /** When that was so, by the server's clock: ms since 1970. */
   readonly at: number;
   /** The callers of this client that wait now, and for how many ms the first of them has; null: none waits. */
@@ -97,9 +85,9 @@ export interface Semaphore {
    * @example
    * await slots.withPermits(2, { wait: 5_000 }, async (lease) => send(mail, { signal: lease.signal }));
    */
-  withPermits<T>(body: PermitBody<T>, options?: BodyOptions): Promise<T>;
+  withPermits<T>(body: PermitBody<T>): Promise<T>;
   withPermits<T>(options: BodyOptions, body: PermitBody<T>): Promise<T>;
-  withPermits<T>(units: number, body: PermitBody<T>, options?: BodyOptions): Promise<T>;
+  withPermits<T>(units: number, body: PermitBody<T>): Promise<T>;
   withPermits<T>(units: number, options: BodyOptions, body: PermitBody<T>): Promise<T>;
 
   /**
@@ -122,7 +110,7 @@ export interface Semaphore {
    * "revoked") where these are subscribed; else they learn of it at the next renewal or unlock.
    *
    * @param options.label 1 to 64 bytes of UTF-8, for the holders: `LockLostError.by`.
-   * @param options.token ends only the hold with this token, as `inspect()` has shown it.
+   * @param options.holder ends only this one: the `id` of a holder, as `inspect()` and `list()` show it.
    * @returns how many holds there were: callers of a process may share one.
    * @throws TypeError or RangeError for bad options; LockUnavailableError.
    */

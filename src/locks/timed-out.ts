@@ -2,7 +2,7 @@ import pTimeout from "p-timeout";
 import { HOLDER_REPLY } from "../defaults.ts";
 import { nounOf } from "../errors.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
-import { type Owner, ownerOf } from "../owner.ts";
+import { type Party, partyOf } from "../party.ts";
 import { customTimers } from "../util/real-timers.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
@@ -15,7 +15,7 @@ interface Details {
 }
 
 /** Looks that are under way, by name: a thousand callers whose time is up together share one. */
-const looks = new WeakMap<LockKind, Map<string, Promise<Owner | null>>>();
+const looks = new WeakMap<LockKind, Map<string, Promise<Party | null>>>();
 
 /**
  * Tells a caller that it has waited in vain, and which one holds the lock by one last look. Nobody else pays for that: an answer
@@ -35,9 +35,9 @@ export async function timedOut(
 }
 
 /** What this process knows without asking. */
-function here({ selfWait }: LockManager, { protocol }: LockKind, name: string): Owner | null {
+function here({ selfWait }: LockManager, { protocol }: LockKind, name: string): Party | null {
   const hold = selfWait.leaseOf(protocol, name)?.hold;
-  return hold ? ownerOf(hold.id + hold.label, hold.token) : null;
+  return hold ? partyOf(hold.id + hold.label, hold.token) : null;
 }
 
 /** Null: nobody, or Redis does not say so at once. */
@@ -45,16 +45,16 @@ async function lookAt(
   { commands, isClosed }: LockManager,
   kind: LockKind,
   name: string,
-): Promise<Owner | null> {
+): Promise<Party | null> {
   // Nothing is sent that would only pile up.
   if (commands.isAway || commands.ended || isClosed) return null;
-  const own = looks.get(kind) ?? new Map<string, Promise<Owner | null>>();
+  const own = looks.get(kind) ?? new Map<string, Promise<Party | null>>();
   looks.set(kind, own);
   let look = own.get(name);
   if (!look) {
     const inspected = kind.holder ? kind.holder(name) : kind.inspect(name);
-    const owner = inspected.then((seen) => seen.owner).catch(() => null);
-    look = pTimeout(owner, { milliseconds: HOLDER_REPLY, fallback: () => null, customTimers });
+    const holder = inspected.then((seen) => seen.holder).catch(() => null);
+    look = pTimeout(holder, { milliseconds: HOLDER_REPLY, fallback: () => null, customTimers });
     own.set(name, look);
     void look.then(() => own.delete(name));
   }

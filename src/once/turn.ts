@@ -3,7 +3,7 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import { printAs } from "../util/print.ts";
 import { thrownAt } from "../util/stacks.ts";
 
-/** What the body of `locks.once` knows of its run. */
+/** What the body of `locks.runOnce` knows of its run. */
 export interface Turn {
   /** The name that runs once per interval. */
   readonly name: string;
@@ -23,11 +23,11 @@ export interface Turn {
    */
   assertHeld(): void;
   /** ms until the turn is lost unless it is renewed; 0 when it is not held. */
-  remaining(): number;
+  readonly remaining: number;
 }
 
 /**
- * What became of a call of `locks.once`. `running`: another one runs the body now, or has crashed in it or thrown less than a lease
+ * What became of a call of `locks.runOnce`. `running`: another one runs the body now, or has crashed in it or thrown less than a lease
  * ago, which Redis does not tell apart; false: it ran in this interval. `remaining`: ms until the next run may begin; while one runs, until its lease ends, which is
  * renewed.
  */
@@ -65,8 +65,8 @@ export class TurnHandle implements Turn {
     throw thrownAt(this.#lease.loss ?? released(this.name, this.#lease.noun), this.assertHeld);
   }
 
-  remaining(): number {
-    return this.held ? Math.max(0, this.#lease.left()) : 0;
+  get remaining(): number {
+    return this.held ? Math.max(0, Math.floor(this.#lease.left())) : 0;
   }
 
   /** What is printed. It asks for no signal, so none is made. */

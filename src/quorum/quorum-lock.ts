@@ -1,8 +1,15 @@
+import { withoutBits } from "../hold-ids.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
-import { ownerOf } from "../owner.ts";
-import { type AttemptAnswer, inspected, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
-import { type Ask, type LockKind, type Told, tell, type Wake } from "../waiting/lock-kind.ts";
+import { holding, partyOf } from "../party.ts";
+import {
+  type AttemptAnswer,
+  type Inspected,
+  inspected,
+  type ReleaseAnswer,
+  type RenewAnswer,
+} from "../redis/replies.ts";
+import { type Ask, type LockKind, type Meant, type Told, tell, type Wake } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { Footprint } from "./footprint.ts";
 import type { QuorumSettings } from "./options.ts";
@@ -140,24 +147,20 @@ export class QuorumKind implements LockKind {
     return this.#footprintOf(hold).confirm(ttl, timeout);
   }
 
-  async inspect(name: string) {
+  async inspect(name: string): Promise<Inspected> {
     const found = await this.#holder(name);
-    return inspected({
-      at: null,
-      owner: found && ownerOf(found.holder, found.token),
-      token: found?.token ?? 0,
-      remaining: found?.ttl ?? null,
-      kept: false,
-      queue: [],
-    });
+    if (!found) return inspected(null, null);
+    const { holder, token, ttl } = found;
+    return inspected(holding(partyOf(holder, token), null, { token, remaining: ttl }), null);
   }
 
   /** Only the holder's: if votes were taken from clients that are just asking, one node could be counted by two of them. */
-  async forceRelease(name: string, _label: string | null, token: number | null): Promise<boolean> {
+  async forceRelease(name: string, _label: string | null, { holder, token }: Meant): Promise<number> {
     const found = await this.#holder(name);
-    if (!found || (token !== null && token !== found.token)) return false;
+    if (!found || (token !== null && token !== found.token)) return 0;
+    if (holder !== null && holder !== withoutBits(found.holder)) return 0;
     const footprint = new Footprint(this.#quorum, name, found.holder);
-    return (await footprint.release(found.token + this.localPasses)) === "released";
+    return (await footprint.release(found.token + this.localPasses)) === "released" ? 1 : 0;
   }
 
   /** Rejects when that cannot be known. */

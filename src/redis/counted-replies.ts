@@ -1,5 +1,5 @@
 // What the scripts of counted resources answer, decoded: lua/counted/ says what stands where.
-import { type Owner, ownerOf } from "../owner.ts";
+import { type HoldingParty, holding, partyOf, type WaitingParty, waiting } from "../party.ts";
 import { codes } from "./lua.generated.ts";
 import { fields, type ReleaseAnswer } from "./replies.ts";
 
@@ -45,38 +45,29 @@ export interface CountedRelease extends ReleaseAnswer {
 
 /** Of a counted resource, for people. */
 export interface CountedInspection {
+  /** When it was seen, by the server's clock: ms since 1970. */
   readonly at: number;
   /** Null: nobody has said a number. */
   readonly permits: number | null;
   readonly isSet: boolean;
   readonly used: number;
   readonly holders: readonly {
-    readonly holder: string;
-    readonly owner: Owner;
-    readonly mode: CountedMode;
-    readonly units: number;
-    readonly token: number;
-    readonly remaining: number;
+    /** Its hold as it stands in Redis, random bits included: not for people. */
+    readonly hold: string;
+    readonly party: HoldingParty;
     /** May it have nobody inside? */
     readonly kept: boolean;
   }[];
-  readonly waiters: readonly {
-    readonly holder: string;
-    readonly owner: Owner;
-    readonly mode: CountedMode;
-    readonly units: number;
-    readonly upTo: number;
-  }[];
+  readonly waiters: readonly WaitingParty[];
   /** For a `setPermits` that is to count behind all before. */
   readonly stamp: number;
 }
 
-type CountedMode = "read" | "write" | "permits";
-
-const MODES: ReadonlyMap<unknown, CountedMode> = new Map([
+/** Permits have none. */
+const MODES: ReadonlyMap<unknown, "read" | "write" | null> = new Map([
   ["r", "read"],
   ["w", "write"],
-  ["p", "permits"],
+  ["p", null],
 ]);
 
 /** `<hold>[+][ <label>]`: a prefix may have any letter but a space, and a hold ends with none but letters and digits. */
@@ -153,23 +144,23 @@ export function decodeSetPermits(reply: unknown): {
 
 export function decodeCountedInspection(reply: unknown): CountedInspection {
   const [micros, permits, isSet, used, holds, queued, stamp] = fields(reply);
-  const at = Number(micros);
-  const holders = inRows(holds, 5).map(([text, mode, units, token, remaining]) => {
+  const now = Number(micros);
+  const at = Math.floor(now / 1_000);
+  const holders = inRows(holds, 5).map(([text, word, units, token, remaining]) => {
     const [, hold = "", mark, label = ""] = HELD_BY.exec(String(text)) ?? [];
-    const owner = ownerOf(hold + label, Number(token), at);
-    return {
-      holder: owner.id,
-      owner,
-      mode: modeOf(mode),
-      units: Number(units),
-      token: Number(token),
+    const mode = modeOf(word);
+    const has = {
       remaining: Number(remaining),
-      kept: mark === "+",
+      // Permits fence nothing: others hold some at the same time.
+      token: mode && Number(token),
+      units: unitsOf(units, mode),
+      mode,
     };
+    return { hold, party: holding(partyOf(hold + label, Number(token), now), at, has), kept: mark === "+" };
   });
-  const waiters = inRows(queued, 5).map(([text, mode, units, upTo, ticket]) => {
-    const owner = ownerOf(String(text), Number(ticket), at);
-    return { holder: owner.id, owner, mode: modeOf(mode), units: Number(units), upTo: Number(upTo) };
+  const waiters = inRows(queued, 5).map(([text, word, units, , ticket]) => {
+    const mode = modeOf(word);
+    return waiting(partyOf(String(text), Number(ticket), now), at, unitsOf(units, mode), mode);
   });
   return {
     at,
@@ -182,12 +173,15 @@ export function decodeCountedInspection(reply: unknown): CountedInspection {
   };
 }
 
+/** A writer has all the units that there are, which says nothing to people. */
+const unitsOf = (units: unknown, mode: "read" | "write" | null): number => (mode ? 1 : Number(units));
+
 function inRows(reply: unknown, length: number): unknown[][] {
   const all = fields(reply);
   return Array.from({ length: all.length / length }, (_, i) => all.slice(i * length, (i + 1) * length));
 }
 
-function modeOf(word: unknown): CountedMode {
+function modeOf(word: unknown): "read" | "write" | null {
   const mode = MODES.get(word);
   if (mode === undefined) throw unexpected(word);
   return mode;

@@ -1,17 +1,10 @@
 // What the scripts of elections answer, decoded: lua/election/ says what stands where.
-import { labelOf } from "../label.ts";
+import { leaderOf, type Party } from "../party.ts";
 import { codes } from "./lua.generated.ts";
 import { decodeRenewal, decodeRenewed, fields, type RenewAnswer, ttl } from "./replies.ts";
 
-/** The leader of an election, as Redis tells it. */
-export interface Leader {
-  /** The `id` of the client that leads. */
-  readonly leader: string;
-  /**
-   * What its election was given as `label`, else its client; null: neither. It is that caller's own text, control characters
-   * included: escape it before it is printed.
-   */
-  readonly label: string | null;
+/** The leader of an election, as it has told Redis. Its `id` is that of its client. */
+export interface Leader extends Party {
   /** What it has said of itself last: an address, mostly. */
   readonly value: string;
   /** The fencing token of its term: grows from term to term. */
@@ -34,9 +27,9 @@ export function decodeObserved(reply: unknown): Observed {
   const text = String(rest);
   const space = text.indexOf(" ");
   if (number === 0 || space < 0) return { leader: null, isLed: true, ttl: ttl(left) };
-  const id = text.slice(0, space);
+  const leader = leaderOf(text.slice(0, space), String(label), token);
   return {
-    leader: { leader: id, label: labelOf(String(label), id), value: text.slice(space + 1), token },
+    leader: { ...leader, value: text.slice(space + 1), token },
     isLed: true,
     ttl: ttl(left),
   };

@@ -1,6 +1,6 @@
 // What scripts answer, decoded. One vocabulary for every lock kind.
 import { type LockError, LockFormatError, LockUnavailableError } from "../errors.ts";
-import { type Owner, ownerOf } from "../owner.ts";
+import { type HoldingParty, holding, partyOf, type WaitingParty, waiting } from "../party.ts";
 import { codes } from "./lua.generated.ts";
 
 /** Of an attempt to take a lock, or to look again. `at` is the server's time in µs when the script ran. */
@@ -66,28 +66,18 @@ export interface RenewAnswer {
   readonly read?: { readonly mono: number; readonly wall: number };
 }
 
-/** What `inspect()` shows. `remaining` is null when the lock is free, Infinity when it has no TTL. */
-export interface Inspection extends Inspected {
-  /** The callers of this client that wait for the lock now, and for how many ms the first of them has; null: none waits. */
-  readonly here: { readonly waiting: number; readonly longest: number | null };
-}
-
 /** What Redis tells about a lock. */
 export interface Inspected {
-  /** `<client id>:<number of the hold>`; what another library has written, as it is. Null: the lock is free. */
-  readonly holder: string | null;
-  /** The same with its label, in its parts, and since when it has the lock. Null: the lock is free. */
-  readonly owner: Owner | null;
-  /** The holder's fencing token, 0 when free or when the lock kind has none. */
-  readonly token: number;
+  /** Null: the lock is free. */
+  readonly holder: HoldingParty | null;
+  /** The holder's fencing token. Null: the lock is free, or its kind has none. */
+  readonly token: number | null;
   /** ms until the hold ends in Redis unless it is renewed. Null: the lock is free. Infinity: its key has no TTL. */
   readonly remaining: number | null;
-  /** Is it held by a client that may keep it with nobody inside until somebody else wants it? Asks nobody. */
+  /** Is it held by a client that may keep it with nobody inside until somebody else wants it? */
   readonly kept: boolean;
-  /** Waiting processes, by the holds that they wait for, the next one first; at most 1 000. Empty for kinds that keep no queue in Redis. */
-  readonly waiters: readonly string[];
-  /** The same as `owner` shows the holder. */
-  readonly queue: readonly Owner[];
+  /** Waiting processes, the next one first; at most 1 000. Null: of this kind Redis keeps no queue. */
+  readonly waiters: readonly WaitingParty[] | null;
   /** When that was so, by the server's clock: ms since 1970. Null: this kind does not tell. */
   readonly at: number | null;
 }
@@ -202,41 +192,39 @@ export function decodeRenewed(code: unknown): RenewAnswer["is"] {
   return is;
 }
 
-/** Of a kind without a queue, whose tokens are no times. */
+/** Of a kind without a queue, whose tokens are no times, where it has any. */
 export function decodeInspection(reply: unknown): Inspected {
-  const [holder, token, remaining] = fields(reply);
-  const owner = holder === "" ? null : ownerOf(String(holder), null);
-  return inspected({
-    at: null,
-    owner,
-    token: Number(token),
-    remaining: owner && ttl(remaining),
-    kept: false,
-    queue: [],
-  });
+  const [text, token, left] = fields(reply);
+  const has = { token: Number(token) || null, remaining: ttl(left) };
+  return inspected(text === "" ? null : holding(partyOf(String(text), null), null, has), null);
 }
 
 /** Of the hand-off. */
 export function decodeHandoffInspection(reply: unknown): Inspected {
-  const [micros, holder, token, remaining, told, ...waiting] = fields(reply);
-  const now = Number(micros);
-  const owner = holder === "" ? null : ownerOf(String(holder), Number(token), now);
-  return inspected({
-    at: now / 1_000,
-    owner,
-    token: Number(token),
-    remaining: owner && ttl(remaining),
-    kept: told === 2,
-    queue: Array.from({ length: waiting.length / 2 }, (_, i) =>
-      ownerOf(String(waiting[2 * i]), Number(waiting[2 * i + 1]), now),
-    ),
-  });
+  const [micros, ...parts] = fields(reply);
+  return decodeSeen(Number(micros), parts);
 }
 
-/** `at`: in ms, with a fraction. */
-export function inspected({ at, owner, queue, ...rest }: Omit<Inspected, "holder" | "waiters">): Inspected {
-  const waiters = queue.map(({ id }) => id);
-  return { holder: owner?.id ?? null, owner, ...rest, waiters, queue, at: at && Math.floor(at) };
+/** Of a lock or an election. `now`: in µs, as tokens and tickets are. */
+export function decodeSeen(now: number, parts: readonly unknown[]): Inspected {
+  const [text, token, left, told] = parts;
+  const at = Math.floor(now / 1_000);
+  const has = { token: Number(token), remaining: ttl(left) };
+  const holder = text === "" ? null : holding(partyOf(String(text), has.token, now), at, has);
+  const waiters: WaitingParty[] = [];
+  for (let i = 4; i < parts.length; i += 2)
+    waiters.push(waiting(partyOf(String(parts[i]), Number(parts[i + 1]), now), at));
+  return inspected(holder, waiters, at, told === 2);
+}
+
+export function inspected(
+  holder: HoldingParty | null,
+  waiters: Inspected["waiters"],
+  at: number | null = null,
+  kept = false,
+): Inspected {
+  const { token = null, remaining = null } = holder ?? {};
+  return { holder, token, remaining, kept, waiters, at };
 }
 
 /** A token as Redis has it; null: "". */
@@ -249,9 +237,8 @@ export function decodeReleases(reply: unknown): ReleaseAnswer[] {
   return codes.map((code) => decodeRelease([code, clock]));
 }
 
-export function decodeForced(reply: unknown): boolean {
-  return Number(Array.isArray(reply) ? reply[0] : reply) === 1;
-}
+/** How many holds were ended by force. */
+export const decodeForced = (reply: unknown): number => Number(Array.isArray(reply) ? reply[0] : reply);
 
 /**
  * Did Redis refuse a command, as it will whenever it is sent? Everything else may pass: MOVED, TRYAGAIN, CLUSTERDOWN,

@@ -21,8 +21,6 @@ type Keys = readonly [lock: string, queue: string, clients: string, clock: strin
 type Ended = readonly [string, number];
 /** A hold, its lease, until when it counts, passes, entry, digit; a lock that must be held or the token of the holder that is asked, a nonce. */
 type Acquire = readonly [string, number, number, number, string, number, ...string[]];
-/** A hold, its token; until when, a hold that is nobody's, ms at the most. */
-type ReleaseAt = readonly [...Ended, number, string, number];
 type Recheck = readonly [string, number, number, string, number, number, number];
 type Yield = readonly [...Ended, string, number, number, string, number];
 
@@ -147,14 +145,6 @@ export function handOff(db: Memory): Partial<Record<keyof typeof lua, Run>> & { 
       const held = heldAt(lock);
       if (!held || idOf(held.hold) !== hold) return GONE;
       handOver(lock, queue, held.since);
-      return RELEASED;
-    },
-
-    releaseAt([lock, queue]: Two, [hold, token, until, nobody, most]: ReleaseAt) {
-      const held = heldAt(lock);
-      const left = Math.min(Math.ceil((until - db.now) / 1_000), most);
-      if (held?.hold !== hold || left <= 0) return release([lock, queue], [hold, token]);
-      db.keep(lock, { ...held, hold: nobody, token: held.token + 1, told: 0 }, left);
       return RELEASED;
     },
 

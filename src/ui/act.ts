@@ -7,11 +7,9 @@ interface Wanted {
   readonly action: Action;
   readonly kind: string;
   readonly name: string;
-  /** Of the holder that was seen: no later one is meant. */
-  readonly token: number;
-  readonly mode: ShownHolder["mode"];
-  /** The same of a Redisson lock, which has no tokens; "": not told. */
+  /** The `id` of the holder that was seen: no later one is meant. */
   readonly holder: string;
+  readonly mode: ShownHolder["mode"];
 }
 
 /** Does what the page was asked for, if its viewers may do that. */
@@ -50,25 +48,21 @@ const ANSWERS = {
 
 async function end(locks: LockUIOptions["locks"], wanted: Wanted, { label }: Viewer): Promise<Done> {
   const ended = await breakHold(locks, wanted, label === null ? {} : { label: cut(label) });
-  if (ended === null)
-    return { done: false, said: "Nothing tells this holder from the next one: nothing was done." };
   if (ended === true || Number(ended) > 0) return { done: true, said: "The hold that you saw is ended." };
   return { done: false, said: "The holder that you saw has gone: nothing was done." };
 }
 
-/** Null: nothing says which one is meant. */
 async function breakHold(
   locks: LockUIOptions["locks"],
-  { kind, name, token, mode, holder }: Wanted,
+  { kind, name, mode, holder }: Wanted,
   by: { readonly label?: string },
-): Promise<boolean | number | null> {
-  if (kind === "redisson")
-    return holder === "" ? null : locks.redissonLock(name).forceUnlock({ ...by, holder });
-  const options = { ...by, token };
+): Promise<boolean | number> {
+  const options = { ...by, holder };
+  if (kind === "redisson") return locks.redissonLock(name).forceUnlock(options);
   if (kind === "lock") return locks.lock(name).forceUnlock(options);
   if (kind === "semaphore") return locks.semaphore(name).forceUnlock(options);
   if (kind === "election") return locks.election(name).forceResign(options);
-  if (kind !== "readWrite") return null;
+  if (kind !== "readWrite") return false;
   return locks.readWriteLock(name)[mode ?? "write"].forceUnlock(options);
 }
 
@@ -81,12 +75,11 @@ function cut(label: string): string {
 
 function decode(text: string): Wanted | null {
   try {
-    const { action, kind, name, token, mode, holder = "" } = JSON.parse(text) as Partial<Wanted>;
-    const isAction = action === "ask" || action === "break";
-    if (!isAction || typeof kind !== "string" || typeof name !== "string" || typeof token !== "number")
+    const { action, kind, name, mode, holder } = JSON.parse(text) as Partial<Wanted>;
+    if (action !== "ask" && action !== "break") return null;
+    if (typeof kind !== "string" || typeof name !== "string" || typeof holder !== "string" || !holder)
       return null;
-    if (typeof holder !== "string") return null;
-    return { action, kind, name, token, holder, mode: mode === "read" || mode === "write" ? mode : null };
+    return { action, kind, name, holder, mode: mode === "read" || mode === "write" ? mode : null };
   } catch {
     return null;
   }

@@ -1,4 +1,5 @@
 import type { Listed } from "../list/listed.ts";
+import { clientOf } from "../party.ts";
 import type { ShownBlock, ShownCircle, ShownClient, ShownOwner } from "./shown.ts";
 import { shownHolder, shownWaiter } from "./views.ts";
 
@@ -25,7 +26,7 @@ export function blocked(
   readonly clients: ShownClient[];
   readonly isCut: boolean;
 } {
-  const waited = locks.filter(({ holders, waiters }) => holders.length > 0 && waiters.length > 0);
+  const waited = locks.filter(({ holders, waiters }) => holders.length > 0 && (waiters?.length ?? 0) > 0);
   const all = holdingsIn(waited);
   const known = new Map(
     circles.map(({ callers, isSure }) => [
@@ -48,8 +49,8 @@ export function blocked(
   };
   const block = ({ lock, for: ms }: Holdings["blocks"][number], path: readonly Step[]): ShownBlock => {
     const callers = new Map<string, { owner: ShownOwner; calls: number }>();
-    for (const waiter of lock.waiters) {
-      const id = waiter.client ?? waiter.id;
+    for (const waiter of lock.waiters ?? []) {
+      const id = clientOf(waiter);
       const known = callers.get(id);
       if (known) known.calls++;
       else callers.set(id, { owner: shownWaiter(waiter), calls: 1 });
@@ -91,15 +92,15 @@ function holdingsIn(locks: readonly Listed[]): Map<string, Holdings> {
   const all = new Map<string, Holdings>();
   for (const lock of locks)
     for (const holder of lock.holders) {
-      const id = holder.client ?? holder.id;
+      const id = clientOf(holder);
       const known = all.get(id) ?? { owner: shownHolder(holder), blocks: [], waits: 0 };
       all.set(id, known);
       if (!known.blocks.some((one) => one.lock === lock)) known.blocks.push({ lock, for: holder.heldFor });
     }
   for (const { holders, waiters } of locks)
-    for (const id of new Set(waiters.map(({ client, id }) => client ?? id))) {
+    for (const id of new Set(waiters?.map(clientOf))) {
       const known = all.get(id);
-      if (known && holders.some((holder) => (holder.client ?? holder.id) !== id)) known.waits++;
+      if (known && holders.some((holder) => clientOf(holder) !== id)) known.waits++;
     }
   return all;
 }

@@ -1,7 +1,8 @@
 import pTimeout from "p-timeout";
 import { type Circle, circleOf, holdersOf, KINDS } from "../deadlocks/circle.ts";
 import { decodeNote, lockOf, type Note } from "../deadlocks/note.ts";
-import type { Listed, ListedHolder } from "../list/listed.ts";
+import type { Listed } from "../list/listed.ts";
+import { clientOf } from "../party.ts";
 import { uiLua as lua } from "../redis/lua.generated.ts";
 import { fields } from "../redis/replies.ts";
 import type { LockUIOptions } from "./options.ts";
@@ -100,7 +101,7 @@ export class Deadlocks {
       // Behind its own process a caller waits there, and not in Redis.
       if (!held || !holder || !wanted || !isAt(client, wanted)) return null;
       callers.push({
-        client: holder.client ?? holder.id,
+        client: clientOf(holder),
         owner: shownHolder(holder),
         holds: { kind: held.kind, name: held.name },
         waitsFor: { kind: wanted.kind, name: wanted.name },
@@ -112,7 +113,7 @@ export class Deadlocks {
 }
 
 const isAt = (client: string, { waiters, holders }: Listed): boolean =>
-  [...waiters, ...holders].some((one: Pick<ListedHolder, "client">) => one.client === client);
+  [...(waiters ?? []), ...holders].some((one) => clientOf(one) === client);
 
 function listed(ref: string, locks: ReadonlyMap<string, Listed>): Listed | undefined {
   const lock = lockOf(ref);

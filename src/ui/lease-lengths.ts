@@ -1,4 +1,4 @@
-import type { ListedHolder } from "../list/listed.ts";
+import type { HoldingParty } from "../list/listed.ts";
 
 /** What is known of the lease of a hold, in ms. */
 interface Bounds {
@@ -28,7 +28,7 @@ export class LeaseLengths {
 
   /** `began`, `ended`: when this look began to ask, and ended, in ms on the monotonic clock. */
   see(
-    holders: Iterable<Pick<ListedHolder, "id" | "heldFor" | "remaining">>,
+    holders: Iterable<Pick<HoldingParty, "id" | "heldFor" | "remaining">>,
     began: number,
     ended: number,
   ): void {

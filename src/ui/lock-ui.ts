@@ -164,7 +164,7 @@ class Page {
         const [kind, name] = [wanted.get("kind"), wanted.get("name")];
         const lock = locks.find((one) => one.kind === kind && one.name === name) ?? null;
         const holders = lock?.holders.map((one) => shownHolder(one, lengths.of(one.id))) ?? [];
-        const waiters = lock?.waiters.map(shownWaiter) ?? [];
+        const waiters = lock?.waiters?.map(shownWaiter) ?? [];
         const history = heat?.history(name ?? "") ?? null;
         return { ...seen, view: "lock", lock: lock && shown(lock), holders, waiters, history };
       }

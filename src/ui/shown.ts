@@ -17,7 +17,8 @@ export interface ShownOwner {
 }
 
 export interface ShownHolder extends ShownOwner {
-  readonly token: number;
+  /** Null: its kind has none. */
+  readonly token: number | null;
   /** ms until its hold ends unless it is renewed; null: no end is set. */
   readonly left: number | null;
   /** How long its lease is, in ms; null: that is not known. Redis has only what is left of it. */

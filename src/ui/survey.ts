@@ -34,8 +34,9 @@ export class Tally {
 
   add(lock: Listed): void {
     this.#total++;
-    if (lock.waiters.length > 0) this.#waited++;
-    this.#ranked.push({ lock, waited: waitedFor(lock) ?? (lock.waiters.length > 0 ? 0 : -1) });
+    const isWaited = (lock.waiters?.length ?? 0) > 0;
+    if (isWaited) this.#waited++;
+    this.#ranked.push({ lock, waited: waitedFor(lock) ?? (isWaited ? 0 : -1) });
     if (this.#ranked.length === 2 * LOCKS) this.#cut();
   }
 
@@ -50,7 +51,7 @@ export class Tally {
     this.#ranked.sort(inFront);
     let people = 0;
     const end = this.#ranked.findIndex(({ lock: { holders, waiters } }, i) => {
-      people += holders.length + waiters.length;
+      people += holders.length + (waiters?.length ?? 0);
       return i === LOCKS || (i > 0 && people > PEOPLE);
     });
     if (end >= 0) this.#ranked.length = end;
@@ -66,7 +67,7 @@ const inFront = (one: Ranked, other: Ranked): number =>
 /** Places in a queue are in the order of coming, but for those of other priority or mode: the longest wait is not always the first's. */
 export function waitedFor({ waiters }: Pick<Listed, "waiters">): number | null {
   let longest: number | null = null;
-  for (const { waitedFor } of waiters)
+  for (const { waitedFor } of waiters ?? [])
     if (waitedFor !== null && waitedFor > (longest ?? -1)) longest = waitedFor;
   return longest;
 }

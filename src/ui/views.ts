@@ -1,12 +1,13 @@
 import { Glob } from "../list/glob.ts";
-import { type Listed, type ListedHolder, type ListedWaiter, waitingProcesses } from "../list/listed.ts";
+import { type Listed, waitingProcesses } from "../list/listed.ts";
+import type { HoldingParty, WaitingParty } from "../party.ts";
 import type { LeaseLengths } from "./lease-lengths.ts";
 import type { Happened, ShownHolder, ShownLock, ShownOwner } from "./shown.ts";
 import { waitedFor } from "./survey.ts";
 import type { Narrow } from "./watches.ts";
 
 /** `length`: of its lease, in ms; null: it is not known. */
-export const shownHolder = (holder: ListedHolder, length: number | null = null): ShownHolder => ({
+export const shownHolder = (holder: HoldingParty, length: number | null = null): ShownHolder => ({
   ...ownerOf(holder),
   length,
   for: holder.heldFor,
@@ -14,12 +15,12 @@ export const shownHolder = (holder: ListedHolder, length: number | null = null):
   left: holder.remaining === Number.POSITIVE_INFINITY ? null : holder.remaining,
 });
 
-export const shownWaiter = (waiter: ListedWaiter): ShownOwner => ({
+export const shownWaiter = (waiter: WaitingParty): ShownOwner => ({
   ...ownerOf(waiter),
   for: waiter.waitedFor,
 });
 
-const ownerOf = ({ id, label, host, pid, units, mode }: ListedHolder | ListedWaiter) =>
+const ownerOf = ({ id, label, host, pid, units, mode }: HoldingParty | WaitingParty) =>
   ({ id, label, host, pid, units, mode }) as const;
 
 export function shownLock(lock: Listed, lost: Happened | null, lengths: LeaseLengths): ShownLock {
@@ -43,7 +44,10 @@ export function fits(lock: Listed, search: string): boolean {
   if (isPattern(search)) return new Glob(search).matches(lock.name);
   const wanted = search.toLowerCase();
   const has = (text: string | null): boolean => text?.toLowerCase().includes(wanted) === true;
-  return has(lock.name) || [...lock.holders, ...lock.waiters].some(({ id, label }) => has(label) || has(id));
+  return (
+    has(lock.name) ||
+    [...lock.holders, ...(lock.waiters ?? [])].some(({ id, label }) => has(label) || has(id))
+  );
 }
 
 const KINDS = ["lock", "readWrite", "semaphore", "election", "redisson"] as const;

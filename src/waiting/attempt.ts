@@ -80,10 +80,6 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
     this.passes = hold.mayPass;
   }
 
-  get minHold(): number | undefined {
-    return this.head.terms.minHold;
-  }
-
   answered(answer: AttemptAnswer | YieldAnswer): void {
     this.#asking.answered(this, answer);
   }

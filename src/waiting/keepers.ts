@@ -6,7 +6,7 @@ import { clocks } from "../util/clock.ts";
 import { newNonce } from "../util/random.ts";
 import { clearTimeout, setImmediate, setTimeout } from "../util/real-timers.ts";
 import type { Expecting } from "./grant-inbox.ts";
-import type { Ask, LockKind, Told } from "./lock-kind.ts";
+import type { Ask, LockKind, Meant, Told } from "./lock-kind.ts";
 import type { Services } from "./services.ts";
 
 /**
@@ -84,14 +84,15 @@ export class Keepers {
 
   /**
    * Was it given up, for a caller that would take it away by force? Where others wait the holder has been told of them already.
-   * `token`: of the holder that is meant; null: whichever it is.
    */
-  async isGivenUp(kind: LockKind, name: string, token: number | null): Promise<boolean> {
+  async isGivenUp(kind: LockKind, name: string, { holder, token }: Meant): Promise<boolean> {
     if (kind.answer === null && kind.mode !== "read") return false;
     const seen = await kind.inspect(name);
-    const isMeant = token === null || token === seen.token;
-    const isAlone = isMeant && seen.kept && seen.waiters.length === 0;
-    return isAlone && (await this.#recall(kind, name, seen, FIRST_REPLY, KEEPER_REPLY, token)) === "released";
+    const isMeant =
+      (token === null || token === seen.token) && (holder === null || holder === seen.holder?.id);
+    if (!isMeant || !seen.kept || seen.waiters?.length !== 0) return false;
+    const meant = holder === null && token === null ? null : seen.token;
+    return (await this.#recall(kind, name, seen, FIRST_REPLY, KEEPER_REPLY, meant)) === "released";
   }
 
   /** Of questions whose answers nobody waits for. */
@@ -116,7 +117,7 @@ export class Keepers {
     return is === "idle" ? this.#recall(kind, name, seen, left(), Math.min(left(), KEEPER_REPLY)) : is;
   }
 
-  /** `hearing`: ms for the subscription. `wait`: ms for the answer. `meant`: as of `isGivenUp`. */
+  /** `hearing`: ms for the subscription. `wait`: ms for the answer. `meant`: the token of the only holder that is asked; null: whichever it is. */
   async #recall(
     kind: LockKind,
     name: string,

@@ -41,8 +41,6 @@ export interface Ask {
   readonly nonce: string | null;
   /** Of such a try: the token of the only holder that is asked. Left out: whichever it is. */
   readonly meant?: number | null;
-  /** ms that the hold keeps the lock at least. */
-  readonly minHold?: number | undefined;
   /** Where grants are heard, or will be by a client that queues unheard; null while nothing is subscribed. */
   readonly channel: Channel | null;
 }
@@ -122,10 +120,6 @@ export interface LockKind extends Renewer {
   readonly releaseAll: ((holds: readonly Hold[], isFirst: boolean) => Promise<ReleaseAnswer[]>) | null;
   /** Answers a recall that names this nonce, to the client that has asked. Null: the kind has no recalls. */
   readonly answer: ((name: string, nonce: string, is: "busy" | "idle") => void) | null;
-  /** The kind for calls with `minHold`. Left out: it has none. */
-  readonly minHold?: LockKind | null;
-  /** Takes back a hold that a caller has had. Left out: as any other. */
-  readonly former?: Withdrawer;
   /** True: no caller gets the lock before it is confirmed, because that is what replicas acknowledge. */
   readonly isConfirmed: boolean;
   /** Tell Redis how often the lock was entered. Null: Redis does not care. */
@@ -151,18 +145,20 @@ export interface LockKind extends Renewer {
   holder?(name: string): Promise<Inspected>;
   /** What inspections call a hold, with its random bits. Left out: its id. */
   shownAs?(hold: Hold): string;
-  /** Do its holders have tokens that tell one from the next, so that `forceRelease` can be told which one is meant? */
+  /** Do its leases have fencing tokens? */
   readonly hasTokens: boolean;
   /**
-   * `label`: for the holder, where the protocol has a message for it. `token`: of the holder that is meant, null: whichever it is.
-   * `holder`: the same of a `redissonLock`, which has no tokens. False: that one does not hold it.
+   * `label`: for the holder, where the protocol has a message for it. Resolves with how many holds were ended: 0 = the holder that
+   * is meant does not hold it.
    */
-  forceRelease(
-    name: string,
-    label: string | null,
-    token: number | null,
-    holder: string | null,
-  ): Promise<boolean>;
+  forceRelease(name: string, label: string | null, meant: Meant): Promise<number>;
+}
+
+/** Which holder a forced release means. Both null: whichever it is, or all of them where several hold. */
+export interface Meant {
+  /** Its id, as inspections show it. */
+  readonly holder: string | null;
+  readonly token: number | null;
 }
 
 /** What readers and writers of one lock are to each other. */

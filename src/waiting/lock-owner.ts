@@ -236,7 +236,7 @@ export abstract class LockOwner {
 
   lost(one: Acquisition, lease: SharedLease, error: LockLostError): void {
     this.services.watchdog.leases.delete(lease);
-    this.services.leave(this.kind.former ?? this.kind, lease.hold);
+    this.services.leave(this.kind, lease.hold);
     if (one.lease === lease) {
       if (one.stay) this.over(one.stay, lease);
       one.lease = null;
@@ -285,7 +285,7 @@ export class Release implements Told<ReleaseAnswer> {
     const { hold } = this.turn;
     const { services, kind } = this.owner;
     this.one.woken();
-    services.leave(kind.former ?? kind, hold);
+    services.leave(kind, hold);
     services.cleanup.releases--;
     this.turn.settle();
     this.resolve(failing(unconfirmed(hold, error, kind)));

@@ -88,7 +88,7 @@ export class SelfWait {
   async #lookCloser({ kind, name }: Callers, waiter: Waiter, { hold, owner }: SharedLease): Promise<void> {
     const inspection = await kind.inspect(name).catch(() => null);
     // The number of the hold alone would not do: every client begins at 1.
-    if (inspection?.holder !== withoutBits(owner.kind.shownAs?.(hold) ?? hold.id)) return;
+    if (inspection?.holder?.id !== withoutBits(owner.kind.shownAs?.(hold) ?? hold.id)) return;
     if (!waiter.settled && !waiter.isWarned) this.warn(name, waiter, "this process");
   }
 

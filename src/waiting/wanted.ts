@@ -125,8 +125,8 @@ export class WantedLeases {
     const wish = this.#wishes.get(lease);
     if (!wish) return;
     let label: string | null = null;
-    const looked = wish.kind.inspect(lease.name).then(({ queue }) => {
-      label = queue[0]?.label ?? null;
+    const looked = wish.kind.inspect(lease.name).then(({ waiters }) => {
+      label = waiters?.[0]?.label ?? null;
     });
     await atMost(looked, KEEPER_REPLY).catch(() => {});
     // RACE: its last caller has left meanwhile.

@@ -233,28 +233,6 @@ describe("those that observe a leader", () => {
   });
 });
 
-describe("minHold", () => {
-  const paced = (by: string, token: number, time: [number, number], minHold?: number): Line[] =>
-    held(by, "lock", token, time, { minHold });
-
-  it("keeps the lock for its time, by the tokens", () => {
-    expect(broken(...paced("1.1", 10_000, [10, 20], 50), ...paced("2.1", 60_000, [60, 70]))).toEqual([]);
-    expect(broken(...paced("1.1", 10_000, [10, 20], 50), ...paced("2.1", 55_000, [60, 70]))).toEqual([
-      "minHold",
-    ]);
-    expect(broken(...paced("1.1", 10_000, [10, 20]), ...paced("2.1", 20_000, [20, 30]))).toEqual([]);
-  });
-
-  it("counts by the time when the clock was turned, and not where the lock was forgotten", () => {
-    const early = [...paced("1.1", 10_000, [10, 20], 50), ...paced("2.1", 10_001, [60, 70])];
-    expect(broken([15, "director", fault("turn the server's clock back")], ...early)).toEqual([]);
-    const lost: Line = [22, "director", forgot(18, 15_000, 25_000)];
-    expect(broken(...paced("1.1", 10_000, [10, 20], 50), lost, ...paced("2.1", 30_000, [30, 40]))).toEqual(
-      [],
-    );
-  });
-});
-
 describe("what runs once per interval", () => {
   const every = 400;
   const ran = (by: string, begin: number, time: [number, number], more?: Held): Line[] =>

@@ -155,7 +155,6 @@ const ills: readonly Ill[] = [
     },
     rules: ["signals tell losses"],
   },
-  { plant: "minHold forgotten", needs: { seconds: 2, only: [], taste: only(["paced"]) }, rules: ["minHold"] },
   {
     plant: "a turn that ends with its run",
     needs: { seconds: 2, only: [], taste: only(["tick", "slot"]) },

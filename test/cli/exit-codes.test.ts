@@ -112,7 +112,6 @@ describe("the exit code", () => {
     [["--every", "1h", "a", "b", "--", "true"], /one name/],
     [["--slots", "2", "a", "b", "--", "true"], /one name/],
     [["--slots", "2", "--fair", "a", "--", "true"], /order of coming/],
-    [["--shared", "--min-hold", "1s", "a", "--", "true"], /plain locks/],
     [["--aligned", "a", "--", "true"], /--every/],
     [["--shell", "true", "a", "--", "true"], /already/],
     [["--signal", "SIGNOTHING", "a", "--", "true"], /name of a signal/],

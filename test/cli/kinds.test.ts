@@ -80,10 +80,4 @@ describe("the kinds", () => {
     expect((await sh(once, failing, "exit 9").finished).code).toBe(9);
     await until(async () => (await sh(once, failing, "echo again").finished).stdout === "again\n");
   });
-
-  it("--min-hold keeps the others out behind the end", async () => {
-    const name = freshName();
-    await sh(["--min-hold", "10s"], name, "true").finished;
-    expect((await sh(["-n"], name, "true").finished).code).toBe(75);
-  });
 });

@@ -96,7 +96,7 @@ describe("a signal", () => {
     const { locks } = await parties.join();
     await using _ = await locks.lock(name).lock();
     const run = sh([], name, "echo ran");
-    await until(async () => (await locks.lock(name).inspect()).waiters.length === 1);
+    await until(async () => (await locks.lock(name).inspect()).waiters?.length === 1);
     run.kill(signal);
     expect(await run.finished).toMatchObject({ code, stdout: "" });
     expect((await locks.lock(name).inspect()).waiters).toEqual([]);

@@ -20,7 +20,10 @@ it("one candidate leads at a time, in the order in which they came, and the lead
   const name = freshName("election");
   const term = await a.locks.election(name, { label: "east/1" }).campaign({ value: "10.0.0.7:80 é" });
   expect(await c.locks.election(name).leader()).toEqual({
-    leader: a.locks.id,
+    id: a.locks.id,
+    host: expect.any(String),
+    pid: process.pid,
+    since: Math.floor(term.token / 1_000),
     label: "east/1",
     value: "10.0.0.7:80 é",
     token: term.token,
@@ -37,8 +40,8 @@ it("one candidate leads at a time, in the order in which they came, and the lead
   await term.resign();
   const next = await second;
   expect(next.token).toBeGreaterThan(term.token);
-  expect(await a.locks.election(name).leader()).toEqual({
-    leader: b.locks.id,
+  expect(await a.locks.election(name).leader()).toMatchObject({
+    id: b.locks.id,
     label: "b é",
     value: "b",
     token: next.token,
@@ -168,7 +171,17 @@ it("forceResign ends the term that was seen, and none that has come since", asyn
   expect((await by.leader())?.token).toBe(second.token);
   await second.resign();
   expect(await by.forceResign()).toBe(false);
-  await expect(by.forceResign({ holder: "x" })).rejects.toThrow(/Cannot end the term of '.*' by force/);
+  const third = await locks.election(name).campaign();
+  // A leader is shown by its client, and in lists by its hold.
+  const [shown, listed] = [await by.leader(), (await others.list({ kind: "election" }).next()).value];
+  expect(await by.forceResign({ holder: `${locks.id}x` })).toBe(false);
+  expect(await by.forceResign({ holder: shown?.id })).toBe(true);
+  expect(await by.forceResign({ holder: listed?.holder?.id })).toBe(false);
+  await until(() => third.signal.aborted);
+  const fourth = await locks.election(name).campaign();
+  const [seen] = (await others.list({ kind: "election" }).next()).value?.holders ?? [];
+  expect(await by.forceResign({ holder: seen?.id })).toBe(true);
+  await until(() => fourth.signal.aborted);
 });
 
 it("a proclamation finds out that the term is lost", async () => {

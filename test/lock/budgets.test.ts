@@ -30,7 +30,7 @@ async function warm(count: number): Promise<Party[]> {
   const blocker = await parties.join({ url });
   const held = await blocker.locks.lock(name).lock();
   const waiting = all.map(({ locks }) => locks.lock(name).lock());
-  await until(async () => (await blocker.locks.lock(name).inspect()).waiters.length === count, {
+  await until(async () => (await blocker.locks.lock(name).inspect()).waiters?.length === count, {
     what: "all clients to queue",
   });
   await held.unlock();

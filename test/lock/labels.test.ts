@@ -102,12 +102,4 @@ describe("a hold with a label", () => {
     expect(await scripts.run("inspect", 9)).toEqual(shown);
     expect(await scripts.run("inspect", 0)).toEqual(shown.slice(0, 5));
   });
-
-  it("and minHold leaves the lock to nobody under the same label", async () => {
-    await scripts.acquire(labelled("a"));
-    const nobody = labelled("a", 2);
-    const until = (await scripts.micros()) + 60_000_000;
-    expect(await scripts.run("releaseAt", labelled("a"), 1, until, nobody, 60_000)).toBe(RELEASED);
-    expect(await scripts.holder()).toBe(nobody);
-  });
 });

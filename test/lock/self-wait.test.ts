@@ -139,7 +139,7 @@ it("a wait that is no longer than a lease costs no further command", async () =>
   const held = await far.locks.lock(name).lock();
   proxy.record();
   const waiting = near.locks.lock(name).lock();
-  await until(async () => (await far.locks.lock(name).inspect()).waiters.length === 1);
+  await until(async () => (await far.locks.lock(name).inspect()).waiters?.length === 1);
   await held.unlock();
   await (await waiting).unlock();
   expect(

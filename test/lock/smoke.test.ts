@@ -120,7 +120,7 @@ async function handedOver(
   const lease = await lock.lock();
   const granted = other.lock({ wait: 10_000 });
   await waiting;
-  if (lease.token > 0) await until(async () => (await lock.inspect()).waiters.length === 1);
+  if (lease.token > 0) await until(async () => (await lock.inspect()).waiters?.length === 1);
   await look();
   const asked = awake();
   await lease.unlock();

@@ -77,7 +77,7 @@ describe("the stack of an error names the caller", () => {
       code: "LOCK_TIMEOUT",
     });
     const waiting = expectCaller(() => locks.lock(name).lock());
-    await until(async () => (await other.locks.lock(name).inspect()).waiters.length === 1);
+    await until(async () => (await other.locks.lock(name).inspect()).waiters?.length === 1);
     await locks.close();
     expect(await waiting).toMatchObject({ code: "CLIENT_CLOSED" });
     expect(await expectCaller(() => locks.lock(name).tryLock())).toMatchObject({ code: "CLIENT_CLOSED" });

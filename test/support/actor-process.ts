@@ -122,11 +122,6 @@ const methods = {
     return { became, took: performance.now() - started };
   },
 
-  /** Takes a lock that stays taken for so many ms. */
-  async acquireFor(name: string, minHold: number) {
-    return leases.push(await current().locks.lock(name).lock({ minHold })) - 1;
-  },
-
   /** A plain command, past the locks. */
   command: (name: string, ...args: string[]) => current().redis.call(name, ...args),
 

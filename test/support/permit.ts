@@ -1,4 +1,4 @@
-import type { Inspection, Lease, Lock, LockClient, Semaphore } from "../../src/index.ts";
+import type { ForceUnlockOptions, Inspection, Lease, Lock, LockClient, Semaphore } from "../../src/index.ts";
 
 /**
  * What a client makes locks by; `permit`: one permit of a semaphore that has one; `readLock`, `writeLock`: the two locks of a
@@ -72,21 +72,12 @@ class Permit implements Lock {
 
   async inspect(): Promise<Inspection> {
     const { holders, waiters, here, at } = await this.#slots.inspect();
-    const { holder = null, owner = null, token = 0, remaining = null } = holders[0] ?? {};
-    return {
-      holder,
-      owner,
-      token,
-      remaining,
-      kept: false,
-      waiters: waiters.map((one) => one.holder),
-      queue: waiters.map((one) => one.owner),
-      at,
-      here,
-    };
+    const [holder = null] = holders;
+    const { token = null, remaining = null } = holder ?? {};
+    return { holder, token, remaining, kept: false, waiters, at, here };
   }
 
-  async forceUnlock(options?: { label?: string; token?: number }): Promise<boolean> {
+  async forceUnlock(options?: ForceUnlockOptions): Promise<boolean> {
     return (await this.#slots.forceUnlock(options)) > 0;
   }
 

@@ -91,7 +91,7 @@ describe("traces", () => {
       expect(await lock.tryLock()).toBeNull();
       await failure(lock.lock({ wait: 30 }));
       const waiting = lock.lock();
-      await until(async () => (await lock.inspect()).waiters.length === 1);
+      await until(async () => (await lock.inspect()).waiters?.length === 1);
       await held.unlock();
       await (await waiting).unlock();
       request.end();
@@ -196,7 +196,7 @@ describe("traces", () => {
     });
     const held = await others.lock(lock.name).lock();
     const waiting = lock.lock();
-    await until(async () => (await others.lock(lock.name).inspect()).waiters.length === 1);
+    await until(async () => (await others.lock(lock.name).inspect()).waiters?.length === 1);
     await held.unlock();
     await (await waiting).unlock();
     const slots = locks.semaphore(freshName(), { permits: 1 });

@@ -162,20 +162,6 @@ describe("what a test can make happen", () => {
     expect(errors).toMatchObject([{ code: "LOCK_LEFT_BEHIND" }]);
   });
 
-  it("advance: a least time is over when it is, also for a hold that is given back behind it", async () => {
-    const [one, other] = pair();
-    const lease = await one.lock("orders").lock({ minHold: 600_000 });
-    await lease.unlock();
-    expect(await other.lock("orders").tryLock()).toBeNull();
-    await one.test.advance(590_000);
-    expect(await other.lock("orders").isLocked()).toBe(true);
-    await one.test.advance(10_000);
-    const next = await other.lock("orders").lock({ wait: 0, minHold: 600_000 });
-    await one.test.advance(601_000);
-    await next.unlock();
-    expect(await one.lock("orders").isLocked()).toBe(false);
-  });
-
   it("advance: leases run out, and a waiter has waited", async () => {
     const [one, other] = pair();
     const lease = await one.lock("orders").lock({ lease: 5_000 });

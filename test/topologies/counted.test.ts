@@ -26,7 +26,7 @@ it("in a Cluster the keys of a counted resource share a slot, and its grants are
     await until(() => heard.length > 0);
     expect(decodeShare(heard[0] ?? "")).toMatchObject({ hold: waiter.id, key: hash });
     expect(await calls.scripts.setPermits(name, 9)).toMatchObject({ isDone: true, used: 1 });
-    expect(await calls.scripts.forceRelease(name, null, null)).toBe(1);
+    expect(await calls.scripts.forceRelease(name, null, null, { holder: null, token: null })).toBe(1);
     await until(() => heard.length > 1);
     ears.disconnect();
     calls.end();

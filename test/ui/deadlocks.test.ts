@@ -88,7 +88,7 @@ it("a note of a former turn, and a note that is not written again, prove no circ
   ].map((call) => call.catch(() => {}));
   const [ref, wanted] = [a, b].map((name) => `handoff:${encodeURIComponent(name)}`) as [string, string];
   const holdOf = async (name: string) =>
-    encodeURIComponent((await eye.locks.lock(name).inspect()).holder ?? "");
+    encodeURIComponent((await eye.locks.lock(name).inspect()).holder?.id ?? "");
   const [holdA, holdB] = [await holdOf(a), await holdOf(b)];
   /** As its client would have written it, so many seconds from now. */
   const write = async (turn: number, from: number) => {

@@ -192,7 +192,7 @@ describe("what is answered", () => {
     const mark = freshName();
     const held = await Promise.all(["a", "b", "c"].map((end) => locks.lock(`${mark}:${end}`).lock()));
     const waiter = (await parties.join()).locks.lock(`${mark}:b`).lock();
-    await until(async () => (await locks.lock(`${mark}:b`).inspect()).waiters.length === 1);
+    await until(async () => (await locks.lock(`${mark}:b`).inspect()).waiters?.length === 1);
     const now = await state(
       await get(`?part=state&view=now&search=${encodeURIComponent(mark.toUpperCase())}`),
     );
@@ -204,7 +204,7 @@ describe("what is answered", () => {
 });
 
 describe("actions", () => {
-  const wanted = { action: "break", kind: "lock", name: "x", token: 1, mode: null };
+  const wanted = { action: "break", kind: "lock", name: "x", holder: "y", mode: null };
 
   it("are refused where they are not allowed, and from anywhere but the page", async () => {
     const shown = await serve();
@@ -231,7 +231,7 @@ describe("actions", () => {
     const body = JSON.stringify(wanted);
     expect((await get("?part=act", without, { method: "POST", body })).status).toBe(403);
     expect((await post({ ...wanted, action: "ask" })).status).toBe(403);
-    expect((await post({ ...wanted, token: "1" })).status).toBe(400);
+    expect((await post({ ...wanted, holder: 1 })).status).toBe(400);
     expect((await post({ ...wanted, name: "x".repeat(10_000) })).status).toBe(413);
     expect(await state(await post({ ...wanted, kind: "redisson" }))).toMatchObject({ done: false });
   });
@@ -253,7 +253,7 @@ describe("actions", () => {
     }
   });
 
-  it("a hold is broken by its token, in the viewer's name, behind a parser of bodies too", async () => {
+  it("a hold is broken by its holder's id, in the viewer's name, behind a parser of bodies too", async () => {
     const { locks } = await parties.join();
     const { redis } = await parties.join();
     const own = createLockClient(redis);
@@ -273,28 +273,27 @@ describe("actions", () => {
       const body = JSON.stringify({ ...wanted, name, ...wants });
       return state(await fetch(`${origin}/locks?part=act`, { method: "POST", headers, body }));
     };
+    const holder = (await locks.lock(name).inspect()).holder?.id;
     expect(await post({ action: "ask" })).toEqual({ done: false, said: "Somebody is inside." });
-    expect(await post({ token: lease.token - 1 })).toMatchObject({
+    expect(await post({ holder: `${holder}0` })).toMatchObject({
       done: false,
       said: expect.stringMatching(/has gone/),
     });
     expect(lease.held).toBe(true);
-    expect(await post({ token: lease.token })).toMatchObject({ done: true });
+    expect(await post({ holder })).toMatchObject({ done: true });
     await expect(lease.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
 
     const term = await locks.election(name).campaign();
-    const led = { kind: "election", token: term.token };
-    expect(await post({ ...led, token: term.token - 1 })).toMatchObject({ done: false });
-    expect(await post(led)).toMatchObject({ done: true });
+    expect(await post({ kind: "election", holder })).toMatchObject({ done: false });
+    expect(await post({ kind: "election", holder: locks.id })).toMatchObject({ done: true });
     await expect(term.resign()).rejects.toMatchObject({ code: "LOCK_LOST" });
 
     const java = await locks.redissonLock(`${name}:java`).lock();
-    const { holder } = await locks.redissonLock(java.name).inspect();
-    const held = { kind: "redisson", name: java.name, token: 0 };
-    expect(await post(held)).toMatchObject({ done: false });
-    expect(await post({ ...held, holder: `${holder}1` })).toMatchObject({ done: false });
+    const owner = (await locks.redissonLock(java.name).inspect()).holder?.id;
+    const held = { kind: "redisson", name: java.name };
+    expect(await post({ ...held, holder: `${owner}1` })).toMatchObject({ done: false });
     expect(java.held).toBe(true);
-    expect(await post({ ...held, holder })).toMatchObject({ done: true });
+    expect(await post({ ...held, holder: owner })).toMatchObject({ done: true });
     await expect(java.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
   });
 });
@@ -305,7 +304,7 @@ it("what readers keep is given up when that is asked, and a writer is not asked"
   const { locks } = await parties.join({ client: { linger: 1_500 } });
   const { name, read, write } = locks.readWriteLock(freshName());
   const ask = async (mode: "read" | "write") =>
-    state(await post({ action: "ask", kind: "readWrite", name, token: 1, mode }));
+    state(await post({ action: "ask", kind: "readWrite", name, holder: "x", mode }));
   await until(async () => {
     await read.withLock(() => {});
     return locks.stats().kept === 1;

@@ -81,7 +81,7 @@ describe("times", () => {
 describe("arguments", () => {
   const options = "Cannot lock 'x': options must be an object, received";
   const noBody = "Cannot lock 'x': withLock takes a function, and options before or after it";
-  const known = "known are wait, lease, watchdog, maxHold, minHold, signal, label";
+  const known = "known are wait, lease, watchdog, maxHold, signal, label";
 
   it.each<[string, () => unknown, string]>([
     ["lock(5)", () => lock.lock(5), `${options} 5`],

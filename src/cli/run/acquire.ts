@@ -20,10 +20,10 @@ export function lockOf(locks: LockClient, name: string, wanted: Extract<Wanted, 
 /** @throws LockTimeoutError where others have it; what `lock()` throws. */
 export async function acquire(
   locks: LockClient,
-  { names, wanted, wait, minHold }: RunPlan & { readonly wanted: Exclude<Wanted, { kind: "once" }> },
+  { names, wanted, wait }: RunPlan & { readonly wanted: Exclude<Wanted, { kind: "once" }> },
   signal: AbortSignal,
 ): Promise<Acquired> {
-  const options: LockOptions = { wait, signal, ...(minHold === null ? {} : { minHold }) };
+  const options: LockOptions = { wait, signal };
   if (wanted.kind === "permit") {
     const lease = await locks.semaphore(names[0], { permits: wanted.slots }).acquire(1, options);
     return acquired(lease, [lease]);

@@ -90,7 +90,7 @@ async function observe(election: Election, signal: AbortSignal, output: Output):
   for await (const leader of election.observe({ signal })) {
     if (output.isJson) output.printJson(leader);
     else
-      output.print(leader === null ? "nobody" : `${withoutRandom(leader.leader)}  ${visible(leader.value)}`);
+      output.print(leader === null ? "nobody" : `${withoutRandom(leader.id)}  ${visible(leader.value)}`);
   }
   throw signal.reason;
 }
@@ -166,7 +166,7 @@ async function lead({ name, plan, locks, value, signals, stopping, leading, outp
 const waitFor = (election: Election, name: string, output: Output): WaitReport =>
   new WaitReport(async () => {
     const leader = await election.leader();
-    return leader === null ? null : `${visible(name)}, led by ${withoutRandom(leader.leader)}`;
+    return leader === null ? null : `${visible(name)}, led by ${withoutRandom(leader.id)}`;
   }, output);
 
 /** A term that was handed over begins with a short time, which is raised at once: that must not look like a renewal that fails. */

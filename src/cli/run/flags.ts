@@ -32,10 +32,6 @@ export const RUN = {
   "no-wait": flag("n", "the same as --wait 0"),
   ...RUNNING,
   "max-hold": duration(null, "stop the command after this time, as timeout(1); exit code 124"),
-  "min-hold": duration(
-    null,
-    "nobody else gets the lock before this time is over, however soon the command ends",
-  ),
   every: duration(
     null,
     "at most one run in this time over all machines; exit code 0 where another one has run it",

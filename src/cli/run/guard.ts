@@ -9,7 +9,7 @@ export interface Held {
   /** Aborts when it is lost. */
   readonly signal: AbortSignal;
   /** ms until it is lost unless it is renewed. */
-  remaining(): number;
+  readonly remaining: number;
 }
 
 /** SIGKILL comes so long before the end, at the most, in ms: a late timer, and the time that processes take to die. */

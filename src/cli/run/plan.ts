@@ -30,7 +30,6 @@ export interface RunPlan extends Plan {
   readonly wait: number;
   /** ms for which it tries to reach Redis. */
   readonly redisWait: number;
-  readonly minHold: number | null;
   readonly conflictCode: number;
 }
 
@@ -102,7 +101,6 @@ export function runPlanOf(
     wanted: wantedOf(values, kind),
     wait: given("no-wait") ? 0 : (values.wait ?? Number.POSITIVE_INFINITY),
     redisWait: values["redis-wait"] ?? values.wait ?? 0,
-    minHold: values["min-hold"] ?? null,
     conflictCode: values["conflict-exit-code"] ?? 75,
   };
 }
@@ -128,8 +126,6 @@ const REFUSED: readonly (readonly [keyof typeof RUN, (kind: Kind, several: boole
     "does not go with --slots, which are given in the order of coming anyway",
   ],
   ["fair", (kind) => kind === "every", "does not go with --every, where nobody waits"],
-  ["min-hold", (kind) => kind !== undefined, "is of plain locks alone"],
-  ["min-hold", (_, several) => several, "takes one name"],
   ["aligned", (kind) => kind !== "every", "says how --every counts: give that too"],
 ];
 

@@ -106,7 +106,7 @@ async function runJob(job: Job): Promise<Report> {
 
 /** A run around this one holds it: to wait for that would be to wait for ever. */
 async function borrow({ plan, signals, output, around }: Job, held: readonly Inherited[]): Promise<Report> {
-  const { wanted, names, minHold } = plan;
+  const { wanted, names } = plan;
   const borrowed = names.flatMap(
     (name) => held.find((one) => one.name === name && covers(wanted.kind, one.kind)) ?? [],
   );
@@ -115,9 +115,9 @@ async function borrow({ plan, signals, output, around }: Job, held: readonly Inh
       `The run around this one has a slot of "${visible(names[0])}", and several such runs could wait for each other for ever: give the slots of this one another name.`,
     );
   const [first] = held;
-  if (borrowed.length < names.length || minHold !== null)
+  if (borrowed.length < names.length)
     throw new UsageError(
-      `The run around this one holds "${visible(first?.name ?? "")}", and this one would wait for it for ever: ${minHold === null ? "take all that both need in the outer one" : "leave out --min-hold here"}.`,
+      `The run around this one holds "${visible(first?.name ?? "")}", and this one would wait for it for ever: take all that both need in the outer one.`,
     );
   output.detail("The run around this one holds the lock: borrowed.");
   const outcome = await runUnder(

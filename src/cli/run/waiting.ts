@@ -57,17 +57,15 @@ export async function holderInWords(locks: LockClient, name: string, wanted: Wan
   if (wanted.kind === "permit") {
     const { holders, permits } = await locks.semaphore(name).inspect();
     const [first] = holders;
-    return first
-      ? `${shown}: all ${permits} slots are in use, one by ${showPerson(first.owner, first.holder)}`
-      : null;
+    return first ? `${shown}: all ${permits} slots are in use, one by ${showPerson(first, first.id)}` : null;
   }
   if (wanted.kind === "lock") {
-    const { holder, owner } = await lockOf(locks, name, { ...wanted, kind: "lock" }).inspect();
-    return holder === null ? null : `${shown}, held by ${showPerson(owner, holder)}`;
+    const { holder } = await lockOf(locks, name, { ...wanted, kind: "lock" }).inspect();
+    return holder === null ? null : `${shown}, held by ${showPerson(holder, holder.id)}`;
   }
   const { holders, mode } = await locks.readWriteLock(name).inspect();
   const [first] = holders;
   if (!first) return null;
   const others = holders.length > 1 ? ` and ${holders.length - 1} more` : "";
-  return `${shown}, held by ${mode === "read" ? "the reader " : ""}${showPerson(first.owner, first.holder)}${others}`;
+  return `${shown}, held by ${mode === "read" ? "the reader " : ""}${showPerson(first, first.id)}${others}`;
 }

@@ -4,7 +4,6 @@ import { endings } from "./endings.ts";
 import { exclusion } from "./exclusion.ts";
 import { losses } from "./losses.ts";
 import { observers } from "./observers.ts";
-import { pacing } from "./pacing.ts";
 import { processes } from "./processes.ts";
 import { register } from "./register.ts";
 import { serving } from "./serving.ts";
@@ -22,7 +21,6 @@ const RULES = [
   starvation,
   losses,
   processes,
-  pacing,
   turns,
   serving,
   observers,

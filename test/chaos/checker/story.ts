@@ -11,7 +11,6 @@ export interface Call {
   /** What only some kinds have, as in the event. */
   readonly lease?: number | undefined;
   readonly units?: number | undefined;
-  readonly minHold?: number | undefined;
   readonly every?: number | undefined;
   readonly aligned?: boolean | undefined;
   readonly writer?: number | undefined;

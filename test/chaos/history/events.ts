@@ -32,8 +32,6 @@ export type CallEvent =
       lease?: number | undefined;
       /** Of a semaphore: how many permits it wants. */
       units?: number | undefined;
-      /** ms for which nobody else gets the lock. */
-      minHold?: number | undefined;
       /** Of a run: ms of its interval, and whether these are slots of the server's clock. */
       every?: number | undefined;
       aligned?: boolean | undefined;

@@ -75,13 +75,12 @@ class Round {
   #ask(writer?: number, again = this.#wish.particular.leads ? 0 : undefined): void {
     const { kind, method, options, particular, listens } = this.#wish;
     const patient = method === "tryLock" ? 0 : null;
-    const { units, minHold, every, aligned } = particular;
+    const { units, every, aligned } = particular;
     const { lease } = options;
     const told = {
       how: describeWish(this.#wish),
       lease,
       units,
-      minHold,
       every,
       aligned,
       writer,

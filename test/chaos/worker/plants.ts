@@ -126,9 +126,6 @@ export const plants = {
     Object.defineProperty(LeaderTerm.prototype, "signal", { get: () => new AbortController().signal });
   },
 
-  /** Of a lock with `minHold`: it is given back like any other. */
-  "minHold forgotten": () => patch("releaseAt", "tonumber(ARGV[3]) - now", "1000"),
-
   /** Of what runs once per interval: a run that has ended frees its turn. */
   "a turn that ends with its run": () => patchAll(onceLua, "if left <= 0 then", "if left then"),
 

@@ -8,8 +8,6 @@ import type { Wish } from "./wish.ts";
 export interface Particular {
   /** Permits of a semaphore. */
   readonly units?: number;
-  /** Nobody else gets the lock for so long. */
-  readonly minHold?: number;
   /** The interval of a run. */
   readonly every?: number;
   readonly aligned?: boolean;
@@ -27,8 +25,6 @@ export interface Particular {
 export type SharedName = (typeof SHARED)[number];
 
 const EVERY = 400;
-/** Of the lock that is paced, by the shorter of its leases. */
-const MIN_HOLD = 200;
 
 const KINDS: Readonly<Record<SharedName, readonly LockKind[]>> = {
   shared: ["readLock", "readLock", "readLock", "writeLock"],
@@ -36,7 +32,6 @@ const KINDS: Readonly<Record<SharedName, readonly LockKind[]>> = {
   throne: ["election"],
   tick: ["once"],
   slot: ["once"],
-  paced: ["lock", "fairLock"],
 };
 
 /** A wish of this taste, with what it has in common with any. */
@@ -81,15 +76,10 @@ function wishFor(dice: Dice, lock: SharedName, { kinds = KINDS[lock] }: Taste, u
       const options = { lease: dice.int(300, 1_500) };
       return { ...plain, method: "withLock", options, extend: null, abortAfter: null, particular };
     }
-    case "readLock":
-    case "writeLock": {
+    default: {
       const downgrade = kind === "writeLock" && dice.chance(0.4);
       const particular = { fair: dice.chance(0.2), downgrade };
       return { ...plain, nested: usual.nested, method: downgrade ? "lock" : usual.method, particular };
-    }
-    default: {
-      const minHold = dice.chance(0.8) ? { minHold: dice.int(20, MIN_HOLD) } : {};
-      return { ...plain, options: { ...usual.options, ...minHold }, particular: minHold };
     }
   }
 }

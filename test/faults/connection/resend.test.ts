@@ -16,8 +16,8 @@ beforeEach(() => {
   name = stage.lock.name;
 });
 
-const waiters = async (): Promise<number> => (await far.locks.lock(name).inspect()).waiters.length;
-const holder = async (): Promise<string | null> => (await far.locks.lock(name).inspect()).holder;
+const waiters = async (): Promise<number> => (await far.locks.lock(name).inspect()).waiters?.length ?? 0;
+const holder = async (): Promise<string | undefined> => (await far.locks.lock(name).inspect()).holder?.id;
 const isFree = async (): Promise<boolean> => (await far.redis.exists(`holdfast:{${name}}`)) === 0;
 
 describe("the reply is lost and the command is sent again", () => {

@@ -17,7 +17,7 @@ let a: Party;
 let b: Party;
 let name: string;
 
-const waiters = async (): Promise<number> => (await a.locks.lock(name).inspect()).waiters.length;
+const waiters = async (): Promise<number> => (await a.locks.lock(name).inspect()).waiters?.length ?? 0;
 
 beforeAll(async () => {
   server = await launchServer();

@@ -16,7 +16,7 @@ afterAll(parties.close);
 
 /** Resolves when so many wait in the queue in Redis. */
 const queued = (name: string, count: number): Promise<unknown> =>
-  until(async () => (await here.locks.lock(name).inspect()).waiters.length === count, {
+  until(async () => (await here.locks.lock(name).inspect()).waiters?.length === count, {
     what: `${count} waiters`,
   });
 
@@ -249,7 +249,7 @@ describe("a waiter that stood still for longer than its place lasts", () => {
     const waiting = actor.call("acquire", "lock", name, 60_000);
     await queued(name, 1);
     actor.kill("SIGSTOP");
-    await until(async () => (await here.locks.lock(name).inspect()).waiters.length === 0, {
+    await until(async () => (await here.locks.lock(name).inspect()).waiters?.length === 0, {
       what: "its place to end",
       timeout: 15_000,
     });

@@ -16,7 +16,7 @@ let b: Party;
 let name: string;
 
 const join = (client = {}): Promise<Party> => parties.join({ url: server.url, client });
-const waiters = async (): Promise<number> => (await a.locks.lock(name).inspect()).waiters.length;
+const waiters = async (): Promise<number> => (await a.locks.lock(name).inspect()).waiters?.length ?? 0;
 const queued = (count: number): Promise<unknown> =>
   until(async () => (await waiters()) === count, { what: `${count} queued` });
 

@@ -11,6 +11,7 @@ import { until } from "../../support/until.ts";
 // The scripts of counted resources, as the package calls them.
 
 const own = new OwnServer();
+const WHICHEVER = { holder: null, token: null };
 
 describe.each([
   ["", {}],
@@ -58,7 +59,9 @@ describe.each([
     expect(await calls.scripts.inspect(calls.name)).toMatchObject({
       permits: 5,
       used: 5,
-      holders: expect.arrayContaining([expect.objectContaining({ units: 2, mode: "permits" })]),
+      holders: expect.arrayContaining([
+        expect.objectContaining({ party: expect.objectContaining({ units: 2, mode: null }) }),
+      ]),
       waiters: [],
     });
     expect(await calls.scripts.withdraw(waiter)).toMatchObject({ is: "released" });
@@ -103,8 +106,8 @@ describe.each([
     await until(() => heard.some((message) => message.includes(writer.id)));
     expect(await calls.yield(writer, 0, next, write)).toMatchObject({ is: "owner", units: all });
     expect(await calls.yield(writer, 0, calls.hold("a"), write)).toMatchObject({ is: "gone" });
-    expect(await calls.scripts.forceRelease(calls.name, "r", null)).toBe(0);
-    expect(await calls.scripts.forceRelease(calls.name, null, "me and you")).toBe(1);
+    expect(await calls.scripts.forceRelease(calls.name, "r", null, WHICHEVER)).toBe(0);
+    expect(await calls.scripts.forceRelease(calls.name, null, "me and you", WHICHEVER)).toBe(1);
     await until(() =>
       heard.some((message) => message.startsWith("revoked ") && message.endsWith(" me%20and%20you")),
     );

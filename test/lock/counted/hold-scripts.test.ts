@@ -268,10 +268,10 @@ describe("inspect", () => {
       permits: ALL,
       isSet: false,
       used: 1,
-      holders: [{ mode: "read", units: 1 }],
-      waiters: [{ mode: "write", units: ALL, upTo: ALL }],
+      holders: [{ party: { mode: "read", units: 1 } }],
+      waiters: [{ mode: "write", units: 1 }],
     });
-    expect(shown.holders[0]?.remaining).toBeGreaterThan(29_000);
+    expect(shown.holders[0]?.party.remaining).toBeGreaterThan(29_000);
   });
 
   it("of what nobody uses", async () => {

@@ -28,7 +28,7 @@ it.each([
       if (isLook([name, ...args.map(String)])) looks.push(args[6]);
       send();
     });
-    const queued = async () => (await holder.locks.lock(name).inspect()).waiters.length;
+    const queued = async () => (await holder.locks.lock(name).inspect()).waiters?.length ?? 0;
     const first = client.locks[near](name).lock({ signal: leaving.signal });
     first.catch(() => {});
     await until(async () => (await queued()) === 1);

@@ -23,7 +23,7 @@ it("are served in the order in which they came, the one who tried first too", as
   const waiting = Array.from({ length: 20 }, (_, i) =>
     cold.locks.fairLock(name).withLock(() => void order.push(i)),
   );
-  await until(async () => (await holder.locks.lock(name).inspect()).waiters.length === 20);
+  await until(async () => (await holder.locks.lock(name).inspect()).waiters?.length === 20);
   await held.unlock();
   await Promise.all(waiting);
   expect(order).toEqual([...order.keys()]);
@@ -46,7 +46,7 @@ it("are served in that order, too, when some of them try while SUBSCRIBE is slow
   const waiting = [call("first"), call("second")];
   await until(() => tries() >= 2, { what: "the second one's try" });
   waiting.push(call("third"));
-  await until(async () => (await holder.locks.lock(name).inspect()).waiters.length === 3);
+  await until(async () => (await holder.locks.lock(name).inspect()).waiters?.length === 3);
   proxy.delay(0);
   await held.unlock();
   await Promise.all(waiting);
@@ -128,7 +128,7 @@ describe("while the subscriber's connection hangs", () => {
       // They come at different times, and each tries at times of its own.
       expect(await patient.fairLock(name).tryLock(110)).toBeNull();
     }
-    await until(async () => (await others.lock(name).inspect()).waiters.length === 8);
+    await until(async () => (await others.lock(name).inspect()).waiters?.length === 8);
     await held.unlock();
     await Promise.all(waiting);
     expect(order).toEqual([...order.keys()]);

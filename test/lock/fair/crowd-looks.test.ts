@@ -29,7 +29,7 @@ it("a caller that is granted while its look is under way has the next one look b
   const fair = client.locks.fairLock(name);
   const first = fair.lock();
   const second = fair.lock();
-  const waiters = async () => (await holder.locks.lock(name).inspect()).waiters.length;
+  const waiters = async () => (await holder.locks.lock(name).inspect()).waiters?.length ?? 0;
   await until(async () => (await waiters()) === 2);
   await until(() => sent.length === 1, { what: "the look of the first" });
   await held.unlock();

@@ -6,6 +6,7 @@ import {
   type Listed,
   LockUnavailableError,
 } from "../../../src/index.ts";
+import { clientOf } from "../../../src/party.ts";
 import { freshName } from "../../support/fixture.ts";
 import { OwnServer } from "../../support/own-server.ts";
 import { until } from "../../support/until.ts";
@@ -25,6 +26,9 @@ async function all(listing: AsyncIterable<Listed>): Promise<Listed[]> {
   return found.sort((one, other) => (`${one.kind} ${one.name}` < `${other.kind} ${other.name}` ? -1 : 1));
 }
 const names = async (listing: AsyncIterable<Listed>) => (await all(listing)).map(({ name }) => name);
+
+/** Holds of this client. */
+const of = ({ id }: { readonly id: string }) => expect.stringMatching(new RegExp(`^${id}:\\d+$`));
 
 const EVERY = ["lock", "readWrite", "semaphore", "election", "redisson"] as const;
 
@@ -46,17 +50,17 @@ describe("what is listed", () => {
     await fencedSet(own.admin, "resource", "value", { fence: lease });
     await own.admin.hset("hash", { field: "1", other: "2" });
     await own.admin.hset("small", { field: "1" });
-    await until(async () => (await a.lock("x").inspect()).waiters.length === 2);
+    await until(async () => (await a.lock("x").inspect()).waiters?.length === 2);
     await until(async () => (await a.readWriteLock("x").inspect()).waiters.length === 1);
 
     const found = await all(a.list({ kind: EVERY }));
     expect(found.map(({ kind, name }) => [kind, name])).toEqual([...EVERY].sort().map((kind) => [kind, "x"]));
     const [election, lock, readWrite, redisson, semaphore] = found;
     expect(lock).toMatchObject({
-      holder: { client: a.id, label: "é 1", pid: process.pid, token: lease.token, units: 1, mode: null },
+      holder: { id: of(a), label: "é 1", pid: process.pid, token: lease.token, units: 1, mode: null },
       waiters: [
-        { client: b.id, label: null },
-        { client: b.id, label: "w" },
+        { id: of(b), label: null },
+        { id: of(b), label: "w" },
       ],
       kept: false,
       permits: null,
@@ -67,18 +71,16 @@ describe("what is listed", () => {
     expect(lock?.remaining).toBeGreaterThan(0);
     expect(lock?.remaining).toBeLessThanOrEqual(20_000);
     expect(
-      readWrite?.holders
-        .map(({ client, label, mode, units }) => `${client} ${label} ${mode} ${units}`)
-        .sort(),
+      readWrite?.holders.map((one) => `${clientOf(one)} ${one.label} ${one.mode} ${one.units}`).sort(),
     ).toEqual([`${a.id} null read 1`, `${b.id} r read 1`].sort());
-    expect(readWrite?.waiters).toMatchObject([{ client: b.id, label: "w", mode: "write", units: 1 }]);
+    expect(readWrite?.waiters).toMatchObject([{ id: of(b), label: "w", mode: "write", units: 1 }]);
     expect(semaphore).toMatchObject({
       permits: 9,
-      holder: { client: a.id, label: "permits", units: 3 },
+      holder: { id: of(a), label: "permits", units: 3 },
       waiters: [],
     });
-    expect(election?.holder).toMatchObject({ client: a.id, label: "east" });
-    expect(redisson).toMatchObject({ holder: { client: null, token: 0 }, heldFor: null, waiters: [] });
+    expect(election?.holder).toMatchObject({ id: of(a), label: "east" });
+    expect(redisson).toMatchObject({ holder: { host: null, token: null }, heldFor: null, waiters: null });
     // Every hash of the database is looked at only where that was asked for.
     expect((await all(a.list())).map(({ kind }) => kind)).not.toContain("redisson");
     for (const held of [lease, ...reads]) await held.unlock();
@@ -102,7 +104,7 @@ describe("what is listed", () => {
         holders: [],
         heldFor: null,
         remaining: null,
-        waiters: [{ pid: 7, number: 9 }],
+        waiters: [{ pid: 7, id: "host:7:0123456789abcdef:9" }],
       },
       { name: "kept", kept: true, waiters: [] },
     ]);
@@ -128,7 +130,7 @@ it("locks with long queues are shown by several commands, and each once", async 
     await redis.zadd(`holdfast:{${name}}:queue`, ...entries.flat());
   }
   const listed = [];
-  for await (const one of locks.list({ match: `${mark}:*` })) listed.push([one.name, one.waiters.length]);
+  for await (const one of locks.list({ match: `${mark}:*` })) listed.push([one.name, one.waiters?.length]);
   expect(listed.sort()).toEqual(names.map((name) => [name, 700]));
   await redis.del(...names.map((name) => `holdfast:{${name}}:queue`));
 });

@@ -79,7 +79,7 @@ it("a join under way is a user: what the last reader gives back stays until it i
   await first.unlock();
   const second = await joins;
   expect(second.held).toBe(true);
-  expect((await theirs.inspect()).holders).toMatchObject([{ holder: before?.holder }]);
+  expect((await theirs.inspect()).holders).toMatchObject([{ id: before?.id }]);
   expect(await theirs.write.tryLock()).toBeNull();
   await second.unlock();
   const leaving = new AbortController();

@@ -53,7 +53,7 @@ it("an answer that is read behind the end of its hold lets nobody in: it may be 
   const second = await asks;
   stage.proxy.delay(0);
   const { holders } = await theirs.inspect();
-  expect(holders.map(({ holder }) => holder)).not.toEqual([before?.holder]);
+  expect(holders.map(({ id }) => id)).not.toEqual([before?.id]);
   await first.unlock().catch(() => {});
   await second.unlock();
 });

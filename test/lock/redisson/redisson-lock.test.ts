@@ -89,7 +89,7 @@ describe("redissonLock beside Java", () => {
     const { name, lock } = fresh();
     expect(await java.tryLock(name)).toBe(null);
     expect(await lock.tryLock()).toBe(null);
-    expect((await lock.inspect()).holder).toBe(java.owner);
+    expect((await lock.inspect()).holder?.id).toBe(java.owner);
     expect(await java.tryLock(name)).toBe(null); // re-entered: its first unlock wakes nobody
     const waiter = lock.lock();
     await untilWaiting(name);
@@ -136,10 +136,10 @@ describe("redissonLock beside Java", () => {
     await party.redis.hset(name, java.owner, 1);
     expect(await lock.tryLock(50)).toBe(null);
     expect(await lock.inspect()).toMatchObject({
-      holder: java.owner,
-      token: 0,
+      holder: { id: java.owner },
+      token: null,
       remaining: Number.POSITIVE_INFINITY,
-      waiters: [],
+      waiters: null,
     });
     const waiter = lock.lock();
     await untilWaiting(name);

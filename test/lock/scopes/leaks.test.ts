@@ -175,7 +175,7 @@ describe("scopes", () => {
       const foreign = await b.locks.lock(lock.name).lock();
       await a.locks.scope(async () => {
         const waiting = lock.lock();
-        await until(async () => (await lock.inspect()).waiters.length === 1);
+        await until(async () => (await lock.inspect()).waiters?.length === 1);
         const released = foreign.unlock();
         await nextTurn(); // what is there to be read is read before the next turn
         // On most machines the grant is there by then, and is not read when these calls are told that the lock is held.

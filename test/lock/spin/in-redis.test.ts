@@ -51,10 +51,10 @@ describe("in Redis", () => {
     await stage.other.redis.persist(name);
     const lock = locks.spinLock(name);
     expect(await lock.inspect()).toMatchObject({
-      holder: "somebody else",
-      token: 0,
+      holder: { id: "somebody else", label: null },
+      token: null,
       remaining: Number.POSITIVE_INFINITY,
-      waiters: [],
+      waiters: null,
     });
     const waiter = lock.lock({ wait: 10_000 });
     await stage.other.redis.del(name);

@@ -46,9 +46,9 @@ describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
 
   it("inspect() says that it may be kept, and asks nobody", async () => {
     const keeper = await kept("idle");
-    expect(await mine(kind).inspect()).toMatchObject({ kept: true, holder: `${keeper.id}:1` });
+    expect(await mine(kind).inspect()).toMatchObject({ kept: true, holder: { id: `${keeper.id}:1` } });
     await keeper.keep(stage.lock.name, 1);
-    expect(await mine(kind).inspect()).toMatchObject({ kept: false, holder: `${keeper.id}:1` });
+    expect(await mine(kind).inspect()).toMatchObject({ kept: false, holder: { id: `${keeper.id}:1` } });
     expect(await mine(kind).isLocked()).toBe(true);
     expect(keeper.recalls).toEqual([]);
   });

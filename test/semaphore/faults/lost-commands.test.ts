@@ -67,7 +67,7 @@ describe("a lost reply", () => {
     const [first] = (await theirs.inspect()).waiters;
     await until(async () => {
       const { waiters } = await theirs.inspect();
-      return waiters.length === 1 && waiters[0]?.holder !== first?.holder;
+      return waiters.length === 1 && waiters[0]?.id !== first?.id;
     });
     await held.unlock();
     const lease = await calling;

@@ -24,7 +24,7 @@ const QUICK = [
   ],
   ...["lock/redisson/redisson-lock", "lock/redisson/redisson-fenced-lock"],
   ...["lock/read-write/read-lock", "lock/read-write/write-lock", "semaphore/permit", "semaphore/semaphore"],
-  ...["lock/list/list", "election/terms", "lock/once/once", "lock/min-hold/min-hold"],
+  ...["lock/list/list", "election/terms", "lock/once/once"],
 ].map((name) => `test/${name}.test.ts`);
 
 const words = process.argv.slice(2);
