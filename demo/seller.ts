@@ -73,11 +73,11 @@ class Counter {
   #serve(order: number, [product, further]: readonly [Product, Product?]): Promise<unknown> {
     const waiting = { wait: PATIENCE_MS, signal: this.#leaving, label: `order ${order}` };
     const lock = this.#locks.lock(shelf(product).lock);
-    return lock.withLock(async (lease) => {
+    return lock.withLock(waiting, async (lease) => {
       const till = fencedTill(this.#redis, shelf(product), lease);
       await sellOne(till, order, this.#worker, () => this.#charge(order));
       if (further !== undefined) await this.#serve(order, [further]);
-    }, waiting);
+    });
   }
 
   async #charge(order: number): Promise<void> {

@@ -79,9 +79,12 @@ export function guardOf(strategy: Strategy, site: Site): Guard {
 function withLock({ redis, shop, isFenced }: Site, lock: Lock, close: () => Promise<void>): Guard {
   return {
     serve: (sell) =>
-      lock.withLock((lease) => sell(isFenced ? fencedTill(redis, shop, lease) : till(redis, shop, lease)), {
-        wait: WAIT_MS,
-      }),
+      lock.withLock(
+        {
+          wait: WAIT_MS,
+        },
+        (lease) => sell(isFenced ? fencedTill(redis, shop, lease) : till(redis, shop, lease)),
+      ),
     close,
   };
 }

@@ -33,7 +33,7 @@ process.once("message", async ({ every, pause, until }: Calling) => {
   let next = micros();
   for (; micros() < until; calls++) {
     await locks
-      .once("bench", { every }, ({ begin }) => tell({ is: "ran", begin, at: micros() }))
+      .runOnce("bench", { every }, ({ begin }) => tell({ is: "ran", begin, at: micros() }))
       .catch((error) => troubles.add(error));
     // What was missed is not made up for.
     next = Math.max(next + pause * 1_000, micros());

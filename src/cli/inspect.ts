@@ -51,7 +51,7 @@ export function printOne(lock: Looked, output: Output): void {
 }
 
 function waitingInWords(lock: Listed): string {
-  const [processes, callers] = [waitingProcesses(lock), lock.waiters.length];
+  const [processes, callers] = [waitingProcesses(lock), lock.waiters?.length ?? 0];
   const count = processes === 1 ? "1 waiting process" : `${processes} waiting processes`;
   return processes === callers ? count : `${count}, with ${callers} callers`;
 }

@@ -58,7 +58,7 @@ export interface Interval extends Omit<Checked<typeof RULES>, "every" | "lease">
 export function checkOnce(name: unknown, options: unknown, body: unknown, leaseTime: number): Interval {
   const what = `Cannot run ${quote(checkName(name, CANNOT))} once per interval`;
   if (typeof options === "function" && body !== undefined)
-    throw new TypeError(`${what}: once takes (name, options, body), in this order; or (event, listener)`);
+    throw new TypeError(`${what}: runOnce takes (name, options, body), in this order`);
   if (typeof body !== "function") throw refuse(TypeError, what, "the third argument", "a function", body);
   const given = checkOptions(what, RULES, options);
   const { every, lease = leaseTime } = given;

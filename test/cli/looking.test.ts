@@ -24,8 +24,8 @@ it("waiting processes are counted, and not their callers: as many as a lock has 
     locks.fairLock(fair).lock(),
   ]);
   for (const one of waiting) one.then((lease) => lease.unlock()).catch(() => {});
-  await until(async () => (await holder.lock(plain).inspect()).queue.length === 2);
-  await until(async () => (await holder.lock(fair).inspect()).queue.length === 4);
+  await until(async () => (await holder.lock(plain).inspect()).waiters?.length === 2);
+  await until(async () => (await holder.lock(fair).inspect()).waiters?.length === 4);
   for (const name of [plain, fair]) {
     const [titles = "", line = ""] = (await run("ls", name)).stdout.split("\n");
     const at = titles.indexOf("WAITING PROCS");

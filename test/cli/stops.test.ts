@@ -161,7 +161,7 @@ describe.skipIf(process.platform !== "linux")("a command", () => {
       [AbortSignal.abort(), 900],
       [new AbortController().signal, 200],
     ] as const) {
-      const held = { signal, remaining: () => left };
+      const held = { signal, remaining: left };
       expect(await runUnder(held, plan, {}, signals, output)).toMatchObject({ cause: "lost", code: 79 });
     }
     signals.stop();

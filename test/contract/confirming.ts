@@ -7,8 +7,8 @@ export function confirming(subject: Subject): void {
   describe.concurrent("withLock with `confirm`", () => {
     it("resolves with what the body returned", async () => {
       const { mine, theirs } = subject.pair();
-      expect(await mine.withLock(() => 1, { confirm: true })).toBe(1);
-      expect(await mine.withLock({ confirm: true }, () => mine.withLock(() => 2, { confirm: true }))).toBe(2);
+      expect(await mine.withLock({ confirm: true }, () => 1)).toBe(1);
+      expect(await mine.withLock({ confirm: true }, () => mine.withLock({ confirm: true }, () => 2))).toBe(2);
       await (await theirs.lock()).unlock();
     });
 
@@ -17,14 +17,11 @@ export function confirming(subject: Subject): void {
       const { locks } = subject.first;
       let others: Promise<PromiseSettledResult<string>[]> | undefined;
       const error = await failure(
-        mine.withLock(
-          async () => {
-            // These would get it by a pass, which asks nobody.
-            others = Promise.allSettled([1, 2].map(() => locks.outside(() => mine.withLock(() => "others"))));
-            await subject.erase(name);
-          },
-          { confirm: true },
-        ),
+        mine.withLock({ confirm: true }, async () => {
+          // These would get it by a pass, which asks nobody.
+          others = Promise.allSettled([1, 2].map(() => locks.outside(() => mine.withLock(() => "others"))));
+          await subject.erase(name);
+        }),
       );
       // One of the others may have taken it by then.
       expect(error).toMatchObject({ code: "LOCK_LOST", reason: expect.stringMatching(/^(gone|taken)$/) });
@@ -42,7 +39,7 @@ export function confirming(subject: Subject): void {
       const error = await failure(
         mine.withLock(async () => {
           await subject.erase(name);
-          ends.push(await failure(mine.withLock(() => {}, { confirm: true })));
+          ends.push(await failure(mine.withLock({ confirm: true }, () => {})));
         }),
       );
       for (const one of [...ends, error]) expect(one).toMatchObject({ code: "LOCK_LOST", reason: "gone" });

@@ -92,7 +92,7 @@ export function drains(subject: Subject): void {
       const lock = of(await subject.join({ scopes: false }));
       await lock.withLock(async () => {
         expect(await lock.tryLock()).toBe(null);
-        await expect(lock.withLock(() => {}, { wait: 0 })).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
+        await expect(lock.withLock({ wait: 0 }, () => {})).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
       });
       await (await lock.lock({ wait: 10_000 })).unlock();
     });

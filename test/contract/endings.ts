@@ -94,7 +94,7 @@ export function endings(subject: Subject): void {
     expect(reasons).toContain(loss.reason);
     expect(loss).toMatchObject({ code: "LOCK_LOST", lockName: name });
     for (const [i, { lease, over }] of all.entries()) {
-      expect([signals[i]?.reason, lease.held, lease.remaining()]).toEqual([loss, false, 0]);
+      expect([signals[i]?.reason, lease.held, lease.remaining]).toEqual([loss, false, 0]);
       expect(() => lease.assertHeld()).toThrow(loss);
       expect(await failure(lease.extend(1_000))).toBe(loss);
       expect(await (over ?? failure(lease.unlock()))).toBe(loss);

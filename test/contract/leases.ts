@@ -26,7 +26,7 @@ export function leases(subject: Subject): void {
       const ended = performance.now() - asked;
       expect(ended).toBeGreaterThan(HELD * 0.9);
       expect(ended).toBeLessThan(10_000); // the lease of a client is 30 s
-      expect([lease.held, lease.remaining()]).toEqual([false, 0]);
+      expect([lease.held, lease.remaining]).toEqual([false, 0]);
       expect(() => lease.assertHeld()).toThrow(LockLostError);
       const next = await theirs.lock({ wait: 10_000 });
       await expect(lease.unlock()).rejects.toMatchObject({ reason: "expired", lockName: mine.name });
@@ -89,10 +89,10 @@ export function leases(subject: Subject): void {
       const leases = [await waiter, await taken.lock(), await explicit.lock({ lease: KEPT, watchdog: true })];
       const left = await subject.of(party, subject.name()).lock({ watchdog: false });
       const start = performance.now();
-      for (const lease of leases) expect(lease.remaining()).toBeLessThanOrEqual(KEPT);
+      for (const lease of leases) expect(lease.remaining).toBeLessThanOrEqual(KEPT);
       const isOver = async () => {
         for (const { theirs } of pairs) expect(await tried(theirs)).toBe(null);
-        for (const lease of leases) expect(lease.remaining()).toBeGreaterThan(0);
+        for (const lease of leases) expect(lease.remaining).toBeGreaterThan(0);
         return performance.now() - start > 1.2 * KEPT; // the first lease would be over
       };
       await until(isOver, { timeout: 15_000 });
@@ -129,11 +129,11 @@ export function leases(subject: Subject): void {
       const { mine } = subject.pair();
       const lease = await mine.lock();
       // One that may be kept is claimed when its holder stays.
-      expect(lease.remaining()).toBeGreaterThan(subject.lingers ? STAY_WINDOW / 2 : 20_000);
+      expect(lease.remaining).toBeGreaterThan(subject.lingers ? STAY_WINDOW / 2 : 20_000);
       expect(() => lease.assertHeld()).not.toThrow();
       const { signal } = lease;
       await lease.unlock();
-      expect([lease.held, lease.remaining(), signal.aborted]).toEqual([false, 0, false]);
+      expect([lease.held, lease.remaining, signal.aborted]).toEqual([false, 0, false]);
       const error = await failure(Promise.resolve().then(() => lease.assertHeld()));
       expect(error).toBeInstanceOf(LockError);
       expect(error).toMatchObject({ code: "LOCK_RELEASED", lockName: mine.name });

@@ -50,15 +50,15 @@ export function loss(subject: Subject): void {
     it("makes withLock reject when only the release shows it, whatever the body returned", async () => {
       const { name, mine } = subject.pair();
       const asks = subject.lingers ? { confirm: true } : {};
-      const error = await failure(mine.withLock(() => deleteKey(name), asks));
+      const error = await failure(mine.withLock(asks, () => deleteKey(name)));
       expect(error).toBeInstanceOf(LockLostError);
       expect(error).toMatchObject({ reason: "gone" });
       expect((error as Error).cause).toBeUndefined();
       const bodyError = new Error("and failed");
-      const failing = mine.withLock(async () => {
+      const failing = mine.withLock(asks, async () => {
         await deleteKey(name);
         throw bodyError;
-      }, asks);
+      });
       expect(await failure(failing)).toMatchObject({ code: "LOCK_LOST", cause: bodyError });
     });
 

@@ -67,9 +67,9 @@ export function scopes(subject: Subject): void {
       await scope(async () => {
         const outer = await mine.lock({ lease: 10_000 });
         const longer = await mine.lock({ lease: 20_000 });
-        expect([outer, longer].every((lease) => lease.remaining() > 15_000)).toBe(true);
+        expect([outer, longer].every((lease) => lease.remaining > 15_000)).toBe(true);
         const shorter = await mine.lock({ lease: 100 });
-        expect(shorter.remaining()).toBeGreaterThan(15_000);
+        expect(shorter.remaining).toBeGreaterThan(15_000);
         expect(await subject.first.redis.pttl(subject.key(name))).toBeGreaterThan(15_000);
         for (const lease of [shorter, longer, outer]) await lease.unlock();
       });

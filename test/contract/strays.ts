@@ -20,7 +20,7 @@ export function strays(subject: Subject): void {
       const loss = await failure(lease.unlock());
       expect(loss).toMatchObject({ code: "LOCK_LOST", reason: "scope", lockName: name });
       expect([signal.aborted, signal.reason, lease.signal, lease.held]).toEqual([true, loss, signal, false]);
-      expect(lease.remaining()).toBe(0);
+      expect(lease.remaining).toBe(0);
       expect(() => lease.assertHeld()).toThrow(loss as Error);
       expect(await failure(lease.extend(1_000))).toBe(loss);
       await lease.unlock(); // its loss was told once

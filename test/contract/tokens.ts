@@ -41,7 +41,7 @@ export function tokens(subject: Subject): void {
 
     /** Takes the lock and gives it back, and remembers the token. */
     const visit = (party: Party) =>
-      subject.of(party, "orders").withLock(({ token }) => void tokens.push(token), { wait: 10_000 });
+      subject.of(party, "orders").withLock({ wait: 10_000 }, ({ token }) => void tokens.push(token));
     const expectGrowth = (count: number) => {
       expect(tokens.length).toBe(count);
       expect(tokens.every(Number.isSafeInteger)).toBe(true);

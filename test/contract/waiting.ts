@@ -95,7 +95,7 @@ export function waiting(subject: Subject): void {
       };
       for (const call of [
         () => theirs.lock({ wait: 60 }),
-        () => theirs.withLock(body, { wait: 60 }),
+        () => theirs.withLock({ wait: 60 }, body),
         () => theirs.withLock({ wait: 60 }, body),
       ]) {
         const asked = performance.now();

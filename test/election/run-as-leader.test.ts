@@ -24,14 +24,16 @@ it("what the body returns while it leads is the result, and what it throws the e
   const name = freshName("election");
   const election = locks.election(name);
   const body = async ({ token, value }: Term) => ({ token, value, seen: await election.leader() });
-  const { token, value, seen } = await election.runAsLeader(body, { value: "me" });
+  const result = await election.runAsLeader({ value: "me" }, body);
+  expect(result.terms).toBe(1);
+  const { token, value, seen } = result.value ?? {};
   expect(value).toBe("me");
   expect(seen).toMatchObject({ id: locks.id, label: null, pid: process.pid, value: "me", token });
   expect(await isFree(name)).toBe(true);
   const error = new Error("no");
   expect(await failure(election.runAsLeader(() => Promise.reject(error)))).toBe(error);
   expect(await isFree(name)).toBe(true);
-  expect(await election.runAsLeader(() => 7)).toBe(7);
+  expect(await election.runAsLeader(() => 7)).toEqual({ terms: 1, value: 7 });
 });
 
 it("a term that is lost ends its body before the next one begins, and a return behind the loss is no result", async () => {
@@ -51,7 +53,7 @@ it("a term that is lost ends its body before the next one begins, and a return b
     inside--;
     return tokens.length;
   });
-  expect(await result).toBe(3);
+  expect(await result).toEqual({ terms: 3, value: 3 });
   expect(tokens).toEqual([...new Set(tokens)].sort());
 });
 
@@ -83,33 +85,29 @@ it("its signal ends a candidate at once, a leader by way of its body, and a paus
   const [a, b] = [await join(), await join()];
   const name = freshName("election");
   const stop = new AbortController();
-  const leading = a.locks.election(name).runAsLeader(
-    async (term) => {
-      await aborted(term);
-      expect([term.held, term.lost, term.signal.reason]).toEqual([true, null, stop.signal.reason]);
-      return "done";
-    },
-    { signal: stop.signal },
-  );
+  const leading = a.locks.election(name).runAsLeader({ signal: stop.signal }, async (term) => {
+    await aborted(term);
+    expect([term.held, term.lost, term.signal.reason]).toEqual([true, null, stop.signal.reason]);
+    return "done";
+  });
   await until(async () => (await b.locks.election(name).leader()) !== null);
-  const waiting = b.locks.election(name).runAsLeader(() => expect.unreachable(), { signal: stop.signal });
+  const waiting = b.locks.election(name).runAsLeader({ signal: stop.signal }, () => expect.unreachable());
   await until(() => own.admin.zcard(keysOf(name).queue));
   const reason = new Error("the process stops");
   stop.abort(reason);
-  expect(await failure(waiting)).toBe(reason);
-  expect(await leading).toBe("done");
+  expect(await waiting).toEqual({ terms: 0, value: undefined });
+  expect(await leading).toEqual({ terms: 1, value: "done" });
   expect(await isFree(name)).toBe(true);
 
   const later = new AbortController();
-  const paused = a.locks.election(name, { lease: 400 }).runAsLeader(
-    async (term) => {
+  const paused = a.locks
+    .election(name, { lease: 400 })
+    .runAsLeader({ signal: later.signal }, async (term) => {
       await depose(name);
       await aborted(term);
       setImmediate(() => later.abort(reason));
-    },
-    { signal: later.signal },
-  );
-  expect(await failure(paused)).toBe(reason);
+    });
+  expect(await paused).toEqual({ terms: 1, value: undefined });
 });
 
 it.each([
@@ -155,7 +153,7 @@ it("a leader comes back by itself behind an outage that is longer than its lease
     await aborted(term);
     return "lost";
   });
-  expect(await result).toBe("back");
+  expect(await result).toEqual({ terms: 2, value: "back" });
   expect(tokens[1]).toBeGreaterThan(tokens[0] ?? 0);
   expect(errors.some((error) => error.includes("LockUnavailableError"))).toBe(true);
   expect(redis.status).toBe("ready");

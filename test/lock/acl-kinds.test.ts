@@ -141,8 +141,8 @@ describe("a user with the documented rights, and no other, is enough for", () =>
       return signal.aborted;
     };
     const options = { every: 60_000, lease: 1_500 };
-    expect(await locks.once(name, options, body)).toEqual({ ran: true, value: false });
-    expect(await locks.once(name, options, body)).toMatchObject({ ran: false });
+    expect(await locks.runOnce(name, options, body)).toEqual({ ran: true, value: false });
+    expect(await locks.runOnce(name, options, body)).toMatchObject({ ran: false });
   });
 
   it("multiLock", async () => {

@@ -201,7 +201,7 @@ describe("commands sent", () => {
 });
 
 async function unlocked(lease: Lease | null): Promise<number> {
-  const left = lease?.remaining() ?? 0;
+  const left = lease?.remaining ?? 0;
   await lease?.unlock();
   return left;
 }

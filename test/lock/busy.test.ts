@@ -137,7 +137,7 @@ it("of a read lock and of its write lock says busy at once, where callers of thi
   const reading = read.lock();
   await parked(stage, "readLock");
   const writing = write.lock();
-  await until(async () => (await write.inspect()).waiters.length === 2, { what: "both to wait" });
+  await until(async () => (await write.inspect()).waiters?.length === 2, { what: "both to wait" });
   // Only the first of its places looks again by itself.
   for (const lock of [read, write, read, write]) expect(await lock.tryLock()).toBeNull();
   await held.unlock();
@@ -147,13 +147,13 @@ it("of a read lock and of its write lock says busy at once, where callers of thi
 
 it("once() says that another one runs when Redis says so, and throws while Redis hangs", async () => {
   const options = { every: 60_000 };
-  const begun = await stage.far.locks.once(stage.lock.name, options, async () => {
-    const beside = await stage.near.locks.once(stage.lock.name, options, () => "ran");
+  const begun = await stage.far.locks.runOnce(stage.lock.name, options, async () => {
+    const beside = await stage.near.locks.runOnce(stage.lock.name, options, () => "ran");
     expect(beside).toMatchObject({ ran: false, running: true });
   });
   expect(begun.ran).toBe(true);
   const locks = (await stage.join({ url: stage.proxy.url, client: { replyTimeout: 600 } })).locks;
   stage.proxy.freeze();
-  const calls = [1, 2].map(() => failure(locks.once(stage.lock.name, options, () => "ran")));
+  const calls = [1, 2].map(() => failure(locks.runOnce(stage.lock.name, options, () => "ran")));
   for (const call of calls) expect(await call).toMatchObject(UNAVAILABLE);
 });

@@ -51,12 +51,12 @@ const DOORS: Readonly<
   Record<string, (locks: LockClient, name: string, body: () => unknown) => Promise<unknown>>
 > = {
   withLock: (locks, name, body) => locks.lock(name).withLock(body),
-  "withLock, confirmed": (locks, name, body) => locks.lock(name).withLock(body, { confirm: true }),
+  "withLock, confirmed": (locks, name, body) => locks.lock(name).withLock({ confirm: true }, body),
   "withLock of a multi-lock": (locks, name, body) => locks.multiLock([name, `${name}/b`]).withLock(body),
   withPermits: (locks, name, body) => locks.semaphore(name, { permits: 1 }).withPermits(1, body),
   "a reader": (locks, name, body) => locks.readWriteLock(name).read.withLock(body),
   once: (locks, name, body) =>
-    locks.once(name, { every: 10 }, body).then((run) => (run as { value?: unknown }).value),
+    locks.runOnce(name, { every: 10 }, body).then((run) => (run as { value?: unknown }).value),
   scope: (locks, _name, body) => locks.scope(body),
 };
 

@@ -86,7 +86,7 @@ describe.each([
         isUnavailable(await failure(locks.lock(other).tryLock()));
         isUnavailable(await failure(locks.lock(other).lock({ wait: 50 })));
         isUnavailable(await failure(locks.semaphore(other, { permits: 2 }).tryAcquire()));
-        isUnavailable(await failure(locks.once(other, { every: 60_000 }, () => {})));
+        isUnavailable(await failure(locks.runOnce(other, { every: 60_000 }, () => {})));
         isUnavailable(await failure(locks.lock(other).isLocked()));
         isUnavailable(await failure(lease.extend(40_000)));
         isUnavailable(await failure(lease.unlock()));

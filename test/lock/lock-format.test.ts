@@ -43,7 +43,7 @@ describe.each(["lock", "fairLock"] as const)("%s, held in format 2", (kind) => {
     let told = 0;
     locks.on("wait", () => told++);
     let entered = 0;
-    const enter = () => locks[kind](name).withLock(() => void entered++, { wait: 30_000 });
+    const enter = () => locks[kind](name).withLock({ wait: 30_000 }, () => void entered++);
     const waiting = [enter(), enter(), enter()];
     await until(() => told === 3, { what: "all to be told that they wait" });
     expect(entered).toBe(0);

@@ -52,7 +52,7 @@ describe("LockTimeoutError says where the holder is", () => {
     const errors = await lock.withLock(() =>
       Promise.all([
         failure(lock.withLock(() => until(() => false, { timeout: 100 }).catch(() => "done"))),
-        failure(lock.withLock(() => "never", { wait: 20 })),
+        failure(lock.withLock({ wait: 20 }, () => "never")),
       ]),
     );
     expect(errors).toMatchObject([
@@ -95,7 +95,7 @@ describe("a holder whose lock is released by force", () => {
     if (subscribed) {
       const other = await far.locks.lock(freshName()).lock();
       const waits = near.locks.lock(other.name).lock();
-      await until(async () => (await far.locks.lock(other.name).inspect())?.waiters.length === 1);
+      await until(async () => (await far.locks.lock(other.name).inspect())?.waiters?.length === 1);
       await other.unlock();
       await (await waits).unlock();
     }
@@ -136,13 +136,10 @@ describe("LockLostError says what ran out, and how long it was", () => {
   it("the body's error keeps it, as its cause", async () => {
     const { locks } = await parties.join();
     const error = await failure(
-      locks.lock(freshName()).withLock(
-        async ({ signal }) => {
-          await until(() => signal.aborted);
-          throw new Error("stopped");
-        },
-        { lease: 150 },
-      ),
+      locks.lock(freshName()).withLock({ lease: 150 }, async ({ signal }) => {
+        await until(() => signal.aborted);
+        throw new Error("stopped");
+      }),
     );
     expect(error).toMatchObject({
       message: expect.stringContaining("its lease of 150 ms ran out"),
@@ -228,7 +225,7 @@ const THINGS: readonly {
       const ended = new Promise<void>((resolve) => {
         end = resolve;
       });
-      const run = locks.once(name, { every: 3_600_000 }, (turn) => {
+      const run = locks.runOnce(name, { every: 3_600_000 }, (turn) => {
         const unlock = () => {
           end();
           return run;

@@ -63,9 +63,12 @@ describe("a label", () => {
   it("of a call stands before that of its client, and only as long as its own hold", async () => {
     const { locks } = await parties.join({ client: { label: "billing@2.3" } });
     const lock = locks.lock(freshName());
-    await lock.withLock(async () => expect((await lock.inspect()).holder?.label).toBe("nightly"), {
-      label: "nightly",
-    });
+    await lock.withLock(
+      {
+        label: "nightly",
+      },
+      async () => expect((await lock.inspect()).holder?.label).toBe("nightly"),
+    );
     await lock.withLock(async () => expect((await lock.inspect()).holder?.label).toBe("billing@2.3"));
   });
 
@@ -204,7 +207,7 @@ describe("a caller that has waited in vain", () => {
       const lock = near.locks[kind](freshName());
       const held = await far.locks[kind](lock.name).lock({ label: "nightly\ninvoice" });
       const label = kind === "spinLock" ? "billing" : "nightly\ninvoice";
-      for (const call of [() => lock.lock({ wait: 30 }), () => lock.withLock(() => {}, { wait: 30 })]) {
+      for (const call of [() => lock.lock({ wait: 30 }), () => lock.withLock({ wait: 30 }, () => {})]) {
         const error = (await call().catch((error: unknown) => error)) as LockTimeoutError;
         expect(error).toBeInstanceOf(LockTimeoutError);
         expect(error.holder).toMatchObject({ label, id: idOf(far), pid: process.pid });
@@ -234,16 +237,14 @@ describe("a caller that has waited in vain", () => {
   it("for its own process needs no question, and many callers share one look", async () => {
     const { locks } = await parties.join({ client: { label: "me" } });
     const lock = locks.lock(freshName());
-    await lock.withLock(
-      () =>
-        locks.outside(async () => {
-          const error = await lock.lock({ wait: 20 }).catch((error: unknown) => error);
-          expect(error).toMatchObject({
-            heldBy: "this process",
-            holder: { label: "job", id: idOf({ locks }) },
-          });
-        }),
-      { label: "job" },
+    await lock.withLock({ label: "job" }, () =>
+      locks.outside(async () => {
+        const error = await lock.lock({ wait: 20 }).catch((error: unknown) => error);
+        expect(error).toMatchObject({
+          heldBy: "this process",
+          holder: { label: "job", id: idOf({ locks }) },
+        });
+      }),
     );
     const far = await parties.join();
     const held = await far.locks.lock(lock.name).lock();

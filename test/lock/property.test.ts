@@ -129,8 +129,7 @@ async function play(kind: Kind, sequence: readonly Step[]): Promise<void> {
     player.leases.delete(lease);
     const wasHeld = lease.held;
     await lease.unlock().catch((error: { code?: string }) => {
-      if (wasHeld && lease.remaining() > LEASE / 2)
-        faults.push(`unlock of a held lease failed: ${error.code}`);
+      if (wasHeld && lease.remaining > LEASE / 2) faults.push(`unlock of a held lease failed: ${error.code}`);
     });
   };
 

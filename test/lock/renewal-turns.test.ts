@@ -70,7 +70,7 @@ it("a tryLock() of a free lock goes out between the renewals of thousands of lea
   expect(tried).toBeGreaterThan(0);
   expect(sent.slice(tried).some(({ renewals }) => renewals > 0)).toBe(true);
   await (await free)?.unlock();
-  await until(() => leases.every((lease) => lease.remaining() > 8_500), { what: "all to be renewed" });
+  await until(() => leases.every((lease) => lease.remaining > 8_500), { what: "all to be renewed" });
   expect(lost).toEqual([]);
   await Promise.all(leases.map((lease) => lease.unlock()));
 }, 60_000);

@@ -38,11 +38,11 @@ it("once: the replicas have the turn when the body runs, and with too few it doe
   const name = freshName();
   const [admin] = replicas.map(({ url }) => new Redis(url));
   onTestFinished(() => admin?.disconnect());
-  const there = await locks.once(name, { every: 60_000 }, () => admin?.exists(`holdfast:once:{${name}}`));
+  const there = await locks.runOnce(name, { every: 60_000 }, () => admin?.exists(`holdfast:once:{${name}}`));
   expect(there).toEqual({ ran: true, value: 1 });
   const few = await join(3, 50);
   const other = freshName();
-  const run = few.locks.once(other, { every: 60_000 }, () => expect.unreachable());
+  const run = few.locks.runOnce(other, { every: 60_000 }, () => expect.unreachable());
   await expect(run).rejects.toBeInstanceOf(NotReplicatedError);
   await until(async () => (await few.redis.exists(`holdfast:once:{${other}}`)) === 0);
 });
@@ -143,12 +143,9 @@ it("replicas that are slower than the lease: the body does not run without the l
   const name = freshName();
   suspend();
   let held: boolean | null = null;
-  const done = locks.lock(name).withLock(
-    (lease) => {
-      held = lease.held;
-    },
-    { lease: 300, wait: 10_000 },
-  );
+  const done = locks.lock(name).withLock({ lease: 300, wait: 10_000 }, (lease) => {
+    held = lease.held;
+  });
   // Their answer comes when somebody else has had the lock already.
   const { locks: rival } = await parties.join({ url: primary.url });
   await (await rival.lock(name).lock()).unlock();

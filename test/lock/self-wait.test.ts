@@ -65,10 +65,10 @@ describe.concurrent.each(KINDS)("%s", (kind) => {
     await other.call("acquire", kind, name);
     await outer.locks[kind](name).withLock(async () => {
       away.locks[kind](name)
-        .withLock(() => "never", { signal: enough.signal })
+        .withLock({ signal: enough.signal }, () => "never")
         .catch(() => {});
       const nested = inner.locks[kind](name)
-        .withLock(() => "never", { signal: enough.signal })
+        .withLock({ signal: enough.signal }, () => "never")
         .catch(() => "given up");
       await until(() => told(name).length > 0, { what: "the warning" });
       enough.abort();
@@ -109,7 +109,7 @@ it.concurrent("callers that hold a lock for longer than a lease each, of one cli
   const jobs = [one, one, one, other].flatMap(({ locks }) =>
     KINDS.map((kind) => locks[kind](`self-wait:${kind}`)),
   );
-  await Promise.all(jobs.map((lock) => lock.withLock(() => delay(1.1 * LEASE), { wait: 60_000 })));
+  await Promise.all(jobs.map((lock) => lock.withLock({ wait: 60_000 }, () => delay(1.1 * LEASE))));
   expect(told("self-wait:")).toEqual([]);
 }, 90_000);
 

@@ -96,7 +96,7 @@ async function smoke(kind: LockKind, setting: Setting, test: TestContext): Promi
 async function uncontended(kind: LockKind, lock: Lock, other: Lock): Promise<void> {
   const lease = await lock.lock();
   expect(lease.held).toBe(true);
-  expect(lease.remaining()).toBeGreaterThan(20_000);
+  expect(lease.remaining).toBeGreaterThan(20_000);
   if (kind === "redissonLock" || kind === "spinLock") expect(lease.token).toBe(0);
   else expect(Number.isSafeInteger(lease.token) && lease.token > 0).toBe(true);
   expect(await other.tryLock()).toBeNull();
@@ -105,7 +105,7 @@ async function uncontended(kind: LockKind, lock: Lock, other: Lock): Promise<voi
   const next = await other.tryLock(0, 5_000);
   expect(next?.token).toBeGreaterThanOrEqual(lease.token);
   await next?.extend(10_000);
-  expect(next?.remaining()).toBeGreaterThan(8_000);
+  expect(next?.remaining).toBeGreaterThan(8_000);
   await next?.unlock();
   expect(await lock.isLocked()).toBe(false);
 }
@@ -146,7 +146,7 @@ async function renewed(
   });
   const since = performance.now();
   const lease = await lockOf(locks).lock();
-  expect(lease.remaining()).toBeLessThanOrEqual(leaseTime);
+  expect(lease.remaining).toBeLessThanOrEqual(leaseTime);
   await until(() => renewals >= 3 && performance.now() - since > leaseTime, { what: "renewals" });
   expect(lease.held).toBe(true);
   expect(await other.tryLock()).toBeNull();

@@ -104,7 +104,7 @@ describe("the stack of an error names the caller", () => {
     const [unlocked, extended] = [await lost(), await lost()];
     await expectCaller(() => unlocked.unlock());
     await expectCaller(() => extended.extend(1_000));
-    await expectCaller(() => lock.withLock((lease) => until(() => !lease.held), { lease: 20 }));
+    await expectCaller(() => lock.withLock({ lease: 20 }, (lease) => until(() => !lease.held)));
   });
 
   it.each(["lock", "multiLock"] as const)(

@@ -26,7 +26,7 @@ it.for([
     if (kind !== "redissonLock")
       await until(async () => {
         const seen = await Promise.all(names.map((name) => holder.locks[kind](name).inspect()));
-        return seen.every((one) => one?.waiters.length === 1);
+        return seen.every((one) => one?.waiters?.length === 1);
       });
     expect(await channels()).toHaveLength(wanted);
     await Promise.all(leases.map((lease) => lease.unlock()));

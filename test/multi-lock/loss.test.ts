@@ -26,17 +26,14 @@ describe("a loss", () => {
       const errors: LockLostError[] = [];
       locks.on("lost", ({ error }) => errors.push(error));
       const error = await failure(
-        locks.multiLock(names).withLock(
-          async (lease) => {
-            if (how === "forced") await theirs.locks.lock(names[1]).forceUnlock();
-            if (how === "deleted") await mine.redis.del(several.look(names[1]).keys.lock);
-            await lossOf(lease.signal);
-            expect([lease.held, lease.remaining()]).toEqual([false, 0]);
-            expect(() => lease.assertHeld()).toThrow(LockLostError);
-            throw bodyError;
-          },
-          how === "expired" ? { lease: 100 } : {},
-        ),
+        locks.multiLock(names).withLock(how === "expired" ? { lease: 100 } : {}, async (lease) => {
+          if (how === "forced") await theirs.locks.lock(names[1]).forceUnlock();
+          if (how === "deleted") await mine.redis.del(several.look(names[1]).keys.lock);
+          await lossOf(lease.signal);
+          expect([lease.held, lease.remaining]).toEqual([false, 0]);
+          expect(() => lease.assertHeld()).toThrow(LockLostError);
+          throw bodyError;
+        }),
       );
       expect(error, String(error)).toBeInstanceOf(LockLostError);
       const lockName = how === "expired" ? expect.any(String) : names[1];

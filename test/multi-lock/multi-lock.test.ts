@@ -117,19 +117,19 @@ describe("taking all", () => {
     expect(await lock.isLocked()).toBe(false);
     const first = await lock.lock({ lease: 5_000 });
     expect([first.names, first.held, await lock.isLocked()]).toEqual([names, true, true]);
-    expect(first.remaining()).toBeGreaterThan(4_000);
-    expect(first.remaining()).toBeLessThanOrEqual(5_000);
+    expect(first.remaining).toBeGreaterThan(4_000);
+    expect(first.remaining).toBeLessThanOrEqual(5_000);
     expect(await several.holders(names)).toEqual([mine.locks.id, mine.locks.id, mine.locks.id]);
     const tokens = names.map((name) => first.token(name));
     expect(new Set(tokens).size).toBe(3);
     expect(() => first.token("x")).toThrow(RangeError);
     await first.extend(60_000);
-    expect(first.remaining()).toBeGreaterThan(50_000);
+    expect(first.remaining).toBeGreaterThan(50_000);
     for (const name of names) expect(await several.look(name).left()).toBeGreaterThan(50_000);
     await expect(first.extend(1)).rejects.toThrow("Cannot extend the lease of");
     await first.unlock();
     await first.unlock();
-    expect([first.held, first.remaining(), first.signal.aborted]).toEqual([false, 0, false]);
+    expect([first.held, first.remaining, first.signal.aborted]).toEqual([false, 0, false]);
     expect(() => first.assertHeld()).toThrow(LockError);
     const second = await lock.lock();
     for (const [i, name] of names.entries())

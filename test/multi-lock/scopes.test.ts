@@ -53,7 +53,7 @@ describe("scopes", () => {
       });
       expect(await several.holders([a, c])).toEqual([mine.locks.id, ""]);
       const again = await mine.locks.multiLock(names).lock({ lease: 60_000 });
-      expect(again.remaining()).toBeGreaterThan(50_000);
+      expect(again.remaining).toBeGreaterThan(50_000);
       await again.unlock();
       expect(single.held).toBe(true);
     });
@@ -82,7 +82,7 @@ describe("scopes", () => {
     const [a, b, c] = three();
     const inside = new Gate();
     const outer = mine.locks.multiLock([a, c]).withLock(async () => {
-      const others = theirs.locks.multiLock([b, c]).withLock(() => {}, { wait: 10_000 });
+      const others = theirs.locks.multiLock([b, c]).withLock({ wait: 10_000 }, () => {});
       await several.look(c).queued(1); // they hold b, and wait for c
       for (const members of [[b], [a, b]])
         expect(await failure(mine.locks.multiLock(members).withLock(() => {}))).toMatchObject({
@@ -119,7 +119,7 @@ describe("scopes", () => {
     await locks.multiLock(names).withLock(async () => {
       const first = locks.multiLock([b]).withLock(async () => {
         await borrowed.passed;
-        return failure(locks.multiLock([a, b]).withLock(() => {}, { wait: 10_000 }));
+        return failure(locks.multiLock([a, b]).withLock({ wait: 10_000 }, () => {}));
       });
       const second = locks.multiLock([a]).withLock(async () => {
         borrowed.open();

@@ -92,7 +92,7 @@ describe("waiting", () => {
     await until(async () => (await several.look(names[0]).left()) < 3_200, { what: "the first to wait" });
     await held.unlock();
     const lease = await waiting;
-    expect(lease.remaining()).toBeGreaterThan(3_300);
+    expect(lease.remaining).toBeGreaterThan(3_300);
     for (const name of names) expect(await several.look(name).left()).toBeGreaterThan(3_300);
     expect(await lossOf(lease.signal)).toBe("expired"); // no watchdog any more
     await failure(lease.unlock());
@@ -117,7 +117,7 @@ describe("waiting", () => {
     );
     await held.unlock();
     const lease = await waiting;
-    expect(lease.remaining()).toBeLessThanOrEqual(2_000);
+    expect(lease.remaining).toBeLessThanOrEqual(2_000);
     await lease.unlock();
     await several.gone(names);
   });
@@ -150,7 +150,7 @@ describe("waiting", () => {
     const [a, b] = three();
     const section = new Section();
     const rounds = async ({ locks }: Party, names: string[]) => {
-      for (let i = 0; i < 150; i++) await locks.multiLock(names).withLock(section.visit, { wait: 15_000 });
+      for (let i = 0; i < 150; i++) await locks.multiLock(names).withLock({ wait: 15_000 }, section.visit);
     };
     const third = await several.join();
     await Promise.all([

@@ -17,7 +17,7 @@ describe.each(["9007199254740990", "9007199254740000", "9000000000000001", "1e30
       const tokens: number[] = [];
       for (let i = 0; i < 20; i++) {
         const { locks } = parties[i % 2] ?? {};
-        await locks?.lock(stage.name).withLock(({ token }) => void tokens.push(token), { wait: 5_000 });
+        await locks?.lock(stage.name).withLock({ wait: 5_000 }, ({ token }) => void tokens.push(token));
       }
       expect(tokens.length).toBe(20);
       expect(tokens.every(Number.isSafeInteger)).toBe(true);

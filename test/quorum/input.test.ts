@@ -88,7 +88,7 @@ describe("leases of a quorum", () => {
       "lease must be a whole number of milliseconds from 10 to 5000 (longestLease), received 5001";
     await refused(() => lock.tryLock(0, 5_001), RangeError, message);
     await refused(() => lock.lock({ lease: 5_001 }), RangeError, message);
-    await refused(() => lock.withLock(() => {}, { lease: 5_001 }), RangeError, message);
+    await refused(() => lock.withLock({ lease: 5_001 }, () => {}), RangeError, message);
   });
 
   it("are cut to it when no number is given", () => {
@@ -115,7 +115,7 @@ describe("a QuorumClient", () => {
     await refused(() => locks.readWriteLock("x"), TypeError, "agree on none");
     await refused(() => locks.election("x"), TypeError, "must stand in one place");
     await refused(
-      () => locks.once("x", { every: 1_000 }, () => {}),
+      () => locks.runOnce("x", { every: 1_000 }, () => {}),
       TypeError,
       "an interval counts by the clock of one server",
     );

@@ -10,7 +10,7 @@ describe("tokens of a quorum", () => {
   const stage = new QuorumStage(3);
   const nodes = [1, 2, 3];
   const visit = (party: QuorumParty) =>
-    party.locks.lock(stage.name).withLock(({ token }) => token, { wait: 5_000 });
+    party.locks.lock(stage.name).withLock({ wait: 5_000 }, ({ token }) => token);
   const setClock = (node: number, micros: number) => stage.admin(node).set(stage.clock, `${micros}`);
   const clocks = () =>
     Promise.all(nodes.map(async (node) => Number(await stage.admin(node).get(stage.clock))));

@@ -83,7 +83,7 @@ describe("permits", () => {
     const seen: unknown[] = [];
     expect(await a.withPermits(({ units }) => units)).toBe(1);
     expect(await a.withPermits(2, { wait: 100 }, async ({ units }) => units)).toBe(2);
-    expect(await a.withPermits(2, ({ held }) => held, { confirm: true })).toBe(true);
+    expect(await a.withPermits(2, { confirm: true }, ({ held }) => held)).toBe(true);
     expect(await a.withPermits({ lease: 1_000 }, ({ held }) => held)).toBe(true);
     await expect(
       a.withPermits(2, async (lease) => {

@@ -94,7 +94,7 @@ const methods = {
     };
     locks
       .election(name, { lease })
-      .runAsLeader(work, { value: `${process.pid}` })
+      .runAsLeader({ value: `${process.pid}` }, work)
       .catch(() => {});
   },
 
@@ -162,7 +162,7 @@ const methods = {
   state(handle: number) {
     const lease = leaseOf(handle);
     const { held, token, signal } = lease;
-    return { held, remaining: lease.remaining(), aborted: signal.aborted, token };
+    return { held, remaining: lease.remaining, aborted: signal.aborted, token };
   },
 
   /** Makes sure that it holds the lock, is stopped just before its write, and writes as soon as it goes on. */

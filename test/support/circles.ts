@@ -34,7 +34,7 @@ export async function chain(
   go: Promise<unknown>,
   signal?: AbortSignal,
 ) {
-  const nested = () => locks.lock(second).withLock(() => "both", { signal });
+  const nested = () => locks.lock(second).withLock({ signal }, () => "both");
   const body = async () => {
     await go;
     return nested();

@@ -47,7 +47,7 @@ export async function crowd(
     while (performance.now() < end) {
       try {
         const lease = await lock.lock(options);
-        turns.push({ at: micros(), token: lease.token, left: lease.remaining() });
+        turns.push({ at: micros(), token: lease.token, left: lease.remaining });
         if (body === 0) await nextTurn();
         else if (body !== null) await sleep(body);
         await lease.unlock();

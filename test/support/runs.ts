@@ -16,7 +16,7 @@ export class Runs {
   /** The number of the run, or why there is none. */
   start(locks: LockClient, name: string, options: OnceOptions): Promise<number | OnceResult<string>> {
     return new Promise((resolve, reject) => {
-      const outcome = locks.once(name, options, (turn) => {
+      const outcome = locks.runOnce(name, options, (turn) => {
         return new Promise<string>((end) => {
           resolve(this.#started.push({ turn, end: () => end("done"), outcome: settled }) - 1);
         });
@@ -39,7 +39,7 @@ export class Runs {
     const until = performance.now() + ms;
     const call = async (): Promise<void> => {
       while (performance.now() < until) {
-        await locks.once(name, options, ({ begin }) => void begins.push(begin));
+        await locks.runOnce(name, options, ({ begin }) => void begins.push(begin));
         await delay(pause);
       }
     };

@@ -127,7 +127,7 @@ class Run {
         leave();
       }
     };
-    if (how === "withLock") return lock.withLock(turn, options);
+    if (how === "withLock") return lock.withLock(options, turn);
     const asked = performance.now();
     if (how === "many") {
       const all = await party.locks.multiLock([name, this.#shared]).tryLock(dice.pick([0, 50]));

@@ -115,8 +115,8 @@ describe("a call is followed", () => {
     await locks.readWriteLock(name).write.withLock(() => locks.readWriteLock(name).read.withLock(() => {}));
     await locks.readWriteLock(name).read.withLock(() => {});
     await locks.multiLock(both).withLock(() => {});
-    await locks.once(name, { every: 60_000 }, () => {});
-    await locks.once(name, { every: 60_000 }, () => {});
+    await locks.runOnce(name, { every: 60_000 }, () => {});
+    await locks.runOnce(name, { every: 60_000 }, () => {});
     const term = await locks.election(name).campaign({ value: "here" });
     await term.resign();
     const kinds = ["fair", "spin", "redisson", "semaphore", "write", "read", "multi", "once"];

@@ -145,7 +145,7 @@ describe("traces", () => {
     const body = () => tracer.startActiveSpan("work", (work) => work.end());
     await tracer.startActiveSpan("request", async (request) => {
       await locks.election(`leader:${freshName()}`).runAsLeader(body);
-      await locks.once(`report:${freshName()}`, { every: 60_000 }, body);
+      await locks.runOnce(`report:${freshName()}`, { every: 60_000 }, body);
       request.end();
     });
     const spans = take();

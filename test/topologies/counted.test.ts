@@ -38,8 +38,8 @@ it("in a Cluster the keys of a counted resource share a slot, and its grants are
       await until(() => renewals > 0);
       return held;
     };
-    expect(await locks.once(name, given, body)).toEqual({ ran: true, value: true });
-    expect(await locks.once(name, given, body)).toMatchObject({ ran: false, running: false });
+    expect(await locks.runOnce(name, given, body)).toEqual({ ran: true, value: true });
+    expect(await locks.runOnce(name, given, body)).toMatchObject({ ran: false, running: false });
     await locks.close();
   }
 });

@@ -53,11 +53,11 @@ describe("members in several slots", () => {
     const names = await spread();
     const lease = await mine.locks.multiLock([...names].reverse()).lock({ lease: 10_000 });
     expect([lease.names, lease.held]).toEqual([names, true]);
-    expect(lease.remaining()).toBeGreaterThan(8_000);
+    expect(lease.remaining).toBeGreaterThan(8_000);
     expect(await theirs.locks.multiLock(names).tryLock()).toBeNull();
     for (const name of names) expect(await theirs.locks.lock(name).tryLock()).toBeNull();
     await lease.extend(60_000);
-    expect(lease.remaining()).toBeGreaterThan(50_000);
+    expect(lease.remaining).toBeGreaterThan(50_000);
     await lease.unlock();
     await free(names);
   });
@@ -111,7 +111,7 @@ describe("members in several slots", () => {
     const [a, b, c] = await spread();
     const section = new Section();
     const work = async ({ locks }: Party, names: string[]): Promise<void> => {
-      for (let i = 0; i < 60; i++) await locks.multiLock(names).withLock(section.visit, { wait: 20_000 });
+      for (let i = 0; i < 60; i++) await locks.multiLock(names).withLock({ wait: 20_000 }, section.visit);
     };
     await Promise.all([
       work(mine, [a, b, c]),

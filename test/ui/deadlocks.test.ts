@@ -42,7 +42,7 @@ it("two callers that wait for each other: not at the first sight, then with all 
       .lock(first)
       .withLock(async () => {
         await held;
-        await locks.lock(second).withLock(() => {}, { signal: enough.signal });
+        await locks.lock(second).withLock({ signal: enough.signal }, () => {});
       })
       .catch(() => {});
   const both = [nest(one, a, b), nest(other, b, a)];

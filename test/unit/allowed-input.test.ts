@@ -48,7 +48,7 @@ it("what is allowed gets the lock", async () => {
     expect(lease?.held, take.toString()).toBe(true);
     await lease?.unlock();
   }
-  expect(await lock.withLock(() => 1, undefined)).toBe(1);
+  expect(await lock.withLock(() => 1)).toBe(1);
   expect(await lock.withLock({ ...none, confirm: undefined }, () => 2)).toBe(2);
   expect(await lock.withLock(undefined as unknown as object, () => 3)).toBe(3);
 });

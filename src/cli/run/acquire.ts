@@ -49,7 +49,9 @@ function acquired(
     held: held.map(({ name, token }) => ({ name, token })),
     signal: lease.signal,
     wanted: lease.wanted,
-    remaining: () => lease.remaining(),
+    get remaining() {
+      return lease.remaining;
+    },
     extend: (ms) => lease.extend(ms),
     unlock: () => lease.unlock(),
   };

@@ -89,8 +89,7 @@ async function refuseInside(locks: LockClient, name: string): Promise<void> {
 async function observe(election: Election, signal: AbortSignal, output: Output): Promise<never> {
   for await (const leader of election.observe({ signal })) {
     if (output.isJson) output.printJson(leader);
-    else
-      output.print(leader === null ? "nobody" : `${withoutRandom(leader.id)}  ${visible(leader.value)}`);
+    else output.print(leader === null ? "nobody" : `${withoutRandom(leader.id)}  ${visible(leader.value)}`);
   }
   throw signal.reason;
 }
@@ -139,9 +138,9 @@ async function lead({ name, plan, locks, value, signals, stopping, leading, outp
   try {
     stopping.signal.throwIfAborted();
     for (;;) {
-      const ended = await election.runAsLeader(body, { value, signal: stopping.signal });
+      const ended = await election.runAsLeader({ value, signal: stopping.signal }, body);
       // Stopped for a loss that then did not come: it is a candidate again.
-      if (ended.cause === null || stopping.signal.aborted) break;
+      if (!ended.value?.cause || stopping.signal.aborted) break;
       await pause(AGAIN);
     }
   } catch (error) {
@@ -172,7 +171,7 @@ const waitFor = (election: Election, name: string, output: Output): WaitReport =
 /** A term that was handed over begins with a short time, which is raised at once: that must not look like a renewal that fails. */
 async function whole(term: Term, { lease }: Plan): Promise<void> {
   const since = performance.now();
-  while (term.held && term.remaining() < lease / 2 && performance.now() - since < WHOLE) await pause(10);
+  while (term.held && term.remaining < lease / 2 && performance.now() - since < WHOLE) await pause(10);
 }
 
 export const ELECT = command(

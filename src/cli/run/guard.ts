@@ -64,7 +64,7 @@ export class Guard {
   /** This program was stopped, and has stopped its command before that: both go on. */
   resume(): void {
     // RACE: the lease may have ended meanwhile. Continued first, the command would run beside the next holder's.
-    if (this.#held.remaining() <= this.#margin) this.#expired();
+    if (this.#held.remaining <= this.#margin) this.#expired();
     this.#send("SIGCONT");
   }
 
@@ -75,7 +75,7 @@ export class Guard {
   }
 
   #look(): void {
-    const left = this.#held.remaining();
+    const left = this.#held.remaining;
     const { killAfter } = this.#plan;
     if (left <= this.#margin) {
       this.#expired();

@@ -147,7 +147,7 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
     const waited = performance.now() - began;
     try {
       // What was granted by a message lasts for the grant window only: that would seem to be a lease that is not renewed.
-      if (lease.remaining() < plan.lease / 2) await lease.extend(plan.lease);
+      if (lease.remaining < plan.lease / 2) await lease.extend(plan.lease);
       if (signals.received) throw new Interrupted();
       output.detail(`Got ${names.map(visible).join(", ")} after ${showDuration(waited)}.`);
       lease.wanted.addEventListener("abort", () => output.detail("Somebody else waits for it now."));
@@ -201,7 +201,7 @@ async function runOnce(
   let token = 0;
   let outcome: Outcome | null = null;
   try {
-    const result = await locks.once(name, { every, aligned, signal: stopping }, async (turn) => {
+    const result = await locks.runOnce(name, { every, aligned, signal: stopping }, async (turn) => {
       signals.to(null);
       if (signals.received) throw new Interrupted();
       token = turn.begin * 1_000;

@@ -27,7 +27,7 @@ const TELLING: ReadonlySet<NodeJS.Signals> = new Set([...ENDING, "SIGQUIT"]);
 /** Under a lock of a run around this one, which looks after it. */
 export const UNGUARDED: Held = {
   signal: new AbortController().signal,
-  remaining: () => Number.POSITIVE_INFINITY,
+  remaining: Number.POSITIVE_INFINITY,
 };
 
 /** Runs the command while that is held. `started`: called when it runs. Resolves when nothing of the command runs any more. @throws ExitError */
@@ -41,7 +41,7 @@ export async function runUnder(
 ): Promise<Outcome> {
   output.mayBlock = false;
   // RACE: this program may have stood still, or have waited for a terminal, since it got the lock.
-  if (held.signal.aborted || held.remaining() <= plan.killAfter) {
+  if (held.signal.aborted || held.remaining <= plan.killAfter) {
     output.fail("The lock was lost, or nearly, before the command was started: it is not run.");
     return { code: EXIT.lost, signal: null, cause: "lost", told: null };
   }

@@ -10,7 +10,7 @@ export interface AnyLease {
   readonly held: boolean;
   readonly signal: AbortSignal;
   /** ms; 0 where it does not tell. */
-  remaining(): number;
+  readonly remaining: number;
   extend(ms: number): Promise<unknown>;
   unlock(): Promise<void>;
 }
@@ -19,7 +19,7 @@ export interface AnyLease {
 export interface AnyLock {
   lock(options: LockOptions): Promise<AnyLease>;
   tryLock(options: LockOptions): Promise<AnyLease | null>;
-  withLock(body: (lease: AnyLease) => Promise<void>, options: LockOptions): Promise<void>;
+  withLock(options: LockOptions, body: (lease: AnyLease) => Promise<void>): Promise<void>;
 }
 
 /** A lock, a multi-lock, permits, a term, or a run. */
@@ -47,7 +47,7 @@ export function anyLock(locks: LockClient, { kind, lock, also, particular }: Wis
 interface LockLike {
   lock(options: LockOptions): Promise<Lease | MultiLease>;
   tryLock(options: LockOptions): Promise<Lease | MultiLease | null>;
-  withLock(body: (lease: Lease | MultiLease) => Promise<void>, options?: LockOptions): Promise<void>;
+  withLock(options: LockOptions, body: (lease: Lease | MultiLease) => Promise<void>): Promise<void>;
 }
 
 const ofLock = (one: LockLike): AnyLock => ({
@@ -56,7 +56,7 @@ const ofLock = (one: LockLike): AnyLock => ({
     const lease = await one.tryLock(options);
     return lease && asAny(lease);
   },
-  withLock: (body, options) => one.withLock((lease) => body(asAny(lease)), options),
+  withLock: (options, body) => one.withLock(options, (lease) => body(asAny(lease))),
 });
 
 const permits = (locks: LockClient, name: string, units: number): AnyLock => {
@@ -64,7 +64,7 @@ const permits = (locks: LockClient, name: string, units: number): AnyLock => {
   return ofLock({
     lock: (options) => slots.acquire(units, options),
     tryLock: (options) => slots.tryAcquire(units, options),
-    withLock: (body, options = {}) => slots.withPermits(units, options, body),
+    withLock: (options, body) => slots.withPermits(units, options, body),
   });
 };
 
@@ -78,7 +78,9 @@ function asAny(lease: Lease | MultiLease): AnyLease {
     get signal() {
       return lease.signal;
     },
-    remaining: () => lease.remaining(),
+    get remaining() {
+      return lease.remaining;
+    },
     extend: (ms) => lease.extend(ms),
     unlock: () => lease.unlock(),
   };
@@ -92,11 +94,14 @@ export const runAsLeader = (
   name: string,
   body: (lease: AnyLease, isLost: () => boolean) => Promise<void>,
   signal: AbortSignal | undefined,
-): Promise<void> =>
-  electionOf(locks, name).runAsLeader((one) => body(ofTerm(one), () => one.lost !== null), {
-    value: FIRST,
-    signal,
-  });
+): Promise<unknown> =>
+  electionOf(locks, name).runAsLeader(
+    {
+      value: FIRST,
+      signal,
+    },
+    (one) => body(ofTerm(one), () => one.lost !== null),
+  );
 
 function term(locks: LockClient, name: string): AnyLock {
   const election = electionOf(locks, name);
@@ -105,7 +110,7 @@ function term(locks: LockClient, name: string): AnyLock {
   return {
     lock,
     tryLock: (options) => lock({ wait: 0, ...options }),
-    async withLock(body, options) {
+    async withLock(options, body) {
       const lease = await lock(options);
       try {
         await body(lease);
@@ -127,7 +132,7 @@ const ofTerm = (one: Term): AnyLease => ({
   get signal() {
     return one.signal;
   },
-  remaining: () => 0,
+  remaining: 0,
   extend: () => one.proclaim(`${Number(one.value) + 1}`),
   unlock: () => one.resign(),
 });
@@ -148,8 +153,8 @@ function run(
   return {
     lock: never,
     tryLock: never,
-    async withLock(body, { lease, signal }) {
-      const { ran } = await locks.once(name, { every, aligned, onCrash, lease, signal }, async (turn) => {
+    async withLock({ lease, signal }, body) {
+      const { ran } = await locks.runOnce(name, { every, aligned, onCrash, lease, signal }, async (turn) => {
         await body({
           token: () => turn.begin,
           get held() {
@@ -158,7 +163,7 @@ function run(
           get signal() {
             return turn.signal;
           },
-          remaining: () => 0,
+          remaining: 0,
           extend: never,
           unlock: never,
         });

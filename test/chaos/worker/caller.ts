@@ -168,7 +168,7 @@ class Round {
       clearTimeout(timer);
       await this.#hold(lease);
     };
-    const whole = () => this.#lock.withLock(body, options);
+    const whole = () => this.#lock.withLock(options, body);
     try {
       await whole();
       const isUnended = this.#desk.unended.delete(this.#wish.lock);
@@ -185,7 +185,7 @@ class Round {
     const at = micros();
     this.#tell((call, lock) => {
       const { held } = lease;
-      return { is: "lease", call, token: lease.token(lock), left: lease.remaining(), held };
+      return { is: "lease", call, token: lease.token(lock), left: lease.remaining, held };
     }, at);
     this.#desk.grants += this.#calls.length;
     for (const { number, lock } of this.#calls) {
@@ -209,7 +209,7 @@ class Round {
   async #work(lease: AnyLease): Promise<void> {
     const { hold, extend, nested, method, listens } = this.#wish;
     const end = performance.now() + hold;
-    if (nested && method === "withLock") await this.#lock.withLock(() => delay(1), {}).catch(() => {});
+    if (nested && method === "withLock") await this.#lock.withLock({}, () => delay(1)).catch(() => {});
     for (let left = hold; left > 0; left = end - performance.now()) {
       await delay(Math.min(left, LOOK_EVERY));
       this.#look(lease, "a while");
@@ -224,7 +224,7 @@ class Round {
   #look(lease: AnyLease, after: "an extension" | "a while"): void {
     const at = micros();
     const { held } = lease;
-    const left = lease.remaining();
+    const left = lease.remaining;
     // "Held" was true before the look; "not held" is true after it.
     this.#tell((call) => ({ is: "seen", call, after, held, left }), held ? at : micros());
   }

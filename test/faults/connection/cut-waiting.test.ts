@@ -115,7 +115,7 @@ describe("a connection is cut", () => {
     const [lease, waited] = await timed(waiting);
     await happened;
     expect(waited).toBeLessThan(1_000); // the window was not waited for
-    expect(lease.remaining()).toBeGreaterThan(15_000);
+    expect(lease.remaining).toBeGreaterThan(15_000);
     expect(await lock.left()).toBeGreaterThan(15_000);
     expect(await far.locks.lock(lock.name).tryLock()).toBeNull();
     await lease.unlock();

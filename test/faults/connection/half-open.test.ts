@@ -33,7 +33,7 @@ describe("a holder that hears nothing", () => {
         .lock()
         .then((next) => ({ next, wasTold: signal.aborted, wasHeld: lease.held }));
       await lock.queued(1);
-      const deadline = Date.now() + lease.remaining();
+      const deadline = Date.now() + lease.remaining;
       const end = Number(await far.redis.call("PEXPIRETIME", lock.keys.lock));
       silence.begin();
       const fired = await new Promise<number>((at) => signal.addEventListener("abort", () => at(Date.now())));
@@ -59,9 +59,9 @@ describe("a holder that hears nothing", () => {
     const lease = await near.locks.lock(lock.name).lock();
     near.locks.on("error", () => {});
     proxy.freeze("commands");
-    await until(() => lease.remaining() < LEASE / 2, { what: "a renewal to be missed" });
+    await until(() => lease.remaining < LEASE / 2, { what: "a renewal to be missed" });
     proxy.thaw();
-    await until(() => lease.remaining() > LEASE / 2, { what: "a renewal" });
+    await until(() => lease.remaining > LEASE / 2, { what: "a renewal" });
     expect([lease.held, lease.signal.aborted]).toEqual([true, false]);
     await lease.unlock();
     await lock.gone();

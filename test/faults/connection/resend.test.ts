@@ -119,10 +119,10 @@ describe("the reply is lost and the command is sent again", () => {
     await held.unlock();
     const lease = await waiting;
     await dropped;
-    expect(lease?.remaining()).toBeGreaterThan(15_000);
+    expect(lease?.remaining).toBeGreaterThan(15_000);
     const again = proxy.dropReply(runs("renew"));
     await Promise.all([lease?.extend(25_000), again]);
-    expect(lease?.remaining()).toBeGreaterThan(20_000);
+    expect(lease?.remaining).toBeGreaterThan(20_000);
     await lease?.unlock();
   });
 

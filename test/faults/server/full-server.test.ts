@@ -43,7 +43,7 @@ describe("a full server", () => {
     await full();
     await held.unlock();
     const lease = await waiting;
-    expect(lease.remaining()).toBeGreaterThan(15_000);
+    expect(lease.remaining).toBeGreaterThan(15_000);
     expect(await lock.left()).toBeGreaterThan(15_000);
     await lease.unlock();
     await lock.gone();

@@ -107,7 +107,7 @@ describe.each(refusals)("$says", ({ says, begin, end }) => {
     await until(() => errors.length > 0, { what: "a renewal to fail" });
     expect(errors[0]).toMatchObject(refusedWith(says));
     await end(far.redis);
-    await until(() => lease.remaining() > 1_100, { what: "a renewal" });
+    await until(() => lease.remaining > 1_100, { what: "a renewal" });
     expect([lease.held, lease.signal.aborted]).toEqual([true, false]);
     await lease.unlock();
     await (await waiting).unlock();

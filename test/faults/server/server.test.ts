@@ -209,7 +209,7 @@ describe("the server is killed and restarted empty", () => {
     const tries = [
       c.locks.lock(freshName()).tryLock(),
       c.locks.lock(freshName()).lock(),
-      c.locks.lock(freshName()).withLock(() => {}, { wait: 200 }),
+      c.locks.lock(freshName()).withLock({ wait: 200 }, () => {}),
       c.locks.lock(name).isLocked(),
     ];
     for (const outcome of await Promise.allSettled(tries)) {

@@ -121,7 +121,7 @@ it("a caller that does not wait for so long, and one whose scope holds nothing, 
   const [one, other] = [await join(), await join()];
   const [a, b] = [freshName(), freshName()];
   const lease = await other.locks.lock(b).lock();
-  const soon = one.locks.lock(a).withLock(() => one.locks.lock(b).withLock(() => "both", { wait: 150 }));
+  const soon = one.locks.lock(a).withLock(() => one.locks.lock(b).withLock({ wait: 150 }, () => "both"));
   await expect(soon).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
   const idle = one.locks.scope(() =>
     one.locks
@@ -170,11 +170,11 @@ it("a circle through a semaphore only warns", async () => {
   const both = [
     one.locks.lock(name).withLock(async () => {
       await held;
-      return one.locks.semaphore(permits, { permits: 1 }).withPermits(() => "both", { signal });
+      return one.locks.semaphore(permits, { permits: 1 }).withPermits({ signal }, () => "both");
     }),
     other.locks.semaphore(permits, { permits: 1 }).withPermits(async () => {
       await held;
-      return other.locks.lock(name).withLock(() => "both", { signal });
+      return other.locks.lock(name).withLock({ signal }, () => "both");
     }),
   ];
   const ended = Promise.allSettled(both);

@@ -22,7 +22,7 @@ it("rejects, whatever the body returned; without `confirm` that is an event", as
   await until(() => near.redis.status === "ready");
 
   const second = proxy.dropReply(runs("release"));
-  const error = await failure(mine.withLock(() => 2, { confirm: true }));
+  const error = await failure(mine.withLock({ confirm: true }, () => 2));
   await second;
   expect(error).toMatchObject({ code: "LOCK_UNAVAILABLE", lockName: lock.name });
   expect(errors).toHaveLength(1);
@@ -37,7 +37,7 @@ it("the error of a body comes first, and the missing answer is an event", async 
   const failing = async () => {
     throw failed;
   };
-  expect(await failure(near.locks.lock(lock.name).withLock(failing, { confirm: true }))).toBe(failed);
+  expect(await failure(near.locks.lock(lock.name).withLock({ confirm: true }, failing))).toBe(failed);
   await dropped;
   expect(errors).toMatchObject([{ code: "LOCK_UNAVAILABLE" }]);
 });

@@ -161,7 +161,7 @@ describe("a lease on a slow link", () => {
   it("ends while its body still runs: that is a loss, however late it is heard", async () => {
     const { near, lock } = stage;
     const { lost } = new Watched(near);
-    const work = near.locks.lock(lock.name).withLock(() => delay(700), { lease: 400 });
+    const work = near.locks.lock(lock.name).withLock({ lease: 400 }, () => delay(700));
     await expect(work).rejects.toMatchObject({ code: "LOCK_LOST", reason: "expired" });
     expect(lost).toMatchObject([{ reason: "expired" }]);
   });

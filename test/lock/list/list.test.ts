@@ -46,7 +46,7 @@ describe("what is listed", () => {
     await a.election("x", { label: "east" }).campaign({ value: "here" });
     await a.redissonLock("x").lock();
     await a.spinLock("y").lock();
-    await a.once("x", { every: 60_000 }, () => {});
+    await a.runOnce("x", { every: 60_000 }, () => {});
     await fencedSet(own.admin, "resource", "value", { fence: lease });
     await own.admin.hset("hash", { field: "1", other: "2" });
     await own.admin.hset("small", { field: "1" });

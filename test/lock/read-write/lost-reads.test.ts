@@ -18,7 +18,7 @@ it("a hold of which Redis says that it is gone takes in no reader that a listene
     locks.on("acquire", (told) => passed.push(told.passed));
     locks.once("lost", () => tried.push(locks.outside(() => read.tryLock())));
   };
-  await expect(read.withLock(body, { confirm: true })).rejects.toMatchObject({ code: "LOCK_LOST" });
+  await expect(read.withLock({ confirm: true }, body)).rejects.toMatchObject({ code: "LOCK_LOST" });
   const [lease] = await Promise.all(tried);
   expect([lease?.held, passed]).toEqual([true, [false]]);
   await lease?.unlock();

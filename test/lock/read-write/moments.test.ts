@@ -17,7 +17,7 @@ const [SHORT, LONG] = [{ lease: 10_000 }, { lease: 60_000 }];
 /** A read-write lock as two processes see it; `mine` has raised the lease of a hold once, by a question. */
 async function open(): Promise<{ mine: ReadWriteLock; theirs: ReadWriteLock }> {
   const { mine, theirs } = await openReadWrite(stage);
-  await mine.read.withLock(() => stage.near.locks.outside(() => mine.read.withLock(() => {}, LONG)), SHORT);
+  await mine.read.withLock(SHORT, () => stage.near.locks.outside(() => mine.read.withLock(LONG, () => {})));
   return { mine, theirs };
 }
 const waiting = (rw: ReadWriteLock, count: number): Promise<unknown> =>

@@ -197,7 +197,7 @@ describe("redissonLock beside Java", () => {
     const { name, lock } = fresh();
     const ttls: number[] = [];
     const look = async () => void ttls.push(await party.redis.pttl(name));
-    await Promise.all([2_000, 20_000, 1_000].map((lease) => lock.withLock(look, { lease })));
+    await Promise.all([2_000, 20_000, 1_000].map((lease) => lock.withLock({ lease }, look)));
     const [first = 0, longer = 0, shorter = 0] = ttls;
     expect(first).toBeLessThanOrEqual(2_000);
     expect(longer).toBeGreaterThan(18_000);

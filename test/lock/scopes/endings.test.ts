@@ -130,7 +130,7 @@ describe("a lease that outlives its body", () => {
     ]);
     await until(() => short.signal.aborted, { what: "the end of the first caller's lease" });
     expect(await failure(short.unlock())).toMatchObject({ reason: "expired" });
-    expect(long.remaining()).toBeGreaterThan(10_000);
+    expect(long.remaining).toBeGreaterThan(10_000);
     await long.unlock();
     const bound = await lock.withLock({ maxHold: 300 }, () => lock.lock());
     await until(() => bound.signal.aborted, { what: "the end of the first caller's maxHold" });

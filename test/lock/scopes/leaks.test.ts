@@ -118,15 +118,13 @@ describe("scopes", () => {
     const name = freshName();
     const lock = a.locks.lock(name);
     let second = false;
-    const body = lock.withLock(
-      () =>
-        Promise.all([
-          lock.withLock((lease) => until(() => !lease.held, { what: "the lease to end" })),
-          lock.withLock(() => {
-            second = true;
-          }),
-        ]),
-      { lease: 200 },
+    const body = lock.withLock({ lease: 200 }, () =>
+      Promise.all([
+        lock.withLock((lease) => until(() => !lease.held, { what: "the lease to end" })),
+        lock.withLock(() => {
+          second = true;
+        }),
+      ]),
     );
     await expect(body).rejects.toMatchObject({ code: "LOCK_LOST", reason: "expired" });
     expect(second).toBe(false);
@@ -156,7 +154,7 @@ describe("scopes", () => {
         await outer;
       });
       const first = lock.withLock(() => until(() => controller.signal.aborted));
-      const rest = Array.from({ length: 50 }, () => lock.withLock(() => {}, { signal: controller.signal }));
+      const rest = Array.from({ length: 50 }, () => lock.withLock({ signal: controller.signal }, () => {}));
       await a.redis.ping();
       controller.abort(new Error("enough"));
       for (const one of await Promise.allSettled(rest))
@@ -180,7 +178,7 @@ describe("scopes", () => {
         await nextTurn(); // what is there to be read is read before the next turn
         // On most machines the grant is there by then, and is not read when these calls are told that the lock is held.
         for (const end = performance.now() + 100; performance.now() < end; );
-        const body = lock.withLock(() => {}, { wait: 0 }).catch(() => {});
+        const body = lock.withLock({ wait: 0 }, () => {}).catch(() => {});
         const lease = lock.tryLock();
         await Promise.all([released, body]);
         await b.redis.ping(); // the first one still has it when the others look once more

@@ -144,7 +144,7 @@ describe("four masters", () => {
     for (const node of [3, 4]) stage.proxy(node).delay(60);
     const leases: number[] = [];
     const call = ({ locks }: typeof first) =>
-      locks.lock(stage.name).withLock(({ token }) => void leases.push(token), { wait: 5_000 });
+      locks.lock(stage.name).withLock({ wait: 5_000 }, ({ token }) => void leases.push(token));
     const calls = [call(first)];
     await until(async () => (await stage.holders()).filter((holder) => holder !== null).length === 2);
     calls.push(call(second));

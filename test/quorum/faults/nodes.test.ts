@@ -37,7 +37,7 @@ describe("a node of three", () => {
     const [lease, took] = await timed(near.locks.lock(stage.name).lock());
     expect(took).toBeGreaterThanOrEqual(150);
     expect(took).toBeLessThan(4_000);
-    expect(lease.remaining()).toBeLessThan(30_000 * 0.99 - 150); // counted from the sending
+    expect(lease.remaining).toBeLessThan(30_000 * 0.99 - 150); // counted from the sending
     stage.proxy(2).delay(0);
     await lease.unlock();
   });

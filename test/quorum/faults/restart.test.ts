@@ -175,7 +175,7 @@ describe("a node whose clock jumps by an hour", () => {
     const [mine, theirs] = [first.locks.lock(stage.name), second.locks.lock(stage.name)];
     const tokens: number[] = [];
     const visit = (lock: typeof mine) =>
-      lock.withLock(({ token }) => void tokens.push(token), { wait: 30_000 });
+      lock.withLock({ wait: 30_000 }, ({ token }) => void tokens.push(token));
     for (const lock of [mine, theirs]) await visit(lock);
     // By all three: a lease that stands on a bare majority does not outlive the clock of one of them.
     await until(async () => (await stage.holders()).every((one) => one === null));

@@ -22,7 +22,7 @@ async function sendReport(slot: number, { signal }: { signal: AbortSignal }): Pr
 /** Every process calls this, by a timer: one of them sends the report of each interval. */
 async function tick(): Promise<void> {
   const options = { every, aligned: true, lease }; // a job of each hour: every: 3_600_000
-  const { ran, value } = await locks.once("report", options, async (turn) => {
+  const { ran, value } = await locks.runOnce("report", options, async (turn) => {
     const slot = turn.begin - (turn.begin % every); // the hour that it is for
     await sendReport(slot, { signal: turn.signal });
     return slot;

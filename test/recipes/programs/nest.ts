@@ -49,7 +49,7 @@ export function Locked<A extends unknown[]>(name: (...args: A) => string, option
     const locked = async function (this: { readonly locks: LockClient }, ...args: A): Promise<R> {
       if (Reflect.get(prototype, key) !== locked)
         throw new Error(`@Locked must stand above what else wraps ${key}(): it releases the lock first`);
-      return this.locks.lock(name(...args)).withLock(() => method.apply(this, args), options);
+      return this.locks.lock(name(...args)).withLock(options, () => method.apply(this, args));
     };
     descriptor.value = locked;
   };

@@ -27,7 +27,7 @@ export function ship(locks: LockClient, order: number): Promise<void> {
   return tracer.startActiveSpan("ship", async (span) => {
     try {
       // "lock acquire", if it had to wait; and "lock hold", to which the spans of the body belong.
-      await locks.lock(`order:${order}`).withLock(() => send(order), { wait: 1_000 });
+      await locks.lock(`order:${order}`).withLock({ wait: 1_000 }, () => send(order));
     } finally {
       span.end();
     }

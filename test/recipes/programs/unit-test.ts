@@ -19,12 +19,9 @@ export class Payments {
 
   async pay(order: string): Promise<"paid" | "busy" | "lost"> {
     try {
-      await this.#locks.lock(`order:${order}`).withLock(
-        async ({ signal, token }) => {
-          await this.#bank.pay(order, { signal, fence: token });
-        },
-        { wait: 5_000 },
-      );
+      await this.#locks.lock(`order:${order}`).withLock({ wait: 5_000 }, async ({ signal, token }) => {
+        await this.#bank.pay(order, { signal, fence: token });
+      });
       return "paid";
     } catch (error) {
       if (error instanceof LockTimeoutError) return "busy";
@@ -35,7 +32,7 @@ export class Payments {
 
   /** Every process calls it each minute; one of them sends it. */
   async report(send: () => Promise<void>): Promise<boolean> {
-    const { ran } = await this.#locks.once("report", { every: 60_000 }, send);
+    const { ran } = await this.#locks.runOnce("report", { every: 60_000 }, send);
     return ran;
   }
 }

@@ -30,14 +30,14 @@ async function refused(
   options: OnceOptions,
   { locks } = stage.far,
 ): Promise<{ running: boolean; remaining: number }> {
-  const outcome = await locks.once(stage.lock.name, options, () => expect.unreachable());
+  const outcome = await locks.runOnce(stage.lock.name, options, () => expect.unreachable());
   if (outcome.ran) throw new Error("it ran");
   return outcome;
 }
 
 /** Runs the job as soon as it may run; answers when the server says that it began. */
 async function next(options: OnceOptions): Promise<number> {
-  const run = () => stage.far.locks.once(stage.lock.name, options, ({ begin }) => begin);
+  const run = () => stage.far.locks.runOnce(stage.lock.name, options, ({ begin }) => begin);
   return until(async () => (await run()).value, { timeout: 20_000, what: "the next run" });
 }
 
@@ -96,7 +96,7 @@ describe("the server's clock is stepped back", () => {
   it("a turn that runs stays its caller's, and its end counts", async () => {
     const { near, lock } = stage;
     const every = HOUR;
-    const first = await near.locks.once(lock.name, { every, lease: 600 }, async (turn) => {
+    const first = await near.locks.runOnce(lock.name, { every, lease: 600 }, async (turn) => {
       clock.jump(-24 * HOUR);
       expect(await refused({ every })).toMatchObject({ running: true });
       const renewed = new Promise<void>((resolve) => near.locks.on("renew", () => resolve()));
@@ -112,7 +112,7 @@ describe("the server's clock is stepped back", () => {
     const { near, far, lock, proxy } = stage;
     near.locks.on("error", () => {}); // of renewals, and of the end
     let finish = () => {};
-    const crashed = near.locks.once(lock.name, { every: 1_000, lease: 300 }, () => {
+    const crashed = near.locks.runOnce(lock.name, { every: 1_000, lease: 300 }, () => {
       return new Promise<void>((resolve) => {
         finish = resolve;
       });
@@ -124,7 +124,7 @@ describe("the server's clock is stepped back", () => {
     expect((await refused({ every: 1_000 })).remaining).toBeGreaterThan(23 * HOUR);
     // As docs/operating.md says.
     await far.redis.del(new Keys("", false).ofOnce(lock.name));
-    expect((await far.locks.once(lock.name, { every: 1_000 }, () => "run")).ran).toBe(true);
+    expect((await far.locks.runOnce(lock.name, { every: 1_000 }, () => "run")).ran).toBe(true);
     finish();
     await crashed.catch(() => {});
     clock.jump(24 * HOUR);

@@ -74,13 +74,13 @@ it("a process that stood still learns that its turn was taken over", async () =>
 describe("an answer that is lost", () => {
   it("to begin: the body runs, and runs once", async () => {
     const { locks } = await own.parties.join({ url: proxy.url });
-    await locks.once(freshName(), { every: HOUR }, () => {}); // the server knows the scripts
+    await locks.runOnce(freshName(), { every: HOUR }, () => {}); // the server knows the scripts
     const name = freshName();
     let runs = 0;
     const lost = proxy.dropReply(sends(onceLua.begin));
-    expect(await locks.once(name, { every: HOUR }, () => ++runs)).toEqual({ ran: true, value: 1 });
+    expect(await locks.runOnce(name, { every: HOUR }, () => ++runs)).toEqual({ ran: true, value: 1 });
     await lost;
-    expect(await locks.once(name, { every: HOUR }, () => ++runs)).toMatchObject({
+    expect(await locks.runOnce(name, { every: HOUR }, () => ++runs)).toMatchObject({
       ran: false,
       running: false,
     });
@@ -91,7 +91,10 @@ describe("an answer that is lost", () => {
     const { locks } = await own.parties.join({ url: proxy.url, redis });
     const name = freshName();
     const lost = proxy.dropReply(sends(onceLua.begin));
-    expect(await locks.once(name, { every: HOUR }, ({ held }) => held)).toEqual({ ran: true, value: true });
+    expect(await locks.runOnce(name, { every: HOUR }, ({ held }) => held)).toEqual({
+      ran: true,
+      value: true,
+    });
     await lost;
   });
 
@@ -101,7 +104,7 @@ describe("an answer that is lost", () => {
       const name = freshName();
       const lost = proxy.dropReply(sends(onceLua.end));
       const body = ({ begin }: { begin: number }) => until(() => Date.now() > begin + 20);
-      expect(await locks.once(name, { every }, body)).toMatchObject({ ran: true });
+      expect(await locks.runOnce(name, { every }, body)).toMatchObject({ ran: true });
       await lost;
     }
   });
@@ -113,7 +116,7 @@ describe("an answer that is lost", () => {
     locks.on("error", (error) => errors.push(error));
     const name = freshName();
     const lost = proxy.dropCommand(sends(onceLua.end));
-    expect(await locks.once(name, { every: HOUR }, () => "sent")).toEqual({ ran: true, value: "sent" });
+    expect(await locks.runOnce(name, { every: HOUR }, () => "sent")).toEqual({ ran: true, value: "sent" });
     await lost;
     expect(errors).toMatchObject([{ code: "LOCK_UNAVAILABLE", lockName: name }]);
     await until(async () => (await own.admin.get(keyOf(name)))?.startsWith("1d "));
@@ -122,12 +125,12 @@ describe("an answer that is lost", () => {
 
 it("a beginning that comes late, when its caller has gone, is taken back", async () => {
   const { locks } = await own.parties.join({ url: proxy.url });
-  await locks.once(freshName(), { every: HOUR }, () => {});
+  await locks.runOnce(freshName(), { every: HOUR }, () => {});
   const name = freshName();
   const held = proxy.holdCommand(sends(onceLua.begin));
   const controller = new AbortController();
   const call = failure(
-    locks.once(name, { every: HOUR, signal: controller.signal }, () => expect.unreachable()),
+    locks.runOnce(name, { every: HOUR, signal: controller.signal }, () => expect.unreachable()),
   );
   const late = await held;
   controller.abort(new Error("gone"));
@@ -139,10 +142,10 @@ it("a beginning that comes late, when its caller has gone, is taken back", async
 it("a client that is closed between two tries of a beginning has taken it back", async () => {
   const options = { autoResendUnfulfilledCommands: false, retryStrategy: () => 300 };
   const { locks, redis } = await own.parties.join({ url: proxy.url, redis: options });
-  await locks.once(freshName(), { every: HOUR }, () => {});
+  await locks.runOnce(freshName(), { every: HOUR }, () => {});
   const name = freshName();
   const lost = proxy.dropReply(sends(onceLua.begin));
-  const call = failure(locks.once(name, { every: HOUR }, () => expect.unreachable()));
+  const call = failure(locks.runOnce(name, { every: HOUR }, () => expect.unreachable()));
   await lost;
   await until(() => redis.status === "reconnecting");
   expect(await own.admin.exists(keyOf(name))).toBe(1);
@@ -156,12 +159,12 @@ it.each(["in its pause", "while its question is unanswered"])(
   async (when) => {
     const options = { autoResendUnfulfilledCommands: false, retryStrategy: () => 300 };
     const { locks, redis } = await own.parties.join({ url: proxy.url, redis: options });
-    await locks.once(freshName(), { every: HOUR }, () => {});
+    await locks.runOnce(freshName(), { every: HOUR }, () => {});
     const controller = new AbortController();
     const { signal } = controller;
     const begun = vi.spyOn(pauses, "set");
     const held = proxy.holdCommand(sends(onceLua.begin));
-    const call = failure(locks.once(freshName(), { every: HOUR, signal }, () => expect.unreachable()));
+    const call = failure(locks.runOnce(freshName(), { every: HOUR, signal }, () => expect.unreachable()));
     await held;
     if (when === "in its pause") {
       proxy.cut();
@@ -180,11 +183,11 @@ it.each(["in its pause", "while its question is unanswered"])(
 
 it("a copy of begin behind a run that is over begins nothing", async () => {
   const { locks } = await own.parties.join({ url: proxy.url });
-  await locks.once(freshName(), { every: HOUR }, () => {});
+  await locks.runOnce(freshName(), { every: HOUR }, () => {});
   const name = freshName();
   const every = 50;
   const held = proxy.holdCommand(sends(onceLua.begin));
-  const call = locks.once(name, { every }, ({ begin }) => until(() => Date.now() > begin + every));
+  const call = locks.runOnce(name, { every }, ({ begin }) => until(() => Date.now() > begin + every));
   const late = await held;
   expect(await call).toMatchObject({ ran: true });
   expect(await own.admin.exists(keyOf(name))).toBe(0);
@@ -197,7 +200,7 @@ it("Redis that does not answer: the call rejects, and runs nothing", async () =>
   await redis.ping();
   proxy.freeze("all");
   try {
-    const call = locks.once(freshName(), { every: HOUR }, () => expect.unreachable());
+    const call = locks.runOnce(freshName(), { every: HOUR }, () => expect.unreachable());
     expect(await failure(call)).toMatchObject({ code: "LOCK_UNAVAILABLE", name: "LockUnavailableError" });
   } finally {
     proxy.thaw();
@@ -209,12 +212,12 @@ it("a turn of another format, or of something else, is refused at once", async (
   const name = freshName();
   await own.admin.set(keyOf(name), "2r what that version likes");
   const before = performance.now();
-  expect(await failure(locks.once(name, { every: HOUR }, () => {}))).toMatchObject({
+  expect(await failure(locks.runOnce(name, { every: HOUR }, () => {}))).toMatchObject({
     code: "LOCK_FORMAT",
     found: 2,
   });
   await own.admin.set(keyOf(name), "hello");
-  expect(await failure(locks.once(name, { every: HOUR }, () => {}))).toMatchObject({
+  expect(await failure(locks.runOnce(name, { every: HOUR }, () => {}))).toMatchObject({
     code: "LOCK_UNAVAILABLE",
   });
   expect(performance.now() - before).toBeLessThan(3_000);

@@ -98,7 +98,7 @@ describe("a count that Redis did not confirm", () => {
     const asked = new Promise<void>((resolve) => {
       ask = resolve;
     });
-    const counts = asked.then(() => lock.withLock(holds, { lease: 20_000 })); // outside of the scope
+    const counts = asked.then(() => lock.withLock({ lease: 20_000 }, holds)); // outside of the scope
     await near.locks.scope(async () => {
       const outer = await lock.lock({ lease: 20_000 });
       const inner = await lock.lock();
