@@ -54,6 +54,7 @@ export const ALL_HELD = [
   "taken again",
   "kept",
   "kept reads",
+  "reads taken again",
 ] as const;
 
 export interface ExitOrder {
@@ -92,6 +93,7 @@ const holders: Record<Held, (name: string, locks: LockClient) => Promise<number>
   "taken again": (name, locks) => holdersOf(locks.lock(name)),
   kept: (name, locks) => holdersOf(locks.lock(name)),
   "kept reads": async (name, locks) => (await locks.readWriteLock(name).inspect()).holders.length,
+  "reads taken again": async (name, locks) => (await locks.readWriteLock(name).inspect()).holders.length,
 };
 
 const holdersOf = async (lock: Pick<Lock, "inspect">): Promise<number> =>
