@@ -192,6 +192,7 @@ export interface FollowedHolds {
   ended(told: LockEvent & { readonly held: number }, error: LockLostError | null): void;
 }
 
+type Event = Parameters<EventEmitter["on"]>[0];
 type Listener = Parameters<EventEmitter["on"]>[1];
 
 /** The client's events. Emitting costs nothing while nobody listens, and a listener that throws or rejects stops nothing. */
@@ -211,17 +212,17 @@ export class Events extends EventEmitter {
     this.client = client;
   }
 
-  override on(event: keyof LockEvents, listener: Listener): this {
+  override on(event: Event, listener: Listener): this {
     this.isUsed = true;
     return super.on(event, this.#heed(listener));
   }
 
-  override once(event: keyof LockEvents, listener: Listener): this {
+  override once(event: Event, listener: Listener): this {
     this.isUsed = true;
     return super.once(event, this.#heed(listener));
   }
 
-  override off(event: keyof LockEvents, listener: Listener): this {
+  override off(event: Event, listener: Listener): this {
     return super.off(event, this.#heeded.get(listener) ?? listener);
   }
 

@@ -31,6 +31,7 @@ export function instantRedis(): RedisLike {
     callBuffer: async (_: string, sha: string, keys: number, ...args: (string | number)[]) =>
       answers[sha]?.(args, Number(keys)),
     eval: async () => null,
+    sendCommand: () => null,
     subscribe: async () => 1,
     unsubscribe: async () => 1,
     disconnect: () => {},

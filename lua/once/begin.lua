@@ -11,7 +11,8 @@
 --         { HELD, now µs, ttl ms }             another one runs
 --         { GONE, now µs, ms left }            it was done; the turn ends in so many ms
 --         { STALE, now µs }                    nothing was done
--- INVARIANTS  At most one turn begins in an interval, unless one crashes and "again" was asked for.
+-- INVARIANTS  At most one turn begins in an interval, unless one crashes and "again" was asked for. Where the clock
+--             was stepped back, an interval counts from the first of these commands after the step.
 
 -- @include start
 -- @include ../handoff/time

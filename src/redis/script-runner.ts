@@ -156,12 +156,12 @@ export class ScriptRunner implements Commands, CallOwner {
    * call would have that as its answer, and a second one after `replyTimeout`.
    */
   #handOver(call: Call): void {
+    const { promise } = call;
     try {
       if (call instanceof PlainCall) this.#sendPlain(call);
       else {
         const sent = this.#redis.sendCommand(call);
-        if (sent instanceof Promise && sent !== call.promise)
-          sent.catch((error) => this.#thrown(call, error));
+        if (sent instanceof Promise && sent !== promise) sent.catch((error) => this.#thrown(call, error));
       }
     } catch (error) {
       this.#thrown(call, error);

@@ -93,7 +93,7 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     const headers = {
       "content-type": "application/json",
       "x-holdfast": "page",
-      "sec-fetch-site": "same-origin",
+      origin: new URL(served.url).origin,
     };
     for (const [action, done] of [
       ["ask", false],

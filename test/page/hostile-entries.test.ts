@@ -5,6 +5,9 @@ import { OwnServer } from "../support/own-server.ts";
 import { servePage } from "../support/served-page.ts";
 import { Chromium } from "./browser.ts";
 
+/** A busy machine lets a browser wait. */
+const PATIENT = { timeout: 30_000 };
+
 // One entry of the observed stream, by a program that has no right but that of being observed.
 
 const own = new OwnServer();
@@ -66,6 +69,6 @@ it("a row that cannot be shown takes no other along, whatever the server sends",
   });
   await page.goto(served.url);
   await page.getByText(/^This cannot be shown: TypeError/).waitFor();
-  await expect.poll(() => page.locator("tbody tr").count()).toBe(3);
+  await expect.poll(() => page.locator("tbody tr").count(), PATIENT).toBe(3);
   expect(await page.locator("tbody a.name").count()).toBe(2);
 });

@@ -9,6 +9,9 @@ import { Chromium, fitsWidth } from "./browser.ts";
 import { setScene, tellHeat } from "./scene.ts";
 import { EVENTS, heat, scenes } from "./shop.ts";
 
+/** A busy machine lets a browser wait. */
+const PATIENT = { timeout: 30_000 };
+
 const own = new OwnServer();
 const browser = new Chromium();
 
@@ -56,7 +59,7 @@ it("one lock: its holder, its queue in order, its times go on; a click on the ro
   expect(await page.locator("button").count()).toBe(0); // it only shows
   const held = page.locator(".card dd").first();
   const before = await held.innerText();
-  await expect.poll(() => held.innerText()).not.toBe(before);
+  await expect.poll(() => held.innerText(), PATIENT).not.toBe(before);
   await lease.unlock();
   await shows(page, "1 waiting process, in this order");
   await (await first).unlock();
@@ -84,10 +87,12 @@ it("5 000 locks: the foremost 500, and the search finds all others", async ({ an
   await shows(page, "5 001 locks, 500 of 5 001 shown");
   expect(await rows(page).first().innerText()).toContain("wanted");
   await page.getByRole("searchbox").fill("job:4321");
-  await expect.poll(() => rows(page).count()).toBe(1);
+  await expect.poll(() => rows(page).count(), PATIENT).toBe(1);
   await shows(page, "1 of 5 001 locks");
   await page.getByRole("searchbox").fill("worker-1:77:");
-  await expect.poll(async () => (await rows(page).first().innerText()).includes("job:77")).toBe(true);
+  await expect
+    .poll(async () => (await rows(page).first().innerText()).includes("job:77"), PATIENT)
+    .toBe(true);
 });
 
 it("hostile names and labels are text, and nothing but text", async () => {
@@ -279,7 +284,7 @@ it.each(["light", "dark"] as const)(
     for (const view of ["now", "lock/lock/order%3A4711", "blocked", "heat"]) {
       await page.goto(`${url}/#/${view}`);
       await live(page);
-      await expect.poll(() => page.locator("main tr, main li").count()).toBeGreaterThan(2);
+      await expect.poll(() => page.locator("main tr, main li").count(), PATIENT).toBeGreaterThan(2);
       expect(await fitsWidth(page)).toBe(true);
     }
     // The narrowest one in which rows are rows.

@@ -56,12 +56,20 @@ const takers: Record<
     return [];
   },
   "kept reads": async (name, locks) => {
-    const { read } = locks.readWriteLock(name);
-    const before = locks.stats().kept;
-    while (locks.stats().kept === before) await (await read.lock()).unlock();
+    await keepReads(name, locks);
     return [];
   },
+  "reads taken again": async (name, locks) => {
+    await keepReads(name, locks);
+    return givesBack(await locks.readWriteLock(name).read.lock());
+  },
 };
+
+async function keepReads(name: string, locks: LockClient): Promise<void> {
+  const { read } = locks.readWriteLock(name);
+  const before = locks.stats().kept;
+  while (locks.stats().kept === before) await (await read.lock()).unlock();
+}
 
 const givesBack =
   (lease: { unlock(): Promise<void> }): GiveBack =>

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll } from "vitest";
-import { createLockClient, type LockClient } from "../../src/index.ts";
+import { createLockClient, type Lock, type LockClient } from "../../src/index.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { makeCertificates } from "./certificates.ts";
 import { compiled } from "./compiled.ts";
@@ -54,6 +54,7 @@ export const ALL_HELD = [
   "taken again",
   "kept",
   "kept reads",
+  "reads taken again",
 ] as const;
 
 export interface ExitOrder {
@@ -73,28 +74,30 @@ export interface Ended {
   readonly taken: readonly string[];
 }
 
-/** The lock of another process that stands in the way, or null. */
-const tries: Record<Held, (name: string, locks: LockClient) => Promise<unknown>> = {
-  lock: (name, locks) => locks.lock(name).tryLock(),
-  "waited for here": (name, locks) => locks.lock(name).tryLock(),
-  fairLock: (name, locks) => locks.fairLock(name).tryLock(),
-  spinLock: (name, locks) => locks.spinLock(name).tryLock(),
-  redissonLock: (name, locks) => locks.redissonLock(name).tryLock(),
-  multiLock: (name, locks) => locks.multiLock([`${name}/a`, `${name}/b`]).tryLock(),
-  readers: (name, locks) => locks.readWriteLock(name).write.tryLock(),
-  writer: (name, locks) => locks.readWriteLock(name).write.tryLock(),
-  permits: (name, locks) => locks.semaphore(name, { permits: 3 }).tryAcquire(3),
-  pooled: (name, locks) => locks.semaphore(name, { permits: 3 }).tryAcquire(3),
-  "permits waited for here": (name, locks) => locks.semaphore(name, { permits: 3 }).tryAcquire(3),
-  term: (name, locks) =>
-    locks
-      .election(name)
-      .campaign({ wait: 0 })
-      .catch((error: Error) => (error.name === "LockTimeoutError" ? null : Promise.reject(error))),
-  "taken again": (name, locks) => locks.lock(name).tryLock(),
-  kept: (name, locks) => locks.lock(name).tryLock(),
-  "kept reads": (name, locks) => locks.readWriteLock(name).write.tryLock(),
+/** How many hold it, as Redis says. */
+const holders: Record<Held, (name: string, locks: LockClient) => Promise<number>> = {
+  lock: (name, locks) => holdersOf(locks.lock(name)),
+  "waited for here": (name, locks) => holdersOf(locks.lock(name)),
+  fairLock: (name, locks) => holdersOf(locks.fairLock(name)),
+  spinLock: (name, locks) => holdersOf(locks.spinLock(name)),
+  redissonLock: (name, locks) => holdersOf(locks.redissonLock(name)),
+  multiLock: async (name, locks) =>
+    (await holdersOf(locks.lock(`${name}/a`))) + (await holdersOf(locks.lock(`${name}/b`))),
+  readers: async (name, locks) => (await locks.readWriteLock(name).inspect()).holders.length,
+  writer: async (name, locks) => (await locks.readWriteLock(name).inspect()).holders.length,
+  permits: async (name, locks) => (await locks.semaphore(name, { permits: 3 }).inspect()).holders.length,
+  pooled: async (name, locks) => (await locks.semaphore(name, { permits: 3 }).inspect()).holders.length,
+  "permits waited for here": async (name, locks) =>
+    (await locks.semaphore(name, { permits: 3 }).inspect()).holders.length,
+  term: async (name, locks) => ((await locks.election(name).leader()) === null ? 0 : 1),
+  "taken again": (name, locks) => holdersOf(locks.lock(name)),
+  kept: (name, locks) => holdersOf(locks.lock(name)),
+  "kept reads": async (name, locks) => (await locks.readWriteLock(name).inspect()).holders.length,
+  "reads taken again": async (name, locks) => (await locks.readWriteLock(name).inspect()).holders.length,
 };
+
+const holdersOf = async (lock: Pick<Lock, "inspect">): Promise<number> =>
+  (await lock.inspect()).holder === null ? 0 : 1;
 
 /** Two servers, of which one speaks TLS only, and processes that end while they hold something there. Registers its hooks. */
 export class ExitStage {
@@ -150,11 +153,11 @@ export class ExitStage {
     return this.#connections.open(this.address(transport)) as Redis;
   }
 
-  /** Those of what the process has held that another one cannot have. */
+  /** Those of what the process has held that are held still. */
   async taken(transport: Transport, prefix: string, held: readonly Held[]): Promise<Held[]> {
-    const locks = createLockClient(this.connect(transport));
-    const tried = held.map(async (one) => (await tries[one](`${prefix}${one}`, locks)) === null && one);
-    const taken = (await Promise.all(tried)).filter((one) => one !== false);
+    const locks = createLockClient(this.connect(transport), { replyTimeout: 30_000 });
+    const looked = held.map(async (one) => (await holders[one](`${prefix}${one}`, locks)) > 0 && one);
+    const taken = (await Promise.all(looked)).filter((one) => one !== false);
     await locks.close({ grace: 0 });
     return taken;
   }

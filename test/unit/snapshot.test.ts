@@ -27,6 +27,8 @@ const redis = {
   duplicate: () => redis,
   eval: () => new Promise(() => {}),
   evalsha() {},
+  sendCommand() {},
+  listenerCount: () => 1,
   callBuffer: () => new Promise(() => {}),
 };
 const locks = createLockClient(redis);

@@ -22,8 +22,8 @@ export interface Desk {
   readonly taste: Taste;
   readonly dice: Dice;
   readonly recorder: Recorder;
-  /** Calls by lock and token, for the events of the client: readers have the same one. */
-  readonly holding: Map<string, Set<number>>;
+  /** Calls and their leases by lock and token, for the events of the client: readers have the same one. */
+  readonly holding: Map<string, Map<number, AnyLease>>;
   /** Names of runs whose end Redis did not confirm. */
   readonly unended: Set<string>;
   readonly rest: Rest;
@@ -190,7 +190,7 @@ class Round {
     this.#desk.grants += this.#calls.length;
     for (const { number, lock } of this.#calls) {
       const key = `${lock} ${lease.token(lock)}`;
-      holding.set(key, (holding.get(key) ?? new Set()).add(number));
+      holding.set(key, (holding.get(key) ?? new Map()).set(number, lease));
     }
     const lost = (): void => {
       this.#tell((call) => ({ is: "lost", call, reason: explain(lease.signal.reason) }));

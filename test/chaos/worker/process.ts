@@ -4,6 +4,7 @@ import type { Connection } from "../../support/servers/connection.ts";
 import { Dice } from "../dice.ts";
 import { micros } from "../history/events.ts";
 import { Recorder } from "../history/recorder.ts";
+import type { AnyLease } from "./any-lock.ts";
 import { startBystanders } from "./bystanders.ts";
 import { caller, type Desk } from "./caller.ts";
 import { connect, createLocks } from "./connect.ts";
@@ -34,7 +35,7 @@ async function start(options: WorkerOptions): Promise<void> {
   await Promise.race(connections.map((one) => new Promise<void>((ready) => one.once("ready", ready))));
   const locks = createLocks(connections, options);
   const dice = new Dice(options.seed);
-  const noted = { holding: new Map<string, Set<number>>(), unended: new Set<string>() };
+  const noted = { holding: new Map<string, Map<number, AnyLease>>(), unended: new Set<string>() };
   const counts = { calls: 0, grants: 0, isOpen: true };
   const rest = { isQuorum: connections.length > 1, rest: new Rest(options.callers), ...noted, ...counts };
   const { locks: names, owns, taste } = options;
@@ -52,13 +53,15 @@ async function start(options: WorkerOptions): Promise<void> {
 
 function listen(locks: LockClient, { holding, unended, recorder }: Desk): void {
   locks.on("renew", ({ name, token, remaining }) => {
-    // `remaining` was true a moment ago: a deadline that is a little too late would be unfair to the client.
-    for (const call of holding.get(`${name} ${token}`) ?? [])
-      recorder.tell({ is: "seen", call, after: "a renewal", held: true, left: remaining - 0.1 });
+    // `remaining` was true a moment ago: a deadline that is a little too late would be unfair to the client. Of a lock without tokens
+    // a caller may have lost it, and another one of this process have it: only one of their leases is renewed.
+    for (const [call, lease] of holding.get(`${name} ${token}`) ?? [])
+      if (lease.held)
+        recorder.tell({ is: "seen", call, after: "a renewal", held: true, left: remaining - 0.1 });
   });
   // `close()` takes leases from their holders, and others have them at once: also from those who look only now and then.
   locks.on("lost", ({ name, token, error: { reason } }) => {
-    for (const call of (reason === "closed" && holding.get(`${name} ${token}`)) || [])
+    for (const call of (reason === "closed" && holding.get(`${name} ${token}`)?.keys()) || [])
       recorder.tell({ is: "seen", call, after: "a close", held: false, left: 0 });
   });
   locks.on("error", (error) => {
