@@ -1,4 +1,5 @@
 import type { Listed, ListedHolder, LockClient } from "../index.ts";
+import { redissonLock } from "../redisson/index.ts";
 import { count, flag, text } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
@@ -78,7 +79,7 @@ export async function end(
   if (kind === "readWrite") return locks.readWriteLock(name)[mode ?? "write"].forceUnlock(options);
   if (kind === "election") return locks.election(name).forceResign(options);
   // Java's plain lock has no tokens.
-  if (kind === "redisson") return locks.redissonLock(name).forceUnlock({ holder: id, label });
+  if (kind === "redisson") return redissonLock(locks, name).forceUnlock({ holder: id, label });
   return locks.lock(name).forceUnlock(options);
 }
 

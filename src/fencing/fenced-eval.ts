@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { fencingLua } from "../redis/lua.generated.ts";
 import type { Script } from "../redis/script.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "../redis/types.ts";
 import { checkOptions, checkText, checkValue, type Rule } from "../validate.ts";
+import { fencingLua } from "./lua.generated.ts";
 import { ARGUMENT, checkConnection, checkFence, FENCE, type FenceOptions } from "./options.ts";
 import { write } from "./write.ts";
 

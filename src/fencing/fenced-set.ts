@@ -1,7 +1,7 @@
 import { quote } from "../errors.ts";
-import { fencingLua } from "../redis/lua.generated.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "../redis/types.ts";
 import { checkOptions, checkText, checkValue, longTime } from "../validate.ts";
+import { fencingLua } from "./lua.generated.ts";
 import { ARGUMENT, checkConnection, checkFence, FENCE, type FenceOptions } from "./options.ts";
 import { write } from "./write.ts";
 

@@ -1,6 +1,6 @@
 // What the scripts of elections answer, decoded: lua/election/ says what stands where.
 import { labelOf } from "../label.ts";
-import { codes } from "./lua.generated.ts";
+import { codes } from "./codes.generated.ts";
 import { decodeRenewal, decodeRenewed, fields, type RenewAnswer, ttl } from "./replies.ts";
 
 /** The leader of an election, as Redis tells it. */

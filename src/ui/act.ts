@@ -1,3 +1,4 @@
+import { redissonLock } from "../redisson/index.ts";
 import { json, plainly, type Viewer } from "./guard.ts";
 import type { LockUIOptions } from "./options.ts";
 import type { Action, Done, ShownHolder } from "./shown.ts";
@@ -63,7 +64,7 @@ async function breakHold(
   by: { readonly label?: string },
 ): Promise<boolean | number | null> {
   if (kind === "redisson")
-    return holder === "" ? null : locks.redissonLock(name).forceUnlock({ ...by, holder });
+    return holder === "" ? null : redissonLock(locks, name).forceUnlock({ ...by, holder });
   const options = { ...by, token };
   if (kind === "lock") return locks.lock(name).forceUnlock(options);
   if (kind === "semaphore") return locks.semaphore(name).forceUnlock(options);

@@ -1,8 +1,8 @@
 import { type Circle, circleOf, holdersOf, KINDS } from "../deadlocks/circle.ts";
 import { decodeNote, lockOf, type Note } from "../deadlocks/note.ts";
 import type { Listed, ListedHolder } from "../list/listed.ts";
-import { uiLua as lua } from "../redis/lua.generated.ts";
 import { fields } from "../redis/replies.ts";
+import { uiLua as lua } from "./lua.generated.ts";
 import type { LockUIOptions } from "./options.ts";
 import type { ShownCircle } from "./shown.ts";
 import { shownHolder } from "./views.ts";

@@ -9,6 +9,7 @@ import type { LockKind } from "../support/actor-process.ts";
 import { compiled } from "../support/compiled.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
+import { lockOf } from "../support/permit.ts";
 import { until } from "../support/until.ts";
 
 const KINDS: LockKind[] = ["lock", "fairLock", "redissonLock", "spinLock"];
@@ -106,7 +107,7 @@ describe("a process", () => {
       await locks.close({ grace: 0 });
       redis.disconnect();
     });
-    return locks[kind](name).lock();
+    return lockOf(locks, kind, name).lock();
   }
 
   it.for(KINDS)("that forgot close() exits when its connection was quit: %s", async (kind, test) => {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { Redis } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { optimistic, type Transaction } from "../../src/index.ts";
+import { optimistic, type Transaction } from "../../src/optimistic/index.ts";
 import type { LocalServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
 import { compiled } from "../support/compiled.ts";

@@ -4,6 +4,7 @@ import { type AddressInfo, connect } from "node:net";
 import { json } from "node:stream/consumers";
 import { afterAll, afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
+import { redissonLock } from "../../src/redisson/index.ts";
 import { createLockUI, type LockUIOptions, observe } from "../../src/ui/index.ts";
 import { decodeTold, STREAM } from "../../src/ui/observed.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
@@ -291,8 +292,8 @@ describe("actions", () => {
     expect(await post(led)).toMatchObject({ done: true });
     await expect(term.resign()).rejects.toMatchObject({ code: "LOCK_LOST" });
 
-    const java = await locks.redissonLock(`${name}:java`).lock();
-    const { holder } = await locks.redissonLock(java.name).inspect();
+    const java = await redissonLock(locks, `${name}:java`).lock();
+    const { holder } = await redissonLock(locks, java.name).inspect();
     const held = { kind: "redisson", name: java.name, token: 0 };
     expect(await post(held)).toMatchObject({ done: false });
     expect(await post({ ...held, holder: `${holder}1` })).toMatchObject({ done: false });

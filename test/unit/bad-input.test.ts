@@ -1,7 +1,9 @@
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLockClient, type Lock, type LockClient } from "../../src/index.ts";
+import { createQuorumClient } from "../../src/quorum/index.ts";
 import { freshName, Parties } from "../support/fixture.ts";
+import { lockOf } from "../support/permit.ts";
 import { type Loose, refused } from "../support/refused.ts";
 
 const WAIT = "wait must be a whole number of milliseconds from 0 to 2^31-1, or Infinity";
@@ -189,7 +191,7 @@ describe("events", () => {
     const masters = [1, 2, 3].map((port) => new Redis({ lazyConnect: true, port, retryStrategy: null }));
     const clients = [
       [locks, method === "once" ? hint : ""],
-      [createLockClient(masters), ""],
+      [createQuorumClient(masters), ""],
     ] as const;
     for (const [client, more] of clients) {
       const add = (client as unknown as Loose<LockClient>)[method].bind(client);
@@ -226,7 +228,7 @@ describe("names", () => {
     ],
   ])("%j is refused", async (name, kind, message) => {
     for (const method of ["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLock"] as const) {
-      const make = locks[method].bind(locks) as (name: unknown) => Lock;
+      const make = lockOf.bind(null, locks, method) as (name: unknown) => Lock;
       await refused(() => make(name), kind, `Cannot create a lock: ${message}`);
     }
   });

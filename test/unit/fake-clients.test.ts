@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Lease, Lock, LockBody, LockClient, LockOptions, QuorumClient } from "../../src/index.ts";
+import type { Lease, Lock, LockBody, LockClient, LockOptions } from "../../src/index.ts";
+import type { QuorumClient } from "../../src/quorum/index.ts";
 
 // What the tests of an application write: a client of their own, without Redis. That it compiles is half of the test.
 
@@ -101,9 +102,6 @@ class FakeClient implements QuorumClient {
 const fakeClient = (client: FakeClient): LockClient =>
   Object.assign(client, {
     fairLock: (name: string) => client.lock(name),
-    redissonLock: (name: string) => client.lock(name),
-    redissonFencedLock: (name: string) => client.lock(name),
-    spinLock: (name: string) => client.lock(name),
     stats: () => ({ kept: 0, takenAgain: 0, recalled: 0, recalledUnused: 0, lapsed: 0 }),
     readWriteLock: () => {
       throw new Error("not in this test");
