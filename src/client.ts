@@ -228,7 +228,7 @@ const LOCK = "Cannot create a lock";
 export function createLockClient(redis: RedisLike | ClusterLike, options?: LockClientOptions): LockClient {
   if (Array.isArray(redis))
     throw new TypeError(
-      `${CANNOT}: createLockClient takes one connection; for several masters it is createQuorumClient(masters) from "holdfast/quorum"`,
+      `${CANNOT}: createLockClient takes one connection; for several masters it is createQuorumClient(masters) from holdfast/quorum`,
     );
   const settings = checkClientOptions(options);
   if (!isConnection(redis))

@@ -7,9 +7,9 @@ const OPTIONS: Readonly<Record<string, string>> = {
 };
 
 const METHODS: Readonly<Record<string, string>> = {
-  redissonLock: 'redissonLock(locks, name, options) from "holdfast/redisson"',
-  redissonFencedLock: 'redissonFencedLock(locks, name) from "holdfast/redisson"',
-  spinLock: 'spinLock(locks, name, options) from "holdfast/spin"',
+  redissonLock: "redissonLock(locks, name, options) from holdfast/redisson",
+  redissonFencedLock: "redissonFencedLock(locks, name) from holdfast/redisson",
+  spinLock: "spinLock(locks, name, options) from holdfast/spin",
 };
 
 /** What an unknown option is called now; null: no draft had it. */
