@@ -57,9 +57,9 @@ export function insideOf(locks: unknown, call: string): Inside {
 
 function received(locks: unknown): string {
   if (isObject(locks) && insides.has(locks))
-    return "and this one is of createQuorumClient(): locks of several masters are of their own kind alone";
+    return "and this one is of createQuorumClient(), whose locks are all of one kind";
   if (isConnection(locks)) return "received a Redis connection: give it to createLockClient() first";
-  if (isObject(locks) && "multiLock" in locks && "withLock" in locks === false)
+  if (isObject(locks) && "lock" in locks && "close" in locks)
     return "and this one is a stand-in, or was made by another copy of holdfast: `npm ls holdfast` shows all copies";
   return `received ${show(locks)}`;
 }

@@ -33,6 +33,7 @@ const RULES = {
  * @throws as `fencedSet`; with more keys than one, or none, also TypeError without `resource`: the same resource must not get
  *   another fence by the order of its keys. An error of the script is the `cause` of a FencedWriteError.
  * @example
+ * import { fencedEval } from "holdfast/fencing";
  * const PAY = 'return redis.call("HSET", KEYS[1], "status", ARGV[1])';
  * await fencedEval(redis, PAY, { keys: ["order:42"], args: ["paid"], fence: lease.token });
  */

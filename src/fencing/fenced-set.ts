@@ -21,6 +21,7 @@ export interface FencedSetOptions extends FenceOptions {
  *   be lost, LockError `LOCK_RELEASED` after its `unlock()`; StaleTokenError, with nothing written; FencedWriteError when Redis
  *   did not confirm the write, which may have been done where the cause is no reply of Redis.
  * @example
+ * import { fencedSet } from "holdfast/fencing";
  * await locks.lock("order:42").withLock(async (lease) => {
  *   await fencedSet(redis, "order:42", JSON.stringify(order), { fence: lease.token });
  * });

@@ -55,10 +55,7 @@ describe.each([
     const standIn = { lock: () => null, multiLock: () => null, close: async () => {} };
     const takes = `Cannot create a lock: ${name}(locks, name) takes a client of createLockClient(), `;
     const refused: [unknown, string][] = [
-      [
-        several,
-        "and this one is of createQuorumClient(): locks of several masters are of their own kind alone",
-      ],
+      [several, "and this one is of createQuorumClient(), whose locks are all of one kind"],
       [redis, "received a Redis connection: give it to createLockClient() first"],
       [
         standIn,
