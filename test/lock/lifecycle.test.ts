@@ -25,6 +25,7 @@ describe("a process", () => {
     import { getEventListeners, once } from "node:events";
     import { Redis } from "ioredis";
     import { createLockClient } from "./src/index.ts";
+    import { lockOf } from "./test/support/permit.ts";
     const [url, name, kind] = process.argv.slice(2);
     const redis = new Redis(url, { connectionName: name }); // that of its subscriber, too
     redis.on("error", () => {});
@@ -32,7 +33,7 @@ describe("a process", () => {
     process.stdout; // its pipe is made at the first use
     const before = process.getActiveResourcesInfo().join();
     const locks = createLockClient(redis, { replyTimeout: 1_000 });
-    const lock = locks[kind](name);
+    const lock = lockOf(locks, kind, name);
     locks.once("wait", () => console.log("waiting"));
   `;
 

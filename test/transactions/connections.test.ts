@@ -119,7 +119,7 @@ describe("a process", { timeout: 30_000 }, () => {
   ): Promise<{ code: number | null; stdout: string; stderr: string; lag: number }> {
     const prelude = `
       import { Redis } from "ioredis";
-      import { optimistic } from "./src/index.ts";
+      import { optimistic } from "./src/optimistic/index.ts";
       const [url, key] = process.argv.slice(2);
       const redis = new Redis(url);
     `;
