@@ -1,6 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
-import { fencedEval, type Lease, type Transaction } from "../src/index.ts";
+import { fencedEval } from "../src/fencing/index.ts";
+import type { Lease } from "../src/index.ts";
+import type { Transaction } from "../src/optimistic/index.ts";
 
 /** Pieces of the one product in stock when the shop opens, and the customers who want one each. */
 export const STOCK = 200;

@@ -1,5 +1,9 @@
 import type { Redis } from "ioredis";
-import { createLockClient, type Lock, optimistic } from "../src/index.ts";
+import { createLockClient, type Lock } from "../src/index.ts";
+import { optimistic } from "../src/optimistic/index.ts";
+import { createQuorumClient } from "../src/quorum/index.ts";
+import { redissonFencedLock } from "../src/redisson/index.ts";
+import { spinLock } from "../src/spin/index.ts";
 import { reentrant, spin } from "../tools/redis/article-spin-lock.ts";
 import { fencedTill, type Shop, type Till, till, watchedTill } from "./shop.ts";
 
@@ -63,13 +67,13 @@ export function guardOf(strategy: Strategy, site: Site): Guard {
   }
   if (strategy === "quorum") {
     // These servers have just been started, and hold no locks that they could have forgotten: nothing to wait for.
-    const locks = createLockClient([...site.quorum], { leaseTime, restartDelay: 0 });
+    const locks = createQuorumClient([...site.quorum], { leaseTime, restartDelay: 0 });
     return withLock(site, locks.lock(shop.lock), () => locks.close());
   }
   const locks = createLockClient(redis, { leaseTime });
   const kinds = {
-    spinLock: () => locks.spinLock(shop.lock),
-    redisson: () => locks.redissonFencedLock(shop.lock),
+    spinLock: () => spinLock(locks, shop.lock),
+    redisson: () => redissonFencedLock(locks, shop.lock),
     "hand-off": () => locks.lock(shop.lock),
     fair: () => locks.fairLock(shop.lock),
   };

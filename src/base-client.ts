@@ -17,7 +17,7 @@ import { Scope, Scopes } from "./locks/scope.ts";
 import type { Semaphore } from "./locks/semaphore.ts";
 import { CHECK, type CheckOptions, CLOSE, type CloseOptions } from "./options.ts";
 import type { Audience, Subscriptions, Transport } from "./redis/transport.ts";
-import { renamedMethod } from "./renamed.ts";
+import { RENAMED_ONCE } from "./renamed.ts";
 import { newClientId } from "./util/random.ts";
 import { checkName, checkOptions } from "./validate.ts";
 import type { LockKind } from "./waiting/lock-kind.ts";
@@ -105,7 +105,7 @@ export abstract class BaseClient implements CommonClient {
   }
 
   once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this {
-    if (typeof listener !== "function") throw new TypeError(renamedMethod("once"));
+    if (typeof listener !== "function") throw new TypeError(RENAMED_ONCE);
     checkEvent(event);
     this.#events.once(event, listener);
     return this;

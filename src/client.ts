@@ -6,18 +6,17 @@ import { Elections } from "./election/elections.ts";
 import { NamedElection } from "./election/named-election.ts";
 import { checkElection, type ElectionOptions, CREATE as NO_ELECTION } from "./election/options.ts";
 import { ClientClosedError, quote } from "./errors.ts";
-import { hasOneSlotPerLock, type Keys } from "./keys.ts";
+import { hasInside, type Inside } from "./inside.ts";
+import { hasOneSlotPerLock } from "./keys.ts";
 import { CountedScripts } from "./kinds/counted-scripts.ts";
 import { ElectionKind } from "./kinds/election.ts";
 import { HandoffLock } from "./kinds/handoff.ts";
 import { type ReadWriteKinds, readWriteKinds } from "./kinds/read-write.ts";
-import { checkFitsRedisson, RedissonLock } from "./kinds/redisson.ts";
 import { semaphoreKinds } from "./kinds/semaphore.ts";
-import { SpinLock } from "./kinds/spin.ts";
 import type { Listed, ListOptions } from "./list/listed.ts";
 import { Lister } from "./list/lister.ts";
 import { checkList } from "./list/options.ts";
-import type { LockClient, LockStats, QuorumClient } from "./lock-client.ts";
+import type { LockClient, LockStats } from "./lock-client.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import { checkSemaphore, type SemaphoreOptions } from "./locks/permit-arguments.ts";
@@ -35,20 +34,14 @@ import {
   type LingerOptions,
   type LockClientOptions,
   lingering,
-  type PassingOptions,
-  REDISSON,
   type ReadWriteOptions,
   type Settings,
-  SPIN,
-  type SpinLockOptions,
 } from "./options.ts";
-import { checkMasters, isList } from "./quorum/masters.ts";
-import { checkQuorumOptions, type QuorumClientOptions } from "./quorum/options.ts";
-import { MajorityClient } from "./quorum-client.ts";
 import type { Commands } from "./redis/commands.ts";
 import { publishProbe } from "./redis/messages.ts";
 import type { Replication } from "./redis/replication.ts";
 import { type ClusterLike, isCluster, isConnection, NO_CONNECTION, type RedisLike } from "./redis/types.ts";
+import { refuseRenamedMethods } from "./renamed.ts";
 import { redisServer, type Server } from "./server.ts";
 import { printAs } from "./util/print.ts";
 import { checkName, checkOptions } from "./validate.ts";
@@ -56,8 +49,7 @@ import type { LockKind } from "./waiting/lock-kind.ts";
 
 /** The locks on one Redis: a server, a Sentinel group or a Cluster. */
 export class ServerClient extends BaseClient implements LockClient {
-  readonly #keys: Keys;
-  readonly #kinds: Readonly<Record<"lock" | "fair" | "redisson" | "redissonFenced" | "spin", LockKind>>;
+  readonly #kinds: Readonly<Record<"lock" | "fair", LockKind>>;
   readonly #semaphores: ReturnType<typeof semaphoreKinds>;
   readonly #lingering: ReturnType<typeof lingering>;
   readonly #once: Once;
@@ -97,7 +89,6 @@ export class ServerClient extends BaseClient implements LockClient {
       },
       closed: server.closed,
     });
-    this.#keys = commands.keys;
     this.#parts = { redis, commands, replication, settings };
     this.#lingering = lingering(settings);
     this.#leaseTime = leaseTime;
@@ -105,15 +96,11 @@ export class ServerClient extends BaseClient implements LockClient {
     this.#kinds = {
       lock: new HandoffLock(commands, replication, false, localPasses ?? LOCAL_PASSES, grantWindow),
       fair: new HandoffLock(commands, replication, true, 0, grantWindow),
-      // Its users share the lock with Java, whose turn every pass puts off: of one busy lock Java had 1.9 % of the holds with
-      // passes, and 46 % without.
-      redisson: new RedissonLock(commands, replication, false, localPasses ?? 0),
-      // Every holder needs a token of its own, and only Redis has the next one.
-      redissonFenced: new RedissonLock(commands, replication, true, 0),
-      spin: new SpinLock(commands, replication, localPasses ?? LOCAL_PASSES),
     };
     const permits = new CountedScripts(commands, replication, "semaphore", grantWindow);
     this.#semaphores = semaphoreKinds(permits, localPasses ?? LOCAL_PASSES);
+    const lockOf: Inside["lockOf"] = (...kind) => this.lockOf(...kind);
+    hasInside(this, { commands, replication, settings, lockOf });
   }
 
   lock(name: string, options?: LingerOptions): Lock {
@@ -129,28 +116,6 @@ export class ServerClient extends BaseClient implements LockClient {
       "it is never passed on inside a process, or its order would not hold",
     );
     return this.lockOf(name, this.#kinds.fair, undefined, 0);
-  }
-
-  redissonLock(name: string, options?: PassingOptions): Lock {
-    checkFitsRedisson(this.#keys, checkName(name));
-    const { localPasses } = checkOptions(LOCK, REDISSON, options);
-    return this.lockOf(name, this.#kinds.redisson, localPasses, 0);
-  }
-
-  redissonFencedLock(name: string, options?: unknown): Lock {
-    checkNoOptions("redissonFencedLock", options, "every holder needs the next token from Redis");
-    checkFitsRedisson(this.#keys, checkName(name));
-    const { prefix } = this.#keys;
-    if (prefix !== "")
-      throw new TypeError(
-        `Cannot create a lock: behind the keyPrefix ${quote(prefix)} Java would not find the token counter of ${quote(name)}; write the prefix into the name, on a connection without one`,
-      );
-    return this.lockOf(name, this.#kinds.redissonFenced, undefined, 0);
-  }
-
-  spinLock(name: string, options?: SpinLockOptions): Lock {
-    const { prefix, localPasses } = checkOptions(LOCK, SPIN, options);
-    return this.lockOf(prefix + checkName(name), this.#kinds.spin, localPasses, 0);
   }
 
   semaphore(name: string, options?: SemaphoreOptions): Semaphore {
@@ -240,15 +205,6 @@ export class ServerClient extends BaseClient implements LockClient {
 const LOCK = "Cannot create a lock";
 
 /**
- * Creates a lock client on at least three masters that know nothing of each other: Redlock. A lock is held by the
- * client that a majority of them has granted it to. An even number is allowed, and tolerates no more failures than one less.
- *
- * @throws TypeError or RangeError for bad arguments: fewer than three, one of them twice, a Cluster, a Sentinel group.
- * @example
- * const locks = createLockClient([redisA, redisB, redisC]);
- */
-export function createLockClient(masters: readonly RedisLike[], options?: QuorumClientOptions): QuorumClient;
-/**
  * Creates a lock client on an ioredis connection (5.11 or later, or 6): to a single server, a Sentinel group or a Cluster.
  * The connection carries the commands and stays yours; a subscriber connection (in Cluster one to each primary in use) is
  * opened at the first wait. Nothing is sent before the first lock is taken.
@@ -258,16 +214,11 @@ export function createLockClient(masters: readonly RedisLike[], options?: Quorum
  * import { Redis } from "ioredis";
  * const locks = createLockClient(new Redis());
  */
-export function createLockClient(redis: RedisLike | ClusterLike, options?: LockClientOptions): LockClient;
-export function createLockClient(
-  redis: RedisLike | ClusterLike | readonly RedisLike[],
-  options?: LockClientOptions | QuorumClientOptions,
-): LockClient | QuorumClient {
-  if (isList(redis)) {
-    const settings = checkQuorumOptions(options);
-    checkMasters(redis);
-    return new MajorityClient([...redis], settings);
-  }
+export function createLockClient(redis: RedisLike | ClusterLike, options?: LockClientOptions): LockClient {
+  if (Array.isArray(redis))
+    throw new TypeError(
+      `${CANNOT}: createLockClient takes one connection; for several masters it is createQuorumClient(masters) from holdfast/quorum`,
+    );
   const settings = checkClientOptions(options);
   if (!isConnection(redis)) throw new TypeError(`${CANNOT}: redis ${NO_CONNECTION}`);
   const { keyPrefix = "" } = redis.options;
@@ -280,3 +231,4 @@ export function createLockClient(
 }
 
 printAs(ServerClient, "LockClient");
+refuseRenamedMethods(ServerClient);

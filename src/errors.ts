@@ -177,7 +177,7 @@ export class ClientClosedError extends LockError {
   override readonly name = "ClientClosedError";
 
   constructor(lockName: string | null) {
-    super("CLIENT_CLOSED", lockName, "This lock client is closed: create a new one with createLockClient().");
+    super("CLIENT_CLOSED", lockName, "This lock client is closed: create a new one.");
   }
 }
 

@@ -20,11 +20,8 @@ export {
   TransactionError,
 } from "./errors.ts";
 export type { EventKind, GiveUpReason, LockEvent, LockEvents } from "./events.ts";
-export { type FencedEvalOptions, fencedEval } from "./fencing/fenced-eval.ts";
-export { type FencedSetOptions, fencedSet } from "./fencing/fenced-set.ts";
-export type { FenceOptions } from "./fencing/options.ts";
 export type { Listed, ListedKind, ListOptions } from "./list/listed.ts";
-export type { LockClient, LockStats, QuorumClient } from "./lock-client.ts";
+export type { LockClient, LockStats } from "./lock-client.ts";
 export { LockTimeoutError } from "./lock-timeout-error.ts";
 export type { Lease } from "./locks/lease.ts";
 export type { Inspection, Lock, LockBody } from "./locks/lock.ts";
@@ -46,16 +43,11 @@ export type {
   LockOptions,
   PassingOptions,
   ReadWriteOptions,
-  SpinLockOptions,
 } from "./options.ts";
 export type { HoldingParty, Party, WaitingParty } from "./party.ts";
 export { PermitsError } from "./permits-error.ts";
-export type { QuorumClientOptions } from "./quorum/options.ts";
 export type { Leader } from "./redis/election-replies.ts";
 export type { Inspected } from "./redis/replies.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis/types.ts";
-export type { Transaction } from "./transactions/attempt.ts";
-export { optimistic } from "./transactions/optimistic.ts";
-export type { OptimisticOptions } from "./transactions/options.ts";
 export type { Asked } from "./waiting/keepers.ts";
 export { LockWantedError } from "./wanted-error.ts";

@@ -10,14 +10,7 @@ import type { ReadWriteLock } from "./locks/read-write-lock.ts";
 import type { Semaphore } from "./locks/semaphore.ts";
 import type { OnceOptions } from "./once/options.ts";
 import type { OnceResult, Turn } from "./once/turn.ts";
-import type {
-  CheckOptions,
-  CloseOptions,
-  LingerOptions,
-  PassingOptions,
-  ReadWriteOptions,
-  SpinLockOptions,
-} from "./options.ts";
+import type { CheckOptions, CloseOptions, LingerOptions, ReadWriteOptions } from "./options.ts";
 
 /** What every lock client has: scopes, events, an end. */
 export interface CommonClient {
@@ -134,37 +127,6 @@ export interface LockClient extends CommonClient {
   fairLock(name: string): Lock;
 
   /**
-   * Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. No fencing tokens. It is
-   * not passed on inside this process unless `localPasses` asks for that, because Java would wait longer.
-   *
-   * @throws TypeError or RangeError for a bad name or bad options; RangeError in Cluster also for names such as `a{b`, which
-   *   Redisson can lock there and not unlock.
-   */
-  redissonLock(name: string, options?: PassingOptions): Lock;
-
-  /**
-   * Redisson's `RFencedLock`, to share a lock and its fencing tokens with Java services. The token is Redisson's counter:
-   * it grows with every change of holder, on both sides, and starts again at 1 where Redis loses it. Java raises it also
-   * when it enters again; here that keeps the token. The same key as `redissonLock(name)`: use one of them for a name.
-   *
-   * @throws RangeError as `redissonLock`; TypeError for options, because every holder needs the next token from Redis, and on
-   *   a connection with a keyPrefix, behind which Java would not find the counter.
-   */
-  redissonFencedLock(name: string): Lock;
-
-  /**
-   * The lock that most libraries have, `SET key owner NX PX`: for servers without pub/sub, and to share a lock with redis-py,
-   * bsm/redislock, redlock on one node, or redis-semaphore (`{ prefix: "mutex:" }`). Waiters try again after 1, 2, 4 …
-   * 128 ms; nothing is subscribed. No hand-off, no order, no fencing tokens (`lease.token` is 0): prefer `lock()`.
-   *
-   * @param name the key, 1 to 512 bytes of UTF-8.
-   * @throws TypeError or RangeError for a bad name or bad options.
-   * @example
-   * const lock = locks.spinLock("orders", { prefix: "mutex:" }); // redis-semaphore's new Mutex(redis, "orders")
-   */
-  spinLock(name: string, options?: SpinLockOptions): Lock;
-
-  /**
    * At most so many at a time, over all processes: first come, first served, each holder with a lease of its own. The order is
    * that of processes, and inside a process that of callers. Its keys are its own, so a lock of the same name is another thing.
    *
@@ -276,23 +238,4 @@ export interface LockClient extends CommonClient {
    * const { takenAgain, recalledUnused } = locks.stats(); // is lingering worth it?
    */
   stats(): LockStats;
-}
-
-/**
- * The locks of one process on several independent masters: Redlock. Made by `createLockClient` with an array; it has what
- * a quorum can do. An interface, as `LockClient` is.
- *
- * @example
- * const locks = createLockClient([redisA, redisB, redisC]);
- * await locks.lock("order:42").withLock(async (lease) => charge(order, { fence: lease.token }));
- * await locks.close();
- */
-export interface QuorumClient extends CommonClient {
-  /**
-   * The lock that a majority of the masters grants: parked waiters, wake-ups from every node, passes inside the process.
-   *
-   * @param name 1 to 512 bytes of UTF-8; any character.
-   * @throws TypeError or RangeError for a bad name. Its leases and extensions throw a RangeError above `longestLease`.
-   */
-  lock(name: string): Lock;
 }

@@ -133,12 +133,6 @@ export interface LingerOptions extends PassingOptions {
   linger?: number | undefined;
 }
 
-/** How a spin lock is named in Redis, and handed on. */
-export interface SpinLockOptions extends PassingOptions {
-  /** Stands before the name in the key, and in `lock.name`. Default: "". */
-  prefix?: string | undefined;
-}
-
 /** How a read-write lock is handed on. */
 export interface ReadWriteOptions extends LingerOptions {
   /**
@@ -247,15 +241,6 @@ export const lingering = ({ grantWindow, replicas }: Settings) => ({
 });
 
 export const PASSING = { localPasses: CLIENT.localPasses };
-export const REDISSON = {
-  ...PASSING,
-  linger: neverKept("a redissonLock is not kept, because Java could not ask for it"),
-};
-export const SPIN = {
-  prefix: { wanted: "a string", fits: (value) => typeof value === "string", fallback: "" } as Rule<string>,
-  ...PASSING,
-  linger: neverKept("a spinLock is not kept, because nobody could ask for it"),
-};
 /** Of what is made with `fair: true`. */
 export const NEVER_PASSED = neverKept(
   "with fair: true nothing is passed on inside a process, or the order would not hold",
@@ -278,7 +263,7 @@ export const CHECK = { timeout: time(LEASE_MIN, CHECK_TIMEOUT), replicas: CLIENT
 
 /** For kinds without options. `why`: there are none. @throws TypeError when there are any. */
 export function checkNoOptions(method: string, options: unknown, why: string): void {
-  if (options !== undefined) throw new TypeError(`Cannot create a lock: ${method} takes a name only; ${why}`);
+  if (options !== undefined) throw new TypeError(`Cannot create a lock: ${method} takes no options: ${why}`);
 }
 
 const LEASE = time(LEASE_MIN, undefined);

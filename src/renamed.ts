@@ -7,14 +7,27 @@ const OPTIONS: Readonly<Record<string, string>> = {
   minHold: "it is gone: `locks.runOnce()` runs a job once per interval",
 };
 
+const METHODS: Readonly<Record<string, string>> = {
+  redissonLock: "redissonLock(locks, name, options) from holdfast/redisson",
+  redissonFencedLock: "redissonFencedLock(locks, name) from holdfast/redisson",
+  spinLock: "spinLock(locks, name, options) from holdfast/spin",
+};
+
 /** What an unknown option is called now; null: no draft had it. */
 export const renamedOption = (name: string): string | null =>
   Object.hasOwn(OPTIONS, name) ? (OPTIONS[name] ?? null) : null;
 
-const METHODS = {
-  once: "Cannot add a listener: a job per interval is `locks.runOnce(name, { every }, body)` now",
-  ask: "`lock.ask()` is `lock.recall()` now",
-} as const;
+/** Has the clients of this class refuse the methods that they had, for callers without types. */
+export function refuseRenamedMethods({ prototype }: { readonly prototype: object }): void {
+  for (const [name, now] of Object.entries(METHODS))
+    Object.defineProperty(prototype, name, {
+      configurable: true,
+      value() {
+        throw new TypeError(`Cannot create a lock: locks.${name}() is ${now} now`);
+      },
+    });
+}
 
-/** What is said of a method that has another name now. */
-export const renamedMethod = (name: keyof typeof METHODS): string => METHODS[name];
+/** What is said of an old call that still is a method, of something else. */
+export const RENAMED_ONCE =
+  "Cannot add a listener: a job per interval is `locks.runOnce(name, { every }, body)` now";

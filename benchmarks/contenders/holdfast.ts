@@ -2,7 +2,7 @@ import type { Lease, LockClient, LockClientOptions } from "../../src/index.ts";
 import { connect } from "./connect.ts";
 import type { Ask, Contender, Release } from "./contender.ts";
 import { PERMITS } from "./ids.ts";
-import { loadLibrary } from "./library.ts";
+import { type Library, loadLibrary } from "./library.ts";
 
 export const openLock = openKind("lock");
 /** An unlocked lock stays with its process for up to a second, where that pays. */
@@ -15,7 +15,11 @@ export const openLabelledLock = open(
 );
 export const openFairLock = openKind("fairLock");
 /** Without passes, which need no Redis: it shows what a broadcast costs, beside the same waiting with a hand-off. */
-export const openRedissonLock = openKind("redissonLock", { localPasses: 0 });
+export const openRedissonLock = open(
+  (locks, name, { wait, lease }, { redissonLock }) =>
+    redissonLock(locks, name).tryLock(wait, lease ?? undefined),
+  { localPasses: 0 },
+);
 export const openReadWriteLock = open((locks, name, { wait, lease, isWriter }) => {
   const { read, write } = locks.readWriteLock(name);
   return (isWriter ? write : read).tryLock(wait, lease ?? undefined);
@@ -24,22 +28,19 @@ export const openSemaphore = open((locks, name, { wait, lease }) =>
   locks.semaphore(name, { permits: PERMITS }).tryAcquire(1, wait, lease ?? undefined),
 );
 
-function openKind(
-  kind: "lock" | "fairLock" | "redissonLock",
-  options?: LockClientOptions,
-): Contender["open"] {
+function openKind(kind: "lock" | "fairLock", options?: LockClientOptions): Contender["open"] {
   return open((locks, name, { wait, lease }) => locks[kind](name).tryLock(wait, lease ?? undefined), options);
 }
 
 function open(
-  acquire: (locks: LockClient, name: string, ask: Ask) => Promise<Lease | null>,
+  acquire: (locks: LockClient, name: string, ask: Ask, library: Library) => Promise<Lease | null>,
   options?: LockClientOptions,
 ): Contender["open"] {
   return async (url, { library }) => {
-    const [redis, { createLockClient }] = await Promise.all([connect(url), loadLibrary(library)]);
-    const locks = createLockClient(redis, options);
+    const [redis, loaded] = await Promise.all([connect(url), loadLibrary(library)]);
+    const locks = loaded.createLockClient(redis, options);
     return {
-      acquire: (name, ask) => acquire(locks, name, ask).then(toRelease),
+      acquire: (name, ask) => acquire(locks, name, ask, loaded).then(toRelease),
       async close() {
         await locks.close();
         redis.disconnect();

@@ -1,8 +1,17 @@
+/** What is measured of it. */
+export type Library = Pick<typeof import("../../src/index.ts"), "createLockClient"> &
+  Pick<typeof import("../../src/redisson/index.ts"), "redissonLock">;
+
 /**
  * Holdfast: as it is here, or as another commit has it.
  *
  * @param at the file URL of that one's compiled index.js; null: the present one
  */
-export function loadLibrary(at: string | null): Promise<typeof import("../../src/index.ts")> {
-  return at === null ? import("../../src/index.ts") : import(at);
+export async function loadLibrary(at: string | null): Promise<Library> {
+  const [{ createLockClient }, { redissonLock }] = await Promise.all(
+    at === null
+      ? [import("../../src/index.ts"), import("../../src/redisson/index.ts")]
+      : [import(at) as Promise<Library>, import(new URL("redisson/index.js", at).href) as Promise<Library>],
+  );
+  return { createLockClient, redissonLock };
 }

@@ -1,6 +1,6 @@
 import pTimeout from "p-timeout";
 import { FENCE_SKEW } from "../defaults.ts";
-import { checkLua } from "../redis/lua.generated.ts";
+import { checkLua } from "../redis/client-lua.generated.ts";
 import { withoutCommand } from "../redis/trouble.ts";
 import type { RedisLike } from "../redis/types.ts";
 import { clocks } from "../util/clock.ts";

@@ -1,4 +1,5 @@
 import type { HoldingParty, Listed, LockClient } from "../index.ts";
+import { redissonLock } from "../redisson/index.ts";
 import { visible } from "../util/visible.ts";
 import { count, flag, text } from "./args.ts";
 import { type Call, command } from "./command.ts";
@@ -80,7 +81,7 @@ export async function end(
   if (kind === "semaphore") return (await locks.semaphore(name).forceUnlock(options)) > 0;
   if (kind === "readWrite") return locks.readWriteLock(name)[mode ?? "write"].forceUnlock(options);
   if (kind === "election") return locks.election(name).forceResign(options);
-  if (kind === "redisson") return locks.redissonLock(name).forceUnlock(options);
+  if (kind === "redisson") return redissonLock(locks, name).forceUnlock(options);
   return locks.lock(name).forceUnlock(options);
 }
 

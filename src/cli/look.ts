@@ -1,4 +1,5 @@
 import type { Listed, LockClient } from "../index.ts";
+import { redissonLock } from "../redisson/index.ts";
 
 type Kind = Listed["kind"];
 
@@ -31,7 +32,7 @@ const exclusive =
 
 const LOOKS: Readonly<Record<Kind, Look>> = {
   lock: exclusive("lock", (locks, name) => locks.lock(name)),
-  redisson: exclusive("redisson", (locks, name) => locks.redissonLock(name)),
+  redisson: exclusive("redisson", (locks, name) => redissonLock(locks, name)),
   readWrite: async (locks, name) => {
     const { holders, waiters, kept } = await locks.readWriteLock(name).inspect();
     return shown({ kind: "readWrite", name, holders, waiters, kept, permits: null });

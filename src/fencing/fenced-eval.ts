@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import { fencingLua } from "../redis/lua.generated.ts";
 import type { Script } from "../redis/script.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "../redis/types.ts";
 import { checkOptions, checkText, checkValue, type Rule } from "../validate.ts";
+import { fencingLua } from "./lua.generated.ts";
 import { ARGUMENT, checkConnection, checkFence, FENCE, type FenceOptions } from "./options.ts";
 import { write } from "./write.ts";
 
@@ -33,6 +33,7 @@ const RULES = {
  * @throws as `fencedSet`; with more keys than one, or none, also TypeError without `resource`: the same resource must not get
  *   another fence by the order of its keys. An error of the script is the `cause` of a FencedWriteError.
  * @example
+ * import { fencedEval } from "holdfast/fencing";
  * const PAY = 'return redis.call("HSET", KEYS[1], "status", ARGV[1])';
  * await fencedEval(redis, PAY, { keys: ["order:42"], args: ["paid"], fence: lease.token });
  */

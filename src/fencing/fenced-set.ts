@@ -1,7 +1,7 @@
 import { quote } from "../errors.ts";
-import { fencingLua } from "../redis/lua.generated.ts";
 import type { ClusterLike, RedisArgument, RedisLike } from "../redis/types.ts";
 import { checkOptions, checkText, checkValue, longTime } from "../validate.ts";
+import { fencingLua } from "./lua.generated.ts";
 import { ARGUMENT, checkConnection, checkFence, FENCE, type FenceOptions } from "./options.ts";
 import { write } from "./write.ts";
 
@@ -21,6 +21,7 @@ export interface FencedSetOptions extends FenceOptions {
  *   be lost, LockError `LOCK_RELEASED` after its `unlock()`; StaleTokenError, with nothing written; FencedWriteError when Redis
  *   did not confirm the write, which may have been done where the cause is no reply of Redis.
  * @example
+ * import { fencedSet } from "holdfast/fencing";
  * await locks.lock("order:42").withLock(async (lease) => {
  *   await fencedSet(redis, "order:42", JSON.stringify(order), { fence: lease.token });
  * });

@@ -2,6 +2,7 @@ import type { LockKeys } from "../keys.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
 import { clientOf, type Party } from "../party.ts";
+import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
 import {
   decodeObserved,
@@ -9,7 +10,7 @@ import {
   decodeTermRenewal,
   type Observed,
 } from "../redis/election-replies.ts";
-import { codes, electionLua as lua } from "../redis/lua.generated.ts";
+import { electionLua as lua } from "../redis/lua.generated.ts";
 import { publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import { isApart, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";

@@ -5,8 +5,9 @@ import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
 import type { Party } from "../party.ts";
 import { type Asked, plain } from "../redis/call.ts";
+import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
-import { codes, handoffLua as lua } from "../redis/lua.generated.ts";
+import { handoffLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,

@@ -1,8 +1,9 @@
 import { RENEWAL_BATCH } from "../defaults.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Renewal, Renewer } from "../lease/renewer.ts";
+import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
-import { codes, onceLua as lua } from "../redis/lua.generated.ts";
+import { onceLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   decodeRelease,

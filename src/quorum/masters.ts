@@ -1,15 +1,18 @@
 import { QUORUM_MIN } from "../defaults.ts";
 import { isCluster, isConnection, NO_CONNECTION, type RedisLike } from "../redis/types.ts";
+import { show } from "../validate.ts";
 
 const CANNOT = "Cannot create a lock client";
 
-export const isList = (redis: unknown): redis is readonly RedisLike[] => Array.isArray(redis);
-
 /** Independent masters, as Redlock needs them. That two connections lead to one server is only seen when they are used. */
 export function checkMasters(masters: readonly RedisLike[]): void {
+  if (!Array.isArray(masters))
+    throw new TypeError(
+      `${CANNOT}: masters must be an array of connections, received ${isConnection(masters) ? "one connection: for one server it is createLockClient(redis)" : show(masters)}`,
+    );
   if (masters.length < QUORUM_MIN)
     throw new RangeError(
-      `${CANNOT}: of several masters there must be at least ${QUORUM_MIN}, of which one may fail, received ${masters.length}; for one server hand over its connection alone`,
+      `${CANNOT}: of several masters there must be at least ${QUORUM_MIN}, of which one may fail, received ${masters.length}; for one server it is createLockClient(redis)`,
     );
   for (const [i, redis] of masters.entries()) {
     const which = `${CANNOT}: connection ${i + 1} of ${masters.length}`;

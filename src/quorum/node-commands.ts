@@ -1,5 +1,4 @@
 import type { QuorumKeys } from "../keys.ts";
-import { quorumLua as lua } from "../redis/lua.generated.ts";
 import {
   decodeRelease,
   decodeRenewal,
@@ -13,6 +12,7 @@ import type { Script } from "../redis/script.ts";
 import { ScriptRunner } from "../redis/script-runner.ts";
 import type { RedisArgument, RedisLike } from "../redis/types.ts";
 import { clocks } from "../util/clock.ts";
+import { quorumLua as lua } from "./lua.generated.ts";
 import type { QuorumSettings } from "./options.ts";
 
 /** Given up with the connection: on the next one a process may answer that has forgotten everything. */

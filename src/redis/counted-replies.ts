@@ -1,6 +1,6 @@
 // What the scripts of counted resources answer, decoded: lua/counted/ says what stands where.
 import { type HoldingParty, holding, partyOf, type WaitingParty, waiting } from "../party.ts";
-import { codes } from "./lua.generated.ts";
+import { codes } from "./codes.generated.ts";
 import { fields, type ReleaseAnswer } from "./replies.ts";
 
 /** Of an attempt to take units, or to look again. `at` is the server's time in µs when the script ran. */

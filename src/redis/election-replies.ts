@@ -1,6 +1,6 @@
 // What the scripts of elections answer, decoded: lua/election/ says what stands where.
 import { leaderOf, type Party } from "../party.ts";
-import { codes } from "./lua.generated.ts";
+import { codes } from "./codes.generated.ts";
 import { decodeRenewal, decodeRenewed, fields, type RenewAnswer, ttl } from "./replies.ts";
 
 /** The leader of an election, as it has told Redis. Its `id` is that of its client. */

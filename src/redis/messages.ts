@@ -2,8 +2,8 @@
 // may contain spaces.
 
 import { decodeLabel } from "../label.ts";
+import { connectionLua } from "./client-lua.generated.ts";
 import type { Commands } from "./commands.ts";
-import { connectionLua } from "./lua.generated.ts";
 import { decodeShare } from "./share-message.ts";
 
 export type Message =

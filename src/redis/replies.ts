@@ -1,7 +1,7 @@
 // What scripts answer, decoded. One vocabulary for every lock kind.
 import { type LockError, LockFormatError, LockUnavailableError } from "../errors.ts";
 import { type HoldingParty, holding, partyOf, type WaitingParty, waiting } from "../party.ts";
-import { codes } from "./lua.generated.ts";
+import { codes } from "./codes.generated.ts";
 
 /** Of an attempt to take a lock, or to look again. `at` is the server's time in µs when the script ran. */
 export type AttemptAnswer =

@@ -5,6 +5,8 @@ import type { LockClient } from "../lock-client.ts";
 import type { Lock } from "../locks/lock.ts";
 import { checkClientOptions, type LockClientOptions } from "../options.ts";
 import type { RedisLike } from "../redis/types.ts";
+import { redissonFencedLock, redissonLock } from "../redisson/index.ts";
+import { spinLock } from "../spin/index.ts";
 import { pause } from "../util/abort.ts";
 import { checkName, checkValue, type Rule, time } from "../validate.ts";
 import { advance, ownClocks } from "./advance.ts";
@@ -176,5 +178,8 @@ async function busy(locks: TestClient, name: string, kind: BusyKind): Promise<Bu
 
 function lockOf(locks: TestClient, name: string, kind: BusyKind): Lock {
   if (kind === "readLock") return locks.readWriteLock(name).read;
-  return kind === "writeLock" ? locks.readWriteLock(name).write : locks[kind](name);
+  if (kind === "writeLock") return locks.readWriteLock(name).write;
+  if (kind === "redissonLock") return redissonLock(locks, name);
+  if (kind === "redissonFencedLock") return redissonFencedLock(locks, name);
+  return kind === "spinLock" ? spinLock(locks, name) : locks.lock(name);
 }

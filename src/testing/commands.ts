@@ -1,8 +1,11 @@
 import { Keys } from "../keys.ts";
 import { type Decode, plain, type Told } from "../redis/call.ts";
+import { connectionLua } from "../redis/client-lua.generated.ts";
 import type { Commands } from "../redis/commands.ts";
 import * as lua from "../redis/lua.generated.ts";
 import { type Script, ScriptKeys } from "../redis/script.ts";
+import { redissonLua } from "../redisson/lua.generated.ts";
+import { spinLua } from "../spin/lua.generated.ts";
 import { counted } from "./counted.ts";
 import { elections } from "./elections.ts";
 import { handOff } from "./hand-off.ts";
@@ -21,8 +24,8 @@ function scriptsOf(memory: Memory): ReadonlyMap<string, Run> {
     [lua.countedLua, counted(memory)],
     [lua.onceLua, once(memory)],
     [lua.deadlocksLua, waits(memory)],
-    [lua.redissonLua, plain],
-    [lua.spinLua, plain],
+    [redissonLua, plain],
+    [spinLua, plain],
     [lua.listLua, { redisson: plain.inspect, locks: inspectAll(memory, handoff.inspect) }],
   ];
   const known = new Map<string, Run>();
@@ -105,7 +108,7 @@ export class MemoryCommands implements Commands {
   }
 
   #run(script: Script, keys: readonly string[], argv: readonly (string | number)[]): Reply {
-    if (script === lua.connectionLua.probe) return this.#memory.publish(String(argv[0]), String(argv[1]));
+    if (script === connectionLua.probe) return this.#memory.publish(String(argv[0]), String(argv[1]));
     const run = this.#scripts.get(script.name);
     if (!run) throw new Error(`the memory of a test has no script ${script.name}`);
     return run(keys, argv);

@@ -1,4 +1,4 @@
-import { codes } from "../redis/lua.generated.ts";
+import { codes } from "../redis/codes.generated.ts";
 import { clocks } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { setImmediate } from "../util/real-timers.ts";

@@ -1,4 +1,4 @@
-import type { redissonLua } from "../redis/lua.generated.ts";
+import type { redissonLua } from "../redisson/lua.generated.ts";
 import {
   GONE,
   HELD,

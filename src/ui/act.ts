@@ -1,3 +1,4 @@
+import { redissonLock } from "../redisson/index.ts";
 import { json, plainly, type Viewer } from "./guard.ts";
 import type { LockUIOptions } from "./options.ts";
 import type { Action, Done, ShownHolder } from "./shown.ts";
@@ -58,7 +59,7 @@ async function breakHold(
   by: { readonly label?: string },
 ): Promise<boolean | number> {
   const options = { ...by, holder };
-  if (kind === "redisson") return locks.redissonLock(name).forceUnlock(options);
+  if (kind === "redisson") return redissonLock(locks, name).forceUnlock(options);
   if (kind === "lock") return locks.lock(name).forceUnlock(options);
   if (kind === "semaphore") return locks.semaphore(name).forceUnlock(options);
   if (kind === "election") return locks.election(name).forceResign(options);

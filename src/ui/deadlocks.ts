@@ -3,8 +3,8 @@ import { type Circle, circleOf, holdersOf, KINDS } from "../deadlocks/circle.ts"
 import { decodeNote, lockOf, type Note } from "../deadlocks/note.ts";
 import type { Listed } from "../list/listed.ts";
 import { clientOf } from "../party.ts";
-import { uiLua as lua } from "../redis/lua.generated.ts";
 import { fields } from "../redis/replies.ts";
+import { uiLua as lua } from "./lua.generated.ts";
 import type { LockUIOptions } from "./options.ts";
 import type { ShownCircle } from "./shown.ts";
 import { shownHolder } from "./views.ts";

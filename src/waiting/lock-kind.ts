@@ -75,7 +75,7 @@ export function tell<Answer>(outcome: Promise<Answer>, told: Told<Answer>): void
  * the same way for every kind. Each method is one command; a rejection means that its outcome is unknown.
  */
 export interface LockKind extends Renewer {
-  /** The client's method that makes it, or what that makes. */
+  /** What makes it, a method of the client or a function beside it; or what that makes. */
   readonly label:
     | "lock"
     | "fairLock"

@@ -1,4 +1,5 @@
-import type { LockClientOptions, QuorumClientOptions } from "../../src/index.ts";
+import type { LockClientOptions } from "../../src/index.ts";
+import type { QuorumClientOptions } from "../../src/quorum/index.ts";
 import type { Driver } from "../support/servers/connection.ts";
 import type { Dice } from "./dice.ts";
 

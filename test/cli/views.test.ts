@@ -1,6 +1,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { redissonLock } from "../../src/redisson/index.ts";
 import { launchServer } from "../../tools/redis/index.ts";
 import { Cli, temporary } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
@@ -104,13 +105,13 @@ describe("break", () => {
     const [election, java] = [freshName("election"), freshName("java")];
     const { locks } = await parties.join();
     const term = await locks.election(election).campaign();
-    const lease = await locks.redissonLock(java).lock();
+    const lease = await redissonLock(locks, java).lock();
     const wrong = await cli("break", election, "--yes", "--token", String(term.token - 1));
     expect([wrong.code, term.held]).toEqual([75, true]);
     expect((await cli("break", election, "--yes")).code).toBe(0);
     await until(() => term.signal.aborted);
     expect((await cli("break", java, "--yes", "--kind", "redisson")).code).toBe(0);
-    expect(await locks.redissonLock(java).isLocked()).toBe(false);
+    expect(await redissonLock(locks, java).isLocked()).toBe(false);
     await lease.unlock().catch(() => {});
   });
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
-import { codes } from "../../src/redis/lua.generated.ts";
+import { codes } from "../../src/redis/codes.generated.ts";
 import { awake } from "../support/awake.ts";
 import { holdReply, onScript } from "../support/scripts-sent.ts";
 import { until } from "../support/until.ts";

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { expect, it } from "vitest";
-import { createLockClient, type LockClient, type LockEvent, type QuorumClient } from "../../src/index.ts";
+import type { LockClient, LockEvent } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
+import { createQuorumClient, type QuorumClient } from "../../src/quorum/index.ts";
 import { decodeMessage } from "../../src/redis/messages.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName } from "../support/fixture.ts";
@@ -95,7 +96,7 @@ it("bad arguments are refused before anything is sent", async () => {
 
 it("a client of several masters says why it has no elections", () => {
   const masters = [1, 2, 3].map(() => new Redis({ lazyConnect: true }));
-  const locks = createLockClient(masters) as QuorumClient & Pick<LockClient, "election">;
+  const locks = createQuorumClient(masters) as QuorumClient & Pick<LockClient, "election">;
   expect(() => locks.election("x")).toThrow(/^Cannot create an election: .*each could name another leader/);
   for (const master of masters) master.disconnect();
 });

@@ -1,6 +1,6 @@
 import { Redis as Redis5 } from "ioredis5";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { fencedEval, fencedSet } from "../../src/index.ts";
+import { fencedEval, fencedSet } from "../../src/fencing/index.ts";
 import { seeded } from "../../tools/numbers.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, Parties, type Party, testUrl } from "../support/fixture.ts";

@@ -1,6 +1,6 @@
 import { Cluster, Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { fencedEval, fencedSet } from "../../src/index.ts";
+import { fencedEval, fencedSet } from "../../src/fencing/index.ts";
 
 // Bad input of fenced writes is refused before anything is sent, by its name.
 

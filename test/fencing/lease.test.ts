@@ -1,5 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { fencedSet, type Lease } from "../../src/index.ts";
+import { fencedSet } from "../../src/fencing/index.ts";
+import type { Lease } from "../../src/index.ts";
+import { redissonLock } from "../../src/redisson/index.ts";
 import { failure, lossOf } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 
@@ -44,7 +46,7 @@ it("that is known to be lost, or was unlocked, sends nothing", async () => {
 });
 
 it("without tokens is refused", async () => {
-  const lease = await party.locks.redissonLock(freshName()).lock();
+  const lease = await redissonLock(party.locks, freshName()).lock();
   await expect(write(lease)).rejects.toThrow(/fence must be a fencing token, received 0; .*redissonLock/);
   await lease.unlock();
 });

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Redis } from "ioredis";
 import { createLockClient, type Lease, type Lock } from "../../src/index.ts";
+import { lockOf } from "../support/permit.ts";
 import { addressOf, openConnection } from "../support/servers/connection.ts";
 import type { Kind } from "./side.ts";
 
@@ -43,7 +44,7 @@ class Thread {
 const threads = new Map<string, Thread>();
 
 async function run(thread: Thread, kind: Kind, name: string, verb: string, args: string[]): Promise<unknown> {
-  const lock = locks[kind](name);
+  const lock = lockOf(locks, kind, name);
   const number = (index: number): number => Number(args[index]);
   const lease = (index: number): { lease: number } | undefined =>
     number(index) < 0 ? undefined : { lease: number(index) };

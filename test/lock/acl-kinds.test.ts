@@ -1,6 +1,9 @@
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { createLockClient, fencedEval, fencedSet, optimistic } from "../../src/index.ts";
+import { fencedEval, fencedSet } from "../../src/fencing/index.ts";
+import { optimistic } from "../../src/optimistic/index.ts";
+import { createQuorumClient } from "../../src/quorum/index.ts";
+import { redissonLock } from "../../src/redisson/index.ts";
 import { others, rights } from "../support/documented-rights.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
@@ -75,7 +78,7 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     await others.lock(name).lock();
     await others.semaphore(name, { permits: 2 }).acquire();
     await others.readWriteLock(name).read.lock();
-    await others.redissonLock(name).lock();
+    await redissonLock(others, name).lock();
     const found: string[] = [];
     const kinds = ["lock", "readWrite", "semaphore", "election", "redisson"] as const;
     const kind = isAll ? kinds : kinds.slice(0, 4);
@@ -215,7 +218,7 @@ describe("at each master of a quorum too", () => {
           .call("ACL", "SETUSER", user.username, "reset", "on", `>${user.password}`, ...rights.quorum);
       }
       const all = [1, 2, 3].map((node) => new Redis({ port: stage.server(node).port, ...user }));
-      const locks = createLockClient(all, { restartDelay: 0, leaseTime: 3_000 });
+      const locks = createQuorumClient(all, { restartDelay: 0, leaseTime: 3_000 });
       onTestFinished(async () => {
         await locks.close({ grace: 0 });
         for (const redis of all) redis.disconnect();

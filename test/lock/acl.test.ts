@@ -3,6 +3,7 @@ import { LockUnavailableError } from "../../src/index.ts";
 import { commands, rights } from "../support/documented-rights.ts";
 import { freshName, type Party } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
+import { lockOf } from "../support/permit.ts";
 import { serverIs } from "../support/server-version.ts";
 import { RedisCluster } from "../support/servers/cluster.ts";
 import { addUser } from "../support/servers/users.ts";
@@ -86,7 +87,9 @@ describe.skipIf(!serverIs("7.0")).each([
     async (right) => {
       await allow(...rules, `-${right}`);
       const { locks } = await join();
-      await expect(locks[kind](freshName()).tryLock()).rejects.toThrow(new RegExp(`NOPERM.*\\b${right}\\b`));
+      await expect(lockOf(locks, kind, freshName()).tryLock()).rejects.toThrow(
+        new RegExp(`NOPERM.*\\b${right}\\b`),
+      );
       expect(await own.admin.keys("*")).toEqual([]);
     },
   );
@@ -148,7 +151,7 @@ describe.skipIf(!serverIs("7.0"))("in Cluster", () => {
         ];
         await useAll(kind, a, await parties.join({ connect, ...unasked }));
         // A WAIT that is allowed finds no replicas here.
-        await expect(b.locks[kind](freshName()).tryLock()).rejects.toMatchObject({
+        await expect(lockOf(b.locks, kind, freshName()).tryLock()).rejects.toMatchObject({
           code: "LOCK_NOT_REPLICATED",
         });
         for (const node of await cluster.admins()) expect(await node.call("ACL", "LOG")).toEqual([]);

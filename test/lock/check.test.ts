@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
+import { createQuorumClient } from "../../src/quorum/index.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
 import { rights } from "../support/documented-rights.ts";
@@ -162,7 +163,7 @@ describe("check()", () => {
     onTestFinished(async () => void (await Promise.all(others.map((other) => other.stop()))));
     const ports = others.map(({ port }) => port);
     const quorum = (all: number[], options = {}) =>
-      createLockClient(
+      createQuorumClient(
         all.map((port) => connect({ port })),
         options,
       );

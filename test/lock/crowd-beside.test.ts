@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { freshName, Parties } from "../support/fixture.ts";
+import { lockOf } from "../support/permit.ts";
 
 // A process whose callers wait for a lock in their thousands goes on asking for it with tryLock().
 
@@ -10,9 +11,9 @@ async function costBeside(kind: "redissonLock" | "spinLock", parked: number, cal
   const [holder, crowd] = [await parties.join(), await parties.join()];
   try {
     const name = freshName();
-    const held = await holder.locks[kind](name).lock();
+    const held = await lockOf(holder.locks, kind, name).lock();
     const enough = new AbortController();
-    const lock = crowd.locks[kind](name);
+    const lock = lockOf(crowd.locks, kind, name);
     const waiting = Array.from({ length: parked }, () => lock.lock({ signal: enough.signal, wait: 600_000 }));
     const over = Promise.allSettled(waiting);
     for (let i = 0; i < 20; i++) expect(await lock.tryLock()).toBeNull();

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { createLockClient, fencedEval } from "../../src/index.ts";
+import { fencedEval } from "../../src/fencing/index.ts";
+import { createLockClient } from "../../src/index.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";

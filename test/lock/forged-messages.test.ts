@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
+import { redissonLock } from "../../src/redisson/index.ts";
 import { channelOf } from "../contract/java.ts";
 import { clientOf, Forger, grant, guesses } from "../support/forger.ts";
 import { turnsUntilHeard } from "../support/heard.ts";
@@ -132,8 +133,8 @@ describe("a forged wake-up of redissonLock", () => {
   }) => {
     const { near, far, lock, proxy } = stage;
     const forger = await Forger.start(far.redis);
-    const held = await far.locks.redissonLock(lock.name).lock();
-    const waiting = near.locks.redissonLock(lock.name).lock();
+    const held = await redissonLock(far.locks, lock.name).lock();
+    const waiting = redissonLock(near.locks, lock.name).lock();
     const channel = channelOf(lock.name);
     await until(async () => (await forger.channels(channel)).length > 0, { what: "the waiter to listen" });
     await near.redis.ping();
@@ -156,8 +157,8 @@ describe("a forged wake-up of redissonLock", () => {
     const channel = channelOf(lock.name);
     const waits: number[] = [];
     for (let round = 0; round < 20; round++) {
-      const held = await far.locks.redissonLock(lock.name).lock();
-      const waiting = near.locks.redissonLock(lock.name).lock();
+      const held = await redissonLock(far.locks, lock.name).lock();
+      const waiting = redissonLock(near.locks, lock.name).lock();
       await until(async () => (await far.redis.pubsub("NUMSUB", channel))[1] === 1);
       await near.redis.ping(); // the try behind the subscription is answered
       await far.redis.publish(channel, "0");

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { PATIENCE_MIN } from "../../src/defaults.ts";
-import { codes } from "../../src/redis/lua.generated.ts";
+import { codes } from "../../src/redis/codes.generated.ts";
 import { BareScripts, CLIENTS, CLOCK, channel, entry, hold, LOCK, QUEUE } from "../support/bare-scripts.ts";
 import { until } from "../support/until.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { codes } from "../../src/redis/lua.generated.ts";
+import { codes } from "../../src/redis/codes.generated.ts";
 import { BareScripts, channel, entry, hold, LOCK, NEVER, QUEUE } from "../support/bare-scripts.ts";
 
 // What the scripts of the hand-off do for a lock whose holder is told of waiters, and may have nobody inside.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { codes } from "../../src/redis/lua.generated.ts";
+import { codes } from "../../src/redis/codes.generated.ts";
 import { BareScripts, CLIENTS, channel, entry, hold, LOCK, QUEUE } from "../support/bare-scripts.ts";
 
 // A hold with a label, as the scripts of the hand-off know it. What callers see of labels: test/lock/owners.test.ts.

@@ -9,6 +9,7 @@ import type { LockKind } from "../support/actor-process.ts";
 import { compiled } from "../support/compiled.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
+import { lockOf } from "../support/permit.ts";
 import { until } from "../support/until.ts";
 
 const KINDS: LockKind[] = ["lock", "fairLock", "redissonLock", "spinLock"];
@@ -24,6 +25,7 @@ describe("a process", () => {
     import { getEventListeners, once } from "node:events";
     import { Redis } from "ioredis";
     import { createLockClient } from "./src/index.ts";
+    import { lockOf } from "./test/support/permit.ts";
     const [url, name, kind] = process.argv.slice(2);
     const redis = new Redis(url, { connectionName: name }); // that of its subscriber, too
     redis.on("error", () => {});
@@ -31,7 +33,7 @@ describe("a process", () => {
     process.stdout; // its pipe is made at the first use
     const before = process.getActiveResourcesInfo().join();
     const locks = createLockClient(redis, { replyTimeout: 1_000 });
-    const lock = locks[kind](name);
+    const lock = lockOf(locks, kind, name);
     locks.once("wait", () => console.log("waiting"));
   `;
 
@@ -106,7 +108,7 @@ describe("a process", () => {
       await locks.close({ grace: 0 });
       redis.disconnect();
     });
-    return locks[kind](name).lock();
+    return lockOf(locks, kind, name).lock();
   }
 
   it.for(KINDS)("that forgot close() exits when its connection was quit: %s", async (kind, test) => {

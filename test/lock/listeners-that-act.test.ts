@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, afterEach, expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
+import { redissonLock } from "../../src/redisson/index.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
 import { until } from "../support/until.ts";
@@ -57,7 +58,7 @@ it("a caller that calls again when it is refused leaves no lock behind that nobo
     await redis.call("ACL", "DELUSER", user);
     redis.disconnect();
   });
-  const lock = locks.redissonLock(name);
+  const lock = redissonLock(locks, name);
   const again: Promise<unknown>[] = [];
   locks.on("giveup", () => {
     if (again.length > 0) return;

@@ -3,6 +3,7 @@ import { type LockClient, LockLostError, LockTimeoutError } from "../../src/inde
 import { Keys } from "../../src/keys.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
+import { lockOf } from "../support/permit.ts";
 import { until } from "../support/until.ts";
 
 // What the errors of a lock that is held too long, or lost, say of the cause.
@@ -19,7 +20,7 @@ const failure = (work: Promise<unknown>): Promise<unknown> => work.catch((error:
 describe("LockTimeoutError says where the holder is", () => {
   it.for(["lock", "fairLock", "redissonLock", "spinLock"] as const)("this process: %s", async (kind) => {
     const { locks } = await parties.join();
-    const lock = locks[kind](freshName());
+    const lock = lockOf(locks, kind, freshName());
     await using held = await lock.lock();
     const error = await failure(lock.lock({ wait: 30 }));
     expect(error).toBeInstanceOf(LockTimeoutError);

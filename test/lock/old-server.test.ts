@@ -1,5 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LockUnavailableError } from "../../src/index.ts";
+import { redissonFencedLock, redissonLock } from "../../src/redisson/index.ts";
+import { spinLock } from "../../src/spin/index.ts";
 import { failure } from "../contract/observe.ts";
 import { rights } from "../support/documented-rights.ts";
 import { freshName } from "../support/fixture.ts";
@@ -33,8 +35,8 @@ describe.skipIf(serverIs("7.0"))("before Redis 7.0", () => {
       () => locks.lock(name).lock(),
       () => locks.lock(name).lock(), // and again: refusing once is not forgotten
       () => locks.fairLock(name).tryLock(),
-      () => locks.redissonLock(name).lock(),
-      () => locks.redissonFencedLock(name).tryLock(),
+      () => redissonLock(locks, name).lock(),
+      () => redissonFencedLock(locks, name).tryLock(),
     ];
     for (const take of all) {
       const error = await failure(take());
@@ -42,7 +44,7 @@ describe.skipIf(serverIs("7.0"))("before Redis 7.0", () => {
       expect(String(error)).toMatch(/in Cluster this lock needs Redis 7\.0 or later, for sharded messages/);
     }
     for (const node of await cluster.admins()) expect(await node.keys("*")).toEqual([]);
-    await (await locks.spinLock(name).lock()).unlock();
+    await (await spinLock(locks, name).lock()).unlock();
     await parties.close();
   });
 });

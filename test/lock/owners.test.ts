@@ -2,7 +2,10 @@ import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { LockTimeoutError } from "../../src/index.ts";
 import { encodeLabel } from "../../src/label.ts";
 import { clientOf } from "../../src/party.ts";
+import { redissonFencedLock, redissonLock } from "../../src/redisson/index.ts";
+import { spinLock } from "../../src/spin/index.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { lockOf } from "../support/permit.ts";
 import { timedAwake } from "../support/stage.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
@@ -186,12 +189,12 @@ describe("forceUnlock with a token", () => {
   it("of kinds without tokens is a TypeError; a fenced Redisson lock has them", async () => {
     const { locks } = await parties.join();
     for (const lock of [
-      locks.spinLock(freshName()),
-      locks.redissonLock(freshName()),
+      spinLock(locks, freshName()),
+      redissonLock(locks, freshName()),
       locks.semaphore(freshName()),
     ])
       await expect(lock.forceUnlock({ token: 1 })).rejects.toThrow(/no tokens; .*\{ holder: party.id \}/);
-    const lock = locks.redissonFencedLock(freshName());
+    const lock = redissonFencedLock(locks, freshName());
     const lease = await lock.lock();
     expect(await lock.forceUnlock({ token: lease.token + 1 })).toBe(false);
     expect(await lock.forceUnlock({ token: lease.token })).toBe(true);
@@ -204,8 +207,8 @@ describe("a caller that has waited in vain", () => {
   it("is told which one holds the lock, by its label, host and pid", async () => {
     const [near, far] = [await parties.join(), await parties.join({ client: { label: "billing" } })];
     for (const kind of ["lock", "fairLock", "spinLock"] as const) {
-      const lock = near.locks[kind](freshName());
-      const held = await far.locks[kind](lock.name).lock({ label: "nightly\ninvoice" });
+      const lock = lockOf(near.locks, kind, freshName());
+      const held = await lockOf(far.locks, kind, lock.name).lock({ label: "nightly\ninvoice" });
       const label = kind === "spinLock" ? "billing" : "nightly\ninvoice";
       for (const call of [() => lock.lock({ wait: 30 }), () => lock.withLock({ wait: 30 }, () => {})]) {
         const error = (await call().catch((error: unknown) => error)) as LockTimeoutError;

@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Lease, Lock, PassingOptions } from "../../src/index.ts";
-import { createLockClient } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
+import { createQuorumClient } from "../../src/quorum/index.ts";
+import { redissonFencedLock, redissonLock } from "../../src/redisson/index.ts";
+import { spinLock } from "../../src/spin/index.ts";
 import { watchTraffic } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { lockOf } from "../support/permit.ts";
 import { until } from "../support/until.ts";
 
 // How often a lock is passed on inside a process, by lock, by client and by kind.
@@ -57,7 +60,7 @@ const pair =
   (party: Party, kind: Kind, holder?: PassingOptions, next = holder) =>
   (): readonly [Lock, Lock] => {
     const name = freshName();
-    return [party.locks[kind](name, holder), party.locks[kind](name, next)];
+    return [lockOf(party.locks, kind, name, holder), lockOf(party.locks, kind, name, next)];
   };
 
 describe("by default", () => {
@@ -69,7 +72,7 @@ describe("by default", () => {
     "%s is not, because others would wait longer",
     async (kind) => {
       for (let i = 0; i < 5; i++) {
-        const lock = a.locks[kind](freshName());
+        const lock = lockOf(a.locks, kind, freshName());
         expect(await handOver(a, lock, lock)).toBeGreaterThan(0);
       }
     },
@@ -153,34 +156,37 @@ describe("localPasses of a lock", () => {
   it.each([-1, 1.5, 1_001, "8", null, true])("%s is refused", async (localPasses) => {
     const message = "Cannot create a lock: localPasses must be a whole number from 0 to 1000, received";
     for (const kind of ["lock", "redissonLock", "spinLock"] as const)
-      expect(() => a.locks[kind]("x", { localPasses: localPasses as number })).toThrow(message);
+      expect(() => lockOf(a.locks, kind, "x", { localPasses: localPasses as number })).toThrow(message);
   });
 
   it("unknown options are refused, and options of kinds that have none", () => {
-    const call = (kind: string, options: unknown) =>
-      (a.locks as unknown as Record<string, (name: string, options: unknown) => Lock>)[kind]?.("x", options);
-    for (const [kind, known] of [
-      ["lock", "localPasses, linger"],
-      ["redissonLock", "localPasses"],
+    const { locks } = a;
+    const bad = { passes: 1 } as PassingOptions;
+    for (const [call, known] of [
+      [() => locks.lock("x", bad), "localPasses, linger"],
+      [() => redissonLock(locks, "x", bad), "localPasses"],
+      [() => spinLock(locks, "x", bad), "prefix, localPasses"],
     ] as const)
-      expect(() => call(kind, { passes: 1 })).toThrow(
+      expect(call).toThrow(
         new TypeError(`Cannot create a lock: unknown option 'passes'; known are ${known}`),
       );
-    expect(() => call("lock", 5)).toThrow(TypeError);
-    expect(() => call("fairLock", some)).toThrow(
+    expect(() => locks.lock("x", 5 as PassingOptions)).toThrow(TypeError);
+    const fairLock = locks.fairLock as (name: string, options: unknown) => Lock;
+    expect(() => fairLock.call(locks, "x", some)).toThrow(
       new TypeError(
-        "Cannot create a lock: fairLock takes a name only; it is never passed on inside a process, or its order would not hold",
+        "Cannot create a lock: fairLock takes no options: it is never passed on inside a process, or its order would not hold",
       ),
     );
-    expect(() => call("redissonFencedLock", some)).toThrow("redissonFencedLock takes a name only");
+    const fenced = redissonFencedLock as (...args: unknown[]) => Lock;
+    expect(() => fenced(locks, "x", some)).toThrow("redissonFencedLock takes no options");
   });
 
   it("is no option of a lock of several masters", async () => {
-    const quorum = createLockClient([a.redis, b.redis, a.redis.duplicate({ lazyConnect: true })]);
+    const quorum = createQuorumClient([a.redis, b.redis, a.redis.duplicate({ lazyConnect: true })]);
     const lock = quorum.lock as (name: string, options?: unknown) => Lock;
     expect(() => lock.call(quorum, "x", some)).toThrow(
       new TypeError(
-        "Cannot create a lock: lock of several masters takes a name only; localPasses is an option of its client",
+        "Cannot create a lock: lock of several masters takes no options: localPasses is an option of its client",
       ),
     );
     await quorum.close();

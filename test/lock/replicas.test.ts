@@ -6,6 +6,7 @@ import { Replication } from "../../src/redis/replication.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { countCommands } from "../support/command-count.ts";
 import { freshName, Parties } from "../support/fixture.ts";
+import { lockOf } from "../support/permit.ts";
 import { staysQuiet } from "../support/quiet.ts";
 import { named, TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
@@ -67,7 +68,7 @@ describe.each(["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLo
       onTestFinished(() => admins.forEach((admin) => void admin.disconnect()));
       for (let i = 0; i < 20; i++) {
         const name = freshName();
-        const lease = await locks[kind](name).lock();
+        const lease = await lockOf(locks, kind, name).lock();
         expect(await Promise.all(admins.map((admin) => admin.exists(key(name))))).toEqual([1, 1]);
         await lease.unlock();
       }
@@ -76,9 +77,9 @@ describe.each(["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLo
     it("is given back when too few have it, by the first caller and by one that waited", async () => {
       const { locks, redis } = await join(2, 100);
       const name = freshName();
-      const held = await locks[kind](name).lock();
+      const held = await lockOf(locks, kind, name).lock();
       const other = await join(2, 100);
-      const waiter = other.locks[kind](name)
+      const waiter = lockOf(other.locks, kind, name)
         .lock()
         .catch((error: unknown) => error);
       const waits = async () => hasBareKey || (await redis.zcard(`holdfast:{${name}}:queue`)) === 1;
@@ -94,10 +95,12 @@ describe.each(["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLo
         acknowledged: expect.toSatisfy((count: number) => count <= 1), // the other one may be slow
       });
       await until(async () => (await redis.exists(key(name))) === 0, { timeout: 2_000 });
-      await expect(locks[kind](name).tryLock()).rejects.toMatchObject({ code: "LOCK_NOT_REPLICATED" });
+      await expect(lockOf(locks, kind, name).tryLock()).rejects.toMatchObject({
+        code: "LOCK_NOT_REPLICATED",
+      });
       await until(async () => (await redis.exists(key(name))) === 0, { timeout: 2_000 });
       // Those who want one replica only get it.
-      await (await (await join(1)).locks[kind](name).lock({ wait: 5_000 })).unlock();
+      await (await lockOf((await join(1)).locks, kind, name).lock({ wait: 5_000 })).unlock();
     });
   },
 );
@@ -106,7 +109,7 @@ it.for(["lock", "fairLock", "redissonLock", "spinLock"] as const)(
   "callers that wait while replicas are asked in vain hear it all at once, and not one behind the other: %s",
   async (kind) => {
     const { locks } = await join(2, 1_000);
-    const lock = locks[kind](freshName());
+    const lock = lockOf(locks, kind, freshName());
     suspend();
     const told: number[] = [];
     const refused = Array.from({ length: 8 }, () =>

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Actor } from "../support/actor.ts";
 import { freshName, Parties, type Party, testUrl } from "../support/fixture.ts";
+import { lockOf } from "../support/permit.ts";
 import { named, TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
@@ -63,11 +64,11 @@ describe.concurrent.each(KINDS)("%s", (kind) => {
     const other = await Actor.start({ url, client: { leaseTime: LEASE } });
     onTestFinished(() => other.kill());
     await other.call("acquire", kind, name);
-    await outer.locks[kind](name).withLock(async () => {
-      away.locks[kind](name)
+    await lockOf(outer.locks, kind, name).withLock(async () => {
+      lockOf(away.locks, kind, name)
         .withLock({ signal: enough.signal }, () => "never")
         .catch(() => {});
-      const nested = inner.locks[kind](name)
+      const nested = lockOf(inner.locks, kind, name)
         .withLock({ signal: enough.signal }, () => "never")
         .catch(() => "given up");
       await until(() => told(name).length > 0, { what: "the warning" });
@@ -107,7 +108,7 @@ it.concurrent("candidates of one election wait on purpose: no warning, beside on
 it.concurrent("callers that hold a lock for longer than a lease each, of one client or of two: no warning", async () => {
   const [one, other] = [await join(), await join()];
   const jobs = [one, one, one, other].flatMap(({ locks }) =>
-    KINDS.map((kind) => locks[kind](`self-wait:${kind}`)),
+    KINDS.map((kind) => lockOf(locks, kind, `self-wait:${kind}`)),
   );
   await Promise.all(jobs.map((lock) => lock.withLock({ wait: 60_000 }, () => delay(1.1 * LEASE))));
   expect(told("self-wait:")).toEqual([]);

@@ -14,6 +14,7 @@ import type { LockKind } from "../support/actor-process.ts";
 import { awake } from "../support/awake.ts";
 import { freshName, testUrl } from "../support/fixture.ts";
 import { keysWithoutTtl } from "../support/leaks.ts";
+import { lockOf } from "../support/permit.ts";
 import { until } from "../support/until.ts";
 
 /** A connection of ioredis 5 or 6. */
@@ -76,13 +77,13 @@ async function smoke(kind: LockKind, setting: Setting, test: TestContext): Promi
   const name = freshName(kind);
   const here = await join(setting, test);
   const there = await join(setting, test);
-  const lock = here.locks[kind](name);
-  const other = there.locks[kind](name);
+  const lock = lockOf(here.locks, kind, name);
+  const other = lockOf(there.locks, kind, name);
 
   await uncontended(kind, lock, other);
   const waiting = once(there.locks as never, "wait");
   await handedOver(lock, other, waiting, () => expectKeys(name, setting));
-  await renewed(here.redis, setting, (locks) => locks[kind](name), other);
+  await renewed(here.redis, setting, (locks) => lockOf(locks, kind, name), other);
   await excluded(`${name}:counter`, lock, other);
   await forced(lock, other);
 

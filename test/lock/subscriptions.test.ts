@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
+import { lockOf } from "../support/permit.ts";
 import { until } from "../support/until.ts";
 
 // What a process subscribes to while its callers wait. A server of its own, whose channels are counted.
@@ -20,8 +21,8 @@ it.for([
       own.parties.join({ url: own.url }),
     ]);
     const names = Array.from({ length: LOCKS }, () => freshName());
-    const leases = await Promise.all(names.map((name) => holder.locks[kind](name).lock()));
-    const waiting = names.map((name) => waiter.locks[kind](name).lock());
+    const leases = await Promise.all(names.map((name) => lockOf(holder.locks, kind, name).lock()));
+    const waiting = names.map((name) => lockOf(waiter.locks, kind, name).lock());
     await until(async () => (await channels()).length >= wanted);
     if (kind !== "redissonLock")
       await until(async () => {

@@ -3,6 +3,7 @@ import { Redis } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
+import { spinLock } from "../../src/spin/index.ts";
 import { freshName, testUrl } from "../support/fixture.ts";
 
 // Those who trace an application look at the commands that ioredis is given, and at what becomes of them.
@@ -21,7 +22,7 @@ describe.each([
   const redis = connect();
   const locks = createLockClient(redis);
   // Connected, and the scripts are known to the server: what waits in the offline queue is given to ioredis twice.
-  beforeAll(() => locks.spinLock(freshName()).withLock(() => {}));
+  beforeAll(() => spinLock(locks, freshName()).withLock(() => {}));
   afterAll(async () => {
     await locks.close();
     redis.disconnect();
@@ -42,7 +43,7 @@ describe.each([
     };
     Object.assign(redis, { sendCommand: traced });
     onTestFinished(() => void delete (redis as { sendCommand?: unknown }).sendCommand);
-    await locks.spinLock(freshName()).withLock(() => {});
+    await spinLock(locks, freshName()).withLock(() => {});
     expect(seen.filter((script) => /^eval(sha)? 1$/.test(script)).length).toBe(2);
   });
 
@@ -52,7 +53,7 @@ describe.each([
     const listeners = { asyncEnd: ({ command = "" }: { command?: string }) => void ended.push(command) };
     channel.subscribe(listeners as never);
     onTestFinished(() => void channel.unsubscribe(listeners as never));
-    await locks.spinLock(freshName()).withLock(() => {});
+    await spinLock(locks, freshName()).withLock(() => {});
     await redis.ping();
     expect(ended.filter((command) => command.startsWith("eval")).length).toBe(2);
   });

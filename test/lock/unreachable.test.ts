@@ -4,6 +4,7 @@ import { inspect } from "node:util";
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createLockClient, type Lock } from "../../src/index.ts";
+import { createQuorumClient } from "../../src/quorum/index.ts";
 import { launchServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName } from "../support/fixture.ts";
@@ -98,7 +99,7 @@ describe("an error of a Redis that cannot be reached", () => {
     const locks = createLockClient(redis);
     const masters = [1, 2, 3].map((port) => nowhere({ port }));
     for (const master of masters) master.on("error", silent);
-    const quorum = createLockClient(masters);
+    const quorum = createQuorumClient(masters);
     onTestFinished(async () => {
       await locks.close();
       await quorum.close();

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { LockError } from "../../src/index.ts";
+import { redissonLock } from "../../src/redisson/index.ts";
 import { failure, lossOf, Section } from "../contract/observe.ts";
 import { awake } from "../support/awake.ts";
 import { countCommands } from "../support/command-count.ts";
@@ -27,7 +28,7 @@ describe("the members", () => {
 
   it("may be locks of this client; protocols have an order too", () => {
     const { locks } = mine;
-    const lock = locks.multiLock([locks.redissonLock("a"), locks.fairLock("c"), "b", locks.lock("b")]);
+    const lock = locks.multiLock([redissonLock(locks, "a"), locks.fairLock("c"), "b", locks.lock("b")]);
     expect(lock.names).toEqual(["b", "c", "a"]);
   });
 
@@ -52,7 +53,7 @@ describe("the members", () => {
     ],
     [
       "one name in two protocols",
-      () => ["a", mine.locks.redissonLock("a")],
+      () => ["a", redissonLock(mine.locks, "a")],
       "'a' is named twice, as lock and as redissonLock",
     ],
   ])("are refused: %s", (_, members, message) => {
@@ -211,12 +212,12 @@ describe("taking all", () => {
 
   it("mixes fair and default locks, and Redisson's", async () => {
     const [a, b, c] = three();
-    const members = (locks: Party["locks"]) => [locks.redissonLock(a), locks.fairLock(b), c];
+    const members = (locks: Party["locks"]) => [redissonLock(locks, a), locks.fairLock(b), c];
     const lock = mine.locks.multiLock(members(mine.locks));
     const lease = await lock.lock();
     expect([lease.held, lease.names, lease.token(a)]).toEqual([true, [b, c, a], 0]);
     expect(await theirs.locks.multiLock(members(theirs.locks)).tryLock(50)).toBeNull();
-    expect(await theirs.locks.redissonLock(a).tryLock()).toBeNull();
+    expect(await redissonLock(theirs.locks, a).tryLock()).toBeNull();
     await lease.unlock();
     expect(await mine.redis.exists(a)).toBe(0);
     await several.gone([b, c]);

@@ -74,6 +74,10 @@ export const SAID = [
   "abort: enough",
   "second copy: true",
   "optimistic: OK,1 1",
+  "beside: redissonLock redissonFencedLock spinLock redissonLock",
+  "together: 3 true",
+  "stale: true",
+  "other copy: TypeError true",
   "events: acquire release",
   "closed: CLIENT_CLOSED",
 ];
@@ -101,9 +105,16 @@ import {
   type LockStats,
   LockTimeoutError,
   type LossReason,
-  optimistic,
   type RedisLike,
+  StaleTokenError,
 } from "holdfast";
+import { type FencedSetOptions, fencedSet } from "holdfast/fencing";
+import { optimistic, type Transaction } from "holdfast/optimistic";
+import { createQuorumClient, type QuorumClient, type QuorumClientOptions } from "holdfast/quorum";
+import { redissonFencedLock, redissonLock } from "holdfast/redisson";
+import { type SpinLockOptions, spinLock } from "holdfast/spin";
+import { createTestLocks } from "holdfast/testing";
+import { createLockClient as createSecondClient } from "second-holdfast";
 
 const [url = "", name = ""] = process.argv.slice(2);
 const say = (...words: unknown[]): void => console.log(words.join(" "));
@@ -233,6 +244,26 @@ async function transactions(): Promise<void> {
   say("optimistic:", tx.replies, count);
 }
 
+async function entryPoints(): Promise<void> {
+  const prefix: SpinLockOptions = { prefix: name };
+  const beside = [redissonLock(locks, name + ":a"), redissonFencedLock(locks, name + ":b"), spinLock(locks, ":c", prefix)];
+  const testing = redissonLock(createTestLocks(), "x");
+  say("beside:", ...[...beside, testing].map((lock) => (lock as Lock & { toJSON(): { kind: string } }).toJSON().kind));
+  await using both = await locks.multiLock([...beside]).lock();
+  say("together:", both.names.length, both.held);
+  const options: FencedSetOptions = { fence: 2, ttl: 60_000 };
+  await fencedSet(redis, name + ":stock", "1", options);
+  const stale: unknown = await fencedSet(redis, name + ":stock", "2", { ...options, fence: 1 }).catch((e: unknown) => e);
+  say("stale:", stale instanceof StaleTokenError);
+  const foreign = createSecondClient(redis);
+  try {
+    spinLock(foreign, "x");
+  } catch (error) {
+    say("other copy:", (error as Error).name, /another copy of holdfast/.test(String(error)));
+  }
+  await foreign.close();
+}
+
 await awaitUsing();
 await awaitUsingNull();
 await justUsing();
@@ -242,6 +273,7 @@ await losing();
 await impatient();
 await secondCopy();
 await transactions();
+await entryPoints();
 say("events:", ...[...told].sort());
 await Promise.all([locks.close({ grace: undefined }), others.close({ grace: 100 })]);
 await lock.lock().catch((error: unknown) => say("closed:", error instanceof ClientClosedError && error.code));
@@ -280,6 +312,17 @@ export async function refused(lease: Lease): Promise<void> {
   await optimistic(redis, "a", () => text);
   // @ts-expect-error no such option
   await optimistic(redis, ["a"], () => 1, { wait: 5 });
+  const transaction: Transaction<Redis>["replies"] | null = null;
+  const several: QuorumClientOptions = { nodeTimeout: 100 };
+  const quorum: QuorumClient = createQuorumClient([redis, second, redis2], several);
+  // @ts-expect-error several masters have a client of their own
+  createLockClient([redis, second, redis2]);
+  // @ts-expect-error Redisson knows no quorum
+  redissonLock(quorum, "x", transaction);
+  // @ts-expect-error a function beside the client
+  locks.spinLock("x");
+  // @ts-expect-error no options
+  redissonFencedLock(locks, "x", {});
   // @ts-expect-error a client needs a connection
   createLockClient("redis://127.0.0.1");
   // @ts-expect-error no such option

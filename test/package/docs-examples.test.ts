@@ -87,7 +87,7 @@ const CLOSING = "await locks.close(); await redis.quit();";
 
 /** Writes an example as a module that uses the sources and the test server. Line 1 is the prelude. */
 function write(example: Example): string {
-  const fenced = 'redissonFencedLock("'; // is refused behind a prefix: there it stands in the name
+  const fenced = 'redissonFencedLock(locks, "'; // is refused behind a prefix: there it stands in the name
   const options = example.code.includes(fenced) ? {} : { keyPrefix };
   const code = example.code
     .replaceAll(
@@ -99,7 +99,7 @@ function write(example: Example): string {
       "new Redis({ host })",
       `new Redis([${masters.map(({ port }) => port).join()}][${JSON.stringify(HOSTS)}.indexOf(host)] ?? 0)`,
     )
-    .replaceAll("createLockClient(masters)", "createLockClient(masters, { restartDelay: 0 })")
+    .replaceAll("createQuorumClient(masters)", "createQuorumClient(masters, { restartDelay: 0 })")
     .replaceAll("new Redis()", `new Redis(${JSON.stringify(testUrl())}, ${JSON.stringify(options)})`);
   const path = join(folder, `${example.name.replaceAll(/\W/g, "-")}.mts`);
   writeFileSync(path, `${PRELUDE}\n${code}\n${isUnclosed(example) ? CLOSING : ""}\n`);

@@ -4,7 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { fencingLua } from "../../src/fencing/lua.generated.ts";
+import { quorumLua } from "../../src/quorum/lua.generated.ts";
+import { handoffLua } from "../../src/redis/lua.generated.ts";
+import { redissonLua } from "../../src/redisson/lua.generated.ts";
+import { spinLua } from "../../src/spin/lua.generated.ts";
+import { uiLua } from "../../src/ui/lua.generated.ts";
 import { links } from "../../tools/check/docs/markdown.ts";
 import { freshName, testUrl } from "../support/fixture.ts";
 import { COPIED_AT, consumer, npm, packPackage } from "../support/package.ts";
@@ -15,7 +22,9 @@ import { CPU, MAIN, OLD, OLD_TSCONFIG, REQUIRE, SAID, TSCONFIG } from "./consume
 /** What it may take on a user's disk. */
 const WEIGHT_KIB = 1100;
 /** What importing the lock loads of it, and the types that it has. */
-const LOCK_KIB = 450;
+const LOCK_KIB = 400;
+/** What `createLockClient` is in bytes when it is bundled and minified, with the two dependencies and without ioredis. */
+const BUNDLED = 266_000;
 /** What `holdfast/testing` has beside the lock. */
 const TESTING_KIB = 20;
 /** An empty folder of a usual file system. */
@@ -133,8 +142,42 @@ describe("the tarball", () => {
     expect(await kib(reached)).toBeLessThanOrEqual(LOCK_KIB);
     const testing = await reachedFrom("dist/testing.js");
     const beside = testing.filter((path) => !reached.includes(path));
-    expect(beside).toEqual(["dist/testing.js"]);
-    expect((await kib(beside)) - FOLDER_BYTES / 1024).toBeLessThanOrEqual(TESTING_KIB);
+    expect(beside.sort()).toEqual(["dist/redisson-locks.js", "dist/spin-locks.js", "dist/testing.js"]);
+    expect((await kib(["dist/testing.js"])) - FOLDER_BYTES / 1024).toBeLessThanOrEqual(TESTING_KIB);
+  });
+
+  it("has entry points that load the lock's module, and little of their own", async () => {
+    for (const [name, ...own] of [
+      ["quorum"],
+      ["redisson", "dist/redisson-locks.js"],
+      ["spin", "dist/spin-locks.js"],
+      ["fencing"],
+      ["optimistic"],
+    ]) {
+      const reached = await reachedFrom(`dist/${name}.js`);
+      expect(reached.sort()).toEqual(["dist/core.js", `dist/${name}.js`, ...own].sort());
+    }
+  });
+
+  it("is lighter where only createLockClient is bundled: without the other entry points and their scripts", async () => {
+    const { outputFiles } = await build({
+      stdin: {
+        contents: 'export { createLockClient } from "./dist/index.js";',
+        resolveDir: join(temp, "package"),
+      },
+      nodePaths: [join(root, "node_modules")],
+      bundle: true,
+      minify: true,
+      write: false,
+      format: "esm",
+      platform: "node",
+    });
+    const [{ text }] = outputFiles as unknown as [{ text: string }];
+    expect(text.length).toBeLessThanOrEqual(BUNDLED);
+    const present = (scripts: Readonly<Record<string, { readonly sha: string }>>) =>
+      Object.values(scripts).filter(({ sha }) => text.includes(sha)).length;
+    expect([quorumLua, redissonLua, spinLua, fencingLua, uiLua].map(present)).toEqual([0, 0, 0, 0, 0]);
+    expect(present(handoffLua)).toBeGreaterThan(9);
   });
 
   it("has exporters that load nothing of the lock, which loads nothing of them", async () => {

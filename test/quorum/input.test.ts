@@ -1,12 +1,13 @@
 import { Cluster, Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createLockClient, type LockClient, type QuorumClient } from "../../src/index.ts";
+import type { LockClient } from "../../src/index.ts";
+import { createQuorumClient, type QuorumClient } from "../../src/quorum/index.ts";
 
 // Connections that would connect with the first command: as long as they wait, nothing was sent.
 let nodes: Redis[];
 const lazy = (options: object = {}) =>
   new Redis({ lazyConnect: true, port: 1, retryStrategy: null, ...options });
-const create = createLockClient as (...args: unknown[]) => QuorumClient;
+const create = createQuorumClient as (...args: unknown[]) => QuorumClient;
 
 beforeEach(() => {
   nodes = [lazy(), lazy(), lazy(), lazy()];
@@ -98,7 +99,7 @@ describe("leases of a quorum", () => {
 
 describe("a QuorumClient", () => {
   it("has what a quorum can do, and nothing else", () => {
-    const locks = createLockClient(nodes);
+    const locks = createQuorumClient(nodes);
     // @ts-expect-error a quorum has no queue to be fair by
     expect(locks.fairLock).toBeUndefined();
     // @ts-expect-error Redisson knows no quorum

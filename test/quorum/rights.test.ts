@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { expect, it, onTestFinished } from "vitest";
-import { createLockClient, LockUnavailableError } from "../../src/index.ts";
+import { LockUnavailableError } from "../../src/index.ts";
+import { createQuorumClient } from "../../src/quorum/index.ts";
 import { failure } from "../contract/observe.ts";
 import { awake } from "../support/awake.ts";
 import { rights } from "../support/documented-rights.ts";
@@ -21,7 +22,7 @@ async function join(without: string[] = [], where = [1, 2, 3]) {
       return new Redis({ port: stage.server(node).port, username: "quorum", password: "secret" });
     }),
   );
-  const locks = createLockClient(nodes, { restartDelay: 0, leaseTime: 900 });
+  const locks = createQuorumClient(nodes, { restartDelay: 0, leaseTime: 900 });
   onTestFinished(async () => {
     await locks.close({ grace: 0 });
     for (const node of nodes) node.disconnect();

@@ -8,6 +8,7 @@ import {
   type OnceOptions,
   type Term,
 } from "../../src/index.ts";
+import { createQuorumClient } from "../../src/quorum/index.ts";
 import { type CrowdOptions, crowd } from "./crowd.ts";
 import { type Target, type WriterName, writers } from "./fenced-writers.ts";
 import { type HammerOptions, hammer } from "./hammer.ts";
@@ -70,7 +71,7 @@ const methods = {
     // Of a quorum the methods that are called here are the same.
     const locks = (
       others.length > 0
-        ? createLockClient([redis, ...others], { restartDelay: 0, ...client })
+        ? createQuorumClient([redis, ...others], { restartDelay: 0, ...client })
         : createLockClient(redis, client)
     ) as LockClient;
     session = { redis, others, locks };

@@ -6,7 +6,10 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
-import { createLockClient, type LockClientOptions, optimistic } from "../../src/index.ts";
+import { createLockClient, type LockClientOptions } from "../../src/index.ts";
+import { optimistic } from "../../src/optimistic/index.ts";
+import { createQuorumClient } from "../../src/quorum/index.ts";
+import { lockOf } from "./permit.ts";
 
 const [how = "lock", ...urls] = process.argv.slice(2);
 const requests = new AsyncLocalStorage<object>();
@@ -30,13 +33,14 @@ async function join(options: LockClientOptions = {}) {
   const connections = await connect();
   const [redis] = connections;
   if (!redis) throw new Error("no url");
-  const locks = how === "quorum" ? createLockClient(connections, { restartDelay: 0 }) : null;
+  const locks = how === "quorum" ? createQuorumClient(connections, { restartDelay: 0 }) : null;
   const single = createLockClient(redis, options);
   return {
     redis,
     of: (name: string) => {
       if (locks) return locks.lock(name);
-      if (how === "fairLock" || how === "redissonLock" || how === "spinLock") return single[how](name);
+      if (how === "fairLock" || how === "redissonLock" || how === "spinLock")
+        return lockOf(single, how, name);
       return single.lock(name);
     },
     single,

@@ -3,6 +3,8 @@ import { isMainThread, parentPort, Worker, workerData } from "node:worker_thread
 import type { Redis } from "ioredis";
 import { createLockClient, type LockClient } from "../../src/index.ts";
 import { type SubscriberLike, unref } from "../../src/redis/types.ts";
+import { redissonLock } from "../../src/redisson/index.ts";
+import { spinLock } from "../../src/spin/index.ts";
 import type { Ending, ExitOrder, Held } from "./exit-stage.ts";
 import { openConnection } from "./servers/connection.ts";
 import { keep, LINGERING } from "./stays.ts";
@@ -24,8 +26,8 @@ const takers: Record<
     return givesBack(lease);
   },
   fairLock: async (name, locks) => givesBack(await locks.fairLock(name).lock()),
-  spinLock: async (name, locks) => givesBack(await locks.spinLock(name).lock()),
-  redissonLock: async (name, locks) => givesBack(await locks.redissonLock(name).lock()),
+  spinLock: async (name, locks) => givesBack(await spinLock(locks, name).lock()),
+  redissonLock: async (name, locks) => givesBack(await redissonLock(locks, name).lock()),
   multiLock: async (name, locks) => givesBack(await locks.multiLock([`${name}/a`, `${name}/b`]).lock()),
   readers: async (name, locks) => {
     const { read } = locks.readWriteLock(name, { linger: 0 });

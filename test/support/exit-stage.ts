@@ -4,6 +4,8 @@ import { join } from "node:path";
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll } from "vitest";
 import { createLockClient, type Lock, type LockClient } from "../../src/index.ts";
+import { redissonLock } from "../../src/redisson/index.ts";
+import { spinLock } from "../../src/spin/index.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { makeCertificates } from "./certificates.ts";
 import { compiled } from "./compiled.ts";
@@ -79,8 +81,8 @@ const holders: Record<Held, (name: string, locks: LockClient) => Promise<number>
   lock: (name, locks) => holdersOf(locks.lock(name)),
   "waited for here": (name, locks) => holdersOf(locks.lock(name)),
   fairLock: (name, locks) => holdersOf(locks.fairLock(name)),
-  spinLock: (name, locks) => holdersOf(locks.spinLock(name)),
-  redissonLock: (name, locks) => holdersOf(locks.redissonLock(name)),
+  spinLock: (name, locks) => holdersOf(spinLock(locks, name)),
+  redissonLock: (name, locks) => holdersOf(redissonLock(locks, name)),
   multiLock: async (name, locks) =>
     (await holdersOf(locks.lock(`${name}/a`))) + (await holdersOf(locks.lock(`${name}/b`))),
   readers: async (name, locks) => (await locks.readWriteLock(name).inspect()).holders.length,

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { fencedEval, fencedSet } from "../../src/index.ts";
+import { fencedEval, fencedSet } from "../../src/fencing/index.ts";
 import { clientAt, type PostgresEnv } from "./postgres.ts";
 
 /** What a holder writes to: a key of that name, or the row of that id in the table `orders`. */

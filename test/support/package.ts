@@ -40,12 +40,13 @@ export function npm(cwd: string, ...args: string[]) {
   return run("npm", args, { cwd, env: { ...env, npm_config_update_notifier: "false" } });
 }
 
-/** A project of a user with these files: it has the unpacked package, this version of ioredis and a second copy of it. */
+/** A project of a user with these files: it has the unpacked package, this version of ioredis, and a second copy of both. */
 export async function consumer(temp: string, alias: string, files: Record<string, string>): Promise<string> {
   const folder = join(temp, `consumer-${alias}`);
   const modules = join(folder, "node_modules");
   await mkdir(join(modules, "@types"), { recursive: true });
-  await cp(join(temp, "package"), join(modules, "holdfast"), { recursive: true });
+  for (const name of ["holdfast", "second-holdfast"])
+    await cp(join(temp, "package"), join(modules, name), { recursive: true });
   const installed = join(root, "node_modules");
   for (const name of ["eventemitter3", "p-timeout", "@types/node", "undici-types"])
     await symlink(join(installed, name), join(modules, name));

@@ -1,7 +1,17 @@
-import type { ForceUnlockOptions, Inspection, Lease, Lock, LockClient, Semaphore } from "../../src/index.ts";
+import type {
+  ForceUnlockOptions,
+  Inspection,
+  Lease,
+  Lock,
+  LockClient,
+  PassingOptions,
+  Semaphore,
+} from "../../src/index.ts";
+import { redissonFencedLock, redissonLock } from "../../src/redisson/index.ts";
+import { spinLock } from "../../src/spin/index.ts";
 
 /**
- * What a client makes locks by; `permit`: one permit of a semaphore that has one; `readLock`, `writeLock`: the two locks of a
+ * What locks are made by; `permit`: one permit of a semaphore that has one; `readLock`, `writeLock`: the two locks of a
  * read-write lock.
  */
 export type Maker =
@@ -15,10 +25,14 @@ export type Maker =
   | "writeLock";
 
 /** The lock with this name, of whatever kind. */
-export function lockOf(locks: LockClient, kind: Maker, name: string): Lock {
+export function lockOf(locks: LockClient, kind: Maker, name: string, options?: PassingOptions): Lock {
   if (kind === "readLock") return locks.readWriteLock(name).read;
   if (kind === "writeLock") return locks.readWriteLock(name).write;
-  return kind === "permit" ? new Permit(locks.semaphore(name, { permits: 1 })) : locks[kind](name);
+  if (kind === "permit") return new Permit(locks.semaphore(name, { permits: 1 }));
+  if (kind === "redissonLock") return redissonLock(locks, name, options);
+  if (kind === "redissonFencedLock") return redissonFencedLock(locks, name);
+  if (kind === "spinLock") return spinLock(locks, name, options);
+  return kind === "fairLock" ? locks.fairLock(name) : locks.lock(name, options);
 }
 
 /** Of what readers share: the write lock, which they exclude, but for what looks at them and takes the lock from them. */

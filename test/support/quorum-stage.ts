@@ -1,13 +1,9 @@
 import type { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
-import {
-  createLockClient,
-  type Lease,
-  type QuorumClient,
-  type QuorumClientOptions,
-} from "../../src/index.ts";
+import type { Lease } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
-import { quorumLua } from "../../src/redis/lua.generated.ts";
+import { createQuorumClient, type QuorumClient, type QuorumClientOptions } from "../../src/quorum/index.ts";
+import { quorumLua } from "../../src/quorum/lua.generated.ts";
 import type { LocalServer } from "../../tools/redis/index.ts";
 import { freshName } from "./fixture.ts";
 import { trackUnhandled, type UnhandledTracker } from "./leaks.ts";
@@ -107,7 +103,7 @@ export class QuorumStage {
   ): Promise<QuorumParty> {
     const ports = (way === "proxies" ? this.proxies : this.#servers).map(({ port }) => port);
     const nodes = ports.map(open);
-    const locks = createLockClient(nodes, { restartDelay: 0, ...client });
+    const locks = createQuorumClient(nodes, { restartDelay: 0, ...client });
     locks.on("error", () => {}); // that renewals fail is what tests are about
     this.#parties.push({ nodes, locks });
     if (ready) await Promise.all(nodes.map((node) => node.ping()));

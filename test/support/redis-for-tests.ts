@@ -1,9 +1,24 @@
 import { Redis } from "ioredis";
-import * as scripts from "../../src/redis/lua.generated.ts";
+import { fencingLua } from "../../src/fencing/lua.generated.ts";
+import { quorumLua } from "../../src/quorum/lua.generated.ts";
+import * as ofClients from "../../src/redis/client-lua.generated.ts";
+import * as ofLocks from "../../src/redis/lua.generated.ts";
+import { redissonLua } from "../../src/redisson/lua.generated.ts";
+import { spinLua } from "../../src/spin/lua.generated.ts";
+import { uiLua } from "../../src/ui/lua.generated.ts";
 import { redisInContainer } from "../../tools/redis/container.ts";
 import { findRedis, type RedisServer, serverCommand } from "../../tools/redis/index.ts";
 import { installRedis, whyNotInstall } from "../../tools/redis/install.ts";
 import { loadScripts } from "./load-scripts.ts";
+
+const scripts = [
+  ...Object.values({ ...ofClients, ...ofLocks }),
+  fencingLua,
+  quorumLua,
+  redissonLua,
+  spinLua,
+  uiLua,
+];
 
 const say = (line: string) => void process.stderr.write(`${line}\n`);
 
@@ -18,8 +33,7 @@ export async function setup(): Promise<() => Promise<void>> {
   const redis = await mainRedis();
   process.env.TEST_REDIS_URL = redis.url;
   const connection = new Redis(redis.url);
-  const { codes: _, ...groups } = scripts;
-  await loadScripts(connection, ...Object.values(groups));
+  await loadScripts(connection, ...scripts);
   await connection.quit();
   // The suites that break their server launch their own, and need its program wherever the main one runs.
   if (serverCommand() === null && whyNotInstall() === null) await installRedis(say);

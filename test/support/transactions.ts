@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import type { Redis as Redis5 } from "ioredis5";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
-import type { Transaction } from "../../src/index.ts";
+import type { Transaction } from "../../src/optimistic/index.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { freshName } from "./fixture.ts";
 import { connectionIds, trackUnhandled } from "./leaks.ts";

@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { tracingChannel } from "node:diagnostics_channel";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { redissonLock } from "../../src/redisson/index.ts";
+import { spinLock } from "../../src/spin/index.ts";
 import { failure } from "../contract/observe.ts";
 import { watchPoint, watchTrace } from "../support/channel-watch.ts";
 import { freshName, Parties } from "../support/fixture.ts";
@@ -109,8 +111,8 @@ describe("a call is followed", () => {
     const name = freshName();
     const both = [freshName("a"), freshName("b")].sort();
     await locks.fairLock(name).withLock(() => {});
-    await locks.spinLock(name).withLock(() => {});
-    await locks.redissonLock(freshName()).withLock(() => {});
+    await spinLock(locks, name).withLock(() => {});
+    await redissonLock(locks, freshName()).withLock(() => {});
     await locks.semaphore(name, { permits: 3 }).withPermits(2, () => {});
     await locks.readWriteLock(name).write.withLock(() => locks.readWriteLock(name).read.withLock(() => {}));
     await locks.readWriteLock(name).read.withLock(() => {});

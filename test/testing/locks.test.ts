@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type DeadlockError, type LockClient, LockLostError, LockTimeoutError } from "../../src/index.ts";
 import { createTestLocks, type TestLocks, type TestLocksOptions } from "../../src/testing/index.ts";
+import { lockOf } from "../support/permit.ts";
 
 const open: TestLocks[] = [];
 
@@ -22,9 +23,9 @@ describe("locks in memory", () => {
     "%s excludes another client, which waits for it",
     async (kind) => {
       const [one, other] = pair();
-      const lease = await one[kind]("orders").lock();
-      expect(await other[kind]("orders").tryLock()).toBe(null);
-      const next = other[kind]("orders").lock({ wait: 10_000 });
+      const lease = await lockOf(one, kind, "orders").lock();
+      expect(await lockOf(other, kind, "orders").tryLock()).toBe(null);
+      const next = lockOf(other, kind, "orders").lock({ wait: 10_000 });
       await lease.unlock();
       expect((await next).held).toBe(true);
     },

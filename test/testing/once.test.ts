@@ -1,5 +1,5 @@
 import { expect, it, vi } from "vitest";
-import { codes } from "../../src/redis/lua.generated.ts";
+import { codes } from "../../src/redis/codes.generated.ts";
 import { Memory } from "../../src/testing/memory.ts";
 import { once } from "../../src/testing/once.ts";
 

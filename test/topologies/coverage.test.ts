@@ -6,6 +6,8 @@ import { promisify } from "node:util";
 import { Redis } from "ioredis";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createLockClient } from "../../src/index.ts";
+import * as redisson from "../../src/redisson/index.ts";
+import * as spin from "../../src/spin/index.ts";
 import { EXCUSES, excuseOf, KINDS } from "../contract/kinds.ts";
 import { topologies } from "../support/servers/kinds.ts";
 import { quorums } from "../support/servers/quorums.ts";
@@ -15,12 +17,14 @@ import { quorums } from "../support/servers/quorums.ts";
 
 const FOLDER = new URL("../", import.meta.url);
 
-/** The methods of a client that make locks, the lock of several masters, and that of a client which keeps its locks. */
+/** What makes locks: methods of a client, functions beside it; the lock of several masters, and that of a client which keeps its locks. */
+const beside = Object.keys({ ...redisson, ...spin });
 const kinds = [
+  ...beside,
   ...Object.getOwnPropertyNames(
     Object.getPrototypeOf(createLockClient(new Redis({ lazyConnect: true }))),
     // That makes two.
-  ).filter((method) => /lock$/i.test(method) && method !== "readWriteLock"),
+  ).filter((method) => /lock$/i.test(method) && method !== "readWriteLock" && !beside.includes(method)),
   "quorumLock",
   "permit",
   "readLock",

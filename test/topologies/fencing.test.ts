@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createLockClient, fencedEval, fencedSet } from "../../src/index.ts";
+import { fencedEval, fencedSet } from "../../src/fencing/index.ts";
+import { createLockClient } from "../../src/index.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName } from "../support/fixture.ts";
 import type { Connection } from "../support/servers/connection.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Cluster, Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { optimistic, type Transaction } from "../../src/index.ts";
+import { optimistic, type Transaction } from "../../src/optimistic/index.ts";
 import { freshName } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
 import { RedisCluster } from "../support/servers/cluster.ts";

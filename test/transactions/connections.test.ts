@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { Redis } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { optimistic, type Transaction } from "../../src/index.ts";
+import { optimistic, type Transaction } from "../../src/optimistic/index.ts";
 import type { LocalServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
 import { compiled } from "../support/compiled.ts";
@@ -119,7 +119,7 @@ describe("a process", { timeout: 30_000 }, () => {
   ): Promise<{ code: number | null; stdout: string; stderr: string; lag: number }> {
     const prelude = `
       import { Redis } from "ioredis";
-      import { optimistic } from "./src/index.ts";
+      import { optimistic } from "./src/optimistic/index.ts";
       const [url, key] = process.argv.slice(2);
       const redis = new Redis(url);
     `;

@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { ConflictError, optimistic, type Transaction } from "../../src/index.ts";
+import { ConflictError } from "../../src/index.ts";
+import { optimistic, type Transaction } from "../../src/optimistic/index.ts";
 import { failure } from "../contract/observe.ts";
 import { seeded } from "../contract/seed.ts";
 import { connectionIds } from "../support/leaks.ts";

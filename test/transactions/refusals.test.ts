@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { optimistic, type Transaction, TransactionError } from "../../src/index.ts";
+import { TransactionError } from "../../src/index.ts";
+import { optimistic, type Transaction } from "../../src/optimistic/index.ts";
 import type { LocalServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName } from "../support/fixture.ts";

@@ -4,6 +4,7 @@ import { type AddressInfo, connect } from "node:net";
 import { json } from "node:stream/consumers";
 import { afterAll, afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
+import { redissonLock } from "../../src/redisson/index.ts";
 import { createLockUI, type LockUIOptions, observe } from "../../src/ui/index.ts";
 import { decodeTold, STREAM } from "../../src/ui/observed.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
@@ -288,8 +289,8 @@ describe("actions", () => {
     expect(await post({ kind: "election", holder: locks.id })).toMatchObject({ done: true });
     await expect(term.resign()).rejects.toMatchObject({ code: "LOCK_LOST" });
 
-    const java = await locks.redissonLock(`${name}:java`).lock();
-    const owner = (await locks.redissonLock(java.name).inspect()).holder?.id;
+    const java = await redissonLock(locks, `${name}:java`).lock();
+    const owner = (await redissonLock(locks, java.name).inspect()).holder?.id;
     const held = { kind: "redisson", name: java.name };
     expect(await post({ ...held, holder: `${owner}1` })).toMatchObject({ done: false });
     expect(java.held).toBe(true);

@@ -1,6 +1,9 @@
 import { Cluster, Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLockClient, type LockClient } from "../../src/index.ts";
+import { createQuorumClient } from "../../src/quorum/index.ts";
+import { redissonLock } from "../../src/redisson/index.ts";
+import { lockOf } from "../support/permit.ts";
 import { type Loose, refused } from "../support/refused.ts";
 
 // A connection that would connect with the first command: as long as it waits, nothing was sent.
@@ -46,7 +49,7 @@ describe("createLockClient", () => {
   ])("in Cluster, behind '%s', Redisson's lock '%s' is refused: %s", async (keyPrefix, name, cure) => {
     const cluster = new Cluster([{ host: "127.0.0.1", port: 1 }], { lazyConnect: true, keyPrefix });
     await refused(
-      () => createLockClient(cluster).redissonLock(name),
+      () => redissonLock(createLockClient(cluster), name),
       RangeError,
       `Cannot create a lock: in Cluster Redisson's keys of '${name}' have different hash slots; ${cure}`,
     );
@@ -128,13 +131,13 @@ describe("linger", () => {
       [locks, "spinLock", "a spinLock is not kept, because nobody could ask for it"],
     ];
     for (const [client, kind, why] of refusals) {
-      const make = (client as unknown as Loose<LockClient>)[kind].bind(client);
+      const make = (name: string, options: object) => lockOf(client, kind, name, options);
       await refused(() => make("x", { linger: 100 }), RangeError, `${create} 0: ${why}, received 100`);
       expect(make("x", { linger: 0 })).toMatchObject({ name: "x" });
     }
     const masters = [1, 2, 3].map((port) => new Redis({ lazyConnect: true, port, retryStrategy: null }));
     await refused(
-      () => createLockClient(masters, { linger: 100 } as object),
+      () => createQuorumClient(masters, { linger: 100 } as object),
       RangeError,
       "Cannot create a lock client: linger must be 0: a lock of several masters is not kept, received 100",
     );

@@ -1,7 +1,9 @@
 import { Redis } from "ioredis";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLockClient, type Lock, type LockClient } from "../../src/index.ts";
+import { createQuorumClient } from "../../src/quorum/index.ts";
 import { freshName, Parties } from "../support/fixture.ts";
+import { lockOf } from "../support/permit.ts";
 import { type Loose, refused } from "../support/refused.ts";
 
 const WAIT = "wait must be a whole number of milliseconds from 0 to 2^31-1, or Infinity";
@@ -99,7 +101,7 @@ describe("arguments", () => {
     ["withLock(options)", () => lock.withLock({ wait: 5 }), noBody],
     ["withLock('work')", () => lock.withLock("work"), noBody],
     ["withLock(promise)", () => lock.withLock(Promise.resolve()), noBody],
-    ["withLock(options, body, more)", () => lock.withLock({}, () => 1, 5), noBody],
+    ["withLock(options, body, more)", () => lock.withLock({}, 5, () => 1), noBody],
     [
       "minHold",
       () => lock.lock({ minHold: 5 }),
@@ -193,7 +195,7 @@ describe("events", () => {
   // Thrown and not rejected: nobody awaits a listener, and a rejection would end the process.
   it.each(["on", "once"] as const)("%s() of an event that is not there is refused at once", (method) => {
     const masters = [1, 2, 3].map((port) => new Redis({ lazyConnect: true, port, retryStrategy: null }));
-    for (const client of [locks, createLockClient(masters)]) {
+    for (const client of [locks, createQuorumClient(masters)]) {
       const add = (client as unknown as Loose<LockClient>)[method].bind(client);
       const message = `Cannot add a listener: ${known}, received`;
       expect(() => add("acqire", () => {})).toThrow(new TypeError(`${message} 'acqire'`));
@@ -228,7 +230,7 @@ describe("names", () => {
     ],
   ])("%j is refused", async (name, kind, message) => {
     for (const method of ["lock", "fairLock", "redissonLock", "redissonFencedLock", "spinLock"] as const) {
-      const make = locks[method].bind(locks) as (name: unknown) => Lock;
+      const make = lockOf.bind(null, locks, method) as (name: unknown) => Lock;
       await refused(() => make(name), kind, `Cannot create a lock: ${message}`);
     }
   });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Lease, Lock, LockBody, LockClient, LockOptions, QuorumClient } from "../../src/index.ts";
+import type { Lease, Lock, LockBody, LockClient, LockOptions } from "../../src/index.ts";
+import type { QuorumClient } from "../../src/quorum/index.ts";
 
 // What the tests of an application write: a client of their own, without Redis. That it compiles is half of the test.
 
@@ -99,9 +100,6 @@ class FakeClient implements QuorumClient {
 const fakeClient = (client: FakeClient): LockClient =>
   Object.assign(client, {
     fairLock: (name: string) => client.lock(name),
-    redissonLock: (name: string) => client.lock(name),
-    redissonFencedLock: (name: string) => client.lock(name),
-    spinLock: (name: string) => client.lock(name),
     runOnce: () => {
       throw new Error("not in this test");
     },

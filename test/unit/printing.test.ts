@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { afterAll, expect, it } from "vitest";
-import { createLockClient } from "../../src/index.ts";
+import { createQuorumClient } from "../../src/quorum/index.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 
 const parties = new Parties();
@@ -24,7 +24,7 @@ it("leases, locks and clients print what they are, and nothing secret", async ()
   expect(inspect(locks.multiLock(["a", "b"]))).toBe("MultiLock { names: [ 'a', 'b' ] }");
   expect(inspect(locks, { breakLength: 500 })).toBe(`LockClient { id: '${locks.id}', closed: false }`);
   const others = [redis.duplicate({ lazyConnect: true }), redis.duplicate({ lazyConnect: true })];
-  const quorum = createLockClient([redis, ...others]);
+  const quorum = createQuorumClient([redis, ...others]);
   expect(inspect(quorum)).toMatch(/^QuorumClient \{/);
   expect(inspect([lease, lock, locks, quorum], { depth: 9, showHidden: true })).not.toMatch(/Redis|signal/);
   await quorum.close();

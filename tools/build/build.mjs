@@ -46,13 +46,7 @@ const output = await bundled(
   { input: Object.fromEntries(Object.keys(entries).map((name) => [name, sourceOf(name)])) },
   {
     codeSplitting: { groups: [{ name: "core", test: (id) => ofLock.has(id) && id !== sourceOf("index") }] },
-    // What else several entry points share: the exporters among themselves, the page with the command line.
-    chunkFileNames: ({ name, moduleIds }) =>
-      name === "core"
-        ? "core.js"
-        : moduleIds.some((id) => id.startsWith(join(root, "src/ui")))
-          ? "page.js"
-          : "exporters.js",
+    chunkFileNames: ({ name, moduleIds }) => (name === "core" ? "core.js" : sharedName(moduleIds)),
     // Local variables alone get short names: stacks name functions, methods and classes as the source does.
     minify: { compress: false, mangle: { keepNames: true }, codegen: { removeWhitespace: false } },
   },
@@ -65,6 +59,14 @@ for (const chunk of output) {
     lineLimit: LINE,
   });
   writeFileSync(join(dist, chunk.fileName), code);
+}
+
+/** What else several entry points share: the page with the command line, kinds with test locks, the exporters among themselves. */
+function sharedName(ids) {
+  const has = (folder) => ids.some((id) => id.startsWith(join(root, "src", folder, "/")));
+  if (has("ui")) return "page.js";
+  if (has("redisson")) return "redisson-locks.js";
+  return has("spin") ? "spin-locks.js" : "exporters.js";
 }
 
 async function bundled(input, output) {

@@ -1,14 +1,29 @@
-// Embeds lua/**/*.lua into src/redis/lua.generated.ts: nothing is read at run time, so bundlers cannot break it.
-// `-- @include path` stands for that file, seen from the same folder; its text is embedded once, however many scripts
-// include it. A name of lua/constants.lua stands for its number. Comments are cut: Redis need not read them. A line of code
+// Embeds lua/**/*.lua into modules of src/: nothing is read at run time, so bundlers cannot break it. What an application does
+// not import must not come along, so scripts that only one entry point sends have a module of their own, and so do the numbers
+// of lua/constants.lua.
+// `-- @include path` stands for that file, seen from the same folder; its text stands once in a module, however many
+// scripts there include it: no module imports parts of another one, because Rolldown would then copy every part into every
+// script. A name of lua/constants.lua stands for its number. Comments are cut: Redis need not read them. A line of code
 // stays a line: Redis names its number in errors.
 // Every script must carry the header that people read: KEYS, ARGV, RETURNS, INVARIANTS.
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path/posix";
+import { dirname, join, relative } from "node:path/posix";
 
 const root = new URL("../../lua/", import.meta.url);
-const target = new URL("../../src/redis/lua.generated.ts", import.meta.url);
+
+/** The modules below src, each with the folders of lua/ whose scripts it has. A folder that is not named here is the lock's. */
+const LOCK = "redis/lua.generated.ts";
+const MODULES = {
+  [LOCK]: [],
+  "redis/client-lua.generated.ts": ["check", "connection"],
+  "quorum/lua.generated.ts": ["quorum"],
+  "redisson/lua.generated.ts": ["redisson"],
+  "spin/lua.generated.ts": ["spin"],
+  "fencing/lua.generated.ts": ["fencing"],
+  "ui/lua.generated.ts": ["ui"],
+};
+const CODES = "redis/codes.generated.ts";
 
 const constants = new Map(
   [...readFileSync(new URL("constants.lua", root), "utf8").matchAll(/^([A-Z_]+) = (\d+)/gm)].map(
@@ -31,10 +46,10 @@ const HEADER = ["KEYS", "ARGV", "RETURNS", "INVARIANTS"];
 /** Parts of scripts are no scripts. */
 const isPart = (path) => readFileSync(new URL(path, root), "utf8").startsWith("-- Included");
 
-/** Every included file by its path: its text, and the constant that has it. In the order of the constants. */
+/** Every included file by its path: its text, the constant that has it, what it includes. In the order of the constants. */
 const parts = new Map();
 
-/** The text of a file below lua/, and a TypeScript expression for it. */
+/** The text of a file below lua/, a TypeScript expression for it, and the paths of the parts that this names. */
 function compile(path) {
   const source = readFileSync(new URL(path, root), "utf8");
   // A split by a group: texts and paths in turn.
@@ -47,56 +62,84 @@ function compile(path) {
   return {
     text: filled.map(({ text }) => text).join("\n"),
     expression: filled.map(({ expression }) => expression).join(' + "\\n" + '),
+    includes: filled.flatMap((piece) => (piece.path === undefined ? [] : [piece.path])),
   };
 }
 
 function include(path) {
   const known = parts.get(path);
   if (known) return known;
-  const { text, expression: value } = compile(path);
-  const part = { text, value, expression: camel(path.slice(0, -".lua".length)) };
+  const { text, expression: value, includes } = compile(path);
+  const part = { path, text, value, includes, expression: camel(path.slice(0, -".lua".length)) };
   parts.set(path, part);
   return part;
 }
+
+/** The paths of these parts, and of those that they include. */
+const reached = (paths) => [
+  ...new Set(paths.flatMap((path) => [...reached(parts.get(path).includes), path])),
+];
 
 function embed(folder, file) {
   const path = `${folder}/${file}`;
   const source = readFileSync(new URL(path, root), "utf8");
   for (const word of HEADER)
     if (!source.includes(`\n-- ${word} `)) throw new Error(`lua/${path} lacks "-- ${word}" in its header`);
-  const { text, expression } = compile(path);
+  const { text, expression, includes } = compile(path);
   const sha = createHash("sha1").update(text).digest("hex");
   const name = path.slice(0, -".lua".length);
   const key = camel(file.slice(0, -".lua".length));
-  return { key, line: `  ${key}: { name: ${JSON.stringify(name)}, sha: "${sha}", lua: ${expression} },\n` };
+  const line = `  ${key}: { name: ${JSON.stringify(name)}, sha: "${sha}", lua: ${expression} },\n`;
+  return { key, line, includes };
 }
 
-const protocols = readdirSync(root, { withFileTypes: true })
+/** The constant that has the scripts of a folder. */
+function protocol(folder) {
+  const scripts = readdirSync(new URL(`${folder}/`, root))
+    .filter((file) => file.endsWith(".lua") && !isPart(`${folder}/${file}`))
+    .sort()
+    .map((file) => embed(folder, file));
+  const keys = scripts.map(({ key }) => `"${key}"`).join(" | ");
+  const lines = scripts.map(({ line }) => line).join("");
+  return {
+    text: `export const ${folder}Lua: Readonly<Record<${keys}, Script>> = {\n${lines}};\n`,
+    includes: scripts.flatMap((script) => script.includes),
+  };
+}
+
+const owned = Object.values(MODULES).flat();
+const folders = readdirSync(root, { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map((entry) => entry.name)
-  .sort()
-  .map((folder) => {
-    const scripts = readdirSync(new URL(`${folder}/`, root))
-      .filter((file) => file.endsWith(".lua") && !isPart(`${folder}/${file}`))
-      .sort()
-      .map((file) => embed(folder, file));
-    const keys = scripts.map(({ key }) => `"${key}"`).join(" | ");
-    const lines = scripts.map(({ line }) => line).join("");
-    return `export const ${folder}Lua: Readonly<Record<${keys}, Script>> = {\n${lines}};\n`;
-  });
+  .sort();
+MODULES[LOCK] = folders.filter((folder) => !owned.includes(folder));
 
-const text = `// Made by tools/build/embed-lua.mjs from lua/. Do not edit.
-import type { Script } from "./script.ts";
-
-/** What the numbers in replies mean, and the times that scripts count with. */
+for (const [path, names] of Object.entries(MODULES)) {
+  const protocols = names.map(protocol);
+  const needed = reached(protocols.flatMap(({ includes }) => includes)).map((part) => parts.get(part));
+  const script = relative(dirname(path), "redis/script.ts");
+  const blocks = [
+    `import type { Script } from "${script.startsWith(".") ? script : `./${script}`}";\n`,
+    needed.map(({ expression, value }) => `const ${expression} = ${value};\n`).join(""),
+    ...protocols.map(({ text }) => text),
+  ];
+  write(path, blocks.filter((block) => block !== "").join("\n"));
+}
+write(
+  CODES,
+  `/** What the numbers in replies mean, and the times that scripts count with. */
 export const codes = {
 ${[...constants].map(([name, number]) => `  ${name}: ${number},\n`).join("")}} as const;
+`,
+);
 
-${[...parts.values()].map(({ expression, value }) => `const ${expression} = ${value};\n`).join("")}
-${protocols.join("\n")}`;
-let old = "";
-try {
-  old = readFileSync(target, "utf8");
-} catch {}
-// Written only when it changed: a watching test run would start over for nothing.
-if (old !== text) writeFileSync(target, text);
+function write(path, body) {
+  const target = new URL(`../../src/${path}`, import.meta.url);
+  const text = `// Made by tools/build/embed-lua.mjs from lua/. Do not edit.\n${body}`;
+  let old = "";
+  try {
+    old = readFileSync(target, "utf8");
+  } catch {}
+  // Written only when it changed: a watching test run would start over for nothing.
+  if (old !== text) writeFileSync(target, text);
+}

@@ -1,4 +1,4 @@
-import type { QuorumClientOptions } from "../../../src/index.ts";
+import type { QuorumClientOptions } from "../../../src/quorum/index.ts";
 import type { Dice } from "../dice.ts";
 import type { Fault } from "../faults/fault.ts";
 import type { LockKind, Told } from "../history/events.ts";

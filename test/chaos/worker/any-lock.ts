@@ -1,4 +1,5 @@
 import type { Election, Lease, LockClient, LockOptions, MultiLease, Term } from "../../../src/index.ts";
+import { lockOf } from "../../support/permit.ts";
 import { PERMITS } from "../arenas/arena.ts";
 import { TERM_LEASE } from "../settings.ts";
 import type { Wish } from "./wish.ts";
@@ -40,7 +41,7 @@ export function anyLock(locks: LockClient, { kind, lock, also, particular }: Wis
     case "once":
       return run(locks, lock, particular);
     default:
-      return ofLock(locks[kind](lock));
+      return ofLock(lockOf(locks, kind, lock));
   }
 }
 

@@ -1,10 +1,6 @@
 import type { Redis } from "ioredis";
-import {
-  createLockClient,
-  type LockClient,
-  type LockClientOptions,
-  type QuorumClientOptions,
-} from "../../../src/index.ts";
+import { createLockClient, type LockClient, type LockClientOptions } from "../../../src/index.ts";
+import { createQuorumClient, type QuorumClientOptions } from "../../../src/quorum/index.ts";
 import { type Connection, openConnection } from "../../support/servers/connection.ts";
 import type { WorkerOptions } from "./orders.ts";
 
@@ -19,5 +15,5 @@ export function createLocks(connections: readonly Connection[], { client }: Work
   const [connection] = connections;
   if (connection && connections.length === 1)
     return createLockClient(connection, client as LockClientOptions);
-  return createLockClient(connections as Redis[], client as QuorumClientOptions) as unknown as LockClient;
+  return createQuorumClient(connections as Redis[], client as QuorumClientOptions) as unknown as LockClient;
 }

@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { describe, expect, it } from "vitest";
 import { turnsUntilHeard } from "../../support/heard.ts";
+import { lockOf } from "../../support/permit.ts";
 import { Stage, timed } from "../../support/stage.ts";
 import { named } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
@@ -247,15 +248,15 @@ describe("a half-open subscriber", () => {
     "has it tried for a caller that comes while SUBSCRIBE is unanswered, and would not wait: %s",
     async (kind) => {
       const { near, far, lock, proxy } = stage;
-      const held = await far.locks[kind](lock.name).lock();
+      const held = await lockOf(far.locks, kind, lock.name).lock();
       const stalled = proxy.stall(named("subscribe"));
       const came = performance.now();
-      const waiting = near.locks[kind](lock.name).lock();
+      const waiting = lockOf(near.locks, kind, lock.name).lock();
       await stalled;
       await until(() => performance.now() - came > 900); // tried after 0.8 s, and after 1.6 s
       await held.unlock();
-      expect(await near.locks[kind](lock.name).tryLock()).toBeNull();
-      expect(await far.locks[kind](lock.name).isLocked()).toBe(true); // the first caller has it
+      expect(await lockOf(near.locks, kind, lock.name).tryLock()).toBeNull();
+      expect(await lockOf(far.locks, kind, lock.name).isLocked()).toBe(true); // the first caller has it
       await (await waiting).unlock();
     },
   );

@@ -1,9 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { codes, handoffLua as lua } from "../../../src/redis/lua.generated.ts";
+import { codes } from "../../../src/redis/codes.generated.ts";
+import { handoffLua as lua } from "../../../src/redis/lua.generated.ts";
+import { redissonLock } from "../../../src/redisson/index.ts";
 import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import { countCommands } from "../../support/command-count.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
 import { Onlooker } from "../../support/onlooker.ts";
+import { lockOf } from "../../support/permit.ts";
 import { staysQuiet } from "../../support/quiet.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
@@ -109,9 +112,9 @@ describe("a lost subscription", () => {
 
   it("redissonLock: no channel stays subscribed when its waiters left early", async () => {
     const held = await Promise.all(
-      Array.from({ length: 20 }, () => a.locks.redissonLock(freshName("r")).lock()),
+      Array.from({ length: 20 }, () => redissonLock(a.locks, freshName("r")).lock()),
     );
-    await Promise.all(held.map((lease) => b.locks.redissonLock(lease.name).tryLock(2)));
+    await Promise.all(held.map((lease) => redissonLock(b.locks, lease.name).tryLock(2)));
     const left = async (): Promise<unknown[]> =>
       (await a.redis.pubsub("CHANNELS", "redisson_lock__channel*")) as unknown[];
     await until(async () => (await left()).length === 0, { what: "all channels to be unsubscribed" });
@@ -209,7 +212,7 @@ describe("one of many", () => {
     async (kind) => {
       const party = await parties.join({ url: server.url, client: { leaseTime: 600 } });
       const leases = await Promise.all(
-        ["x", "y", "z"].map((part) => party.locks[kind](`${name}:${part}`).lock()),
+        ["x", "y", "z"].map((part) => lockOf(party.locks, kind, `${name}:${part}`).lock()),
       );
       const key = kind === "lock" ? `holdfast:{${name}:y}` : `${name}:y`;
       await a.redis.set(key, "a string");

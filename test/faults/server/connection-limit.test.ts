@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { redissonLua } from "../../../src/redis/lua.generated.ts";
+import { redissonLock } from "../../../src/redisson/index.ts";
+import { redissonLua } from "../../../src/redisson/lua.generated.ts";
 import { Stage, timed } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
 
@@ -54,11 +55,11 @@ describe("the connection limit is reached", () => {
   it("for a subscriber of a lock without queue: it is tried, less and less often", async ({ annotate }) => {
     const { far, lock, proxy } = stage;
     const shut = await stage.join({ url: proxy.url, client: { replyTimeout: 1_000 } });
-    const held = await far.locks.redissonLock(lock.name).lock();
+    const held = await redissonLock(far.locks, lock.name).lock();
     proxy.refuse(true);
     proxy.record();
     const tries = () => proxy.commands.filter(({ command }) => command[1] === redissonLua.acquire.sha).length;
-    const waiting = shut.locks.redissonLock(lock.name).lock();
+    const waiting = redissonLock(shut.locks, lock.name).lock();
     // At 0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2 s, and when SUBSCRIBE is given up. If that counted for every try that had waited
     // for it, tries would breed tries.
     const [, took] = await timed(until(() => tries() >= 9, { what: "nine tries" }));

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { codes, handoffLua as lua } from "../../../src/redis/lua.generated.ts";
+import { codes } from "../../../src/redis/codes.generated.ts";
+import { handoffLua as lua } from "../../../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
 import { staysQuiet } from "../../support/quiet.ts";

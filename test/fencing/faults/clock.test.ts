@@ -1,5 +1,6 @@
 import { afterEach, expect, it } from "vitest";
-import { fencedSet, StaleTokenError } from "../../../src/index.ts";
+import { fencedSet } from "../../../src/fencing/index.ts";
+import { StaleTokenError } from "../../../src/index.ts";
 import { failure } from "../../contract/observe.ts";
 import { launchWithClock, type ServerClock } from "../../support/server-clock.ts";
 import { Stage } from "../../support/stage.ts";

@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { FencedWriteError, fencedEval, fencedSet } from "../../../src/index.ts";
+import { fencedEval, fencedSet } from "../../../src/fencing/index.ts";
+import { FencedWriteError } from "../../../src/index.ts";
 import { failure } from "../../contract/observe.ts";
 import { freshName } from "../../support/fixture.ts";
 import { Stage } from "../../support/stage.ts";

@@ -6,6 +6,7 @@ import type { LockKind } from "../../support/actor-process.ts";
 import { freshName } from "../../support/fixture.ts";
 import { connectionIds, keysWithoutTtl } from "../../support/leaks.ts";
 import { OwnServer } from "../../support/own-server.ts";
+import { lockOf } from "../../support/permit.ts";
 import { onScript } from "../../support/scripts-sent.ts";
 import { TcpProxy } from "../../support/tcp-proxy.ts";
 import { until } from "../../support/until.ts";
@@ -81,14 +82,14 @@ describe("close()", () => {
     return body(locksOf(locks, kind, name));
   }
   const locksOf = (locks: ReturnType<typeof createLockClient>, kind: LockKind, name: string) =>
-    locks[kind](name);
+    lockOf(locks, kind, name);
 
   const closed = { name: "ClientClosedError", code: "CLIENT_CLOSED" };
   const outcome = (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error);
 
   it.each(KINDS)("is idempotent: %s", async (kind) => {
     const { locks, isAlone } = await join();
-    await (await locks[kind](freshName()).lock()).unlock();
+    await (await lockOf(locks, kind, freshName()).lock()).unlock();
     await Promise.all([locks.close(), locks.close({ grace: 0 }), locks[Symbol.asyncDispose]()]);
     await locks.close();
     await isAlone();
@@ -125,8 +126,8 @@ describe("close()", () => {
   it.each(KINDS)("closes the connection that it opened for { connection: own }: %s", async (kind) => {
     const { locks, isAlone } = await join({ connection: "own" });
     const name = freshName();
-    const lease = await locks[kind](name).lock();
-    const waiting = outcome(locks[kind](name).lock());
+    const lease = await lockOf(locks, kind, name).lock();
+    const waiting = outcome(lockOf(locks, kind, name).lock());
     await until(async () => (await connectionIds(own.admin, "pubsub")).length > 0);
     await locks.close({ grace: 0 });
     expect(await waiting).toMatchObject(closed);
@@ -145,7 +146,7 @@ describe("close()", () => {
     const { locks, isAlone } = await join();
     const other = await stranger(kind, name, (lock) => lock);
     const lease = await other.lock();
-    const waiting = outcome(locks[kind](name).lock());
+    const waiting = outcome(lockOf(locks, kind, name).lock());
     await until(async () => (await connectionIds(own.admin, "pubsub")).length > 0);
     if (kind !== "redissonLock") await until(async () => (await other.inspect()).waiters?.length === 1);
     await locks.close();
@@ -159,7 +160,7 @@ describe("close()", () => {
   it.each(KINDS)("lets a holder finish, and refuses every caller that comes: %s", async (kind) => {
     const name = freshName();
     const { locks, isAlone } = await join();
-    const lock = locks[kind](name);
+    const lock = lockOf(locks, kind, name);
     const lease = await lock.lock();
     let isClosed = false;
     const closing = locks.close({ grace: 10_000 }).then(() => {
@@ -180,7 +181,7 @@ describe("close()", () => {
   it.each(KINDS)("takes the lease of a holder when the grace is over: %s", async (kind) => {
     const name = freshName();
     const { locks, isAlone } = await join();
-    const lease = await locks[kind](name).lock();
+    const lease = await lockOf(locks, kind, name).lock();
     const { signal } = lease;
     const codes: unknown[] = [];
     locks.on("error", (error) => void codes.push("code" in error && error.code));
@@ -196,7 +197,7 @@ describe("close()", () => {
   it.each(KINDS)("while a body holds it and another caller of this client waits: %s", async (kind) => {
     const name = freshName();
     const { locks, isAlone } = await join();
-    const lock = locks[kind](name);
+    const lock = lockOf(locks, kind, name);
     const { passed: end, open: finish } = new Gate();
     const { passed: begun, open: begin } = new Gate();
     const body = outcome(
@@ -222,7 +223,7 @@ describe("close()", () => {
     const name = freshName();
     const { locks, isAlone } = await join();
     proxy.freeze("commands");
-    const waiting = outcome(locks[kind](name).lock());
+    const waiting = outcome(lockOf(locks, kind, name).lock());
     await new Promise(setImmediate); // the command is written
     const closing = locks.close({ grace: 5_000 });
     expect(await waiting).toMatchObject(closed);
@@ -240,7 +241,7 @@ describe("close()", () => {
     const lease = await other.lock();
     proxy.refuse(true);
     const told = new Promise((resolve) => locks.once("wait", resolve));
-    const waiting = outcome(locks[kind](name).lock());
+    const waiting = outcome(lockOf(locks, kind, name).lock());
     await told;
     await locks.close();
     expect(await waiting).toMatchObject(closed);
@@ -260,7 +261,7 @@ describe("close()", () => {
         resolve();
       }),
     );
-    const waiting = outcome(locks[kind](name).lock());
+    const waiting = outcome(lockOf(locks, kind, name).lock());
     await told;
     await locks.close();
     expect(await waiting).toMatchObject(closed);

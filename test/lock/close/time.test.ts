@@ -6,6 +6,8 @@ import {
   type LockError,
   LockLostError,
 } from "../../../src/index.ts";
+import { createQuorumClient } from "../../../src/quorum/index.ts";
+import { spinLock } from "../../../src/spin/index.ts";
 import { launchServer } from "../../../tools/redis/index.ts";
 import { failure, Gate } from "../../contract/observe.ts";
 import { freshName } from "../../support/fixture.ts";
@@ -65,7 +67,7 @@ describe("close()", () => {
   });
 
   it("ends at once when nothing was ever asked of several masters, or none of them can be reached", async () => {
-    const locks = createLockClient([connect(1), connect(2), connect(3)]);
+    const locks = createQuorumClient([connect(1), connect(2), connect(3)]);
     await failure(locks.lock(freshName()).tryLock());
     const [, took] = await timed(locks.close());
     expect(took).toBeLessThan(AT_ONCE);
@@ -74,7 +76,7 @@ describe("close()", () => {
   it("does not wait for a master that is gone", async () => {
     const servers = await Promise.all([server(), server(), server()]);
     const masters = servers.map(({ port }) => connect(port));
-    const locks = createLockClient(masters, { leaseTime: 20_000, restartDelay: 0 });
+    const locks = createQuorumClient(masters, { leaseTime: 20_000, restartDelay: 0 });
     const name = freshName();
     const lease = await locks.lock(name).lock();
     await until(async () => (await masters[2]?.exists(`holdfast:quorum:{${name}}`)) === 1);
@@ -110,7 +112,7 @@ describe("close()", () => {
     const lease = await locks.lock(forgotten).lock();
     const inside = new Gate();
     const running = failure(
-      locks.spinLock(body).withLock(() => {
+      spinLock(locks, body).withLock(() => {
         inside.open();
         return until(() => lost.length === 2);
       }),

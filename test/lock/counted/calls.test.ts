@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { codes } from "../../../src/redis/lua.generated.ts";
+import { codes } from "../../../src/redis/codes.generated.ts";
 import { decodeShare } from "../../../src/redis/share-message.ts";
 import { CountedCalls } from "../../support/counted-calls.ts";
 import { freshName } from "../../support/fixture.ts";

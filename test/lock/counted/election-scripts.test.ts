@@ -1,7 +1,8 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { Keys } from "../../../src/keys.ts";
-import { codes, electionLua, handoffLua } from "../../../src/redis/lua.generated.ts";
+import { codes } from "../../../src/redis/codes.generated.ts";
+import { electionLua, handoffLua } from "../../../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import { until } from "../../support/until.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { codes } from "../../../src/redis/lua.generated.ts";
+import { codes } from "../../../src/redis/codes.generated.ts";
 import { ALL, type CountedHold, CountedStage } from "../../support/counted-stage.ts";
 
 // One hold of a counted resource: every statement about it may be executed twice, late, and in any order.

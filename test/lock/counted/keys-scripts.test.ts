@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { codes } from "../../../src/redis/lua.generated.ts";
+import { codes } from "../../../src/redis/codes.generated.ts";
 import { type CountedHold, CountedStage } from "../../support/counted-stage.ts";
 
 // The keys of a counted resource: how long they live, and what the scripts do where one is gone, of another type, or full.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { codes } from "../../../src/redis/lua.generated.ts";
+import { codes } from "../../../src/redis/codes.generated.ts";
 import { ALL, CountedStage } from "../../support/counted-stage.ts";
 import { present } from "../../support/present.ts";
 import { until } from "../../support/until.ts";

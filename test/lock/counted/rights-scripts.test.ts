@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { codes, countedLua } from "../../../src/redis/lua.generated.ts";
+import { codes } from "../../../src/redis/codes.generated.ts";
+import { countedLua } from "../../../src/redis/lua.generated.ts";
 import { CountedStage } from "../../support/counted-stage.ts";
 import { rights } from "../../support/documented-rights.ts";
 import { serverIs } from "../../support/server-version.ts";

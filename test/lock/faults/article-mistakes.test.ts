@@ -2,9 +2,11 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, it, onTestFinished } from "vitest";
+import { spinLock } from "../../../src/spin/index.ts";
 import { plain } from "../../../tools/redis/article-spin-lock.ts";
 import { failure } from "../../contract/observe.ts";
 import { freshName, Parties, testUrl } from "../../support/fixture.ts";
+import { lockOf } from "../../support/permit.ts";
 import { until } from "../../support/until.ts";
 
 // The two mistakes that articles about locks warn of, made by real processes and in real interleavings, beside what does it right.
@@ -38,14 +40,14 @@ it("SETNX and EXPIRE: a process that is killed between them leaves a lock that n
   expect(await redis.pttl(name)).toBe(-1);
   onTestFinished(async () => void (await redis.unlink(name)));
   expect(await article.take(redis, name, "next", LEASE)).toBe(false);
-  expect(await locks.spinLock(name).tryLock()).toBeNull();
+  expect(await spinLock(locks, name).tryLock()).toBeNull();
 });
 
 it("SET NX PX: the lock of a killed process ends with its lease", async () => {
   const { redis, locks } = await parties.join();
   const name = freshName();
   await dieBehind("SET", name, "owner", "NX", "PX", LEASE);
-  const lease = await locks.spinLock(name).lock({ wait: 30_000 });
+  const lease = await spinLock(locks, name).lock({ wait: 30_000 });
   expect(lease.held).toBe(true);
   await lease.unlock();
   expect(await redis.exists(name)).toBe(0);
@@ -78,11 +80,11 @@ it.for(["lock", "spinLock"] as const)(
   async (kind) => {
     const [one, two] = await Promise.all([parties.join(), parties.join()]);
     const name = freshName();
-    const first = await one.locks[kind](name).lock({ lease: LEASE });
-    const second = await two.locks[kind](name).lock({ wait: 30_000 });
+    const first = await lockOf(one.locks, kind, name).lock({ lease: LEASE });
+    const second = await lockOf(two.locks, kind, name).lock({ wait: 30_000 });
     expect(await failure(first.unlock())).toMatchObject({ code: "LOCK_LOST" });
     expect(second.held).toBe(true);
-    expect(await one.locks[kind](name).tryLock()).toBeNull();
+    expect(await lockOf(one.locks, kind, name).tryLock()).toBeNull();
     await second.unlock();
   },
 );

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { spinLua } from "../../../src/redis/lua.generated.ts";
+import { spinLua } from "../../../src/spin/lua.generated.ts";
 import { Actor } from "../../support/actor.ts";
 import { loadScripts } from "../../support/load-scripts.ts";
+import { lockOf } from "../../support/permit.ts";
 import { runs, Stage, timed } from "../../support/stage.ts";
 
 // A hold for which an hour was asked is not handed on to a caller with a short lease, whatever Redis has answered: if
@@ -24,12 +25,12 @@ describe("an extension that nobody has waited for, and an unlock for another cal
       const client = { leaseTime: LEASE, grantWindow: WINDOW, localPasses: 16 };
       const actor = await Actor.start({ url: stage.server.url, client });
       await actor.call("passBehindExtension", kind, lock.name, HOUR);
-      const { remaining } = await far.locks[kind](lock.name).inspect();
+      const { remaining } = await lockOf(far.locks, kind, lock.name).inspect();
       actor.kill();
       await actor.exit;
       await annotate(`${remaining} ms left`);
       expect(remaining).toBeLessThanOrEqual(LONGEST);
-      const [lease, waited] = await timed(far.locks[kind](lock.name).lock());
+      const [lease, waited] = await timed(lockOf(far.locks, kind, lock.name).lock());
       await annotate(`the lock after ${waited} ms`);
       await lease.unlock();
     },

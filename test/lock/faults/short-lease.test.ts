@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
+import { lockOf } from "../../support/permit.ts";
 import { Stage, timed } from "../../support/stage.ts";
 
 // A lease that is over before Redis has answered cannot be given. For a moment that can happen to any caller; when it
@@ -27,22 +28,26 @@ describe("a lease that is shorter than two answers of Redis", () => {
     "%s: lock() without end is refused, after a few commands: a lease of %d ms",
     async ([kind, lease]) => {
       const { near, far, lock, proxy } = stage;
-      await (await near.locks[kind](`${lock.name} warm`).lock()).unlock();
+      await (await lockOf(near.locks, kind, `${lock.name} warm`).lock()).unlock();
       proxy.delay(50);
       proxy.record();
-      expect(await failure(near.locks[kind](lock.name).lock({ lease }))).toMatchObject(tooShort(lease));
+      expect(await failure(lockOf(near.locks, kind, lock.name).lock({ lease }))).toMatchObject(
+        tooShort(lease),
+      );
       await delay(500);
       expect(sent()).toBeLessThanOrEqual(24); // some tries, a claim and a withdrawal for each; some were sent whole
       proxy.delay(0);
-      await (await far.locks[kind](lock.name).lock({ wait: 5_000 })).unlock();
+      await (await lockOf(far.locks, kind, lock.name).lock({ wait: 5_000 })).unlock();
     },
   );
 
   it.for(KINDS)("%s: tryLock() is told so too, and not that Redis did not answer", async (kind) => {
     const { near, lock, proxy } = stage;
     proxy.delay(50);
-    expect(await failure(near.locks[kind](lock.name).tryLock({ lease: 60 }))).toMatchObject(tooShort(60));
-    expect(await failure(near.locks[kind](`${lock.name} too`).tryLock({ lease: 150 }))).toMatchObject(
+    expect(await failure(lockOf(near.locks, kind, lock.name).tryLock({ lease: 60 }))).toMatchObject(
+      tooShort(60),
+    );
+    expect(await failure(lockOf(near.locks, kind, `${lock.name} too`).tryLock({ lease: 150 }))).toMatchObject(
       tooShort(150),
     );
   });

@@ -4,6 +4,7 @@ import type { LockLostError } from "../../../src/index.ts";
 import type { LocalServer } from "../../../tools/redis/index.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
 import { trackUnhandled } from "../../support/leaks.ts";
+import { lockOf } from "../../support/permit.ts";
 import { QuorumStage } from "../../support/quorum-stage.ts";
 import { launchAll } from "../../support/servers/launch-all.ts";
 import { Stage } from "../../support/stage.ts";
@@ -67,16 +68,16 @@ describe("a body that ended in time is told success, when Redis stands still at 
       return "done";
     };
     const next = async (locks: Party["locks"], kind: (typeof KINDS)[number], name: string) =>
-      rest.push(locks[kind](name).withLock(() => {}));
+      rest.push(lockOf(locks, kind, name).withLock(() => {}));
     for (const kind of KINDS) {
-      bodies[kind] = near.locks[kind](freshName()).withLock(body);
+      bodies[kind] = lockOf(near.locks, kind, freshName()).withLock(body);
       const contended = freshName();
-      bodies[`${kind}, somebody else waits`] = near.locks[kind](contended).withLock(body);
-      await until(async () => near.locks[kind](contended).isLocked());
+      bodies[`${kind}, somebody else waits`] = lockOf(near.locks, kind, contended).withLock(body);
+      await until(async () => lockOf(near.locks, kind, contended).isLocked());
       await next(far.locks, kind, contended);
       const own = freshName();
-      bodies[`${kind}, a caller of the same client waits`] = near.locks[kind](own).withLock(body);
-      await until(async () => near.locks[kind](own).isLocked());
+      bodies[`${kind}, a caller of the same client waits`] = lockOf(near.locks, kind, own).withLock(body);
+      await until(async () => lockOf(near.locks, kind, own).isLocked());
       await next(near.locks, kind, own);
     }
     bodies.multiLock = near.locks.multiLock([freshName(), freshName()]).withLock(body);

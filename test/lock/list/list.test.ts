@@ -1,12 +1,10 @@
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import {
-  ClientClosedError,
-  createLockClient,
-  fencedSet,
-  type Listed,
-  LockUnavailableError,
-} from "../../../src/index.ts";
+import { fencedSet } from "../../../src/fencing/index.ts";
+import { ClientClosedError, type Listed, LockUnavailableError } from "../../../src/index.ts";
 import { clientOf } from "../../../src/party.ts";
+import { createQuorumClient } from "../../../src/quorum/index.ts";
+import { redissonLock } from "../../../src/redisson/index.ts";
+import { spinLock } from "../../../src/spin/index.ts";
 import { freshName } from "../../support/fixture.ts";
 import { OwnServer } from "../../support/own-server.ts";
 import { until } from "../../support/until.ts";
@@ -44,8 +42,8 @@ describe("what is listed", () => {
     const writer = b.readWriteLock("x").write.lock({ wait: 60_000, label: "w" });
     await a.semaphore("x", { permits: 9 }).acquire(3, { label: "permits" });
     await a.election("x", { label: "east" }).campaign({ value: "here" });
-    await a.redissonLock("x").lock();
-    await a.spinLock("y").lock();
+    await redissonLock(a, "x").lock();
+    await spinLock(a, "y").lock();
     await a.runOnce("x", { every: 60_000 }, () => {});
     await fencedSet(own.admin, "resource", "value", { fence: lease });
     await own.admin.hset("hash", { field: "1", other: "2" });
@@ -192,7 +190,7 @@ describe("match and kind", () => {
 
   it("Redisson's keys are told from other hashes, behind a prefix too", async () => {
     const a = await join({ keyPrefix: "app:" });
-    await a.redissonLock("order:1").lock();
+    await redissonLock(a, "order:1").lock();
     await own.admin.hset("app:order:2", {
       [`${"0".repeat(8)}-0000-0000-0000-${"0".repeat(12)}:1`]: 1,
       mode: "read",
@@ -279,7 +277,7 @@ describe("how it is listed", () => {
     ];
     for (const [options, message] of bad) expect(() => a.list(options)).toThrow(message);
     const masters = await Promise.all([1, 2, 3].map(() => parties.join({ url: own.url })));
-    const quorum = createLockClient(masters.map(({ redis }) => redis));
+    const quorum = createQuorumClient(masters.map(({ redis }) => redis));
     clients.push(quorum);
     expect(() => (quorum as unknown as typeof a).list()).toThrow(/Cannot list locks of several masters/);
     expect(freshName()).not.toBe("");

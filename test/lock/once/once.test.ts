@@ -1,6 +1,7 @@
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { createLockClient, LockLostError, type OnceOptions, type Turn } from "../../../src/index.ts";
+import { LockLostError, type OnceOptions, type Turn } from "../../../src/index.ts";
 import { Keys } from "../../../src/keys.ts";
+import { createQuorumClient } from "../../../src/quorum/index.ts";
 import { failure } from "../../contract/observe.ts";
 import { Actor } from "../../support/actor.ts";
 import { freshName, Parties, testUrl } from "../../support/fixture.ts";
@@ -285,7 +286,7 @@ it("refuses what it does not understand, and still adds listeners", async () => 
 it("is refused on several masters, with the reason", async () => {
   const { redis } = await parties.join();
   const others = [await parties.join(), await parties.join()].map((party) => party.redis);
-  const locks = createLockClient([redis, ...others]);
+  const locks = createQuorumClient([redis, ...others]);
   const { runOnce } = locks as unknown as { runOnce(...args: unknown[]): unknown };
   expect(() => runOnce("report", { every: HOUR }, () => {})).toThrow(/by the clock of one server/);
   await locks.close();

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Lock } from "../../../src/index.ts";
+import { redissonFencedLock, redissonLock } from "../../../src/redisson/index.ts";
 import { describeLock } from "../../contract/describe-lock.ts";
 import { counterOf, JavaThread } from "../../contract/java.ts";
 import { lossOf } from "../../contract/observe.ts";
@@ -19,9 +20,9 @@ describe("redissonFencedLock beside Java", () => {
   afterAll(parties.close);
 
   function fresh(name = freshName("fenced")): { name: string; counter: string; lock: Lock } {
-    return { name, counter: counterOf(name), lock: party.locks.redissonFencedLock(name) };
+    return { name, counter: counterOf(name), lock: redissonFencedLock(party.locks, name) };
   }
-  const plain = (name: string): Lock => party.locks.redissonLock(name);
+  const plain = (name: string): Lock => redissonLock(party.locks, name);
 
   it.each(["", "{tag}"])("the token is Java's counter, which has no TTL (name with '%s')", async (tag) => {
     const { name, counter, lock } = fresh(tag + freshName("fenced"));
@@ -55,7 +56,7 @@ describe("redissonFencedLock beside Java", () => {
   it("a try in vain takes no token, nor does a plain lock of the same name, which excludes it", async () => {
     const { name, counter, lock } = fresh();
     const lease = await lock.lock();
-    for (let i = 0; i < 3; i++) expect(await party.locks.redissonFencedLock(name).tryLock(5)).toBe(null);
+    for (let i = 0; i < 3; i++) expect(await redissonFencedLock(party.locks, name).tryLock(5)).toBe(null);
     expect(await plain(name).tryLock()).toBe(null);
     await lease.unlock();
     const other = await plain(name).lock();
@@ -96,7 +97,7 @@ describe("redissonFencedLock beside Java", () => {
   it("loses to Java what Java has taken by force, and tells it", async () => {
     const { locks, redis } = await parties.join({ client: { leaseTime: 300 } });
     const { name } = fresh();
-    const lease = await locks.redissonFencedLock(name).lock();
+    const lease = await redissonFencedLock(locks, name).lock();
     const rival = new JavaThread(redis);
     // As Java's forceUnlock does. Sent together: a renewal between them would find it gone.
     const [, token] = await Promise.all([redis.del(name), rival.tryFencedLock(name)]);
@@ -123,8 +124,8 @@ describe("redissonFencedLock beside Java", () => {
 
   it("is refused behind a key prefix, where Java would not find the counter", async () => {
     const { locks } = await parties.join({ redis: { keyPrefix: "app:" } });
-    expect(() => locks.redissonFencedLock("order:42")).toThrow(TypeError);
-    expect(() => locks.redissonFencedLock("order:42")).toThrow(
+    expect(() => redissonFencedLock(locks, "order:42")).toThrow(TypeError);
+    expect(() => redissonFencedLock(locks, "order:42")).toThrow(
       /keyPrefix 'app:'.*token counter of 'order:42'/,
     );
   });

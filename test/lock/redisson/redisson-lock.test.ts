@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { Lock } from "../../../src/index.ts";
+import { redissonLock } from "../../../src/redisson/index.ts";
 import { describeLock } from "../../contract/describe-lock.ts";
 import { channelOf, JavaThread } from "../../contract/java.ts";
 import { lossOf } from "../../contract/observe.ts";
@@ -20,7 +21,7 @@ describe("redissonLock beside Java", () => {
   afterAll(parties.close);
 
   function fresh(name = freshName("java")): { name: string; lock: Lock } {
-    return { name, lock: party.locks.redissonLock(name) };
+    return { name, lock: redissonLock(party.locks, name) };
   }
   const untilWaiting = (name: string) =>
     until(async () => Number((await party.redis.pubsub("NUMSUB", channelOf(name)))[1]) > 0);
@@ -152,7 +153,7 @@ describe("redissonLock beside Java", () => {
   it("loses to Java what Java has taken, and does not unlock it", async () => {
     const { locks, redis } = await parties.join({ client: { leaseTime: 300 } });
     const { name } = fresh();
-    const lease = await locks.redissonLock(name).lock();
+    const lease = await redissonLock(locks, name).lock();
     const rival = new JavaThread(redis);
     // As Java's forceUnlock does. Sent together: a renewal between them would find it gone.
     expect(await Promise.all([redis.del(name), rival.tryLock(name)])).toEqual([1, null]);
@@ -163,7 +164,7 @@ describe("redissonLock beside Java", () => {
 
   it("passes from caller to caller in memory where that is asked for: one owner with a count of 1, and no message until the end", async () => {
     const { name } = fresh();
-    const lock = party.locks.redissonLock(name, { localPasses: 16 });
+    const lock = redissonLock(party.locks, name, { localPasses: 16 });
     const messages = await listenTo(name);
     const seen: { hash: Record<string, string>; ttl: number }[] = [];
     const look = async () =>
@@ -178,7 +179,7 @@ describe("redissonLock beside Java", () => {
   });
 
   it("the end of a scope takes a lease without a command, and the next caller does not get its count", async () => {
-    const lock = party.locks.redissonLock(freshName(), { localPasses: 16 });
+    const lock = redissonLock(party.locks, freshName(), { localPasses: 16 });
     const told: Error[] = [];
     const hear = (error: Error) => told.push(error);
     party.locks.on("error", hear);

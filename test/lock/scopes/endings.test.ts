@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Lease } from "../../../src/index.ts";
 import { failure, Gate, record } from "../../contract/observe.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
+import { lockOf } from "../../support/permit.ts";
 import { until } from "../../support/until.ts";
 
 // What the ends of scopes and bodies cost, and what they must not do, beside what every kind of lock promises: test/contract/strays.ts.
@@ -62,7 +63,7 @@ describe("the end of a scope", () => {
     async (kind) => {
       const { locks } = await parties.join();
       const told = record(locks);
-      const lock = locks[kind](freshName());
+      const lock = lockOf(locks, kind, freshName());
       const lease = await locks.scope(async () => {
         await using _ = await lock.lock();
         let call: Promise<Lease> | undefined;
@@ -75,7 +76,7 @@ describe("the end of a scope", () => {
       });
       expect(await failure(lease?.unlock() ?? Promise.resolve())).toMatchObject({ reason: "scope" });
       expect(told.error.length).toBe(1);
-      await (await b.locks[kind](lock.name).lock({ wait: 10_000 })).unlock();
+      await (await lockOf(b.locks, kind, lock.name).lock({ wait: 10_000 })).unlock();
     },
   );
 

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { redissonLock } from "../../../src/redisson/index.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
 import { until } from "../../support/until.ts";
 
@@ -194,7 +195,7 @@ describe("scopes", () => {
     const party = await parties.join({
       redis: { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false },
     });
-    const lock = party.locks.redissonLock(name);
+    const lock = redissonLock(party.locks, name);
     await party.locks.scope(async () => {
       const outer = await lock.lock();
       const inner = await lock.lock();

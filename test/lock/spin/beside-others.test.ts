@@ -4,6 +4,7 @@ import type { Redis } from "ioredis";
 import { Mutex } from "redis-semaphore";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Lock } from "../../../src/index.ts";
+import { spinLock } from "../../../src/spin/index.ts";
 import { failure } from "../../contract/observe.ts";
 import { awake } from "../../support/awake.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";
@@ -64,7 +65,7 @@ describe.each(Object.entries(LIBRARIES))("beside %s", (_, { prefix, open }) => {
     const name = freshName("beside");
     return {
       key: prefix + name,
-      ours: party.locks.spinLock(name, { prefix }),
+      ours: spinLock(party.locks, name, { prefix }),
       theirs: open(theirRedis, name),
     };
   }

@@ -1,6 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LockUnavailableError } from "../../../src/index.ts";
-import { spinLua } from "../../../src/redis/lua.generated.ts";
+import { spinLock } from "../../../src/spin/index.ts";
+import { spinLua } from "../../../src/spin/lua.generated.ts";
 import { failure } from "../../contract/observe.ts";
 import { freshName, type Party } from "../../support/fixture.ts";
 import { SpinStage } from "../../support/spin-stage.ts";
@@ -16,7 +17,7 @@ describe("in Redis", () => {
   it("is a plain string with a TTL under the name, its value the holder", async () => {
     const { locks } = await join();
     const name = freshName("spin");
-    const lease = await locks.spinLock(name).lock({ lease: 20_000 });
+    const lease = await spinLock(locks, name).lock({ lease: 20_000 });
     expect(await stage.other.redis.get(name)).toMatch(new RegExp(`^${locks.id}:[0-9a-z]{21}$`));
     const ttl = await stage.other.redis.pttl(name);
     expect(ttl).toBeGreaterThan(19_000);
@@ -29,14 +30,14 @@ describe("in Redis", () => {
   it("puts a prefix before the name", async () => {
     const { locks } = await join();
     const name = freshName("spin");
-    const lease = await locks.spinLock(name, { prefix: "mutex:" }).lock();
+    const lease = await spinLock(locks, name, { prefix: "mutex:" }).lock();
     expect([lease.name, await stage.other.redis.exists(`mutex:${name}`)]).toEqual([`mutex:${name}`, 1]);
-    expect(await locks.spinLock(name).isLocked()).toBe(false);
+    expect(await spinLock(locks, name).isLocked()).toBe(false);
     await lease.unlock();
   });
 
   it("refuses bad names and prefixes", () => {
-    const make = stage.other.locks.spinLock.bind(stage.other.locks) as (...args: unknown[]) => unknown;
+    const make = spinLock.bind(null, stage.other.locks) as (...args: unknown[]) => unknown;
     expect(() => make("")).toThrow(RangeError);
     expect(() => make("", { prefix: "a" })).toThrow(RangeError);
     expect(() => make("a", { prefix: 1 })).toThrow(/prefix must be a string, received 1/);
@@ -49,7 +50,7 @@ describe("in Redis", () => {
     const { locks } = await join();
     const name = await held();
     await stage.other.redis.persist(name);
-    const lock = locks.spinLock(name);
+    const lock = spinLock(locks, name);
     expect(await lock.inspect()).toMatchObject({
       holder: { id: "somebody else", label: null },
       token: null,
@@ -65,7 +66,7 @@ describe("in Redis", () => {
     const { locks } = await join();
     const name = freshName("spin");
     await stage.other.redis.hset(name, "field", "value");
-    const lock = locks.spinLock(name);
+    const lock = spinLock(locks, name);
     for (const call of [
       () => lock.tryLock(),
       () => lock.lock(),
@@ -81,7 +82,7 @@ describe("in Redis", () => {
 
   it("a key of another type does not cost the others their renewal", async () => {
     const { locks } = await join({ client: { leaseTime: 2_000 } });
-    const leases = await Promise.all([1, 2, 3].map(() => locks.spinLock(freshName("spin")).lock()));
+    const leases = await Promise.all([1, 2, 3].map(() => spinLock(locks, freshName("spin")).lock()));
     const poisoned = leases[1]?.name ?? "";
     await stage.other.redis.multi().del(poisoned).hset(poisoned, "field", "value").exec();
     await until(() => leases[1]?.signal.aborted, { what: "the poisoned one to be lost" });
@@ -108,7 +109,7 @@ describe("a reply is lost and the command is sent again", () => {
   it("acquire: it does not wait for itself", async () => {
     const { proxy, near } = await behindProxy();
     const dropped = proxy.dropReply(runs("acquire"));
-    const lease = await near.locks.spinLock(freshName("spin")).tryLock(2_000);
+    const lease = await spinLock(near.locks, freshName("spin")).tryLock(2_000);
     await dropped;
     expect(lease?.held).toBe(true);
     await lease?.unlock();
@@ -117,7 +118,7 @@ describe("a reply is lost and the command is sent again", () => {
   it("release: the lock is free, and the doubt is told", async () => {
     const { proxy, near } = await behindProxy();
     const name = freshName("spin");
-    const lease = await near.locks.spinLock(name).lock();
+    const lease = await spinLock(near.locks, name).lock();
     const dropped = proxy.dropReply(runs("release"));
     expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST", reason: "unknown" });
     await dropped;

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SPIN_MAX, SPIN_REST } from "../../../src/defaults.ts";
+import { spinLock } from "../../../src/spin/index.ts";
 import { failure, Gate, watchTraffic } from "../../contract/observe.ts";
 import { countCommands } from "../../support/command-count.ts";
 import { rights } from "../../support/documented-rights.ts";
@@ -44,7 +45,7 @@ describe("waiting", () => {
     const name = await held();
     const traffic = watchTraffic(party);
     const count = await countCommands(stage.other.redis);
-    expect(await party.locks.spinLock(name).tryLock(3_000)).toBe(null);
+    expect(await spinLock(party.locks, name).tryLock(3_000)).toBe(null);
     const { evalsha = 0, ...others } = await count.since();
     // The first try; 7 pauses of 1 to 64 ms, 127 ms at the most and half of it at the least; then 64 to 128 ms each; the last try.
     expect(evalsha).toBeLessThanOrEqual(1 + 7 + Math.ceil((3_000 - 63) / 64) + 1);
@@ -62,7 +63,7 @@ describe("waiting", () => {
       const tries = watchTries(party, (at) => {
         read = at;
       });
-      expect(await party.locks.spinLock(name).tryLock(410)).toBe(null);
+      expect(await spinLock(party.locks, name).tryLock(410)).toBe(null);
       return Math.max(read, tries.at(-1) ?? 0) >= 395;
     };
     // Six at a time: a busy machine may have no moment left for the last one.
@@ -73,7 +74,7 @@ describe("waiting", () => {
     const [a, b] = [await join(), await join()];
     const name = await held();
     const tries = [a, b].map((party) => watchTries(party));
-    expect(await Promise.all([a, b].map(({ locks }) => locks.spinLock(name).tryLock(2_500)))).toEqual([
+    expect(await Promise.all([a, b].map(({ locks }) => spinLock(locks, name).tryLock(2_500)))).toEqual([
       null,
       null,
     ]);
@@ -87,7 +88,7 @@ describe("waiting", () => {
   it("begins anew with short pauses for a caller that comes when nobody waits, also while a last try is under way", () =>
     shown(async () => {
       const party = await join();
-      const lock = party.locks.spinLock(await held());
+      const lock = spinLock(party.locks, await held());
       const gate = new Gate();
       const tries = watchTries(party, (at) => (at > 300 ? gate.passed : null));
       expect(await lock.tryLock(400)).toBe(null);
@@ -102,7 +103,7 @@ describe("waiting", () => {
     shown(async () => {
       const party = await join();
       const name = await held();
-      const lock = party.locks.spinLock(name);
+      const lock = spinLock(party.locks, name);
       const tries = watchTries(party);
       const [first, second] = [lock.lock(), lock.lock()];
       await until(() => tries.length > 8); // the pauses are at their longest
@@ -124,7 +125,7 @@ describe("waiting", () => {
 
   it("has one loop of tries for a hundred callers of one process", async () => {
     const { locks } = await join();
-    const lock = locks.spinLock(await held());
+    const lock = spinLock(locks, await held());
     const count = await countCommands(stage.other.redis);
     await Promise.all(Array.from({ length: 100 }, () => lock.tryLock(500)));
     expect(await count.scripts()).toBeLessThanOrEqual(20);
@@ -133,7 +134,7 @@ describe("waiting", () => {
   it.each([0, 3])("tells who waits %i ms what is true now, not what it heard a pause ago", (wait) =>
     shown(async () => {
       const { locks } = await join();
-      const lock = locks.spinLock(freshName("spin"));
+      const lock = spinLock(locks, freshName("spin"));
       const first = await lock.lock();
       const began = performance.now();
       const second = lock.lock();
@@ -150,7 +151,7 @@ describe("waiting", () => {
 
   it("tries once more for a caller that has less time than the pause", async () => {
     const party = await join();
-    const lock = party.locks.spinLock(await held());
+    const lock = spinLock(party.locks, await held());
     const tries = watchTries(party);
     const patient = new AbortController();
     const waiting = failure(lock.lock({ signal: patient.signal }));
@@ -167,7 +168,7 @@ describe("waiting", () => {
   it("stops trying when nobody waits any more", async () => {
     const party = await join();
     const controller = new AbortController();
-    const waiter = failure(party.locks.spinLock(await held()).lock({ signal: controller.signal }));
+    const waiter = failure(spinLock(party.locks, await held()).lock({ signal: controller.signal }));
     const tries = watchTries(party);
     await until(() => tries.length > 3);
     controller.abort();
@@ -182,7 +183,7 @@ describe("waiting", () => {
   it("passes the lock on inside the process, and subscribes to nothing for that", async () => {
     const party = await join();
     const traffic = watchTraffic(party);
-    const lock = party.locks.spinLock(freshName("spin"));
+    const lock = spinLock(party.locks, freshName("spin"));
     const first = await lock.lock();
     const waiting = Array.from({ length: 320 }, () => lock.withLock(() => {}));
     const [start, count] = [performance.now(), await countCommands(stage.other.redis)];
@@ -199,15 +200,15 @@ describe("waiting", () => {
     const as = { username: "spinner", password: "secret" };
     const [a, b] = [await join({ redis: as }), await join({ redis: as })];
     const name = freshName("spin");
-    const lease = await a.locks.spinLock(name).lock();
-    const waiter = b.locks.spinLock(name).lock({ wait: 10_000 });
+    const lease = await spinLock(a.locks, name).lock();
+    const waiter = spinLock(b.locks, name).lock({ wait: 10_000 });
     await lease.extend(40_000);
     await lease.unlock();
     await (await waiter).unlock();
     if (!serverIs("7.0")) return; // it cannot tell ahead what a right is missing for
     for (const right of ["del", "pexpire"]) {
       await stage.other.redis.call("ACL", "SETUSER", "spinner", `-${right}`);
-      const error = await failure((await join({ redis: as })).locks.spinLock(name).tryLock());
+      const error = await failure(spinLock((await join({ redis: as })).locks, name).tryLock());
       expect(String(error)).toMatch(new RegExp(`NOPERM.*\\b${right}\\b`));
       expect(await stage.other.redis.exists(name)).toBe(0);
       await stage.other.redis.call("ACL", "SETUSER", "spinner", `+${right}`);

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { HandoffLock } from "../../../src/kinds/handoff.ts";
 import { FakeKeeper, type Manners } from "../../support/fake-keeper.ts";
 import { patience } from "../../support/patience.ts";
+import { lockOf } from "../../support/permit.ts";
 import { runs, Stage, timed, timedAwake } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
 
@@ -92,9 +93,9 @@ describe("ask()", () => {
   });
 
   it.each(["redissonLock", "spinLock"] as const)("of %s says whether somebody holds it", async (kind) => {
-    const lock = stage.near.locks[kind](stage.lock.name);
+    const lock = lockOf(stage.near.locks, kind, stage.lock.name);
     expect(await lock.ask()).toBe("free");
-    const held = await stage.far.locks[kind](stage.lock.name).lock();
+    const held = await lockOf(stage.far.locks, kind, stage.lock.name).lock();
     expect([await lock.ask(), (await lock.inspect()).kept]).toEqual(["busy", false]);
     await held.unlock();
   });

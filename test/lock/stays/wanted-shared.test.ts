@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { handoffLua } from "../../../src/redis/lua.generated.ts";
 import { watchTraffic } from "../../contract/observe.ts";
 import { freshName, type Party } from "../../support/fixture.ts";
+import { lockOf } from "../../support/permit.ts";
 import { onScript } from "../../support/scripts-sent.ts";
 import { until } from "../../support/until.ts";
 import { aborted, told, WantedServer, wait } from "../../support/wanting.ts";
@@ -121,13 +122,13 @@ it.each(["redissonLock", "redissonFencedLock", "spinLock"] as const)(
   async (kind) => {
     const [near, far] = [await server.join(), await server.join()];
     const name = freshName("wanted");
-    const lease = await near.locks[kind](name).lock();
+    const lease = await lockOf(near.locks, kind, name).lock();
     const traffic = watchTraffic(near);
     const { wanted } = lease;
     expect(traffic).toMatchObject({ commands: 0, connections: 0 });
     const waits: unknown[] = [];
     for (const { locks } of [near, far]) locks.on("wait", (event) => waits.push(event));
-    const waiting = [near, far].map(({ locks }) => locks[kind](name).withLock(() => {}));
+    const waiting = [near, far].map(({ locks }) => lockOf(locks, kind, name).withLock(() => {}));
     await until(() => waits.length >= 2);
     expect(wanted.aborted).toBe(false);
     await lease.unlock();

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { fencedSet, StaleTokenError } from "../../../src/index.ts";
+import { fencedSet } from "../../../src/fencing/index.ts";
+import { StaleTokenError } from "../../../src/index.ts";
 import { failure } from "../../contract/observe.ts";
 import { freshName, Parties } from "../../support/fixture.ts";
 import { QuorumStage } from "../../support/quorum-stage.ts";

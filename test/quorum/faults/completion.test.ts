@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type Lease, LockUnavailableError } from "../../../src/index.ts";
-import { quorumLua } from "../../../src/redis/lua.generated.ts";
+import { quorumLua } from "../../../src/quorum/lua.generated.ts";
 import { failure } from "../../contract/observe.ts";
 import { type QuorumParty, QuorumStage, runsQuorum } from "../../support/quorum-stage.ts";
 import { timedAwake } from "../../support/stage.ts";

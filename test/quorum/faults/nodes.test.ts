@@ -1,6 +1,7 @@
 import type { Redis } from "ioredis";
 import { describe, expect, it } from "vitest";
 import { LockUnavailableError } from "../../../src/index.ts";
+import { createQuorumClient } from "../../../src/quorum/index.ts";
 import { freePort } from "../../../tools/redis/probe.ts";
 import { failure, lossOf } from "../../contract/observe.ts";
 import { QuorumStage, runsQuorum } from "../../support/quorum-stage.ts";
@@ -230,8 +231,7 @@ describe("a node of three", () => {
     const [first, second] = nodes;
     const twin = (await stage.join()).nodes[1];
     if (!first || !second || !twin) throw new Error("no connections");
-    const { createLockClient } = await import("../../../src/index.ts");
-    await using locks = createLockClient([first, second, twin], { restartDelay: 0 });
+    await using locks = createQuorumClient([first, second, twin], { restartDelay: 0 });
     const told: unknown[] = [];
     locks.on("error", (error) => told.push(error));
     await (await locks.lock(stage.name).lock()).unlock(); // the first two are a majority

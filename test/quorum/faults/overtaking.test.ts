@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { quorumLua } from "../../../src/redis/lua.generated.ts";
+import { quorumLua } from "../../../src/quorum/lua.generated.ts";
 import { QuorumStage, runsQuorum } from "../../support/quorum-stage.ts";
 import { until } from "../../support/until.ts";
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Lease, QuorumClientOptions } from "../../../src/index.ts";
+import type { Lease } from "../../../src/index.ts";
+import type { QuorumClientOptions } from "../../../src/quorum/index.ts";
 import { type QuorumParty, QuorumStage, runsQuorum } from "../../support/quorum-stage.ts";
 import { until } from "../../support/until.ts";
 

@@ -1,5 +1,9 @@
 import type { Redis } from "ioredis";
-import { createLockClient, type QuorumClient, type QuorumClientOptions } from "../../../src/index.ts";
+import {
+  createQuorumClient,
+  type QuorumClient,
+  type QuorumClientOptions,
+} from "../../../src/quorum/index.ts";
 import type { LocalServer } from "../../../tools/redis/index.ts";
 import type { Address, ConnectOptions } from "./connection.ts";
 import { Connections } from "./connections.ts";
@@ -69,7 +73,7 @@ export class Masters implements Topology {
 
   /** Fresh servers are young: they vote at once; and on a busy machine none is silent soon. Unless told otherwise. */
   client(first: Redis, options: QuorumClientOptions = {}): QuorumClient {
-    return createLockClient(this.group(first), { restartDelay: 0, nodeTimeout: 2_000, ...options });
+    return createQuorumClient(this.group(first), { restartDelay: 0, nodeTimeout: 2_000, ...options });
   }
 
   async admins(): Promise<Redis[]> {

@@ -1,5 +1,6 @@
 import type { Redis } from "ioredis";
-import type { LockClientOptions, QuorumClient } from "../../../src/index.ts";
+import type { LockClientOptions } from "../../../src/index.ts";
+import type { QuorumClient } from "../../../src/quorum/index.ts";
 import type { Address, Connection, ConnectOptions } from "./connection.ts";
 
 /** A Redis that runs, in one of the shapes in which applications have it. */

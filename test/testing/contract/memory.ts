@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 import type { Redis } from "ioredis";
-import type { QuorumClient } from "../../../src/index.ts";
+import type { QuorumClient } from "../../../src/quorum/index.ts";
 import type { Commands } from "../../../src/redis/commands.ts";
 import { TestClient, type TestLocksOptions } from "../../../src/testing/client.ts";
 import { type Held, type Kept, Memory } from "../../../src/testing/memory.ts";

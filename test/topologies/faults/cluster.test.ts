@@ -1,6 +1,7 @@
 import type { Cluster } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { createLockClient, type Lock } from "../../../src/index.ts";
+import { redissonLock } from "../../../src/redisson/index.ts";
 import { Actor } from "../../support/actor.ts";
 import { Duet } from "../../support/duet.ts";
 import { freshName } from "../../support/fixture.ts";
@@ -92,8 +93,8 @@ it("a former primary takes a SUBSCRIBE as a replica, and the map of slots comes 
   const { lock } = duet;
   const proxied = await throughProxies(cluster);
   const near = await Duet.of(() => proxied.connect(), { isCluster: true });
-  const held = await duet.holder.locks.redissonLock(lock.name).lock({ lease: 60_000 });
-  const waiting = near.waiter.locks.redissonLock(lock.name).lock();
+  const held = await redissonLock(duet.holder.locks, lock.name).lock({ lease: 60_000 });
+  const waiting = redissonLock(near.waiter.locks, lock.name).lock();
   const heard = async () => {
     const { admin } = await cluster.primaryOf(lock.name);
     const channel = `redisson_lock__channel:{${lock.name}}`;

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { redissonLock } from "../../../src/redisson/index.ts";
 import { Duet } from "../../support/duet.ts";
 import { freshName } from "../../support/fixture.ts";
 import { staysQuiet } from "../../support/quiet.ts";
@@ -139,14 +140,14 @@ it.each([
       );
     const { locks } = near.waiter;
     const [held, other] = await Promise.all(
-      [moving, neighbour].map((name) => duet.holder.locks.redissonLock(name).lock({ lease: 60_000 })),
+      [moving, neighbour].map((name) => redissonLock(duet.holder.locks, name).lock({ lease: 60_000 })),
     );
-    const waiting = locks.redissonLock(moving).lock();
+    const waiting = redissonLock(locks, moving).lock();
     await until(async () => (await heard(from, moving)) === 1);
     const proxy = proxied.proxyOf(from.server);
     proxy.delay(3_000, { direction: "to server", which: "subscribers" });
     const told = new Promise<void>((resolve) => locks.once("wait", () => resolve()));
-    const second = locks.redissonLock(neighbour).lock();
+    const second = redissonLock(locks, neighbour).lock();
     await told; // now it subscribes
     const homes = [target, from].slice(0, moves);
     for (const home of homes) await cluster.migrateSlot(await cluster.slotOf(moving), home);

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { redissonLock } from "../../../../src/redisson/index.ts";
 import { channelOf } from "../../../contract/java.ts";
 import { Stage, timed } from "../../../support/stage.ts";
 import { until } from "../../../support/until.ts";
@@ -13,8 +14,8 @@ const stage = new Stage({ near: { client }, far: { client } });
 it("all channels are heard again, by commands of at most 1 000 channels", async ({ annotate }) => {
   const { near, far, lock, proxy } = stage;
   const names = Array.from({ length: NAMES }, (_, i) => `${lock.name}:${i}`);
-  const held = await Promise.all(names.map((name) => far.locks.redissonLock(name).lock({ lease: 120_000 })));
-  const waiting = names.map((name) => near.locks.redissonLock(name).lock());
+  const held = await Promise.all(names.map((name) => redissonLock(far.locks, name).lock({ lease: 120_000 })));
+  const waiting = names.map((name) => redissonLock(near.locks, name).lock());
   for (const one of waiting) one.catch(() => {}); // it is judged at the end
   const channels = names.map(channelOf);
   const heard = async (): Promise<number> => {

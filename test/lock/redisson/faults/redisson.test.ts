@@ -1,10 +1,12 @@
 import { Redis } from "ioredis";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { redissonLua as lua } from "../../../../src/redis/lua.generated.ts";
+import { redissonLock } from "../../../../src/redisson/index.ts";
+import { redissonLua as lua } from "../../../../src/redisson/lua.generated.ts";
 import { channelOf, counterOf, JavaThread } from "../../../contract/java.ts";
 import { failure, Gate, lossOf } from "../../../contract/observe.ts";
 import { failCommand } from "../../../support/failing-command.ts";
 import type { Party } from "../../../support/fixture.ts";
+import { lockOf } from "../../../support/permit.ts";
 import { holdReply, onScript } from "../../../support/scripts-sent.ts";
 import { Stage, timed } from "../../../support/stage.ts";
 import { type Match, named, type TcpProxy } from "../../../support/tcp-proxy.ts";
@@ -36,7 +38,7 @@ describe.each(["redissonLock", "redissonFencedLock"] as const)(
     it("acquire: it counts once and takes one token", async () => {
       const dropped = proxy.dropReply(script("acquire"));
       // A lease that is over before the wait would let it in after all.
-      const lease = await near.locks[kind](name).lock({ lease: 20_000, wait: 2_000 });
+      const lease = await lockOf(near.locks, kind, name).lock({ lease: 20_000, wait: 2_000 });
       await dropped;
       expect([await holds(), await far.redis.get(counterOf(name))]).toEqual([
         ["1"],
@@ -50,7 +52,7 @@ describe.each(["redissonLock", "redissonFencedLock"] as const)(
 
     it("release: the latch answers, also when somebody else has the lock by then", async () => {
       for (const isTaken of [false, true]) {
-        const lease = await near.locks[kind](name).lock();
+        const lease = await lockOf(near.locks, kind, name).lock();
         const dropped = proxy.dropReply(script("release"));
         if (isTaken) proxy.refuse(true); // no reconnect before Java has it
         const unlocked = lease.unlock();
@@ -67,9 +69,9 @@ describe.each(["redissonLock", "redissonFencedLock"] as const)(
 
     it("recount, of an entry and of an exit: Java sees the right count", async () => {
       await near.locks.scope(async () => {
-        const outer = await near.locks[kind](name).lock({ lease: 20_000 });
+        const outer = await lockOf(near.locks, kind, name).lock({ lease: 20_000 });
         const entering = proxy.dropReply(script("recount"));
-        const inner = await near.locks[kind](name).lock();
+        const inner = await lockOf(near.locks, kind, name).lock();
         await entering;
         expect([await holds(), inner.token]).toEqual([["2"], outer.token]);
         const leaving = proxy.dropReply(script("recount"));
@@ -82,7 +84,7 @@ describe.each(["redissonLock", "redissonFencedLock"] as const)(
     });
 
     it("a renewal: the TTL is raised, nothing else", async () => {
-      const lease = await near.locks[kind](name).lock({ lease: 5_000 });
+      const lease = await lockOf(near.locks, kind, name).lock({ lease: 5_000 });
       const dropped = proxy.dropReply(script("renew"));
       await Promise.all([lease.extend(60_000), dropped]);
       expect([await holds(), (await far.redis.pttl(name)) > 50_000]).toEqual([["1"], true]);
@@ -93,7 +95,7 @@ describe.each(["redissonLock", "redissonFencedLock"] as const)(
 
 describe("a count that Redis did not confirm", () => {
   it("is not passed on: the next caller of the process has a hold of its own", async () => {
-    const lock = near.locks.redissonLock(name);
+    const lock = redissonLock(near.locks, name);
     let ask = (): void => {};
     const asked = new Promise<void>((resolve) => {
       ask = resolve;
@@ -114,12 +116,12 @@ describe("a count that Redis did not confirm", () => {
 
 describe("waiting", () => {
   it("a lock that became free without a message is tried for a caller that would not wait", async () => {
-    const held = await far.locks.redissonLock(name).lock();
-    const parked = near.locks.redissonLock(name).lock();
+    const held = await redissonLock(far.locks, name).lock();
+    const parked = redissonLock(near.locks, name).lock();
     await until(async () => (await far.redis.pubsub("NUMSUB", channelOf(name)))[1] === 1);
     await near.redis.ping(); // its try behind the subscription is answered
     await far.redis.del(name);
-    expect(await near.locks.redissonLock(name).tryLock()).toBeNull();
+    expect(await redissonLock(near.locks, name).tryLock()).toBeNull();
     const [lease, waited] = await timed(parked);
     expect([lease.held, waited < 3_000]).toEqual([true, true]); // the lease of the lost hold is 30 s
     await lease.unlock();
@@ -128,7 +130,7 @@ describe("waiting", () => {
 
   it("a caller that would not wait does not have the lock tried right behind a release for those in front of it", async () => {
     const { locks } = await stage.join({ url: proxy.url, client: { localPasses: 0 } });
-    const [mine, theirs] = [locks.redissonLock(name), far.locks.redissonLock(name)];
+    const [mine, theirs] = [redissonLock(locks, name), redissonLock(far.locks, name)];
     let lease = await mine.lock();
     let [turns, isOver] = [0, false];
     const others = (async () => {
@@ -151,7 +153,7 @@ describe("waiting", () => {
 
   it("and has it tried soon where the message of that release is lost", async () => {
     const { locks } = await stage.join({ url: proxy.url, client: { localPasses: 0 } });
-    const mine = locks.redissonLock(name);
+    const mine = redissonLock(locks, name);
     const lease = await mine.lock();
     const next = mine.lock();
     await heard(1);
@@ -182,10 +184,10 @@ describe("waiting", () => {
     until(async () => String(await far.redis.pubsub("NUMSUB", channelOf(name))).endsWith(`,${count}`));
 
   it("a try that was sent before SUBSCRIBE was acknowledged, and is answered behind it, is not the last one", async () => {
-    const held = await far.locks.redissonLock(name).lock();
+    const held = await redissonLock(far.locks, name).lock();
     const stalled = proxy.stall(named("subscribe"));
     const { executed, read } = holdAnswer(2);
-    const waiting = near.locks.redissonLock(name).lock();
+    const waiting = redissonLock(near.locks, name).lock();
     await stalled;
     await executed;
     await held.unlock(); // nobody is subscribed yet
@@ -199,9 +201,9 @@ describe("waiting", () => {
   });
 
   it("nor is one that was sent before the subscriber was lost, and is answered when it is back", async () => {
-    const held = await far.locks.redissonLock(name).lock();
+    const held = await redissonLock(far.locks, name).lock();
     const { executed, read } = holdAnswer(3);
-    const waiting = near.locks.redissonLock(name).lock();
+    const waiting = redissonLock(near.locks, name).lock();
     await heard(1);
     await near.redis.ping(); // the second try is answered
     await far.redis.publish(channelOf(name), "0");
@@ -219,7 +221,7 @@ describe("waiting", () => {
 
   it("a release that finds nothing tells nobody: the waiters of the process are woken all the same", async () => {
     const { locks } = await stage.join({ client: { localPasses: 0 } });
-    const lock = locks.redissonLock(name);
+    const lock = redissonLock(locks, name);
     const lease = await lock.lock();
     const next = lock.lock();
     await until(async () => String(await far.redis.pubsub("NUMSUB", channelOf(name))).endsWith(",1"));
@@ -243,8 +245,8 @@ describe("waiting", () => {
       }
     }
     const { locks } = await stage.join({ connect: () => new Failing(stage.server.url) });
-    const held = await far.locks.redissonLock(name).lock();
-    const waiting = locks.redissonLock(name).lock();
+    const held = await redissonLock(far.locks, name).lock();
+    const waiting = redissonLock(locks, name).lock();
     await until(() => times.length === 7);
     expect((times[6] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(1_200); // after 100, 200, 400, 800, 1 600 ms; a storm: 600
     await held.unlock();
@@ -256,7 +258,7 @@ describe.each(["redissonLock", "redissonFencedLock"] as const)("%s: a loss is to
   it.each(["gone", "taken"] as const)(
     "by the signal, when Java has used forceUnlock (%s)",
     async (reason) => {
-      const lease = await near.locks[kind](name).lock();
+      const lease = await lockOf(near.locks, kind, name).lock();
       const { signal } = lease;
       // Sent together: a renewal between them would find it gone.
       const taking = [far.redis.del(name), ...(reason === "taken" ? [java.tryLock(name)] : [])];
@@ -269,7 +271,7 @@ describe.each(["redissonLock", "redissonFencedLock"] as const)("%s: a loss is to
 
   it("by its own deadline, before Redis lets Java in, when Redis cannot be reached", async () => {
     near.locks.on("error", () => {}); // the failed renewals
-    const lease = await near.locks[kind](name).lock();
+    const lease = await lockOf(near.locks, kind, name).lock();
     const { signal } = lease;
     proxy.refuse(true);
     near.redis.disconnect(true);

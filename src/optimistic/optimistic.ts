@@ -34,7 +34,7 @@ let bodies: AsyncLocalStorage<{ readonly hasEnded: boolean }> | null = null;
  * @see https://redis.io/docs/latest/develop/using-commands/transactions/
  * @example
  * import { Redis } from "ioredis";
- * import { optimistic } from "holdfast";
+ * import { optimistic } from "holdfast/optimistic";
  * const redis = new Redis();
  * const outcome = await optimistic(redis, ["stock:1"], async (tx) => {
  *   const stock = Number(await tx.redis.get("stock:1"));

@@ -1,17 +1,18 @@
-import { BaseClient } from "./base-client.ts";
-import { GRANT_WINDOW } from "./defaults.ts";
-import { LockError } from "./errors.ts";
-import type { QuorumClient } from "./lock-client.ts";
-import type { Lock } from "./locks/lock.ts";
-import { checkNoOptions } from "./options.ts";
-import { channelAt } from "./quorum/node-commands.ts";
-import type { QuorumSettings } from "./quorum/options.ts";
-import { Quorum } from "./quorum/quorum.ts";
-import { QuorumKind } from "./quorum/quorum-lock.ts";
-import { QuorumSubscriptions } from "./quorum/subscriptions.ts";
-import { publishProbe } from "./redis/messages.ts";
-import { duplicate, type RedisLike } from "./redis/types.ts";
-import { printAs } from "./util/print.ts";
+import { BaseClient } from "../base-client.ts";
+import { GRANT_WINDOW } from "../defaults.ts";
+import { LockError } from "../errors.ts";
+import { hasNoInside } from "../inside.ts";
+import type { Lock } from "../locks/lock.ts";
+import { checkNoOptions } from "../options.ts";
+import { publishProbe } from "../redis/messages.ts";
+import { duplicate, type RedisLike } from "../redis/types.ts";
+import { printAs } from "../util/print.ts";
+import { channelAt } from "./node-commands.ts";
+import type { QuorumSettings } from "./options.ts";
+import { Quorum } from "./quorum.ts";
+import type { QuorumClient } from "./quorum-client.ts";
+import { QuorumKind } from "./quorum-lock.ts";
+import { QuorumSubscriptions } from "./subscriptions.ts";
 
 /** The locks on several independent masters. */
 export class MajorityClient extends BaseClient implements QuorumClient {
@@ -49,6 +50,7 @@ export class MajorityClient extends BaseClient implements QuorumClient {
         if (connections !== given) for (const redis of connections) redis.disconnect();
       },
     });
+    hasNoInside(this);
     quorum.onTwin = (node, other) => this.locks.events.report(oneServer(node, other));
     this.#kind = new QuorumKind(quorum, settings, this.locks);
   }
@@ -102,7 +104,7 @@ const oneServer = (node: number, other: number): LockError =>
     "QUORUM_TWIN",
     null,
     `Nodes ${other} and ${node} of this quorum are one server, which has one vote: with that server down there may be no majority. ` +
-      "Give createLockClient() a connection to a server of its own for each node.",
+      "Give createQuorumClient() a connection to a server of its own for each node.",
   );
 
 printAs(MajorityClient, "QuorumClient");

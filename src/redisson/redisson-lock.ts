@@ -1,8 +1,8 @@
 import { quote } from "../errors.ts";
 import type { Keys } from "../keys.ts";
+import { HoldScripts } from "../kinds/hold-scripts.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Commands } from "../redis/commands.ts";
-import { redissonLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
@@ -17,7 +17,7 @@ import {
 } from "../redis/replies.ts";
 import { newRedissonId, newRequestId } from "../util/random.ts";
 import { type Ask, type Leavable, type LockKind, type Meant, type Told, tell } from "../waiting/lock-kind.ts";
-import { HoldScripts } from "./hold-scripts.ts";
+import { redissonLua as lua } from "./lua.generated.ts";
 
 /** How long an unlock latch lives: Redisson's own default, (3 s timeout + 1 s delay) × 4 attempts. */
 const LATCH_TTL = 16_000;

@@ -1,7 +1,7 @@
 import { SPIN_MAX, SPIN_MIN, SPIN_SPREAD } from "../defaults.ts";
+import { HoldScripts } from "../kinds/hold-scripts.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { Commands } from "../redis/commands.ts";
-import { spinLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
@@ -13,7 +13,7 @@ import {
 } from "../redis/replies.ts";
 import { between } from "../util/random.ts";
 import { type Ask, type Leavable, type LockKind, type Meant, type Told, tell } from "../waiting/lock-kind.ts";
-import { HoldScripts } from "./hold-scripts.ts";
+import { spinLua as lua } from "./lua.generated.ts";
 
 /**
  * The lock that everybody knows: SET NX PX under the lock's name, compare-and-delete, and tries with an exponential

@@ -1,0 +1,67 @@
+import type { Lock } from "./locks/lock.ts";
+import type { Settings } from "./options.ts";
+import type { Commands } from "./redis/commands.ts";
+import type { Replication } from "./redis/replication.ts";
+import { isConnection } from "./redis/types.ts";
+import { show } from "./validate.ts";
+import type { LockKind } from "./waiting/lock-kind.ts";
+
+/** What an entry point that makes locks of its own kinds uses of a client. */
+export interface Inside {
+  readonly commands: Commands;
+  readonly replication: Replication | null;
+  readonly settings: Settings;
+  /** `passes`, `linger`: left out: as the kind passes it on, as the client keeps it. */
+  readonly lockOf: (name: string, kind: LockKind, passes?: number, linger?: number) => Lock;
+}
+
+/** Of every client that this copy of the package has made. Null: of a quorum, which has kinds of its own only. */
+const insides = new WeakMap<object, Inside | null>();
+
+export function hasInside(client: object, inside: Inside): void {
+  insides.set(client, inside);
+}
+
+export function hasNoInside(client: object): void {
+  insides.set(client, null);
+}
+
+/**
+ * What `make` gives for a client, made at the first use and the same ever after: callers of one process queue by the kind object,
+ * so that two of them for one client would have two queues, and two re-entrant holds, for one lock.
+ */
+export function perClient<K>(make: (inside: Inside) => K): (inside: Inside) => K {
+  const made = new WeakMap<Inside, K>();
+  return (inside) => {
+    let one = made.get(inside);
+    if (one === undefined) {
+      one = make(inside);
+      made.set(inside, one);
+    }
+    return one;
+  };
+}
+
+/**
+ * The inside of a client of `createLockClient` or `createTestLocks`. `call`: as messages show the caller's call.
+ *
+ * @throws TypeError for anything else.
+ */
+export function insideOf(locks: unknown, call: string): Inside {
+  const inside = isObject(locks) ? insides.get(locks) : undefined;
+  if (inside) return inside;
+  throw new TypeError(
+    `Cannot create a lock: ${call} takes a client of createLockClient(), ${received(locks)}`,
+  );
+}
+
+function received(locks: unknown): string {
+  if (isObject(locks) && insides.has(locks))
+    return "and this one is of createQuorumClient(), whose locks are all of one kind";
+  if (isConnection(locks)) return "received a Redis connection: give it to createLockClient() first";
+  if (isObject(locks) && "lock" in locks && "close" in locks)
+    return "and this one is a stand-in, or was made by another copy of holdfast: `npm ls holdfast` shows all copies";
+  return `received ${show(locks)}`;
+}
+
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;

@@ -1,0 +1,21 @@
+import type { CommonClient } from "../lock-client.ts";
+import type { Lock } from "../locks/lock.ts";
+
+/**
+ * The locks of one process on several independent masters: Redlock. Made by `createQuorumClient`; it has what a quorum can
+ * do. An interface, as `LockClient` is.
+ *
+ * @example
+ * const locks = createQuorumClient([redisA, redisB, redisC]);
+ * await locks.lock("order:42").withLock(async (lease) => charge(order, { fence: lease.token }));
+ * await locks.close();
+ */
+export interface QuorumClient extends CommonClient {
+  /**
+   * The lock that a majority of the masters grants: parked waiters, wake-ups from every node, passes inside the process.
+   *
+   * @param name 1 to 512 bytes of UTF-8; any character.
+   * @throws TypeError or RangeError for a bad name. Its leases and extensions throw a RangeError above `longestLease`.
+   */
+  lock(name: string): Lock;
+}

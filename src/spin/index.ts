@@ -1,0 +1,39 @@
+import { LOCAL_PASSES } from "../defaults.ts";
+import { insideOf, perClient } from "../inside.ts";
+import type { LockClient } from "../lock-client.ts";
+import type { Lock } from "../locks/lock.ts";
+import { neverKept, PASSING } from "../options.ts";
+import { checkName, checkOptions, type Rule } from "../validate.ts";
+import type { SpinLockOptions } from "./options.ts";
+import { SpinLock } from "./spin-lock.ts";
+
+export type { SpinLockOptions } from "./options.ts";
+
+const RULES = {
+  prefix: { wanted: "a string", fits: (value) => typeof value === "string", fallback: "" } as Rule<string>,
+  ...PASSING,
+  linger: neverKept("a spinLock is not kept, because nobody could ask for it"),
+};
+
+const kindOf = perClient(
+  ({ commands, replication, settings }) =>
+    new SpinLock(commands, replication, settings.localPasses ?? LOCAL_PASSES),
+);
+
+/**
+ * The lock that most libraries have, `SET key owner NX PX`: for servers without pub/sub, and to share a lock with redis-py,
+ * bsm/redislock, redlock on one node, or redis-semaphore (`{ prefix: "mutex:" }`). Waiters try again after 1, 2, 4 …
+ * 128 ms; nothing is subscribed. No hand-off, no order, no fencing tokens (`lease.token` is 0): prefer `locks.lock()`.
+ *
+ * @param locks a client of `createLockClient`.
+ * @param name the key, 1 to 512 bytes of UTF-8.
+ * @throws TypeError or RangeError for another client, a bad name or bad options.
+ * @example
+ * import { spinLock } from "holdfast/spin";
+ * const lock = spinLock(locks, "orders", { prefix: "mutex:" }); // redis-semaphore's new Mutex(redis, "orders")
+ */
+export function spinLock(locks: LockClient, name: string, options?: SpinLockOptions): Lock {
+  const inside = insideOf(locks, "spinLock(locks, name)");
+  const { prefix, localPasses } = checkOptions("Cannot create a lock", RULES, options);
+  return inside.lockOf(prefix + checkName(name), kindOf(inside), localPasses, 0);
+}

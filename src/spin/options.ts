@@ -1,0 +1,7 @@
+import type { PassingOptions } from "../options.ts";
+
+/** How a spin lock is named in Redis, and handed on. */
+export interface SpinLockOptions extends PassingOptions {
+  /** Stands before the name in the key, and in `lock.name`. Default: "". */
+  prefix?: string | undefined;
+}
