@@ -1,16 +1,8 @@
 import { EventEmitter } from "eventemitter3";
 import { POINTS } from "./channels.ts";
 import type { DeadlockLink } from "./deadlock-error.ts";
-import {
-  ClientClosedError,
-  LockError,
-  type LockErrorCode,
-  LockFormatError,
-  type LockLostError,
-  LockUnavailableError,
-  NotReplicatedError,
-} from "./errors.ts";
-import { OVERTAKEN } from "./overtaken.ts";
+import { LockError, type LockLostError } from "./errors.ts";
+import { type GiveUpReason, reasonOf } from "./give-up.ts";
 import { clocks } from "./util/clock.ts";
 import { outside } from "./util/outside.ts";
 import { refuse } from "./validate.ts";
@@ -63,22 +55,6 @@ export function ofCall({ name, call, kind, units }: LockEvent): LockEvent {
 export function ofHolder({ name, call, kind, token, units }: LockEvent & { readonly token: number }) {
   return units === undefined ? { name, kind, call, token } : { name, kind, call, token, units };
 }
-
-/**
- * Why a call ended without the lock: "busy": it would not wait, and somebody else held it. "timeout": the same for all of
- * its `wait`. "aborted": its `signal`. "closed": the client. "unavailable": Redis gave no usable answer. "unreplicated":
- * too few replicas had it. "refused": it could not have it, however long it waited; the error says why. "reentered": its scope
- * got the lock by another call, and this one has entered that.
- */
-export type GiveUpReason =
-  | "busy"
-  | "timeout"
-  | "aborted"
-  | "closed"
-  | "unavailable"
-  | "unreplicated"
-  | "refused"
-  | "reentered";
 
 /** What a client tells. Times are in ms. */
 export interface LockEvents {
@@ -176,13 +152,6 @@ export function checkEvent(event: unknown): void {
 }
 
 const MINUTE = 60_000;
-
-const REFUSALS: ReadonlySet<LockErrorCode> = new Set([
-  "DEADLOCK",
-  "PERMITS_DIFFER",
-  "PERMITS_UNKNOWN",
-  "TOO_MANY_HOLDS",
-]);
 
 /** The holds of a client that something outside of it follows: src/telemetry. */
 export interface FollowedHolds {
@@ -293,12 +262,3 @@ const isThenable = (value: unknown): value is PromiseLike<unknown> =>
 const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
 
 const pointOf = (event: keyof LockEvents) => (event in POINTS ? POINTS[event as keyof typeof POINTS] : null);
-
-/** What is none of our errors is the reason of the caller's signal. */
-export function reasonOf(error: unknown): GiveUpReason {
-  if (error === OVERTAKEN) return "reentered";
-  if (error instanceof LockUnavailableError || error instanceof LockFormatError) return "unavailable";
-  if (error instanceof ClientClosedError) return "closed";
-  if (error instanceof NotReplicatedError) return "unreplicated";
-  return error instanceof LockError && REFUSALS.has(error.code) ? "refused" : "aborted";
-}

@@ -19,7 +19,8 @@ export {
   StaleTokenError,
   TransactionError,
 } from "./errors.ts";
-export type { EventKind, GiveUpReason, LockEvent, LockEvents } from "./events.ts";
+export type { EventKind, LockEvent, LockEvents } from "./events.ts";
+export type { GiveUpReason } from "./give-up.ts";
 export type { Listed, ListedKind, ListOptions } from "./list/listed.ts";
 export type { LockClient, LockStats } from "./lock-client.ts";
 export { LockTimeoutError } from "./lock-timeout-error.ts";

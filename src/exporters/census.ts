@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { LossReason } from "../errors.ts";
-import type { EventKind, GiveUpReason, LockEvent, LockEvents } from "../events.ts";
+import type { EventKind, LockEvent, LockEvents } from "../events.ts";
+import type { GiveUpReason } from "../give-up.ts";
 import type { CommonClient } from "../lock-client.ts";
 import type { Templates } from "./templates.ts";
 

@@ -1,5 +1,6 @@
 import { acquiring } from "../channels.ts";
-import { type Caller, type Events, type GiveUpReason, type LockEvent, ofCall, reasonOf } from "../events.ts";
+import { type Caller, type Events, type LockEvent, ofCall } from "../events.ts";
+import { type GiveUpReason, reasonOf } from "../give-up.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { clocks } from "../util/clock.ts";
 import { OpenHolds } from "./open-holds.ts";

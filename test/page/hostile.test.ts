@@ -153,8 +153,8 @@ it("processes are counted where they wait, and their callers where a lock is fai
     locks.fairLock("fair").lock(),
   ]);
   for (const one of waiting) one.then((lease) => lease.unlock()).catch(() => {});
-  await until(async () => (await holder.lock("fair").inspect()).queue.length === 4);
-  await until(async () => (await holder.lock("plain").inspect()).queue.length === 2);
+  await until(async () => (await holder.lock("fair").inspect()).waiters?.length === 4);
+  await until(async () => (await holder.lock("plain").inspect()).waiters?.length === 2);
   const page = await browser.open(`${url}/`);
   await page.getByRole("columnheader", { name: "Waiting processes", exact: true }).waitFor();
   await page.getByRole("columnheader", { name: "Longest wait", exact: true }).waitFor();

@@ -1,0 +1,41 @@
+import {
+  ClientClosedError,
+  LockError,
+  type LockErrorCode,
+  LockFormatError,
+  LockUnavailableError,
+  NotReplicatedError,
+} from "./errors.ts";
+import { OVERTAKEN } from "./overtaken.ts";
+
+/**
+ * Why a call ended without the lock: "busy": it would not wait, and somebody else held it. "timeout": the same for all of
+ * its `wait`. "aborted": its `signal`. "closed": the client. "unavailable": Redis gave no usable answer. "unreplicated":
+ * too few replicas had it. "refused": it could not have it, however long it waited; the error says why. "reentered": its scope
+ * got the lock by another call, and this one has entered that.
+ */
+export type GiveUpReason =
+  | "busy"
+  | "timeout"
+  | "aborted"
+  | "closed"
+  | "unavailable"
+  | "unreplicated"
+  | "refused"
+  | "reentered";
+
+const REFUSALS: ReadonlySet<LockErrorCode> = new Set([
+  "DEADLOCK",
+  "PERMITS_DIFFER",
+  "PERMITS_UNKNOWN",
+  "TOO_MANY_HOLDS",
+]);
+
+/** What is none of our errors is the reason of the caller's signal. */
+export function reasonOf(error: unknown): GiveUpReason {
+  if (error === OVERTAKEN) return "reentered";
+  if (error instanceof LockUnavailableError || error instanceof LockFormatError) return "unavailable";
+  if (error instanceof ClientClosedError) return "closed";
+  if (error instanceof NotReplicatedError) return "unreplicated";
+  return error instanceof LockError && REFUSALS.has(error.code) ? "refused" : "aborted";
+}
