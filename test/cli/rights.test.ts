@@ -58,9 +58,15 @@ describe.skipIf(!serverIs("7.0"))("a user with the documented rights", () => {
     const held = await locks.lock(freshName()).lock();
     const cli = new Cli(await as(rules), ["ui", "--port", "0", "--json", ...flags]);
     await cli.says("\n");
-    const { url } = JSON.parse(cli.stdout) as { url: string };
+    const { url: opened } = JSON.parse(cli.stdout) as { url: string };
+    // As a browser does: its word becomes a cookie.
+    const { origin } = new URL(opened);
+    const entered = await fetch(opened, { redirect: "manual" });
+    const cookie = (entered.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
     for (const view of ["now", "blocked", "heat"]) {
-      const shown = (await (await fetch(`${url}?part=state&view=${view}`)).json()) as object;
+      const shown = (await (
+        await fetch(`${origin}/?part=state&view=${view}`, { headers: { cookie } })
+      ).json()) as object;
       expect(shown).toMatchObject({ trouble: null, unread: null, deadlocks: 0 });
       if (view === "now") expect(JSON.stringify(shown)).toContain(held.name);
     }
@@ -68,9 +74,16 @@ describe.skipIf(!serverIs("7.0"))("a user with the documented rights", () => {
       "content-type": "application/json",
       "x-holdfast": "page",
       "sec-fetch-site": "same-origin",
+      origin,
+      cookie,
     };
-    const wanted = { action: "break", kind: "lock", name: held.name, token: held.token, mode: null };
-    const answer = await fetch(`${url}?part=act`, { method: "POST", headers, body: JSON.stringify(wanted) });
+    const holder = (await locks.lock(held.name).inspect()).holder?.id;
+    const wanted = { action: "break", kind: "lock", name: held.name, holder, mode: null };
+    const answer = await fetch(`${origin}/?part=act`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(wanted),
+    });
     const done = answer.ok ? ((await answer.json()) as object) : {};
     expect({ status: answer.status, ...done }).toMatchObject(broken);
     cli.kill("SIGTERM");

@@ -92,7 +92,8 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     const served = await servePage(redis, { actions: ["break", "ask"] });
     onTestFinished(() => served.stop());
     const { locks: others } = await parties.join({ url: own.url });
-    const { name, token } = await others.lock(freshName()).lock();
+    const { name } = await others.lock(freshName()).lock();
+    const holder = (await others.lock(name).inspect()).holder?.id;
     const headers = {
       "content-type": "application/json",
       "x-holdfast": "page",
@@ -102,7 +103,7 @@ describe("a user with the documented rights, and no other, is enough for", () =>
       ["ask", false],
       ["break", true],
     ]) {
-      const body = JSON.stringify({ action, kind: "lock", name, token, mode: null });
+      const body = JSON.stringify({ action, kind: "lock", name, holder, mode: null });
       const answer = await fetch(`${served.url}?part=act`, { method: "POST", headers, body });
       expect(await answer.json()).toMatchObject({ done });
     }

@@ -34,12 +34,12 @@ async function stage() {
 }
 
 /** All that a site can try without asking, and what it would learn by it, as the text of its own page. */
-const attack = (target: string, token: number): string => `<!doctype html><title>evil</title>
+const attack = (target: string, holder: string): string => `<!doctype html><title>evil</title>
 <iframe name="sink"></iframe><iframe id="framed" src="${target}"></iframe>
 <form id="form" method="post" enctype="text/plain" target="sink" action="${target}?part=act"><input name="x"></form>
 <p id="said"></p>
 <script>
-const wanted = ${JSON.stringify(JSON.stringify({ action: "break", kind: "lock", name: "order:42", token, mode: null }))};
+const wanted = ${JSON.stringify(JSON.stringify({ action: "break", kind: "lock", name: "order:42", holder, mode: null }))};
 const learned = [];
 const tries = [
   fetch("${target}?part=state", { mode: "no-cors" }).then((one) => one.text()),
@@ -66,6 +66,7 @@ Promise.all(tries).then(() => { document.getElementById("said").textContent = "l
 
 it("another site learns nothing and does nothing, though authorize lets everybody in", async () => {
   const { redis, locks, lease } = await stage();
+  const holder = (await locks.lock("order:42").inspect()).holder?.id ?? "";
   const ui = createLockUI({ locks, redis, authorize: () => true, actions: ["ask", "break"] });
   onTestFinished(() => ui.close());
   let answered: string[] = [];
@@ -78,7 +79,7 @@ it("another site learns nothing and does nothing, though authorize lets everybod
     browser.expect(/./);
     const evil = await listen((_, response) => {
       response.setHeader("content-type", "text/html");
-      response.end(attack(target, lease.token));
+      response.end(attack(target, holder));
     });
     const page = await browser.open(`http://evil.example:${evil}/`);
     await page.getByText(/^learned:/).waitFor();

@@ -52,7 +52,7 @@ export async function statusOf(answer: Promise<IncomingMessage>): Promise<number
 
 /** An action, as the page's script asks for it, and in these words of the browser. Of a lock that nobody holds: nothing is done. */
 export async function act(way: Way, headers: Headers = {}): Promise<number> {
-  const wanted = { action: "break", kind: "lock", name: "nobody's", token: 1, mode: null };
+  const wanted = { action: "break", kind: "lock", name: "nobody's", holder: "x", mode: null };
   const own = {
     ...OWN,
     "content-type": "application/json",

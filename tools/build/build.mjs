@@ -40,13 +40,21 @@ const options = {
   tsconfig: config,
 };
 const sourceOf = (name) => join(root, `src/${entries[name]}.ts`);
+const VISIBLE = join(root, "src/util/visible.ts");
 /** What importing the lock loads: one module, which every entry point that needs a part of it imports as well. */
 const ofLock = new Set((await bundled({ input: sourceOf("index") }, {}))[0].moduleIds);
 const output = await bundled(
   { input: Object.fromEntries(Object.keys(entries).map((name) => [name, sourceOf(name)])) },
   {
-    codeSplitting: { groups: [{ name: "core", test: (id) => ofLock.has(id) && id !== sourceOf("index") }] },
-    chunkFileNames: ({ name, moduleIds }) => (name === "core" ? "core.js" : sharedName(moduleIds)),
+    codeSplitting: {
+      groups: [
+        // The exporters print names as the lock does, and load nothing else of it.
+        { name: "visible", test: (id) => id === VISIBLE },
+        { name: "core", test: (id) => ofLock.has(id) && id !== sourceOf("index") },
+      ],
+    },
+    chunkFileNames: ({ name, moduleIds }) =>
+      name === "core" || name === "visible" ? "[name].js" : sharedName(moduleIds),
     // Local variables alone get short names: stacks name functions, methods and classes as the source does.
     minify: { compress: false, mangle: { keepNames: true }, codegen: { removeWhitespace: false } },
   },
