@@ -64,9 +64,9 @@ async function fight(topology: TopologyName, args: Arguments, isJudged: boolean)
   return violations.length === 0 && (soaked?.broken ?? []).length === 0;
 }
 
-function verdict({ histories, operations, violations, undecided }: Judgement): string {
+function verdict({ histories, operations, leftOut, violations, undecided }: Judgement): string {
   const late = undecided.length === 0 ? "" : `, undecided in time: ${undecided.join(", ")}`;
-  return `  Porcupine              ${histories} histories of ${operations} operations, not linearizable: ${violations.length}${late}`;
+  return `  Porcupine              ${histories} histories of ${operations} operations (${leftOut} leases left out), not linearizable: ${violations.length}${late}`;
 }
 
 function say(text: string): void {

@@ -1,6 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe } from "vitest";
+import { present } from "../support/present.ts";
 import type { Fault } from "./faults/fault.ts";
+import { networkFaults } from "./faults/network.ts";
 import { finds, type Ill } from "./planted.ts";
 
 /** Stops one of some workers for longer than the shorter leases. */
@@ -16,6 +18,9 @@ const longStop = (who: number): Fault => ({
   },
 });
 
+/** Of all that can happen to a connection, this alone. */
+const twice = present(networkFaults.find(({ kind }) => kind === "execute a command twice"));
+
 const ills: readonly Ill[] = [
   {
     plant: "grant unchecked",
@@ -26,7 +31,7 @@ const ills: readonly Ill[] = [
   { plant: "release unowned", needs: { seconds: 8, only: ["drop replies"] }, rules: ["one holder"] },
   {
     plant: "release unowned",
-    needs: { seconds: 8, only: ["execute a command twice"] },
+    needs: { seconds: 8, faults: () => [twice, twice, twice] },
     rules: ["one holder"],
   },
   {

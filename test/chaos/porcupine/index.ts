@@ -16,6 +16,8 @@ export interface Judgement {
   readonly violations: readonly Violation[];
   readonly histories: number;
   readonly operations: number;
+  /** Leases that may have met a server which had forgotten, or were over before their holders had them. */
+  readonly leftOut: number;
   /** Names of histories for which it had not the time. */
   readonly undecided: readonly string[];
 }
@@ -43,6 +45,7 @@ export async function judge(story: Story, folder: string): Promise<Judgement> {
     violations,
     histories: all.length,
     operations: all.reduce((sum, { operations }) => sum + operations.length, 0),
+    leftOut: [...story.holds.values()].flat().length - new Set(all.flatMap(({ holds }) => holds)).size,
     undecided: verdicts.filter(({ result }) => result === "Unknown").map(({ name }) => name),
   };
 }
