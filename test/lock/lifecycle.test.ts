@@ -205,7 +205,7 @@ describe("a process", () => {
         const { signal } = controller;
         process.on("SIGUSR2", () => controller.abort("enough"));
         const waiting = Array.from({ length: 100 }, (_, n) =>
-          n % 2 ? lock.lock({ signal }) : lock.withLock(() => {}, { signal }),
+          n % 2 ? lock.lock({ signal }) : lock.withLock({ signal }, () => {}),
         );
         const settled = Promise.allSettled(waiting);
         console.log((await settled).filter(({ reason }) => reason === "enough").length);

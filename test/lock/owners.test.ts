@@ -267,7 +267,7 @@ describe("a caller that has waited in vain", () => {
     const held = await far.locks.lock(name).lock();
     const waiting = near.locks
       .lock(name)
-      .lock({ wait: 1_500 })
+      .lock({ wait: 1_000 })
       .catch((error: unknown) => error);
     await until(async () => (await far.locks.lock(name).inspect()).waiters?.length === 1);
     proxy.freeze();

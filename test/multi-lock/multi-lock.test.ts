@@ -73,7 +73,7 @@ describe("the members", () => {
     await expect(loose.tryLock?.(-1)).rejects.toThrow("Cannot lock 'a', 'b': wait must be");
     await expect(loose.tryLock?.(1, 2, "SECONDS")).rejects.toThrow("there is no time unit");
     await expect(loose.lock?.({ lease: 1 })).rejects.toThrow("lease must be");
-    await expect(loose.withLock?.()).rejects.toThrow("withLock takes a function");
+    await expect(loose.withLock?.()).rejects.toThrow("withLock takes (body) or (options, body)");
     expect(() => loose.unlock?.()).toThrow("Cannot unlock 'a', 'b': a lock has no unlock()");
     expect(["inspect" in lock, "forceUnlock" in lock]).toEqual([false, false]);
     expect(await count.scripts()).toBe(0);

@@ -65,7 +65,7 @@ export const SAID = [
   "await using: free false",
   "null: somebody else holds it",
   "using: held true",
-  "body first: 42 true",
+  "a body alone: 42 true",
   "options first: forty-two",
   "undefined members: true",
   "isLockLost: true false",
@@ -181,9 +181,9 @@ async function justUsing(): Promise<void> {
 }
 
 async function bodies(): Promise<void> {
-  const number: number = await lock.withLock(async (lease) => (lease.remaining() > 0 ? 42 : 0), { wait: 1_000 });
+  const number: number = await lock.withLock({ wait: 1_000 }, async (lease) => (lease.remaining > 0 ? 42 : 0));
   const inside: boolean = await lock.withLock(() => lock.isHeldHere());
-  say("body first:", number, inside);
+  say("a body alone:", number, inside);
   const text: string = await lock.withLock({ wait: 1_000, watchdog: true }, () => "forty-two");
   say("options first:", text);
 }
@@ -191,7 +191,7 @@ async function bodies(): Promise<void> {
 async function undefinedMembers(maybe?: AbortSignal): Promise<void> {
   const options: LockOptions = { wait: undefined, lease: undefined, watchdog: undefined, maxHold: undefined };
   const ended: BodyOptions = { ...options, confirm: undefined };
-  await lock.withLock(() => {}, ended);
+  await lock.withLock(ended, () => {});
   const lease = await lock.lock({ ...options, signal: maybe });
   await lease.extend(60_000);
   const inspection: Inspection = await lock.inspect();
