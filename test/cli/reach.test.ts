@@ -77,7 +77,7 @@ describe("a Redis that lets nobody in", () => {
     const [command = "", ...args] = line.split(" ").map((word) => (word === "NAME" ? name : word));
     const url = own.url.replace("://", "://later:sesame@");
     const cli = new Cli(url + db, [command, "--json", ...args]);
-    await cli.says(/Waiting for|"leader":/);
+    await cli.says(/Waiting for|"value":/);
     // This ends its connections too.
     await own.admin.call("ACL", "SETUSER", "later", ...change);
     await own.admin.call("CLIENT", "KILL", "USER", "later");

@@ -143,6 +143,8 @@ async function lead({ name, plan, locks, value, signals, stopping, leading, outp
       if (!ended.value?.cause || stopping.signal.aborted) break;
       await pause(AGAIN);
     }
+    // Stopped while it was a candidate: by a signal, or because Redis lets this program in no more.
+    if (outcome === null) stopping.signal.throwIfAborted();
   } catch (error) {
     if (!(error instanceof Interrupted)) throw error;
   } finally {

@@ -58,7 +58,10 @@ export async function isStillHeld(locks: LockClient, { kind, name, token }: Inhe
     case "write":
       return (await locks.readWriteLock(name).inspect()).holders.some((holder) => holder.token === token);
     case "permit":
-      return (await locks.semaphore(name).inspect()).holders.some((holder) => holder.token === token);
+      // Permits show no token; a hold's token is the time since when it is held.
+      return (await locks.semaphore(name).inspect()).holders.some(
+        ({ since }) => since === Math.floor(token / 1_000),
+      );
     case "election":
       return (await locks.election(name).leader())?.token === token;
   }

@@ -18,9 +18,7 @@ async function lead(stopping: AbortSignal): Promise<void> {
   const locks = createLockClient(redis);
   const election = locks.election("reports", { lease }); // the knob: the others wait for this long when a leader dies
   try {
-    await election.runAsLeader({ value: url, signal: stopping }, (term) => work(term.signal));
-  } catch (error) {
-    if (!stopping.aborted) throw error; // the work has failed; or it was a candidate, and is to stop
+    await election.runAsLeader({ value: url, signal: stopping }, (term) => work(term.signal)); // until `stopping` aborts
   } finally {
     await locks.close();
   }
