@@ -51,7 +51,7 @@ export const rights = {
   /** Of one that only observes elections: all that the item names. */
   observer: [...nothing, ...introduction, ...item("`election`")],
   database: item("With a `db`"),
-  once: [...nothing, ...introduction, ...item("`once`")],
+  once: [...nothing, ...introduction, ...item("`runOnce`")],
   list,
   /** Of one that lists Redisson's locks too. */
   listAll: [...nothing, ...introduction, ...item("`list`")],
