@@ -129,6 +129,14 @@ describe("permits", () => {
     expect(
       broken([5, "director", fault("cut connections")], ...take("1.1", 1, 5, [10, 2_500]), ...late),
     ).toEqual([]);
+    // Its process has said that it does not reach Redis; what another process says does not count.
+    const refused = (by: string): Line[] => [
+      [500, by, { is: "ask", call: 2, lock: "other", kind: "lock", wait: 0, how: "" }],
+      [2_400, by, { is: "failed", call: 2, error: "LOCK_UNAVAILABLE" }],
+    ];
+    const held = take("1.1", 1, 5, [10, 2_500]);
+    expect(broken(...held, ...late, ...refused("2.1"))).toEqual([]);
+    expect(broken(...held, ...late, ...refused("3.1"))).toEqual(["what fits is given"]);
   });
 
   it("are as many as have been set since the first of those that are there came", () => {

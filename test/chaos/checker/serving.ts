@@ -37,12 +37,25 @@ export function serving(story: Story): Violation[] {
     if (longestRoom(chance, wrong) <= PATIENCE * 1_000) return [];
     const others = shared.filter((other) => other !== call && other.lock === call.lock && other.asked < end);
     const spans = others.flatMap((other) => taken(other, call, story));
-    const longest = longestRoom(chance, [...wrong, ...lowered(call, story), ...spans]);
+    const longest = longestRoom(chance, [
+      ...wrong,
+      ...unreached(call, story),
+      ...lowered(call, story),
+      ...spans,
+    ]);
     if (longest <= PATIENCE * 1_000) return [];
     const what = `${nameOf(call)} waited ${ms(longest)} for ${call.lock}, which had room for it`;
     return [{ rule: "what fits is given", what, at: end, calls: [call] }];
   });
 }
+
+/** While another call of its process waited for Redis, and was refused: that process may not reach Redis, as when it starts on a busy machine. */
+const unreached = ({ by }: Call, { calls }: Story): Span[] =>
+  calls.flatMap((other) =>
+    other.by === by && other.answered?.with === "error"
+      ? { from: other.asked, to: other.answered.at, units: Number.POSITIVE_INFINITY }
+      : [],
+  );
 
 /** When there may have been fewer permits than by the code. */
 const lowered = ({ kind, lock }: Call, story: Story): Span[] =>
