@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { Output } from "../../src/cli/output.ts";
+import { clientOf } from "../../src/party.ts";
 import { visible } from "../../src/util/visible.ts";
 import { Cli, sh } from "../support/cli.ts";
 import { HOSTILE, UNPRINTABLE, worst } from "../support/hostile-texts.ts";
@@ -56,6 +57,11 @@ const CALLS: Readonly<Record<string, () => Promise<void>>> = {
     const losing = start("run", NAME, "--", "sh", "-c", "echo runs; sleep 60");
     await losing.says("runs");
     const { locks } = await own.parties.join({ url: own.url });
+    // It is told by whom only once it listens.
+    const client = clientOf((await locks.lock(NAME).inspect()).holder ?? { id: "" });
+    const listeners = async () =>
+      ((await own.admin.call("PUBSUB", "NUMSUB", `holdfast:client:${client}`)) as unknown[])[1];
+    await until(listeners, { what: "the holder to listen" });
     await locks.lock(NAME).forceUnlock({ label: LABEL });
     // A message shows a long name in part, in quotes.
     expect(await harmless(losing.finished)).toMatch(/Lock 'n .*…' was lost: .* by 'l .*'/);
