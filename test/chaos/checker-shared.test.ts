@@ -124,6 +124,14 @@ describe("permits", () => {
 
   it("are given at once to one that they suffice, unless something is wrong", () => {
     const late = take("2.1", 2, 6, [3_000, 3_010]);
+    // At first a process may not be connected.
+    const soon = take("2.1", 2, 6, [1_400, 1_410]);
+    expect(broken(...soon)).toEqual([]);
+    const answered: Line[] = [
+      [1, "2.1", { is: "ask", call: 9, lock: "other", kind: "lock", wait: 0, how: "" }],
+      [2, "2.1", { is: "busy", call: 9 }],
+    ];
+    expect(broken(...soon, ...answered)).toEqual(["what fits is given"]);
     expect(broken(...take("1.1", 1, 5, [10, 2_500]), ...late)).toEqual(["what fits is given"]);
     expect(broken(...take("1.1", 2, 5, [10, 2_900]), ...late)).toEqual([]);
     expect(

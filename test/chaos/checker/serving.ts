@@ -11,6 +11,8 @@ const PATIENCE = 900;
 const SOON = 500;
 /** ms after a fault until its effects are over. */
 const SETTLED = 7_000;
+/** ms after its first call in which a process connects, also on a busy machine. */
+const CONNECTED = 1_500;
 /** ms behind its death in which what a process had sent is executed. */
 const LAST_WORDS = 100;
 /** What this does to a worker is known: for how long its holds may live. */
@@ -49,13 +51,20 @@ export function serving(story: Story): Violation[] {
   });
 }
 
-/** While another call of its process waited for Redis, and was refused: that process may not reach Redis, as when it starts on a busy machine. */
-const unreached = ({ by }: Call, { calls }: Story): Span[] =>
-  calls.flatMap((other) =>
-    other.by === by && other.answered?.with === "error"
-      ? { from: other.asked, to: other.answered.at, units: Number.POSITIVE_INFINITY }
-      : [],
+/**
+ * While its process may not reach Redis: before its first answer, for a time in which it connects on a busy machine too, and while
+ * another of its calls waited that was refused.
+ */
+function unreached({ by }: Call, { calls }: Story): Span[] {
+  const units = Number.POSITIVE_INFINITY;
+  const own = calls.filter((other) => other.by === by);
+  const answers = own.flatMap(({ answered }) => (answered && answered.with !== "error" ? answered.at : []));
+  const refused = own.flatMap(({ asked, answered }) =>
+    answered?.with === "error" ? { from: asked, to: answered.at, units } : [],
   );
+  const begun = Math.min(...own.map(({ asked }) => asked));
+  return [{ from: begun, to: Math.min(begun + CONNECTED * 1_000, ...answers), units }, ...refused];
+}
 
 /** When there may have been fewer permits than by the code. */
 const lowered = ({ kind, lock }: Call, story: Story): Span[] =>

@@ -112,6 +112,8 @@ class Round {
     };
     try {
       await runAsLeader(this.#desk.locks, this.#wish.lock, body, signal);
+      // It resolves too when it was stopped while it was a candidate.
+      if (waits) throw signal?.reason;
       round.#tell((call) => ({ is: "unlocked", call, error: null }));
     } catch (error) {
       clearTimeout(timer);
