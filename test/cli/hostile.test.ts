@@ -57,7 +57,7 @@ const CALLS: Readonly<Record<string, () => Promise<void>>> = {
     const losing = start("run", NAME, "--", "sh", "-c", "echo runs; sleep 60");
     await losing.says("runs");
     const { locks } = await own.parties.join({ url: own.url });
-    // It is told by whom only once it listens.
+    // The holder learns who ended its hold only once it listens.
     const client = clientOf((await locks.lock(NAME).inspect()).holder ?? { id: "" });
     const listeners = async () =>
       ((await own.admin.call("PUBSUB", "NUMSUB", `holdfast:client:${client}`)) as unknown[])[1];
