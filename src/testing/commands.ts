@@ -18,6 +18,11 @@ import { waits } from "./waits.ts";
 function scriptsOf(memory: Memory): ReadonlyMap<string, Run> {
   const plain = others(memory);
   const handoff = handOff(memory);
+  // It has no channel and no token before the owner that is meant.
+  const spin = {
+    ...plain,
+    forceRelease: (keys, [owner = ""]) => plain.forceRelease(keys, ["", "", owner]),
+  } satisfies Record<string, Run>;
   const families: [Readonly<Record<string, Script>>, Readonly<Record<string, Run>>][] = [
     [lua.handoffLua, handoff],
     [lua.electionLua, elections(memory)],
@@ -25,7 +30,7 @@ function scriptsOf(memory: Memory): ReadonlyMap<string, Run> {
     [lua.onceLua, once(memory)],
     [lua.deadlocksLua, waits(memory)],
     [redissonLua, plain],
-    [spinLua, plain],
+    [spinLua, spin],
     [lua.listLua, { redisson: plain.inspect, locks: inspectAll(memory, handoff.inspect) }],
   ];
   const known = new Map<string, Run>();

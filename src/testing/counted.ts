@@ -243,12 +243,14 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
 
   const forceRelease = (
     [key, queue]: Two,
-    [mode, label, token]: readonly [string, string, string],
+    [mode, label, token, meant]: readonly [string, string, string, ...string[]],
   ): Reply => {
     const { holds } = open(key);
     const isMeant = (units: Units): boolean =>
       (mode === "" || units.mode === mode) && (!token || Number(token) === units.token);
-    const ended = [...holds].filter(([, units]) => isMeant(units)).map(([hold]) => hold);
+    const ended = [...holds]
+      .filter(([hold, units]) => isMeant(units) && (meant === undefined || hold === meant))
+      .map(([hold]) => hold);
     for (const hold of ended) holds.delete(hold);
     advance(key, queue);
     for (const hold of ended) db.tellRevoked(hold, key, label);

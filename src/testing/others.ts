@@ -47,7 +47,7 @@ export function others(db: Memory): Record<Exclude<keyof typeof redissonLua, "co
   const forceRelease = ([lock]: One, [channel, token, holder]: readonly string[]): Reply => {
     const held = db.get<Held>(lock);
     if (!held || (token && Number(token) !== held.token) || (holder && holder !== held.hold)) return [0];
-    release([lock], channel === undefined ? [held.hold] : [held.hold, channel]);
+    release([lock], channel ? [held.hold, channel] : [held.hold]);
     return [1];
   };
   const recount = ([lock]: One, [hold]: One): Reply => db.renewal(db.get<Held>(lock), hold, 0)[0] ?? GONE;

@@ -59,6 +59,16 @@ describe("locks in memory", () => {
     expect((await writer).token).toBeGreaterThan(reader.token);
   });
 
+  it("forceUnlock of one holder of a semaphore leaves the others theirs", async () => {
+    const [one] = pair();
+    const slots = one.semaphore("slots", { permits: 2, fair: true });
+    await slots.acquire();
+    await slots.acquire();
+    const [seen, kept] = (await slots.inspect()).holders;
+    expect(await slots.forceUnlock({ holder: seen?.id })).toBe(1);
+    expect((await slots.inspect()).holders).toMatchObject([{ id: kept?.id }]);
+  });
+
   it("a leader is seen by others, and the next candidate follows it", async () => {
     const [one, other] = pair();
     const term = await one.election("scheduler").campaign({ value: "here" });
