@@ -167,7 +167,7 @@ export class LeaseHandle implements Lease, ScopedLease {
   /** What is printed. It asks for no signal, so none is made. */
   toJSON(): object {
     const { name, token, held } = this;
-    return { name, token, held, remaining: Math.round(this.remaining) };
+    return { name, token, held, remaining: this.remaining };
   }
 
   [Symbol.asyncDispose](): Promise<void> {

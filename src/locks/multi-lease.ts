@@ -113,7 +113,7 @@ export class MultiLeaseHandle implements MultiLease {
   /** What is printed. It asks for no signal, so none is made. */
   toJSON(): object {
     const tokens = Object.fromEntries(this.#leases.map(({ name, token }) => [name, token]));
-    return { names: this.names, tokens, held: this.held, remaining: Math.round(this.remaining) };
+    return { names: this.names, tokens, held: this.held, remaining: this.remaining };
   }
 
   [Symbol.asyncDispose](): Promise<void> {
