@@ -1,6 +1,6 @@
 import { BaseClient } from "./base-client.ts";
 import { detectorOf } from "./deadlocks/detector.ts";
-import { LOCAL_PASSES } from "./defaults.ts";
+import { LOCAL_HANDOFFS } from "./defaults.ts";
 import type { Election } from "./election/election.ts";
 import { Elections } from "./election/elections.ts";
 import { NamedElection } from "./election/named-election.ts";
@@ -67,7 +67,7 @@ export class ServerClient extends BaseClient implements LockClient {
 
   constructor(server: Server, settings: Settings) {
     const { redis, commands, replication, servers } = server;
-    const { leaseTime, grantWindow, localPasses, replicas } = settings;
+    const { leaseTime, grantWindow, localHandoffs, replicas } = settings;
     super({
       transport: commands,
       subscribe: server.subscribe,
@@ -94,19 +94,19 @@ export class ServerClient extends BaseClient implements LockClient {
     this.#leaseTime = leaseTime;
     this.#once = new Once(new OnceScripts(commands, replication), this.locks);
     this.#kinds = {
-      lock: new HandoffLock(commands, replication, false, localPasses ?? LOCAL_PASSES, grantWindow),
+      lock: new HandoffLock(commands, replication, false, localHandoffs ?? LOCAL_HANDOFFS, grantWindow),
       fair: new HandoffLock(commands, replication, true, 0, grantWindow),
     };
     const permits = new CountedScripts(commands, replication, "semaphore", grantWindow);
-    this.#semaphores = semaphoreKinds(permits, localPasses ?? LOCAL_PASSES);
+    this.#semaphores = semaphoreKinds(permits, localHandoffs ?? LOCAL_HANDOFFS);
     const lockOf: Inside["lockOf"] = (...kind) => this.lockOf(...kind);
     hasInside(this, { commands, replication, settings, lockOf });
   }
 
   lock(name: string, options?: LingerOptions): Lock {
     if (options === undefined) return this.lockOf(name, this.#kinds.lock);
-    const { localPasses, linger } = checkOptions(LOCK, this.#lingering, options);
-    return this.lockOf(name, this.#kinds.lock, localPasses, linger);
+    const { localHandoffs, linger } = checkOptions(LOCK, this.#lingering, options);
+    return this.lockOf(name, this.#kinds.lock, localHandoffs, linger);
   }
 
   fairLock(name: string, options?: unknown): Lock {
@@ -119,19 +119,19 @@ export class ServerClient extends BaseClient implements LockClient {
   }
 
   semaphore(name: string, options?: SemaphoreOptions): Semaphore {
-    const { permits, fair, localPasses } = checkSemaphore(options);
+    const { permits, fair, localHandoffs } = checkSemaphore(options);
     const kind = fair ? this.#semaphores.fair : this.#semaphores.pooled;
-    return this.semaphoreOf(name, kind, permits ?? null, localPasses);
+    return this.semaphoreOf(name, kind, permits ?? null, localHandoffs);
   }
 
   readWriteLock(name: string, options?: ReadWriteOptions): ReadWriteLock {
-    const { fair, localPasses, linger = fair ? 0 : undefined } = checkReadWrite(this.#lingering, options);
+    const { fair, localHandoffs, linger = fair ? 0 : undefined } = checkReadWrite(this.#lingering, options);
     this.#readWrite ??= this.#newReadWrite();
     const { scripts, kinds } = this.#readWrite;
     const [read, write] = fair ? [kinds.fairRead, kinds.fairWrite] : [kinds.read, kinds.write];
     return new LockPair(
       this.lockOf(name, read, undefined, linger),
-      this.lockOf(name, write, localPasses, 0),
+      this.lockOf(name, write, localHandoffs, 0),
       () => scripts.inspect(name),
     );
   }
@@ -139,7 +139,7 @@ export class ServerClient extends BaseClient implements LockClient {
   #newReadWrite() {
     const { commands, replication, settings } = this.#parts;
     const scripts = new CountedScripts(commands, replication, "rw", settings.grantWindow);
-    return { scripts, kinds: readWriteKinds(scripts, settings.localPasses ?? LOCAL_PASSES) };
+    return { scripts, kinds: readWriteKinds(scripts, settings.localHandoffs ?? LOCAL_HANDOFFS) };
   }
 
   multiLock(members: readonly (string | Lock)[]): MultiLock {

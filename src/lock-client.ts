@@ -133,7 +133,7 @@ export interface LockClient extends CommonClient {
    * @param name 1 to 512 bytes of UTF-8; any character.
    * @param options.permits how many there are, 1 to 1 000 000. All processes must say the same, until `setPermits()` has said a
    *   number. Left out: what others have said.
-   * @param options.fair, options.localPasses as of `readWriteLock`: the order of callers, and passes inside a process.
+   * @param options.fair, options.localHandoffs as of `readWriteLock`: the order of callers, and passes inside a process.
    * @throws TypeError or RangeError for a bad name or bad options.
    * @example
    * const slots = locks.semaphore("smtp", { permits: 10 });
@@ -146,7 +146,7 @@ export interface LockClient extends CommonClient {
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
    * @param options.fair true: callers are served one by one in the order in which they came, over all processes.
-   * @param options.localPasses how often a writer's lock is passed on inside this process before it goes to the next one.
+   * @param options.localHandoffs how often a writer's lock is passed on inside this process before it goes to the next one.
    * @throws TypeError or RangeError for a bad name or bad options.
    * @example
    * const config = locks.readWriteLock("config");

@@ -80,7 +80,7 @@ export interface LockClientOptions {
    * How often a lock is passed on inside this process before it goes to the next one; 0: never. Given here it counts for
    * `lock`, `readWriteLock`, `semaphore`, `redissonLock` and `spinLock`. Default: 16; 0 for `redissonLock`, because Java would wait longer.
    */
-  localPasses?: number | undefined;
+  localHandoffs?: number | undefined;
   /**
    * How long a `lock`, or what readers of a `readWriteLock` share, may stay with this process when it was unlocked and nobody waits,
    * to be taken again without asking Redis; 0 to half of `grantWindow`, 1 500 at the most. Another process that wants it tells
@@ -119,9 +119,9 @@ export interface PassingOptions {
   /**
    * How often this lock is passed on inside this process before it goes to the next one, 0 to 1 000; 0: never. Of two
    * callers with different numbers, the one that took the lock from Redis and the one that would be next, the smaller
-   * number counts. Default: the client's `localPasses`.
+   * number counts. Default: the client's `localHandoffs`.
    */
-  localPasses?: number | undefined;
+  localHandoffs?: number | undefined;
 }
 
 /** How a lock is handed on, and kept. */
@@ -185,7 +185,7 @@ export const CLIENT = {
   leaseTime: time(LEASE_MIN, LEASE_TIME),
   replyTimeout: time(LEASE_MIN, REPLY_TIMEOUT),
   grantWindow: orInfinity(time(LEASE_MIN, GRANT_WINDOW)),
-  localPasses: count(PASSES_MAX, undefined),
+  localHandoffs: count(PASSES_MAX, undefined),
   linger: anything as Rule<number>, // up to half of the grant window
   replicas: count(100, 0),
   replicaTimeout: time(LEASE_MIN, REPLICA_TIMEOUT),
@@ -203,7 +203,7 @@ export const CLIENT = {
   label: LABEL,
 };
 
-/** A client's options, checked and complete. `localPasses` undefined: each kind has a number of its own. */
+/** A client's options, checked and complete. `localHandoffs` undefined: each kind has a number of its own. */
 export type Settings = Checked<typeof CLIENT>;
 
 /** What begins the messages about a client that is not made. */
@@ -240,14 +240,14 @@ export const lingering = ({ grantWindow, replicas }: Settings) => ({
   linger: replicas > 0 ? NOT_WITH_REPLICAS : { ...lingerUpTo(grantWindow), fallback: undefined },
 });
 
-export const PASSING = { localPasses: CLIENT.localPasses };
+export const PASSING = { localHandoffs: CLIENT.localHandoffs };
 /** Of what is made with `fair: true`. */
 export const NEVER_PASSED = neverKept(
   "with fair: true nothing is passed on inside a process, or the order would not hold",
 );
 const FAIR_READ_WRITE = {
   fair: flag(false),
-  localPasses: NEVER_PASSED,
+  localHandoffs: NEVER_PASSED,
   linger: neverKept("with fair: true no reads are kept, because each reader has a place of its own"),
 };
 

@@ -18,7 +18,7 @@ export const openFairLock = openKind("fairLock");
 export const openRedissonLock = open(
   (locks, name, { wait, lease }, { redissonLock }) =>
     redissonLock(locks, name).tryLock(wait, lease ?? undefined),
-  { localPasses: 0 },
+  { localHandoffs: 0 },
 );
 export const openReadWriteLock = open((locks, name, { wait, lease, isWriter }) => {
   const { read, write } = locks.readWriteLock(name);

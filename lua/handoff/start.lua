@@ -4,7 +4,7 @@
 --          token at 4, since at 21 (16 digits each), hold at 38
 --          told  = 0: the holder is not told of waiters; 1: it is; 2: it is, and may have nobody inside
 --          since = token of the first hold of the unbroken chain of releases, yields and leaves
--- queue    sorted set: "<1 = its receivers count, else 0> <grant ttl ms> <local passes> <hold>[ <label>]" -> ticket, the
+-- queue    sorted set: "<1 = its receivers count, else 0> <grant ttl ms> <local hand-offs> <hold>[ <label>]" -> ticket, the
 --          server's time in µs. An entry is made with its hold and never changes, so every later command can name it
 -- clients  sorted set: "<the same digit><channel>" -> µs until which a re-check has kept all entries of that client
 -- clock    string: the last fencing token given, passes included; the only key without a TTL

@@ -70,7 +70,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
   readonly eventKind: LockKind["eventKind"];
   readonly protocol: LockKind["protocol"] = "handoff";
   readonly wake: LockKind["wake"];
-  readonly localPasses: number;
+  readonly localHandoffs: number;
   override readonly hasStays: boolean;
   readonly recount = null;
   readonly hasTokens = true;
@@ -82,14 +82,14 @@ export class HandoffLock extends HoldScripts implements LockKind {
     commands: Commands,
     replication: Replication | null,
     isFair: boolean,
-    localPasses: number,
+    localHandoffs: number,
     window: number,
   ) {
     super(commands, replication, lua);
     this.label = isFair ? "fairLock" : "lock";
     this.eventKind = isFair ? "fair" : "lock";
     this.wake = { by: "grant", solitary: isFair };
-    this.localPasses = localPasses;
+    this.localHandoffs = localHandoffs;
     this.hasStays = !isFair && replication === null;
     this.#window = window;
   }

@@ -80,7 +80,7 @@ class ReadWriteKind extends CountedKind implements LockKind {
   readonly protocol = "rw";
   readonly sharing: Sharing;
   readonly wake: { readonly by: "grant"; readonly solitary: boolean };
-  readonly localPasses: number;
+  readonly localHandoffs: number;
 
   constructor(
     scripts: CountedScripts,
@@ -95,7 +95,7 @@ class ReadWriteKind extends CountedKind implements LockKind {
     this.mode = mode;
     this.sharing = sharing;
     this.wake = { by: "grant", solitary: isFair };
-    this.localPasses = passes;
+    this.localHandoffs = passes;
   }
 
   attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {

@@ -23,7 +23,7 @@ export class SemaphoreKind extends CountedKind implements LockKind {
   readonly eventKind = "semaphore";
   readonly protocol = "semaphore";
   readonly wake: { readonly by: "grant"; readonly solitary: boolean };
-  readonly localPasses: number;
+  readonly localHandoffs: number;
   /** Their holds have tokens in Redis. Permits fence nothing: others hold some at the same time. */
   readonly hasTokens = false;
   readonly pooling?: Pooling;
@@ -34,7 +34,7 @@ export class SemaphoreKind extends CountedKind implements LockKind {
   constructor(scripts: CountedScripts, passes: number, isFair: boolean) {
     super(scripts);
     this.wake = { by: "grant", solitary: isFair };
-    this.localPasses = passes;
+    this.localHandoffs = passes;
     if (!isFair)
       this.pooling = {
         shrink: ({ id, name, token, passes }, stays, told) =>

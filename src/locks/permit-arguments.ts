@@ -33,7 +33,7 @@ const SEMAPHORE = {
   fair: flag(false),
   ...PASSING,
 };
-const FAIR_SEMAPHORE = { ...SEMAPHORE, localPasses: NEVER_PASSED };
+const FAIR_SEMAPHORE = { ...SEMAPHORE, localHandoffs: NEVER_PASSED };
 
 /** How many permits there are by the caller's code, and how they are passed on. @throws TypeError, RangeError */
 export const checkSemaphore = (options: unknown) => {

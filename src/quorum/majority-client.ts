@@ -56,7 +56,7 @@ export class MajorityClient extends BaseClient implements QuorumClient {
   }
 
   lock(name: string, options?: unknown): Lock {
-    checkNoOptions("lock of several masters", options, "localPasses is an option of its client");
+    checkNoOptions("lock of several masters", options, "localHandoffs is an option of its client");
     return this.lockOf(name, this.#kind);
   }
 

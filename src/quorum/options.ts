@@ -3,7 +3,7 @@ import {
   CLOCK_GRAIN,
   LEASE_MIN,
   LEASE_TIME,
-  LOCAL_PASSES,
+  LOCAL_HANDOFFS,
   LONGEST_LEASE,
   NODE_TIMEOUT,
   RETRY_DELAY,
@@ -15,7 +15,7 @@ import { anything, type Checked, checkOptions, refuse, time } from "../validate.
 export interface QuorumClientOptions
   extends Pick<
     LockClientOptions,
-    "label" | "leaseTime" | "replyTimeout" | "localPasses" | "connection" | "scopes"
+    "label" | "leaseTime" | "replyTimeout" | "localHandoffs" | "connection" | "scopes"
   > {
   /**
    * How long a node may leave a vote unanswered. It costs nothing while the others can decide without it. Default: 400,
@@ -37,11 +37,11 @@ export interface QuorumClientOptions
   restartDelay?: number | undefined;
 }
 
-const { label, replyTimeout, localPasses, connection, scopes } = CLIENT;
+const { label, replyTimeout, localHandoffs, connection, scopes } = CLIENT;
 const RULES = {
   leaseTime: anything as typeof CLIENT.leaseTime, // no longer than longestLease
   replyTimeout,
-  localPasses: { ...localPasses, fallback: LOCAL_PASSES },
+  localHandoffs: { ...localHandoffs, fallback: LOCAL_HANDOFFS },
   connection,
   scopes,
   label,

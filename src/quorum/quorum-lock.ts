@@ -38,7 +38,7 @@ export class QuorumKind implements LockKind {
   readonly eventKind = "quorum";
   readonly protocol = "quorum";
   readonly wake: Wake;
-  readonly localPasses: number;
+  readonly localHandoffs: number;
   readonly longestLease: number;
   readonly yield = null;
   readonly isConfirmed = false;
@@ -57,7 +57,7 @@ export class QuorumKind implements LockKind {
 
   constructor(quorum: Quorum, settings: QuorumSettings, locks: LockManager) {
     this.wake = { by: "message", channel: (name) => quorum.keys.ofQuorum(name).free };
-    this.localPasses = settings.localPasses;
+    this.localHandoffs = settings.localHandoffs;
     this.longestLease = settings.longestLease;
     this.#quorum = quorum;
     this.#settings = settings;
@@ -69,7 +69,7 @@ export class QuorumKind implements LockKind {
   }
 
   async #attempt(hold: Hold, { lease }: Ask): Promise<AttemptAnswer> {
-    const passes = this.localPasses;
+    const passes = this.localHandoffs;
     const wish = { lease, passes, token: this.#clock.propose(passes) };
     const footprint = new KeptFootprint(this.#quorum, hold, this.#settings, this.#locks);
     hold.record = footprint;
@@ -103,7 +103,7 @@ export class QuorumKind implements LockKind {
     if (Math.min(...tokens) === token && footprint.isPrompt) return token;
     const voters = footprint.standings.filter(({ vote }) => vote?.is === "owner");
     const answers = footprint.ask(async (standing) => {
-      const stored = standing.node.agree(footprint, token, token + this.localPasses);
+      const stored = standing.node.agree(footprint, token, token + this.localHandoffs);
       const word = await standing.follow(stored, (word) => word === "gone" || word === "taken");
       // RACE: a vote that comes from now on may come behind the end of another client's hold.
       return voters.includes(standing) ? word : "late";
@@ -132,7 +132,7 @@ export class QuorumKind implements LockKind {
 
   async #release(hold: Hold): Promise<ReleaseAnswer> {
     const footprint = this.#footprintOf(hold);
-    const clock = hold.token + this.localPasses;
+    const clock = hold.token + this.localHandoffs;
     const is = await footprint.release(clock);
     // The others have not answered yet, or cannot: it is taken back there when they do.
     if (footprint.size > 0) this.#locks.leave(this, hold);
@@ -160,7 +160,7 @@ export class QuorumKind implements LockKind {
     if (!found || (token !== null && token !== found.token)) return 0;
     if (holder !== null && holder !== withoutBits(found.holder)) return 0;
     const footprint = new Footprint(this.#quorum, name, found.holder);
-    return (await footprint.release(found.token + this.localPasses)) === "released" ? 1 : 0;
+    return (await footprint.release(found.token + this.localHandoffs)) === "released" ? 1 : 0;
   }
 
   /** Rejects when that cannot be known. */

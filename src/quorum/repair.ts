@@ -74,7 +74,7 @@ export class KeptFootprint extends Footprint {
    */
   begin(token: number, votes: readonly Granted[]): void {
     this.#token = token;
-    this.#last = token + this.#settings.localPasses;
+    this.#last = token + this.#settings.localHandoffs;
     this.#askedAt = clocks.mono.now();
     this.granted((vote) => vote.token > token || !(votes.includes(vote) || this.isPrompt));
   }

@@ -14,14 +14,14 @@ const RULES = {
 const kindsOf = perClient(({ commands, replication, settings }) => ({
   // Its users share the lock with Java, whose turn every pass puts off: of one busy lock Java had 1.9 % of the holds with
   // passes, and 46 % without.
-  plain: new RedissonLock(commands, replication, false, settings.localPasses ?? 0),
+  plain: new RedissonLock(commands, replication, false, settings.localHandoffs ?? 0),
   // Every holder needs a token of its own, and only Redis has the next one.
   fenced: new RedissonLock(commands, replication, true, 0),
 }));
 
 /**
  * Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. No fencing tokens. It is
- * not passed on inside this process unless `localPasses` asks for that, because Java would wait longer.
+ * not passed on inside this process unless `localHandoffs` asks for that, because Java would wait longer.
  *
  * @param locks a client of `createLockClient`.
  * @throws TypeError or RangeError for another client, a bad name or bad options; RangeError in Cluster also for names such as
@@ -33,8 +33,8 @@ const kindsOf = perClient(({ commands, replication, settings }) => ({
 export function redissonLock(locks: LockClient, name: string, options?: PassingOptions): Lock {
   const inside = insideOf(locks, "redissonLock(locks, name)");
   checkFitsRedisson(inside.commands.keys, checkName(name));
-  const { localPasses } = checkOptions("Cannot create a lock", RULES, options);
-  return inside.lockOf(name, kindsOf(inside).plain, localPasses, 0);
+  const { localHandoffs } = checkOptions("Cannot create a lock", RULES, options);
+  return inside.lockOf(name, kindsOf(inside).plain, localHandoffs, 0);
 }
 
 /**

@@ -35,7 +35,7 @@ export class RedissonLock extends HoldScripts implements LockKind {
   /** Both have the same key. A scope that holds the plain lock has no token to give to a caller that enters the fenced one. */
   readonly protocol: "redisson" | "redisson-fenced";
   /** Java sees the same owner, entered once, with a TTL: nothing that it could mistake. */
-  readonly localPasses: number;
+  readonly localHandoffs: number;
   readonly wake: LockKind["wake"];
   readonly hasTokens: boolean;
   readonly yield = null;
@@ -48,7 +48,7 @@ export class RedissonLock extends HoldScripts implements LockKind {
     this.label = isFenced ? "redissonFencedLock" : "redissonLock";
     this.eventKind = isFenced ? "redissonFenced" : "redisson";
     this.protocol = isFenced ? "redisson-fenced" : "redisson";
-    this.localPasses = passes;
+    this.localHandoffs = passes;
     this.wake = { by: "message", channel: (name) => commands.keys.redissonChannel(name) };
     this.#isFenced = isFenced;
     this.hasTokens = isFenced;

@@ -1,4 +1,4 @@
-import { LOCAL_PASSES } from "../defaults.ts";
+import { LOCAL_HANDOFFS } from "../defaults.ts";
 import { insideOf, perClient } from "../inside.ts";
 import type { LockClient } from "../lock-client.ts";
 import type { Lock } from "../locks/lock.ts";
@@ -17,7 +17,7 @@ const RULES = {
 
 const kindOf = perClient(
   ({ commands, replication, settings }) =>
-    new SpinLock(commands, replication, settings.localPasses ?? LOCAL_PASSES),
+    new SpinLock(commands, replication, settings.localHandoffs ?? LOCAL_HANDOFFS),
 );
 
 /**
@@ -34,6 +34,6 @@ const kindOf = perClient(
  */
 export function spinLock(locks: LockClient, name: string, options?: SpinLockOptions): Lock {
   const inside = insideOf(locks, "spinLock(locks, name)");
-  const { prefix, localPasses } = checkOptions("Cannot create a lock", RULES, options);
-  return inside.lockOf(prefix + checkName(name), kindOf(inside), localPasses, 0);
+  const { prefix, localHandoffs } = checkOptions("Cannot create a lock", RULES, options);
+  return inside.lockOf(prefix + checkName(name), kindOf(inside), localHandoffs, 0);
 }

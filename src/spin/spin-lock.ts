@@ -28,7 +28,7 @@ export class SpinLock extends HoldScripts implements LockKind {
   readonly eventKind = "spin";
   readonly protocol = "spin";
   readonly wake: LockKind["wake"] = { by: "time", pause: backOff };
-  readonly localPasses: number;
+  readonly localHandoffs: number;
   readonly hasTokens = false;
   readonly yield = null;
   readonly recount = null;
@@ -36,7 +36,7 @@ export class SpinLock extends HoldScripts implements LockKind {
 
   constructor(commands: Commands, replication: Replication | null, passes: number) {
     super(commands, replication, lua);
-    this.localPasses = passes;
+    this.localHandoffs = passes;
   }
 
   attempt({ name, id }: Hold, { lease }: Ask, told: Told<AttemptAnswer>): void {

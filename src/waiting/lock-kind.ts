@@ -93,7 +93,7 @@ export interface LockKind extends Renewer {
   readonly protocol: "redisson" | "redisson-fenced" | "spin" | "quorum" | GrantProtocol;
   readonly wake: Wake;
   /** Passes in memory before the lock must go to Redis, where a lock has no number of its own. */
-  readonly localPasses: number;
+  readonly localHandoffs: number;
   /** Can a process keep a lock from turn to turn? Its renewals tell then whether somebody waits. */
   readonly hasStays: boolean;
   attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void;

@@ -112,7 +112,7 @@ export class LockManager implements Services {
     entrance: Entrance,
     take: (lease: SharedLease) => T,
   ): Promise<T | null> {
-    const { terms, wait, signal, by, leaving, link, passes = kind.localPasses } = entrance;
+    const { terms, wait, signal, by, leaving, link, passes = kind.localHandoffs } = entrance;
     if (!by && (acquiring.hasSubscribers || holding.hasSubscribers))
       return enterFollowed(this, kind, name, entrance, take);
     const queue = this.#queues.get(kind)?.get(name);

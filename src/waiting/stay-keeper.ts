@@ -79,7 +79,7 @@ export abstract class StayKeeper extends StayOwner {
   /** May it wait for a caller that takes it right again? As long as a caller that waits might have it. */
   #mayLeaveLater(one: Acquisition, hold: Hold, mono: number): boolean {
     const stay = this.stayOf(one, hold);
-    const door = this.doorOf(one, hold, { terms: stay.terms, passes: this.kind.localPasses });
+    const door = this.doorOf(one, hold, { terms: stay.terms, passes: this.kind.localHandoffs });
     return mayBegin(door, mono, clocks.wall.now()) === "begin" && this.services.linger.comesBack(this.name);
   }
 

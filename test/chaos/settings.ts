@@ -14,7 +14,7 @@ export function clientOptions(dice: Dice): LockClientOptions {
     leaseTime: dice.pick([1_000, 2_000, 3_000]),
     replyTimeout: dice.pick([1_000, 3_000, 5_000]),
     grantWindow: dice.pick([2_500, LONGEST_WINDOW]),
-    localPasses: dice.pick([0, 4, 16]),
+    localHandoffs: dice.pick([0, 4, 16]),
     // No more than half of the grant window.
     linger: dice.pick([0, 300, 1_000, 1_000]),
     connection: dice.pick(["shared", "own"]),
@@ -40,7 +40,7 @@ export function quorumOptions(dice: Dice): QuorumClientOptions {
     replyTimeout: dice.pick([1_000, 3_000, 5_000]),
     nodeTimeout: dice.pick([100, 400, 1_000]),
     retryDelay: dice.pick([50, 150]),
-    localPasses: dice.pick([0, 4, 16]),
+    localHandoffs: dice.pick([0, 4, 16]),
     connection: dice.pick(["shared", "own"]),
     longestLease: LONGEST_LEASE,
   };

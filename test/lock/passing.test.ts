@@ -79,18 +79,18 @@ describe("by default", () => {
   );
 });
 
-describe("localPasses of a client", () => {
+describe("localHandoffs of a client", () => {
   it.each(["lock", "redissonLock", "spinLock"] as const)("counts for %s", async (kind) => {
-    const some = await parties.join({ client: { localPasses: 4 } });
-    const none = await parties.join({ client: { localPasses: 0 } });
+    const some = await parties.join({ client: { localHandoffs: 4 } });
+    const none = await parties.join({ client: { localHandoffs: 0 } });
     expect(await passes(some, pair(some, kind))).toBe(true);
     for (let i = 0; i < 5; i++) expect(await handOver(none, ...pair(none, kind)())).toBeGreaterThan(0);
   });
 });
 
-describe("localPasses of a lock", () => {
-  const none = { localPasses: 0 };
-  const some = { localPasses: 16 };
+describe("localHandoffs of a lock", () => {
+  const none = { localHandoffs: 0 };
+  const some = { localHandoffs: 16 };
 
   it.each(["lock", "redissonLock", "spinLock"] as const)("counts for %s", async (kind) => {
     expect(await passes(a, pair(a, kind, some))).toBe(true);
@@ -145,7 +145,7 @@ describe("localPasses of a lock", () => {
     const work = Array.from({ length: 200 }, (_, i) => {
       const party = i % 5 === 0 ? b : a;
       return party.locks
-        .lock(name, { localPasses: [0, 1, 2, 16, 1_000][i % 5 === 0 ? 4 : i % 4] })
+        .lock(name, { localHandoffs: [0, 1, 2, 16, 1_000][i % 5 === 0 ? 4 : i % 4] })
         .withLock(take);
     });
     await Promise.all(work);
@@ -153,19 +153,19 @@ describe("localPasses of a lock", () => {
     expect(new Set(tokens).size).toBe(200);
   });
 
-  it.each([-1, 1.5, 1_001, "8", null, true])("%s is refused", async (localPasses) => {
-    const message = "Cannot create a lock: localPasses must be a whole number from 0 to 1000, received";
+  it.each([-1, 1.5, 1_001, "8", null, true])("%s is refused", async (localHandoffs) => {
+    const message = "Cannot create a lock: localHandoffs must be a whole number from 0 to 1000, received";
     for (const kind of ["lock", "redissonLock", "spinLock"] as const)
-      expect(() => lockOf(a.locks, kind, "x", { localPasses: localPasses as number })).toThrow(message);
+      expect(() => lockOf(a.locks, kind, "x", { localHandoffs: localHandoffs as number })).toThrow(message);
   });
 
   it("unknown options are refused, and options of kinds that have none", () => {
     const { locks } = a;
     const bad = { passes: 1 } as PassingOptions;
     for (const [call, known] of [
-      [() => locks.lock("x", bad), "localPasses, linger"],
-      [() => redissonLock(locks, "x", bad), "localPasses"],
-      [() => spinLock(locks, "x", bad), "prefix, localPasses"],
+      [() => locks.lock("x", bad), "localHandoffs, linger"],
+      [() => redissonLock(locks, "x", bad), "localHandoffs"],
+      [() => spinLock(locks, "x", bad), "prefix, localHandoffs"],
     ] as const)
       expect(call).toThrow(
         new TypeError(`Cannot create a lock: unknown option 'passes'; known are ${known}`),
@@ -186,7 +186,7 @@ describe("localPasses of a lock", () => {
     const lock = quorum.lock as (name: string, options?: unknown) => Lock;
     expect(() => lock.call(quorum, "x", some)).toThrow(
       new TypeError(
-        "Cannot create a lock: lock of several masters takes no options: localPasses is an option of its client",
+        "Cannot create a lock: lock of several masters takes no options: localHandoffs is an option of its client",
       ),
     );
     await quorum.close();
@@ -197,9 +197,9 @@ describe("localPasses of a lock", () => {
     let turns = 0;
     const numbers = [0, 3, 0, 16, 1, 0];
     await Promise.all(
-      numbers.flatMap((localPasses) =>
+      numbers.flatMap((localHandoffs) =>
         [a, b].map(({ locks }) =>
-          locks.lock(name, { localPasses }).withLock(async () => {
+          locks.lock(name, { localHandoffs }).withLock(async () => {
             turns++;
             await a.redis.ping();
           }),

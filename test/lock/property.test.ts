@@ -67,7 +67,7 @@ class Player {
     const proxy = await TcpProxy.start(server);
     const party = await parties.join({
       url: proxy.url,
-      client: { leaseTime: LEASE, grantWindow: 500, localPasses: 2, replyTimeout: 30_000 },
+      client: { leaseTime: LEASE, grantWindow: 500, localHandoffs: 2, replyTimeout: 30_000 },
     });
     party.locks.on("error", () => {}); // renewals of a killed client
     return new Player(party, proxy);

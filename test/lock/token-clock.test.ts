@@ -83,7 +83,7 @@ describe("a clock that is too large", () => {
     "at an unlock: it resolves, and the waiters have their turns when it is repaired; %s",
     async ([, own]) => {
       const name = freshName();
-      const holder = await parties.join({ url: server.url, client: { localPasses: 0 } });
+      const holder = await parties.join({ url: server.url, client: { localHandoffs: 0 } });
       const held = await holder.locks.lock(name).lock();
       const waiting = [far.locks.lock(name).lock()];
       const places = async () => (await near.locks.lock(name).inspect()).waiters?.length ?? 0;

@@ -124,7 +124,7 @@ const redis2 = new Redis(url, { maxRetriesPerRequest: 1 });
 const second = new SecondRedis(url);
 const locks: LockClient = createLockClient(redis);
 const others = createLockClient(redis2, { leaseTime: 5_000, grantWindow: undefined, connection: "own" });
-const lingering: LingerOptions = { linger: 0, localPasses: undefined };
+const lingering: LingerOptions = { linger: 0, localHandoffs: undefined };
 const lock: Lock = locks.lock(name, lingering);
 const kept: LockStats["kept"] = locks.stats().kept;
 if (kept !== 0) throw new Error("nothing is kept yet");
@@ -228,7 +228,7 @@ async function impatient(): Promise<void> {
 
 async function secondCopy(): Promise<void> {
   const likes: RedisLike[] = [redis, second];
-  const options: LockClientOptions = { connection: "own", localPasses: undefined };
+  const options: LockClientOptions = { connection: "own", localHandoffs: undefined };
   await using clients = createLockClient(second, options);
   say("second copy:", (await clients.lock(name).withLock((lease) => lease.held)) && likes.length === 2);
 }

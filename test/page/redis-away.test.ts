@@ -36,6 +36,8 @@ async function stage(redis: Redis, others = redis) {
 /** What the page showed in the moment when its dot changed. */
 interface Change {
   readonly state: string | undefined;
+  /** Date.now() */
+  readonly at: number;
   readonly said: string;
   readonly isTroubleHidden: boolean;
   readonly left: string;
@@ -49,6 +51,7 @@ function noteChanges(): void {
   new MutationObserver(() => {
     changes.push({
       state: at("#status").dataset.state,
+      at: Date.now(),
       said: at("#said").innerText,
       isTroubleHidden: Boolean(at("#trouble").hidden),
       left: left(),
@@ -229,11 +232,10 @@ it("a page whose own server hangs, or has gone, says so, and what that says when
 
 /** After how long it was amber, and red. */
 async function timed(page: Page): Promise<string> {
-  const since = performance.now();
-  await is(page, "late");
-  const late = Math.round(performance.now() - since);
-  await is(page, "away");
-  return `amber after ${late} ms, red after ${Math.round(performance.now() - since)} ms`;
+  const since = Date.now();
+  const late = await changed(page, "late");
+  const away = await changed(page, "away");
+  return `amber after ${late.at - since} ms, red after ${away.at - since} ms`;
 }
 
 /** How often Redis was looked through. */

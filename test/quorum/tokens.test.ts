@@ -31,7 +31,7 @@ describe("tokens of a quorum", () => {
   });
 
   it("are stored at a majority with their passes before the caller has them", async () => {
-    const { locks } = await stage.join({ localPasses: 5 });
+    const { locks } = await stage.join({ localHandoffs: 5 });
     const lease = await locks.lock(stage.name).lock();
     const stored = (await clocks()).filter((last) => last >= lease.token + 5);
     expect(stored.length).toBeGreaterThanOrEqual(2);

@@ -13,7 +13,7 @@ it("permits are passed on so many times, then another process has its turn", asy
   const [a, b] = await Promise.all([1, 2].map(() => own.parties.join({ url: own.url })));
   const name = freshName();
   const waiting = (count: number) => until(async () => (await mine.inspect()).waiters.length === count);
-  const options = { permits: 1, localPasses: 3 };
+  const options = { permits: 1, localHandoffs: 3 };
   const [mine, theirs] = [a, b].map((party) => party?.locks.semaphore(name, options)) as [
     Semaphore,
     Semaphore,

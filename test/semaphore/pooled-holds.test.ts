@@ -52,7 +52,7 @@ describe("a hold that is lost", () => {
 });
 
 it("what a caller has left goes back also where the command was lost: its caller is told, the others stay", async () => {
-  const pair = await stage.open(4, { localPasses: 0 });
+  const pair = await stage.open(4, { localHandoffs: 0 });
   const [other, ...shared] = await together(pair, 4, [1, 1, 2]);
   const dropped = stage.proxy.dropCommand(named("evalsha"));
   const unlocked = shared[1]?.unlock().then(

@@ -42,7 +42,7 @@ describe("callers of one process", () => {
   });
 
   it("share a hold, with tokens that grow, and what each leaves goes back", async () => {
-    const pair = await stage.open(6, { localPasses: 0 });
+    const pair = await stage.open(6, { localHandoffs: 0 });
     const [, ...shared] = await together(pair, 6, [1, 1, 2, 1]);
     expect(new Set(shared.map(({ token }) => token)).size).toBe(3);
     expect(shared.map(({ token }) => token)).toEqual(shared.map(({ token }) => token).sort((a, b) => a - b));
@@ -151,7 +151,7 @@ describe("another process", () => {
 
   it.each([
     ["25 ms where turns are long", {}, 40, ["mine", "theirs", "mine"]],
-    ["each turn without passes", { localPasses: 0 }, 0, ["mine", "theirs", "mine"]],
+    ["each turn without passes", { localHandoffs: 0 }, 0, ["mine", "theirs", "mine"]],
   ] as const)("has its turn behind %s", async (_, options, turn, expected) => {
     const { mine, theirs } = await stage.open(1, options);
     const { locks } = stage.far;
@@ -180,6 +180,7 @@ it("fair: true has a place for each caller, and takes no passes", async () => {
   await waiting(theirs, 3);
   await held.unlock();
   for (const one of all) await (await one).unlock();
-  const wrong = (): Semaphore => stage.near.locks.semaphore("x", { permits: 1, fair: true, localPasses: 3 });
+  const wrong = (): Semaphore =>
+    stage.near.locks.semaphore("x", { permits: 1, fair: true, localHandoffs: 3 });
   expect(wrong).toThrow(/with fair: true nothing is passed on/);
 });

@@ -4,7 +4,7 @@ import { Stage } from "./stage.ts";
 /** What faults of several locks need: a stage whose near client passes nothing on, and what Redis knows of the locks. */
 export class MultiLockStage extends Stage {
   constructor(replyTimeout: number) {
-    super({ near: { client: { localPasses: 0, replyTimeout } } });
+    super({ near: { client: { localHandoffs: 0, replyTimeout } } });
   }
 
   readonly look = (name: string): Onlooker => new Onlooker(this.far.redis, name);

@@ -12,7 +12,7 @@ export interface Pair {
 /** What tests of permits need that callers of one process share. */
 export class PoolStage extends Stage {
   /** Both have learned the rights of their connections, and hear messages. */
-  async open(permits: number, options: { fair?: boolean; localPasses?: number } = {}): Promise<Pair> {
+  async open(permits: number, options: { fair?: boolean; localHandoffs?: number } = {}): Promise<Pair> {
     const name = freshName();
     const [mine, theirs] = [this.near, this.far].map(({ locks }) =>
       locks.semaphore(name, { permits, ...options }),

@@ -69,7 +69,7 @@ export async function fuzz(options: FuzzOptions): Promise<FuzzReport> {
 function clientOptions(dice: Dice, lingers: boolean): LockClientOptions {
   return {
     leaseTime: dice.pick([1_000, 3_000, 30_000]),
-    localPasses: dice.pick([0, 1, 16, 16]),
+    localHandoffs: dice.pick([0, 1, 16, 16]),
     replyTimeout: 2_000,
     ...(lingers && { linger: dice.pick([0, 200, 1_000, 1_000]) }),
   };

@@ -13,7 +13,7 @@ it("what is allowed gets the lock", async () => {
       leaseTime: undefined,
       replyTimeout: undefined,
       grantWindow: Number.POSITIVE_INFINITY,
-      localPasses: 0,
+      localHandoffs: 0,
       linger: 1_500,
       connection: undefined,
     },

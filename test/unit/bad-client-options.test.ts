@@ -58,7 +58,7 @@ describe("createLockClient", () => {
   const leaseTime = "leaseTime must be a whole number of milliseconds from 10 to 2^31-1";
   const grantWindow = "grantWindow must be a whole number of milliseconds from 10 to 2^31-1, or Infinity";
   const replyTimeout = "replyTimeout must be a whole number of milliseconds from 10 to 2^31-1";
-  const localPasses = "localPasses must be a whole number from 0 to 1000";
+  const localHandoffs = "localHandoffs must be a whole number from 0 to 1000";
   const linger = (most: number): string =>
     `linger must be a whole number of milliseconds from 0 to ${most} (half of grantWindow, of which 3000 count)`;
   const connection = 'connection must be "shared" or "own"';
@@ -73,10 +73,10 @@ describe("createLockClient", () => {
     [{ grantWindow: 0 }, RangeError, `${grantWindow}, received 0`],
     [{ grantWindow: null }, TypeError, `${grantWindow}, received null`],
     [{ replyTimeout: Number.POSITIVE_INFINITY }, RangeError, `${replyTimeout}, received Infinity`],
-    [{ localPasses: -1 }, RangeError, `${localPasses}, received -1`],
-    [{ localPasses: 1.5 }, RangeError, `${localPasses}, received 1.5`],
-    [{ localPasses: 1_001 }, RangeError, `${localPasses}, received 1001`],
-    [{ localPasses: "8" }, TypeError, `${localPasses}, received '8'`],
+    [{ localHandoffs: -1 }, RangeError, `${localHandoffs}, received -1`],
+    [{ localHandoffs: 1.5 }, RangeError, `${localHandoffs}, received 1.5`],
+    [{ localHandoffs: 1_001 }, RangeError, `${localHandoffs}, received 1001`],
+    [{ localHandoffs: "8" }, TypeError, `${localHandoffs}, received '8'`],
     [{ linger: 1_501 }, RangeError, `${linger(1_500)}, received 1501`],
     [{ linger: -1 }, RangeError, `${linger(1_500)}, received -1`],
     [{ linger: 0.5 }, RangeError, `${linger(1_500)}, received 0.5`],
@@ -102,7 +102,7 @@ describe("createLockClient", () => {
     [
       { lease: 5 },
       TypeError,
-      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localPasses, linger, replicas, replicaTimeout, connection, scopes, deadlocks, label",
+      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localHandoffs, linger, replicas, replicaTimeout, connection, scopes, deadlocks, label",
     ],
   ])("%j is refused", (options, kind, message) =>
     refused(() => create(redis, options), kind, `Cannot create a lock client: ${message}`),

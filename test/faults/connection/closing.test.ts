@@ -5,7 +5,7 @@ import { until } from "../../support/until.ts";
 // The client is closed while a fault is on its way, in the steps that test/lock/close does not go through: yielding,
 // releasing, looking again, leaving, waiting for Redis to come back.
 
-const stage = new Stage({ near: { client: { localPasses: 0 } } });
+const stage = new Stage({ near: { client: { localHandoffs: 0 } } });
 const closed = { name: "ClientClosedError", code: "CLIENT_CLOSED" };
 const outcome = (work: Promise<unknown>): Promise<unknown> =>
   work.then(

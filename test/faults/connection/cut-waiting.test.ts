@@ -7,7 +7,7 @@ import { until } from "../../support/until.ts";
 // The connections of a waiting client are cut at each step of its way: from the first try to the claim of what it was
 // granted. It gets the lock, once, and leaves nothing behind.
 
-const stage = new Stage({ near: { client: { localPasses: 0 } } });
+const stage = new Stage({ near: { client: { localHandoffs: 0 } } });
 
 type Cut = (proxy: TcpProxy) => Promise<unknown>;
 const command =

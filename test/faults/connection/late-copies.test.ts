@@ -10,7 +10,7 @@ import { until } from "../../support/until.ts";
 // the old bytes arrive. (Of a first acquire and of a plain release: resend.test.ts.)
 
 const REPLY_TIMEOUT = 1_000;
-const stage = new Stage({ near: { client: { localPasses: 0, replyTimeout: REPLY_TIMEOUT } } });
+const stage = new Stage({ near: { client: { localHandoffs: 0, replyTimeout: REPLY_TIMEOUT } } });
 
 /** Has the next such command kept back. */
 const keep = (match: Match): Promise<HeldCommand> => stage.proxy.holdCommand(match);

@@ -6,7 +6,7 @@ import { until } from "../../support/until.ts";
 // sent again is in resend.test.ts.) Whatever it did is taken back or found again, and nobody is let in twice.
 
 const redis = { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 };
-const stage = new Stage({ near: { redis, client: { localPasses: 0 } } });
+const stage = new Stage({ near: { redis, client: { localHandoffs: 0 } } });
 const unavailable = { code: "LOCK_UNAVAILABLE" };
 
 describe("the reply is lost and the command fails", () => {

@@ -6,7 +6,7 @@ import { until } from "../../support/until.ts";
 
 // A reply is lost, ioredis reconnects and sends the command again: every script is executed twice.
 
-const stage = new Stage({ near: { client: { localPasses: 0 } } });
+const stage = new Stage({ near: { client: { localHandoffs: 0 } } });
 let proxy: TcpProxy;
 let near: Party;
 let far: Party;

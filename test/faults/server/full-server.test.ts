@@ -7,7 +7,7 @@ import { until } from "../../support/until.ts";
 // Redis has no memory left and evicts nothing: it refuses commands that may need some, unless their script has written
 // already. (That unlock hands over and new callers fail: server.test.ts.)
 
-const stage = new Stage({ near: { client: { localPasses: 0 } } });
+const stage = new Stage({ near: { client: { localHandoffs: 0 } } });
 const full = () => stage.far.redis.config("SET", "maxmemory", "1");
 const refused = { code: "LOCK_UNAVAILABLE", cause: { message: expect.stringContaining("OOM") } };
 afterEach(async () => {

@@ -177,7 +177,7 @@ describe("NOSCRIPT", () => {
     await flush();
     const held = await far.locks.lock(lock.name).lock();
     await flush();
-    const { locks } = await stage.join({ client: { localPasses: 0 } });
+    const { locks } = await stage.join({ client: { localHandoffs: 0 } });
     const own = [locks.lock(lock.name).lock({ lease: 20_000 }), locks.lock(lock.name).lock()];
     await lock.queued(1);
     await flush();

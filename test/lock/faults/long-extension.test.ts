@@ -22,7 +22,7 @@ describe("an extension that nobody has waited for, and an unlock for another cal
     async (kind, { annotate }) => {
       const { far, lock } = stage;
       await loadScripts(far.redis, spinLua);
-      const client = { leaseTime: LEASE, grantWindow: WINDOW, localPasses: 16 };
+      const client = { leaseTime: LEASE, grantWindow: WINDOW, localHandoffs: 16 };
       const actor = await Actor.start({ url: stage.server.url, client });
       await actor.call("passBehindExtension", kind, lock.name, HOUR);
       const { remaining } = await lockOf(far.locks, kind, lock.name).inspect();

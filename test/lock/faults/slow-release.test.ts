@@ -48,8 +48,8 @@ describe("a body that ended in time is told success, when Redis stands still at 
 
   /** Every way to end a hold, on one server: all bodies end at the same moment, behind which Redis stands still. */
   async function outcomes(server: LocalServer, stall: number): Promise<Record<string, unknown>> {
-    const join = (localPasses: number) =>
-      parties.join({ url: server.url, client: { leaseTime: LEASE, localPasses } });
+    const join = (localHandoffs: number) =>
+      parties.join({ url: server.url, client: { leaseTime: LEASE, localHandoffs } });
     const { party: near, lost } = new Watched(await join(0));
     const far = await join(16);
     far.locks.on("error", () => {});
@@ -131,7 +131,7 @@ describe("a body that ended in time is told success, when Redis stands still at 
 });
 
 describe("a lease on a slow link", () => {
-  const stage = new Stage({ near: { client: { localPasses: 0 } } });
+  const stage = new Stage({ near: { client: { localHandoffs: 0 } } });
 
   it.for([
     ["nobody waits", 0],

@@ -26,11 +26,11 @@ const waiting = (rw: ReadWriteLock, count: number): Promise<unknown> =>
 
 it("passes inside the process are refused where the order is that of callers", async () => {
   const client = await join();
-  expect(() => client.readWriteLock("name", { fair: true, localPasses: 3 })).toThrow(
-    /localPasses must be 0: with fair/,
+  expect(() => client.readWriteLock("name", { fair: true, localHandoffs: 3 })).toThrow(
+    /localHandoffs must be 0: with fair/,
   );
-  client.readWriteLock("name", { fair: true, localPasses: 0 });
-  client.readWriteLock("name", { fair: false, localPasses: 3 });
+  client.readWriteLock("name", { fair: true, localHandoffs: 0 });
+  client.readWriteLock("name", { fair: false, localHandoffs: 3 });
 });
 
 it("readers of several processes are inside together, a writer is alone, and what is seen says so", async () => {

@@ -164,7 +164,7 @@ describe("redissonLock beside Java", () => {
 
   it("passes from caller to caller in memory where that is asked for: one owner with a count of 1, and no message until the end", async () => {
     const { name } = fresh();
-    const lock = redissonLock(party.locks, name, { localPasses: 16 });
+    const lock = redissonLock(party.locks, name, { localHandoffs: 16 });
     const messages = await listenTo(name);
     const seen: { hash: Record<string, string>; ttl: number }[] = [];
     const look = async () =>
@@ -179,7 +179,7 @@ describe("redissonLock beside Java", () => {
   });
 
   it("the end of a scope takes a lease without a command, and the next caller does not get its count", async () => {
-    const lock = redissonLock(party.locks, freshName(), { localPasses: 16 });
+    const lock = redissonLock(party.locks, freshName(), { localHandoffs: 16 });
     const told: Error[] = [];
     const hear = (error: Error) => told.push(error);
     party.locks.on("error", hear);

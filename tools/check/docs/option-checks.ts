@@ -6,7 +6,7 @@ const DEFAULTS: Record<string, string> = {
   leaseTime: "LEASE_TIME",
   replyTimeout: "REPLY_TIMEOUT",
   grantWindow: "GRANT_WINDOW",
-  localPasses: "LOCAL_PASSES",
+  localHandoffs: "LOCAL_HANDOFFS",
   replicaTimeout: "REPLICA_TIMEOUT",
   grace: "GRACE",
   retries: "TRANSACTION_RETRIES",

@@ -129,7 +129,7 @@ describe("waiting", () => {
   });
 
   it("a caller that would not wait does not have the lock tried right behind a release for those in front of it", async () => {
-    const { locks } = await stage.join({ url: proxy.url, client: { localPasses: 0 } });
+    const { locks } = await stage.join({ url: proxy.url, client: { localHandoffs: 0 } });
     const [mine, theirs] = [redissonLock(locks, name), redissonLock(far.locks, name)];
     let lease = await mine.lock();
     let [turns, isOver] = [0, false];
@@ -152,7 +152,7 @@ describe("waiting", () => {
   });
 
   it("and has it tried soon where the message of that release is lost", async () => {
-    const { locks } = await stage.join({ url: proxy.url, client: { localPasses: 0 } });
+    const { locks } = await stage.join({ url: proxy.url, client: { localHandoffs: 0 } });
     const mine = redissonLock(locks, name);
     const lease = await mine.lock();
     const next = mine.lock();
@@ -220,7 +220,7 @@ describe("waiting", () => {
   });
 
   it("a release that finds nothing tells nobody: the waiters of the process are woken all the same", async () => {
-    const { locks } = await stage.join({ client: { localPasses: 0 } });
+    const { locks } = await stage.join({ client: { localHandoffs: 0 } });
     const lock = redissonLock(locks, name);
     const lease = await lock.lock();
     const next = lock.lock();
