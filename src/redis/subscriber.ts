@@ -24,7 +24,7 @@ export interface Source extends Audience {
 }
 
 /**
- * A subscriber connection, opened at the first wait. In Cluster there is one for each node.
+ * A subscriber connection, opened at the first call that may wait. In Cluster there is one for each node.
  *
  * | state | true | leaves it by |
  * |---|---|---|
@@ -32,7 +32,7 @@ export interface Source extends Audience {
  * | opening | no connection yet, or it was lost and comes back: nothing is subscribed, messages may be missed | connected → SUBSCRIBE for every channel, ready · given up, or replaced → closed |
  * | ready | a channel is heard from its acknowledgement on; a further one gets a SUBSCRIBE of its own | lost → opening · replaced → closed |
  *
- * SUBSCRIBE is sent on a connection that is there, once for each channel: a client's first wait costs one. An acknowledgement
+ * SUBSCRIBE is sent on a connection that is there, once for each channel: a client's first call that may wait costs one. An acknowledgement
  * wakes callers that may have missed messages, and no others.
  *
  * It never keeps the process alive, and does not come back for nobody: waiting callers do both.

@@ -89,8 +89,8 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
       this.subscribe(head);
       return;
     }
-    if (mode === "queue") queue.channel.listen();
     this.ask(queue.services.newHold(queue.kind, queue.name, this, head.terms.label), mode, head);
+    if (isPatient) queue.channel.prepare(mode);
   }
 
   /** Ends a hold in favour of other processes, and queues a new one. Resolves with what became of the old one; null: it ended. */

@@ -94,6 +94,14 @@ export class GrantInbox {
     this.#unheard.delete(channel);
   }
 
+  /**
+   * Connects and subscribes while the first command of the first call that may wait is under way: a caller that finds the lock
+   * held need not begin with that. Once, because most locks are free, and in Cluster each slot has a channel.
+   */
+  prepare(channel: string): void {
+    if (this.#own.size === 0) this.ready(channel).catch(() => {});
+  }
+
   /** The same from the next time on that the connection is ready. */
   listen(channel: string): void {
     if (this.#own.has(channel)) return;

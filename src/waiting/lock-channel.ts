@@ -60,6 +60,13 @@ export class LockChannel {
     if (!this.isHeard) this.ready().catch(() => {});
   }
 
+  /** The same behind a try for callers that may wait, once for a client, or where they queue in any case. */
+  prepare(mode: "try" | "queue"): void {
+    const { name } = this;
+    if (mode === "queue") this.listen();
+    else if (this.#kind.wake.by === "grant" && name !== null) this.#inbox.prepare(name);
+  }
+
   unlisten(): void {
     this.#unlisten?.();
     this.#unlisten = null;

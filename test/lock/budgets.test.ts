@@ -28,7 +28,7 @@ async function warm(count: number): Promise<Party[]> {
   const name = freshName("warm-up");
   await Promise.all(all.map(({ locks }) => locks.lock(name).withLock(() => {})));
   const blocker = await parties.join({ url });
-  const held = await blocker.locks.lock(name).lock();
+  const held = await blocker.locks.lock(name).lock({ wait: 0 });
   const waiting = all.map(({ locks }) => locks.lock(name).lock());
   await until(async () => (await blocker.locks.lock(name).inspect()).waiters?.length === count, {
     what: "all clients to queue",
@@ -132,7 +132,7 @@ describe("commands sent", () => {
     const all = await warm(8);
     const { locks, redis } = await parties.join({ url });
     const name = freshName();
-    const held = await locks.lock(name).lock();
+    const held = await locks.lock(name).lock({ wait: 0 });
     await held.extend(30_000); // the server knows the renewal script from now on
     const count = await countCommands(redis);
     const waiting = all.map((party) => party.locks.lock(name).tryLock(10_000, 30_000));

@@ -1,4 +1,6 @@
+import type { Socket } from "node:net";
 import { expect, it } from "vitest";
+import { commandCalls } from "../../tools/redis/command-calls.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { lockOf } from "../support/permit.ts";
@@ -21,7 +23,7 @@ it.for([
       own.parties.join({ url: own.url }),
     ]);
     const names = Array.from({ length: LOCKS }, () => freshName());
-    const leases = await Promise.all(names.map((name) => lockOf(holder.locks, kind, name).lock()));
+    const leases = await Promise.all(names.map((name) => lockOf(holder.locks, kind, name).lock({ wait: 0 })));
     const waiting = names.map((name) => lockOf(waiter.locks, kind, name).lock());
     await until(async () => (await channels()).length >= wanted);
     if (kind !== "redissonLock")
@@ -35,4 +37,44 @@ it.for([
   },
 );
 
+it.each(["lock", "fairLock"] as const)(
+  "%s: it subscribes beside the first command of the first call that may wait, and not for calls that never do",
+  async (kind) => {
+    const { locks, redis } = await own.parties.join({ url: own.url });
+    const lock = locks[kind](freshName());
+    const before = await connections();
+    for (let i = 0; i < 5; i++) await (await lock.tryLock())?.unlock();
+    await lock.withLock({ wait: 0 }, () => lock.inspect());
+    expect(await connections()).toBe(before);
+    const asked = await subscribes();
+    // Its answer is not read before that.
+    const { stream } = redis as unknown as { stream: Socket };
+    stream.pause();
+    const taken = lock.lock();
+    await until(async () => (await subscribes()) === asked + 1, { what: "it to subscribe" });
+    stream.resume();
+    await (await taken).unlock();
+    // Once: most locks are free.
+    for (let i = 0; i < 5; i++) await locks[kind](freshName()).withLock(() => {});
+    expect(await subscribes()).toBe(asked + 1);
+    expect(await connections()).toBe(before + 1);
+  },
+);
+
+it("where nothing may be subscribed to, a call that may wait takes a free lock as before, and says nothing", async () => {
+  await own.admin.call("ACL", "SETUSER", "deaf", "on", ">pw", "~*", "&*", "+@all", "-subscribe");
+  const { locks } = await own.parties.join({ url: own.url, redis: { username: "deaf", password: "pw" } });
+  const errors: unknown[] = [];
+  locks.on("error", (error) => errors.push(error));
+  const refused = await refusals();
+  for (let i = 0; i < 3; i++) await locks.lock(freshName()).withLock(() => {});
+  await until(async () => (await refusals()) > refused, { what: "SUBSCRIBE to be refused" });
+  await locks.lock(freshName()).withLock(() => {});
+  expect(errors).toEqual([]);
+});
+
+const connections = async () => Number(/connected_clients:(\d+)/.exec(await own.admin.info("clients"))?.[1]);
+/** How many SUBSCRIBE commands the server has run. */
+const subscribes = async () => commandCalls(await own.admin.info("commandstats")).get("subscribe") ?? 0;
+const refusals = async () => ((await own.admin.call("ACL", "LOG")) as unknown[]).length;
 const channels = async () => (await own.admin.call("PUBSUB", "CHANNELS")) as string[];

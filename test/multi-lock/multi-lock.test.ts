@@ -141,13 +141,13 @@ describe("taking all", () => {
 
   it("takes nothing when one is held, and says null after a round and a look", async () => {
     const names = three();
-    const held = await theirs.locks.lock(names[1]).lock();
+    const held = await theirs.locks.lock(names[1]).lock({ wait: 0 });
     const lock = mine.locks.multiLock(names);
     const count = await countCommands(mine.redis);
     expect(await lock.tryLock()).toBeNull();
     expect(await count.scripts()).toBe(5); // three tries, the release of the first, and a look whether the second is free by now
     expect(await several.holders(names)).toEqual(["", theirs.locks.id, ""]); // given back before the answer
-    const early = await theirs.locks.lock(names[0]).lock();
+    const early = await theirs.locks.lock(names[0]).lock({ wait: 0 });
     const again = await countCommands(mine.redis);
     expect(await lock.tryLock()).toBeNull();
     expect(await again.scripts()).toBe(3); // it got none: nobody else can have been stopped by it
@@ -158,7 +158,7 @@ describe("taking all", () => {
 
   it("costs 8 commands where the third of five is held: each further look is one", async () => {
     const names = Array.from({ length: 5 }, (_, i) => `${three()[0]}:${i}`).sort();
-    const held = await theirs.locks.lock(names[2] ?? "").lock();
+    const held = await theirs.locks.lock(names[2] ?? "").lock({ wait: 0 });
     const count = await countCommands(mine.redis);
     expect(await mine.locks.multiLock(names).tryLock()).toBeNull();
     expect(await count.scripts()).toBe(8);
@@ -262,7 +262,7 @@ describe("the client", () => {
     closing.locks.on("error", (error) => errors.push(error));
     const finishing = await closing.locks.multiLock(others).lock();
     const staying = await closing.locks.multiLock(third).lock();
-    const held = await theirs.locks.lock(names[1]).lock();
+    const held = await theirs.locks.lock(names[1]).lock({ wait: 0 });
     const waiting = failure(closing.locks.multiLock(names).lock());
     await several.look(names[1]).queued(1);
     const closed = closing.locks.close({ grace: 1_000 });

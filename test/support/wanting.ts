@@ -31,11 +31,11 @@ export class WantedServer {
   readonly join = (client?: LockClientOptions): Promise<Party> =>
     this.#parties.join({ url: this.url, ...(client && { client }) });
 
-  /** A lock that a client holds which has done nothing before, and another client. */
+  /** A lock that a client holds which has done nothing before and hears nothing, and another client. */
   readonly hold = async (kind: Kind = "lock", client?: LockClientOptions) => {
     const [near, far] = [await this.join(client), await this.join()];
     const lock = new Onlooker(far.redis, freshName("wanted"));
-    const lease: Lease = await near.locks[kind](lock.name).lock();
+    const lease: Lease = await near.locks[kind](lock.name).lock({ wait: 0 });
     return { near, far, lock, name: lock.name, lease };
   };
 }

@@ -112,7 +112,7 @@ describe("close()", () => {
     await one?.close();
     expect(listeners()).toEqual(shared);
     const name = freshName();
-    const held = await stranger("lock", name, (lock) => lock.lock());
+    const held = await stranger("lock", name, (lock) => lock.lock({ wait: 0 }));
     const waiting = others.map((other) => outcome(other.lock(name).lock()));
     await until(async () => (await own.admin.zcard(`holdfast:{${name}}:queue`)) === others.length);
     redis.disconnect();
@@ -145,7 +145,7 @@ describe("close()", () => {
     const name = freshName();
     const { locks, isAlone } = await join();
     const other = await stranger(kind, name, (lock) => lock);
-    const lease = await other.lock();
+    const lease = await other.lock({ wait: 0 });
     const waiting = outcome(lockOf(locks, kind, name).lock());
     await until(async () => (await connectionIds(own.admin, "pubsub")).length > 0);
     if (kind !== "redissonLock") await until(async () => (await other.inspect()).waiters?.length === 1);
@@ -238,7 +238,7 @@ describe("close()", () => {
     const name = freshName();
     const { locks, isAlone } = await join();
     const other = await stranger(kind, name, (lock) => lock);
-    const lease = await other.lock();
+    const lease = await other.lock({ wait: 0 });
     proxy.refuse(true);
     const told = new Promise((resolve) => locks.once("wait", resolve));
     const waiting = outcome(lockOf(locks, kind, name).lock());
@@ -254,7 +254,7 @@ describe("close()", () => {
     const name = freshName();
     const { locks, isAlone } = await join();
     const other = await stranger(kind, name, (lock) => lock);
-    const lease = await other.lock();
+    const lease = await other.lock({ wait: 0 });
     const told = new Promise<void>((resolve) =>
       locks.once("wait", () => {
         proxy.freeze();
@@ -275,7 +275,7 @@ describe("close()", () => {
     const name = freshName();
     const { redis, locks, isAlone } = await join();
     const other = await stranger(kind, name, (lock) => lock);
-    const lease = await other.lock();
+    const lease = await other.lock({ wait: 0 });
     const waiting = outcome(locks[kind](name).lock({ lease: 20_000 }));
     await until(async () => (await other.inspect()).waiters?.length === 1);
     proxy.freeze("commands");

@@ -111,6 +111,7 @@ it("readers behind a waiting writer wait for it, also in a process that reads; t
 it("readers of one process share a hold: at most one command in 25 ms, and one that ends all of it", async () => {
   const { locks: client, redis } = await own.parties.join({ url: own.url });
   const rw = client.readWriteLock(freshName());
+  await client.check(); // it subscribes
   await rw.read.withLock(() => {});
   const count = await countCommands(redis);
   const since = performance.now();

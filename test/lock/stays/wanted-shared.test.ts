@@ -90,7 +90,7 @@ describe("what it costs", () => {
   it("nothing where it is not read", async () => {
     const { near, far, lock, name } = await hold();
     const traffic = watchTraffic(near);
-    const other = await near.locks.lock(freshName("wanted")).lock();
+    const other = await near.locks.lock(freshName("wanted")).lock({ wait: 0 });
     await other.unlock();
     expect(traffic).toMatchObject({ commands: 2, connections: 0 });
     const { leave } = await wait(far, lock);
