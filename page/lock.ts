@@ -1,6 +1,6 @@
 import type { Happened, ShownHolder, ShownLock, ShownOne, ShownOwner } from "../src/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
-import { askToLetGo, breakHold } from "./actions.ts";
+import { breakHold, recallLock } from "./actions.ts";
 import { arrange, h, say } from "./dom.ts";
 import { clientOf, many, number, time } from "./format.ts";
 import { badge, each, LeaseBar, nothing, person } from "./parts.ts";
@@ -89,11 +89,21 @@ class Card {
   readonly #for = h("dd");
   readonly #lease = new LeaseBar();
   readonly #kept = h("p", { class: "note" }, "Kept by its process, perhaps with nobody inside.");
+  readonly #recall: HTMLElement | null = null;
+  readonly #actions: HTMLElement;
+  readonly #canBreak: boolean;
 
   constructor(lock: Pick<ShownLock, "kind" | "name">, holder: ShownHolder, actions: ShownOne["actions"]) {
-    const canBreak = actions.includes("break");
-    // A writer never keeps its lock with nobody inside.
-    const canAsk = actions.includes("ask") && (lock.kind === "lock" || holder.mode === "read");
+    this.#canBreak = actions.includes("break");
+    if (actions.includes("recall"))
+      this.#recall = h("button", { type: "button", click: () => void recallLock(lock, holder) }, RECALL);
+    this.#actions = h(
+      "p",
+      { class: "actions" },
+      this.#recall,
+      this.#canBreak &&
+        h("button", { type: "button", class: "danger", click: () => breakHold(lock, holder) }, "Break …"),
+    );
     this.element = h(
       "li",
       { class: "card" },
@@ -107,25 +117,21 @@ class Card {
         holder.token !== null &&
           h("div", {}, h("dt", {}, "token"), h("dd", { class: "mono" }, String(holder.token))),
       ),
-      (canAsk || canBreak) &&
-        h(
-          "p",
-          { class: "actions" },
-          canAsk &&
-            h("button", { type: "button", click: () => void askToLetGo(lock, holder) }, "Ask to let go"),
-          canBreak &&
-            h("button", { type: "button", class: "danger", click: () => breakHold(lock, holder) }, "Break …"),
-        ),
+      this.#actions,
     );
   }
 
   show(holder: ShownHolder, age: number | null, kept: boolean): void {
     // Readers that come keep it from being so.
     this.#kept.hidden = !kept;
+    if (this.#recall) this.#recall.hidden = !kept;
+    this.#actions.hidden = !this.#canBreak && !(this.#recall && kept);
     grow(this.#for, holder.for, age);
     this.#lease.show(holder, age);
   }
 }
+
+const RECALL = "Ask the holder to release";
 
 class Place {
   readonly element: HTMLElement;

@@ -231,4 +231,4 @@ export function createLockClient(redis: RedisLike | ClusterLike, options?: LockC
 }
 
 printAs(ServerClient, "LockClient");
-refuseRenamedMethods(ServerClient);
+refuseRenamedMethods("locks", ServerClient);

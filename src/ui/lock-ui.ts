@@ -50,7 +50,7 @@ export interface LockUI {
  *
  * @param options.locks the lock client of one Redis.
  * @param options.authorize decides which requests may see it. Left out: only browsers of this machine, and only by `node`.
- * @param options.actions what viewers may do: "ask", "break". They need `authorize`. Default: nothing.
+ * @param options.actions what viewers may do: "recall", "break". They need `authorize`. Default: nothing.
  * @param options.redis a connection to the same Redis, for what `observe()` has written and for deadlocks. Left out: neither is shown.
  * @throws TypeError for bad options.
  * @example

@@ -65,7 +65,7 @@ interface Seen {
   readonly actions: readonly Action[];
 }
 
-export type Action = "ask" | "break";
+export type Action = "recall" | "break";
 
 export interface ShownNow extends Seen {
   readonly view: "now";
