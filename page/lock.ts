@@ -1,4 +1,4 @@
-import type { Happened, ShownHolder, ShownLock, ShownOne, ShownOwner } from "../src/ui/shown.ts";
+import type { Happened, ShownHolder, ShownLock, ShownOne, ShownWaiter } from "../src/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { breakHold, recallLock } from "./actions.ts";
 import { arrange, h, say } from "./dom.ts";
@@ -52,7 +52,7 @@ export class One implements View<ShownOne> {
     say(this.#held, permits === null ? "Held by" : `Held by · ${number(used)} of ${many(permits, "permit")}`);
     say(
       this.#waiting,
-      waiters.length === 0 ? "No process waits" : waitingInWords(lock?.waiters ?? 0, waiters.length),
+      waiters.length === 0 ? "No process waits" : waitingInWords(lock?.waitingProcesses ?? 0, waiters.length),
     );
     this.#held.hidden = holders.length === 0;
     this.#waiting.hidden = !lock;
@@ -62,10 +62,10 @@ export class One implements View<ShownOne> {
       card.show(holder, age, lock?.kept === true);
       return card.element;
     };
-    const placeOf = (waiter: ShownOwner): HTMLElement => {
+    const placeOf = (waiter: ShownWaiter): HTMLElement => {
       const place = this.#places.get(waiter.id) ?? new Place(waiter);
       this.#places.set(waiter.id, place);
-      grow(place.for, waiter.for, age);
+      grow(place.for, waiter.waitedFor, age);
       return place.element;
     };
     arrange(this.#holders, each(holders, cardOf, "li"));
@@ -126,7 +126,7 @@ class Card {
     this.#kept.hidden = !kept;
     if (this.#recall) this.#recall.hidden = !kept;
     this.#actions.hidden = !this.#canBreak && !(this.#recall && kept);
-    grow(this.#for, holder.for, age);
+    grow(this.#for, holder.heldFor, age);
     this.#lease.show(holder, age);
   }
 }
@@ -137,7 +137,7 @@ class Place {
   readonly element: HTMLElement;
   readonly for = h("span", { class: "time" });
 
-  constructor(waiter: ShownOwner) {
+  constructor(waiter: ShownWaiter) {
     this.element = h("li", {}, person(waiter), this.for);
   }
 }
@@ -158,11 +158,11 @@ function lately(history: readonly Happened[]): HTMLElement {
   return h("ul", { class: "history" }, ...each(history, happened, "li"));
 }
 
-const happened = ({ what, ago, after, why, client }: Happened): HTMLElement =>
+const happened = ({ what, ago, waitedFor, heldFor, why, client }: Happened): HTMLElement =>
   h(
     "li",
     { class: what },
     h("span", { class: "time" }, `${time(ago)} ago`),
-    h("span", {}, `${clientOf(client)} ${WHAT[what]} ${time(after)}`),
+    h("span", {}, `${clientOf(client)} ${WHAT[what]} ${time(heldFor ?? waitedFor)}`),
     why !== null && h("small", {}, visible(why)),
   );

@@ -150,7 +150,7 @@ class Page {
       age: survey && Math.round(performance.now() - survey.at),
       due: Math.round(due),
       total: all?.total ?? 0,
-      waited: all?.waited ?? 0,
+      waitedLocks: all?.waited ?? 0,
       isPartial,
       deadlocks: circles?.filter(({ isSure }) => isSure).length ?? null,
       unread,

@@ -178,7 +178,7 @@ describe("what is answered", () => {
     expect(seen).toMatchObject({
       view: "lock",
       trouble: null,
-      lock: { name, waiters: 0 },
+      lock: { name, waitingProcesses: 0 },
       holders: [{ pid: process.pid, token: lease.token }],
     });
     ui.close();
