@@ -41,7 +41,7 @@ async function sell(url: string, program: string, closing: AbortSignal): Promise
   const locks = createLockClient(redis);
   const word = randomBytes(16).toString("base64url");
   const page = createOwnUI(
-    { locks, redis, actions: ["ask", "break"] },
+    { locks, redis, actions: ["recall", "break"] },
     { word, label: "a viewer of the shop" },
   );
   const server = createServer((request, response) => void page.node(request, response));

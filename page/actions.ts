@@ -22,8 +22,8 @@ async function act(action: Action, { kind, name }: Lock, { id: holder, mode }: S
   }
 }
 
-export async function askToLetGo(lock: Lock, holder: ShownHolder): Promise<void> {
-  tell(await act("ask", lock, holder));
+export async function recallLock(lock: Lock, holder: ShownHolder): Promise<void> {
+  tell(await act("recall", lock, holder));
 }
 
 /** Ends a hold, when the name has been typed. It is the one that was seen when this was opened, whatever comes meanwhile. */

@@ -22,7 +22,7 @@ export class Blocked implements View<ShownBlocked> {
   show({ circles, clients, isCut, isPartial, age, trouble, unread }: ShownBlocked): void {
     // Times go on by themselves: built anew is only what has another form.
     const form = JSON.stringify([circles, clients, isCut, isPartial, unread], (key, value) =>
-      key === "for" || key === "left" || key === "waited" ? undefined : value,
+      TIMES.has(key) ? undefined : value,
     );
     if (form === this.#shown) return;
     this.#shown = form;
@@ -52,6 +52,9 @@ export class Blocked implements View<ShownBlocked> {
 const SIGN =
   "Where it says “a sign”, processes wait for each other. That is a deadlock if the same work holds the one lock and waits for the other; a process that serves several callers may be in a circle by chance.";
 
+/** What differs at each look. */
+const TIMES: ReadonlySet<string> = new Set(["heldFor", "waitedFor", "remaining"]);
+
 const CIRCLES = {
   deadlock: "waits in a deadlock",
   possible: "waits in a circle, perhaps a deadlock",
@@ -59,18 +62,18 @@ const CIRCLES = {
 } as const;
 
 function branch(client: ShownClient, age: number | null): HTMLElement {
-  const { owner, calls, circle, isElsewhere, blocks } = client;
+  const { waitedFor, calls, circle, isElsewhere, blocks } = client;
   const ago = h("span", { class: "time" });
-  grow(ago, owner.for, age);
+  grow(ago, waitedFor, age);
   return h(
     "li",
     { class: circle ? `client circle in-${circle}` : "client" },
     h(
       "div",
       { class: "client-line" },
-      person(owner),
+      person(client),
       calls > 1 && h("small", {}, many(calls, "call")),
-      calls > 0 && owner.for !== null && h("small", {}, "waits for ", ago),
+      calls > 0 && waitedFor !== null && h("small", {}, "waits for ", ago),
       circle !== null && h("strong", {}, CIRCLES[circle]),
       isElsewhere && calls > 0 && h("small", {}, "shown above"),
     ),
@@ -80,7 +83,7 @@ function branch(client: ShownClient, age: number | null): HTMLElement {
 
 function held(block: ShownBlock, age: number | null): HTMLElement {
   const ago = h("span", { class: "time" });
-  grow(ago, block.for, age);
+  grow(ago, block.heldFor, age);
   return h(
     "li",
     { class: "block" },

@@ -5,7 +5,7 @@ import { lockLink, person } from "./parts.ts";
 import { grow } from "./ticking.ts";
 
 /** Callers that wait for each other, one below the other: the last one waits for the first. */
-export function circle({ isSure, isRejected, callers }: ShownCircle, age: number | null): HTMLElement {
+export function circle({ isSure, rejected, cycle }: ShownCircle, age: number | null): HTMLElement {
   return h(
     "li",
     { class: isSure ? "deadlock" : "deadlock possible" },
@@ -13,28 +13,28 @@ export function circle({ isSure, isRejected, callers }: ShownCircle, age: number
       "h2",
       {},
       isSure
-        ? `Deadlock: ${many(callers.length, "caller")} wait for each other`
-        : `Perhaps a deadlock: ${many(callers.length, "caller")} wait for each other`,
+        ? `Deadlock: ${many(cycle.length, "caller")} wait for each other`
+        : `Perhaps a deadlock: ${many(cycle.length, "caller")} wait for each other`,
     ),
     h(
       "p",
       { class: "note" },
       !isSure
         ? "Others can help: by permits that they give back, or by a writer that leaves."
-        : isRejected
+        : rejected
           ? "The client of the one that began to wait last ends its wait, and the others go on."
           : "It does not end by itself. The others go on when one of them lets go, or when its hold is broken.",
     ),
     h(
       "ol",
       { class: "round" },
-      ...callers.map(({ owner, holds, waitsFor, waited }) =>
+      ...cycle.map(({ kind, name, holder, waitsFor, waitedFor }) =>
         h(
           "li",
           {},
-          person(owner),
-          h("span", {}, h("small", {}, "holds"), lockLink(holds), since(owner.for, age)),
-          h("span", {}, h("small", {}, "waits for"), lockLink(waitsFor), since(waited, age)),
+          person(holder),
+          h("span", {}, h("small", {}, "holds"), lockLink({ kind, name }), since(holder.heldFor, age)),
+          h("span", {}, h("small", {}, "waits for"), lockLink(waitsFor), since(waitedFor, age)),
         ),
       ),
     ),

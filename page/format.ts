@@ -1,4 +1,4 @@
-import type { ShownLock, ShownOwner } from "../src/ui/shown.ts";
+import type { ShownLock, ShownParty } from "../src/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 
 const two = (number: number): string => String(Math.floor(number)).padStart(2, "0");
@@ -22,11 +22,11 @@ export const many = (count: number, one: string, more = `${one}s`): string =>
   `${number(count)} ${count === 1 ? one : more}`;
 
 /** "billing@2.3", or where it runs. */
-export function nameOf(owner: ShownOwner): string {
-  return owner.label === null ? placeOf(owner) : visible(owner.label);
+export function nameOf(party: ShownParty): string {
+  return party.label === null ? placeOf(party) : visible(party.label);
 }
 
-export const placeOf = ({ host, pid, id }: ShownOwner): string =>
+export const placeOf = ({ host, pid, id }: ShownParty): string =>
   host === null ? visible(id) : `${visible(host)}:${pid}`;
 
 const KINDS = {

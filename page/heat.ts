@@ -84,7 +84,7 @@ const QUIET = (processes: number): HTMLElement =>
         h("code", {}, 'import { observe } from "holdfast/ui"; observe(locks, redis);'),
       );
 
-function row({ name, waits, p95, lost }: ShownHeat, most: number): HTMLElement {
+function row({ name, waits, p95, losses }: ShownHeat, most: number): HTMLElement {
   const worst = p95.reduce<number>((sum, ms) => Math.max(sum, ms ?? 0), 0);
   const total = waits.reduce((sum, count) => sum + count, 0);
   return h(
@@ -98,7 +98,11 @@ function row({ name, waits, p95, lost }: ShownHeat, most: number): HTMLElement {
     h("td", { class: "strip" }, strip(waits, p95, most)),
     h("td", { class: "time", "data-is": "waits" }, number(total)),
     h("td", { class: "time", "data-is": "p95" }, total > 0 ? time(worst) : "–"),
-    h("td", { class: lost > 0 ? "time bad" : "time", "data-is": "lost" }, lost > 0 ? number(lost) : "–"),
+    h(
+      "td",
+      { class: losses > 0 ? "time bad" : "time", "data-is": "lost" },
+      losses > 0 ? number(losses) : "–",
+    ),
   );
 }
 

@@ -1,6 +1,6 @@
-import type { Happened, ShownHolder, ShownLock, ShownOne, ShownOwner } from "../src/ui/shown.ts";
+import type { Happened, ShownHolder, ShownLock, ShownOne, ShownWaiter } from "../src/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
-import { askToLetGo, breakHold } from "./actions.ts";
+import { breakHold, recallLock } from "./actions.ts";
 import { arrange, h, say } from "./dom.ts";
 import { clientOf, many, number, time } from "./format.ts";
 import { badge, each, LeaseBar, nothing, person } from "./parts.ts";
@@ -52,7 +52,7 @@ export class One implements View<ShownOne> {
     say(this.#held, permits === null ? "Held by" : `Held by · ${number(used)} of ${many(permits, "permit")}`);
     say(
       this.#waiting,
-      waiters.length === 0 ? "No process waits" : waitingInWords(lock?.waiters ?? 0, waiters.length),
+      waiters.length === 0 ? "No process waits" : waitingInWords(lock?.waitingProcesses ?? 0, waiters.length),
     );
     this.#held.hidden = holders.length === 0;
     this.#waiting.hidden = !lock;
@@ -62,10 +62,10 @@ export class One implements View<ShownOne> {
       card.show(holder, age, lock?.kept === true);
       return card.element;
     };
-    const placeOf = (waiter: ShownOwner): HTMLElement => {
+    const placeOf = (waiter: ShownWaiter): HTMLElement => {
       const place = this.#places.get(waiter.id) ?? new Place(waiter);
       this.#places.set(waiter.id, place);
-      grow(place.for, waiter.for, age);
+      grow(place.for, waiter.waitedFor, age);
       return place.element;
     };
     arrange(this.#holders, each(holders, cardOf, "li"));
@@ -89,11 +89,21 @@ class Card {
   readonly #for = h("dd");
   readonly #lease = new LeaseBar();
   readonly #kept = h("p", { class: "note" }, "Kept by its process, perhaps with nobody inside.");
+  readonly #recall: HTMLElement | null = null;
+  readonly #actions: HTMLElement;
+  readonly #canBreak: boolean;
 
   constructor(lock: Pick<ShownLock, "kind" | "name">, holder: ShownHolder, actions: ShownOne["actions"]) {
-    const canBreak = actions.includes("break");
-    // A writer never keeps its lock with nobody inside.
-    const canAsk = actions.includes("ask") && (lock.kind === "lock" || holder.mode === "read");
+    this.#canBreak = actions.includes("break");
+    if (actions.includes("recall"))
+      this.#recall = h("button", { type: "button", click: () => void recallLock(lock, holder) }, RECALL);
+    this.#actions = h(
+      "p",
+      { class: "actions" },
+      this.#recall,
+      this.#canBreak &&
+        h("button", { type: "button", class: "danger", click: () => breakHold(lock, holder) }, "Break …"),
+    );
     this.element = h(
       "li",
       { class: "card" },
@@ -107,31 +117,27 @@ class Card {
         holder.token !== null &&
           h("div", {}, h("dt", {}, "token"), h("dd", { class: "mono" }, String(holder.token))),
       ),
-      (canAsk || canBreak) &&
-        h(
-          "p",
-          { class: "actions" },
-          canAsk &&
-            h("button", { type: "button", click: () => void askToLetGo(lock, holder) }, "Ask to let go"),
-          canBreak &&
-            h("button", { type: "button", class: "danger", click: () => breakHold(lock, holder) }, "Break …"),
-        ),
+      this.#actions,
     );
   }
 
   show(holder: ShownHolder, age: number | null, kept: boolean): void {
     // Readers that come keep it from being so.
     this.#kept.hidden = !kept;
-    grow(this.#for, holder.for, age);
+    if (this.#recall) this.#recall.hidden = !kept;
+    this.#actions.hidden = !this.#canBreak && !(this.#recall && kept);
+    grow(this.#for, holder.heldFor, age);
     this.#lease.show(holder, age);
   }
 }
+
+const RECALL = "Ask the holder to release";
 
 class Place {
   readonly element: HTMLElement;
   readonly for = h("span", { class: "time" });
 
-  constructor(waiter: ShownOwner) {
+  constructor(waiter: ShownWaiter) {
     this.element = h("li", {}, person(waiter), this.for);
   }
 }
@@ -152,11 +158,11 @@ function lately(history: readonly Happened[]): HTMLElement {
   return h("ul", { class: "history" }, ...each(history, happened, "li"));
 }
 
-const happened = ({ what, ago, after, why, client }: Happened): HTMLElement =>
+const happened = ({ what, ago, waitedFor, heldFor, why, client }: Happened): HTMLElement =>
   h(
     "li",
     { class: what },
     h("span", { class: "time" }, `${time(ago)} ago`),
-    h("span", {}, `${clientOf(client)} ${WHAT[what]} ${time(after)}`),
+    h("span", {}, `${clientOf(client)} ${WHAT[what]} ${time(heldFor ?? waitedFor)}`),
     why !== null && h("small", {}, visible(why)),
   );

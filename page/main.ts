@@ -87,7 +87,7 @@ function hear(seen: Shown): void {
   if (seen.age !== null) {
     const locks = seen.isPartial
       ? `Looking: ${many(seen.total, "lock")} so far`
-      : `${many(seen.total, "lock")}, ${number(seen.waited)} waited for`;
+      : `${many(seen.total, "lock")}, ${number(seen.waitedLocks)} waited for`;
     last = { at: performance.now() - seen.age, due: seen.due, locks };
   }
   if (seen.trouble !== null) {

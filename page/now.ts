@@ -106,25 +106,25 @@ class Row {
   }
 
   show(lock: ShownLock, age: number | null): void {
-    const { holder, holders, waiters, waited, kept, permits, lost } = lock;
-    const shown = JSON.stringify([holder?.id, holder?.label, holder?.units, holders, kept, permits]);
+    const { holder, holderCount, waitingProcesses: waiting, longest, kept, permits, lost } = lock;
+    const shown = JSON.stringify([holder?.id, holder?.label, holder?.units, holderCount, kept, permits]);
     if (shown !== this.#shown) {
       this.#shown = shown;
       const parts: (Node | null)[] = holder ? [person(holder)] : [h("i", {}, "free")];
-      if (holders > 1) parts.push(h("small", { class: "more" }, `and ${number(holders - 1)} more`));
+      if (holderCount > 1) parts.push(h("small", { class: "more" }, `and ${number(holderCount - 1)} more`));
       if (permits !== null) parts.push(h("small", { class: "more" }, `of ${many(permits, "permit")}`));
       if (kept) parts.push(h("small", { class: "more" }, "kept, perhaps with nobody inside"));
       this.#holder.replaceChildren(...parts.filter((part) => part !== null));
     }
-    grow(this.#for, holder?.for ?? null, age);
+    grow(this.#for, holder?.heldFor ?? null, age);
     this.#lease.show(holder, age);
-    say(this.#waiters, waiters === 0 ? "–" : waiters >= 1_000 ? "1 000 or more" : number(waiters));
-    this.element.classList.toggle("waited", waiters > 0);
-    grow(this.#waited, waited, age);
+    say(this.#waiters, waiting === 0 ? "–" : waiting >= 1_000 ? "1 000 or more" : number(waiting));
+    this.element.classList.toggle("waited", waiting > 0);
+    grow(this.#waited, longest, age);
     this.#lost.hidden = lost === null;
     if (lost) {
       tick(this.#lost, lost.ago + (age ?? 0), (passed) => say(this.#lost, `lost ${time(passed)} ago`));
-      this.#lost.title = `${clientOf(lost.client)} lost it, after ${time(lost.after)}: ${visible(lost.why ?? "not told")}`;
+      this.#lost.title = `${clientOf(lost.client)} lost it, after ${time(lost.heldFor)}: ${visible(lost.why ?? "not told")}`;
     }
   }
 }

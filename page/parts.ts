@@ -1,4 +1,4 @@
-import type { ShownHolder, ShownLock, ShownOwner } from "../src/ui/shown.ts";
+import type { ShownHolder, ShownLock, ShownParty } from "../src/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { h, say } from "./dom.ts";
 import { kindOf, linkTo, many, nameOf, placeOf, time } from "./format.ts";
@@ -12,16 +12,16 @@ export const lockLink = (lock: Pick<ShownLock, "kind" | "name">): HTMLAnchorElem
   h("a", { class: "name", href: linkTo(lock), title: visible(lock.name) }, visible(lock.name));
 
 /** A label, and where it runs below it. */
-export function person(owner: ShownOwner): HTMLElement {
+export function person(party: ShownParty): HTMLElement {
   const detail = [
-    owner.label === null ? null : placeOf(owner),
-    owner.mode === "read" ? "reads" : owner.mode === "write" ? "writes" : null,
-    owner.units > 1 ? many(owner.units, "permit") : null,
+    party.label === null ? null : placeOf(party),
+    party.mode === "read" ? "reads" : party.mode === "write" ? "writes" : null,
+    party.units > 1 ? many(party.units, "permit") : null,
   ].filter((text) => text !== null);
   return h(
     "span",
-    { class: "person", title: visible(owner.id) },
-    h("b", {}, nameOf(owner)),
+    { class: "person", title: visible(party.id) },
+    h("b", {}, nameOf(party)),
     detail.length > 0 && h("small", {}, detail.join(" · ")),
   );
 }
@@ -41,21 +41,21 @@ export class LeaseBar {
     const { element } = this;
     element.hidden = holder === null;
     if (!holder) return;
-    const { left, length } = holder;
-    // Of a lease whose length nobody knows, what is left is no part of anything.
-    this.#bar.classList.toggle("unknown", length === null);
+    const { remaining, lease } = holder;
+    // Of a lease whose length nobody knows, what remains is no part of anything.
+    this.#bar.classList.toggle("unknown", lease === null);
     delete element.dataset.state;
-    element.title = left === null || length !== null ? "" : UNKNOWN;
-    if (left === null) {
+    element.title = remaining === null || lease !== null ? "" : UNKNOWN;
+    if (remaining === null) {
       tick(element, age, () => {});
       say(this.#text, "no end");
       return;
     }
     tick(element, age, (passed) => {
-      const rest = Math.max(0, left - passed);
+      const rest = Math.max(0, remaining - passed);
       say(this.#text, time(rest));
-      if (length === null) return;
-      const share = Math.min(1, rest / length);
+      if (lease === null) return;
+      const share = Math.min(1, rest / lease);
       this.#fill.style.width = `${Math.round(share * 100)}%`;
       element.dataset.state = share > 0.4 ? "fine" : share > 0.15 ? "low" : "ending";
     });

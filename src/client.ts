@@ -232,4 +232,4 @@ export function createLockClient(redis: RedisLike | ClusterLike, options?: LockC
 }
 
 printAs(ServerClient, "LockClient");
-refuseRenamedMethods(ServerClient);
+refuseRenamedMethods("locks", ServerClient);

@@ -57,7 +57,7 @@ export const FIRST_REPLY = 500;
 /** How long a client that may keep a lock with nobody inside has for its answer, where it is asked beside a command. */
 export const KEEPER_REPLY = 50;
 /** The same where the question is all that the caller wants. */
-export const ASK_WAIT = 1_000;
+export const RECALL_WAIT = 1_000;
 /** A command about the lock that is older makes "somebody else holds it" unsure. */
 export const UNANSWERED = 500;
 /** How long replicas may take to acknowledge a lock, where that is asked for. */

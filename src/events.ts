@@ -59,43 +59,43 @@ export function ofHolder({ name, call, kind, token, units }: LockEvent & { reado
 /** What a client tells. Times are in ms. */
 export interface LockEvents {
   /**
-   * A caller got the lock, after `waited` ms. `passed`: another caller of this process had it before, and Redis gave it to nobody in
+   * A caller got the lock, after `waitedFor` ms. `passed`: another caller of this process had it before, and Redis gave it to nobody in
    * between. `kept`: nobody here had it since its last unlock, and this process had kept it, so nobody was asked.
    */
   acquire: (
     event: LockEvent & {
       readonly token: number;
-      readonly waited: number;
+      readonly waitedFor: number;
       readonly passed: boolean;
       readonly kept: boolean;
     },
   ) => void;
   /**
    * A caller has to wait: once for each call, and of a multi-lock once for each lock that is in its way. Told again, with
-   * `holder` "this client" or "this process", when one hold of this client, or of another client of this process, has kept
+   * `heldBy` "this client" or "this process", when one hold of this client, or of another client of this process, has kept
    * it waiting for two of its leases: mostly a deadlock with itself. (`LockTimeoutError.heldBy` "this process" is this client.)
    */
   wait: (
     event: LockEvent & {
-      readonly holder: "this client" | "this process" | "unknown";
-      readonly waited: number;
+      readonly heldBy: "this client" | "this process" | "unknown";
+      readonly waitedFor: number;
     },
   ) => void;
   /**
-   * A caller has waited for `waited` ms in a circle of callers, of which each waits for what the next one's scope holds: `cycle`, from
+   * A caller has waited for `waitedFor` ms in a circle of callers, of which each waits for what the next one's scope holds: `cycle`, from
    * what this caller waits for to what its own scope holds. `rejected`: it waits no longer. Told once for each such caller.
    */
   deadlock: (
     event: Pick<LockEvent, "name" | "kind"> & {
-      readonly waited: number;
+      readonly waitedFor: number;
       readonly cycle: readonly DeadlockLink[];
       readonly rejected: boolean;
     },
   ) => void;
-  /** A call ended without the lock, after `waited` ms; of a multi-lock once, with the name of the lock that was the cause. */
-  giveup: (event: LockEvent & { readonly waited: number; readonly why: GiveUpReason }) => void;
-  /** A caller gave the lock back after `held` ms. */
-  release: (event: LockEvent & { readonly token: number; readonly held: number }) => void;
+  /** A call ended without the lock, after `waitedFor` ms; of a multi-lock once, with the name of the lock that was the cause. */
+  giveup: (event: LockEvent & { readonly waitedFor: number; readonly why: GiveUpReason }) => void;
+  /** A caller gave the lock back after `heldFor` ms. */
+  release: (event: LockEvent & { readonly token: number; readonly heldFor: number }) => void;
   /**
    * Somebody else wants a lock that this process keeps, with nobody inside (`linger`), and it goes there. It was kept for
    * `idle` ms since its last unlock, and had been taken again `uses` times.
@@ -106,17 +106,17 @@ export interface LockEvents {
   /** The watchdog raised a lease; `remaining` ms are left. */
   renew: (event: LockEvent & { readonly token: number; readonly remaining: number }) => void;
   /**
-   * A lease was lost, after `held` ms; its signal aborts in the same statement. Behind the `release` of the same call where only the
-   * release found out. `since`: the first token of the callers that may have been without the lock, because Redis had not said
-   * since then that it was theirs; mostly the same as `token`, the last one. `held` is 0 where nobody was inside any more.
+   * A lease was lost, after `heldFor` ms; its signal aborts in the same statement. Behind the `release` of the same call where only the
+   * release found out. `firstToken`: that of the first of the callers that may have been without the lock, because Redis had not said
+   * since then that it was theirs; mostly the same as `token`, the last one. `heldFor` is 0 where nobody was inside any more.
    * `remains`: only one of the leases of this call was lost, by the end of a `locks.scope()`, and others still hold the lock; the call's
    * own `release` or `lost` comes later.
    */
   lost: (
     event: LockEvent & {
       readonly token: number;
-      readonly since: number;
-      readonly held: number;
+      readonly firstToken: number;
+      readonly heldFor: number;
       readonly error: LockLostError;
       readonly remains?: boolean;
     },
@@ -158,7 +158,7 @@ export interface FollowedHolds {
   /** Runs the body of the call that has this hold in the context of whatever follows it. */
   within<T>(hold: Pick<LockEvent, "call" | "name">, body: () => T): T;
   /** `error`: it was lost. */
-  ended(told: LockEvent & { readonly held: number }, error: LockLostError | null): void;
+  ended(told: LockEvent & { readonly heldFor: number }, error: LockLostError | null): void;
 }
 
 type Event = Parameters<EventEmitter["on"]>[0];
@@ -225,7 +225,7 @@ export class Events extends EventEmitter {
     }
     const point = pointOf(event);
     if (point?.hasSubscribers) outside(() => point.publish({ client: this.client, ...told }));
-    if (this.holds && "held" in told && !("remains" in told))
+    if (this.holds && "heldFor" in told && !("remains" in told))
       this.holds.ended(told, "error" in told ? told.error : null);
   }
 
@@ -243,7 +243,11 @@ export class Events extends EventEmitter {
   tellGiveUp(name: string, { call, kind, units }: Caller, since: number, wait: number, error: unknown): void {
     if (!this.hears("giveup")) return;
     const why = error === null ? (wait > 0 ? "timeout" : "busy") : reasonOf(error);
-    this.tell("giveup", { ...ofCall({ name, kind, call, units }), waited: clocks.mono.now() - since, why });
+    this.tell("giveup", {
+      ...ofCall({ name, kind, call, units }),
+      waitedFor: clocks.mono.now() - since,
+      why,
+    });
   }
 
   #warn(error: Error): void {

@@ -34,7 +34,6 @@ export type { PermitBody, PermitLease, Semaphore, SemaphoreInspection } from "./
 export type { OnceOptions } from "./once/options.ts";
 export type { OnceResult, Turn } from "./once/turn.ts";
 export type {
-  AskOptions,
   BodyOptions,
   CheckOptions,
   CloseOptions,
@@ -44,11 +43,12 @@ export type {
   LockOptions,
   PassingOptions,
   ReadWriteOptions,
+  RecallOptions,
 } from "./options.ts";
 export type { HoldingParty, Party, WaitingParty } from "./party.ts";
 export { PermitsError } from "./permits-error.ts";
 export type { Leader } from "./redis/election-replies.ts";
 export type { Inspected } from "./redis/replies.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis/types.ts";
-export type { Asked } from "./waiting/keepers.ts";
+export type { Recalled } from "./waiting/keepers.ts";
 export { LockWantedError } from "./wanted-error.ts";

@@ -174,9 +174,9 @@ export interface ForceUnlockOptions {
   token?: number | undefined;
 }
 
-/** How `ask` asks. */
-export interface AskOptions {
-  /** How long the client that keeps the lock may take for its answer, in ms. Default: 1 000. */
+/** How `recall` recalls. */
+export interface RecallOptions {
+  /** How long the client that keeps the lock unused may take for its answer, in ms. Default: 1 000. */
   wait?: number | undefined;
 }
 

@@ -7,23 +7,40 @@ const OPTIONS: Readonly<Record<string, string>> = {
   minHold: "it is gone: `locks.runOnce()` runs a job once per interval",
 };
 
-const METHODS: Readonly<Record<string, string>> = {
-  redissonLock: "redissonLock(locks, name, options) from holdfast/redisson",
-  redissonFencedLock: "redissonFencedLock(locks, name) from holdfast/redisson",
-  spinLock: "spinLock(locks, name, options) from holdfast/spin",
-};
+/** By what they are methods of, and what they were to do. */
+const METHODS = {
+  locks: {
+    to: "create a lock",
+    now: {
+      redissonLock: "redissonLock(locks, name, options) from holdfast/redisson",
+      redissonFencedLock: "redissonFencedLock(locks, name) from holdfast/redisson",
+      spinLock: "spinLock(locks, name, options) from holdfast/spin",
+    },
+  },
+  lock: { to: "ask the holder", now: { ask: "lock.recall()" } },
+} as const;
+
+const COMMANDS: Readonly<Record<string, string>> = { ask: "it is `holdfast recall` now." };
 
 /** What an unknown option is called now; null: no draft had it. */
 export const renamedOption = (name: string): string | null =>
   Object.hasOwn(OPTIONS, name) ? (OPTIONS[name] ?? null) : null;
 
-/** Has the clients of this class refuse the methods that they had, for callers without types. */
-export function refuseRenamedMethods({ prototype }: { readonly prototype: object }): void {
-  for (const [name, now] of Object.entries(METHODS))
+/** What an unknown command of the command line is called now; null: no draft had it. */
+export const renamedCommand = (name: string): string | null =>
+  Object.hasOwn(COMMANDS, name) ? (COMMANDS[name] ?? null) : null;
+
+/** Has the objects of this class refuse the methods that they had, for callers without types. */
+export function refuseRenamedMethods(
+  of: keyof typeof METHODS,
+  { prototype }: { readonly prototype: object },
+): void {
+  const { to, now } = METHODS[of];
+  for (const [name, is] of Object.entries(now))
     Object.defineProperty(prototype, name, {
       configurable: true,
       value() {
-        throw new TypeError(`Cannot create a lock: locks.${name}() is ${now} now`);
+        throw new TypeError(`Cannot ${to}: ${of}.${name}() is ${is} now`);
       },
     });
 }

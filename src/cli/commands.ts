@@ -1,10 +1,10 @@
-import { ASK } from "./ask.ts";
 import { BREAK } from "./break.ts";
 import type { Command } from "./command.ts";
 import { completion } from "./completion.ts";
 import { DOCTOR } from "./doctor.ts";
 import { INSPECT } from "./inspect.ts";
 import { LS } from "./ls.ts";
+import { RECALL } from "./recall.ts";
 import { ELECT } from "./run/elect.ts";
 import { RUN_COMMAND } from "./run/run.ts";
 import { TOP } from "./top.ts";
@@ -18,7 +18,7 @@ export const COMMANDS: readonly Command[] = [
   TOP,
   INSPECT,
   BREAK,
-  ASK,
+  RECALL,
   DOCTOR,
   UI,
   completion(() => COMMANDS),

@@ -86,7 +86,7 @@ function ofCheck({ problems, unknown, servers }: Check): Finding[] {
   ];
 }
 
-function ofLatency({ roundTrip, handOff, message }: Latency): Finding[] {
+function ofLatency({ roundTrip, handOff, delivery }: Latency): Finding[] {
   const trip: Finding =
     roundTrip > SLOW
       ? [
@@ -102,24 +102,26 @@ function ofLatency({ roundTrip, handOff, message }: Latency): Finding[] {
         ]
       : ["✔", `A lock is handed over to a waiter in ${ms(handOff)}.`];
   const told: Finding[] =
-    message === null
+    delivery === null
       ? []
       : [
-          message > SLOW
+          delivery > SLOW
             ? [
                 "✘",
-                `A message takes ${ms(message)}: other subscribers of this Redis may be slow (CLIENT LIST TYPE pubsub).`,
+                `A message takes ${ms(delivery)}: other subscribers of this Redis may be slow (CLIENT LIST TYPE pubsub).`,
               ]
-            : ["✔", `A message takes ${ms(message)}.`],
+            : ["✔", `A message takes ${ms(delivery)}.`],
         ];
   return [trip, handed, ...told];
 }
 
-function ofLeftovers({ held, waited, longest, endless, missing }: Leftovers): Finding[] {
+function ofLeftovers({ heldLocks, waitedLocks, longestHeld, endless, missing }: Leftovers): Finding[] {
   if (missing !== null) return [["?", `What is held is not known: ${missing}`]];
   const oldest =
-    longest === null ? "" : `; the longest for ${showDuration(longest.heldFor)} (${visible(longest.name)})`;
-  const count: Finding = ["✔", `${held} locks are held, ${waited} waited for${oldest}.`];
+    longestHeld === null
+      ? ""
+      : `; the longest for ${showDuration(longestHeld.heldFor)} (${visible(longestHeld.name)})`;
+  const count: Finding = ["✔", `${heldLocks} locks are held, ${waitedLocks} waited for${oldest}.`];
   const stuck = endless.map(
     (name): Finding => [
       "✘",

@@ -11,7 +11,7 @@ export interface Latency {
   /** From an unlock to the lease of the next caller, in another client: the median. Null: it did not come. */
   readonly handOff: number | null;
   /** From PUBLISH to the subscriber: the median. Null: not measured in a Cluster. */
-  readonly message: number | null;
+  readonly delivery: number | null;
 }
 
 const TRIPS = 20;
@@ -44,9 +44,9 @@ export async function measure({ locks, redis }: Connected, timeout: number): Pro
       return took;
     };
     await handOff();
-    return { roundTrip, handOff: await median(HAND_OFFS, handOff), message: await messages(redis, timeout) };
+    return { roundTrip, handOff: await median(HAND_OFFS, handOff), delivery: await messages(redis, timeout) };
   } catch {
-    return { roundTrip, handOff: null, message: null };
+    return { roundTrip, handOff: null, delivery: null };
   } finally {
     await others.close({ grace: 0 });
   }

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { renamedCommand } from "../renamed.ts";
 import { visible } from "../util/visible.ts";
 import { closest } from "./closest.ts";
 import type { Command } from "./command.ts";
@@ -49,7 +50,8 @@ function find(name: string): Command {
   const found = COMMANDS.find((command) => command.name === name);
   if (found) return found;
   const meant = closest(name, [...COMMANDS.map((command) => command.name), "help"]);
-  const hint = meant === null ? "holdfast help lists them." : `did you mean ${meant}?`;
+  const hint =
+    renamedCommand(name) ?? (meant === null ? "holdfast help lists them." : `did you mean ${meant}?`);
   throw new UsageError(`There is no command "${visible(name)}": ${hint}`);
 }
 

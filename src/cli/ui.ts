@@ -13,7 +13,7 @@ import { Signals } from "./run/signals.ts";
 
 const FLAGS = {
   port: count(null, "where the page is. Default: 4990; 0: any free one", 0, 65_535),
-  actions: flag(null, "viewers may ask for a lock, and break one; without it they only look"),
+  actions: flag(null, "viewers may recall a lock, and break one; without it they only look"),
   host: text(
     null,
     "<address>",
@@ -36,7 +36,7 @@ async function ui({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
   // Before anything more is awaited, or a signal that comes meanwhile would be lost.
   const stopping = new Promise<NodeJS.Signals>((resolve) => signals.to(resolve));
   const word = randomBytes(16).toString("base64url");
-  const actions = values.actions ? (["ask", "break"] as const) : [];
+  const actions = values.actions ? (["recall", "break"] as const) : [];
   // A holder that a viewer ends is told whose page it was.
   const page = createOwnUI({ locks, redis, actions }, { word, label: operator() });
   const server = createServer((request, response) => void page.node(request, response));
@@ -85,7 +85,7 @@ export const UI = command(
       ["holdfast ui", "prints an address of this machine, with a word without which nothing is shown"],
       [
         "holdfast ui --actions --port 0",
-        "at any free port; with the buttons that ask for a lock, and break one",
+        "at any free port; with the buttons that recall a lock, and break one",
       ],
     ],
     flags: FLAGS,

@@ -199,7 +199,7 @@ export class Detector {
     const waited = clocks.mono.now() - one.since;
     const isRejected = rejected !== null;
     if (events.hears("deadlock"))
-      events.tell("deadlock", { name, kind, waited, cycle, rejected: isRejected });
+      events.tell("deadlock", { name, kind, waitedFor: waited, cycle, rejected: isRejected });
     if (isRejected) leave(new DeadlockError(name, cycle));
     else this.#warn(`A caller has waited ${Math.round(waited)} ms in a circle: ${circleText(cycle)}.`);
   }

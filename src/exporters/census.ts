@@ -110,7 +110,7 @@ export class Census {
   #acquired(event: Parameters<LockEvents["acquire"]>[0]): void {
     this.#waitsNoMore(event);
     const series = this.#seriesOf(event);
-    this.#to.waited(series, "acquired", event.waited / 1_000);
+    this.#to.waited(series, "acquired", event.waitedFor / 1_000);
     if (event.passed) this.#to.passes(series, 1);
     const key = keyOf(event);
     if (!this.#held.has(key)) this.#to.held(series, 1);
@@ -120,17 +120,17 @@ export class Census {
   #gaveUp(event: Parameters<LockEvents["giveup"]>[0]): void {
     this.#waitsNoMore(event);
     const series = this.#seriesOf(event);
-    this.#to.waited(series, event.why, event.waited / 1_000);
+    this.#to.waited(series, event.why, event.waitedFor / 1_000);
     if (event.why === "timeout") this.#to.timeouts(series, 1);
   }
 
-  #ended(event: LockEvent & { readonly held: number }, outcome: "released" | "lost"): void {
+  #ended(event: LockEvent & { readonly heldFor: number }, outcome: "released" | "lost"): void {
     const key = keyOf(event);
     const hold = this.#held.get(key);
     // A loss that its release has found is told twice.
     if (!hold || !this.#held.delete(key)) return;
     this.#to.held(hold.series, -1);
-    this.#to.heldFor(hold.series, outcome, event.held / 1_000);
+    this.#to.heldFor(hold.series, outcome, event.heldFor / 1_000);
   }
 
   readonly #renewed = (message: unknown): void => {

@@ -1,6 +1,6 @@
-import type { AskOptions, BodyOptions, ForceUnlockOptions, LockOptions } from "../options.ts";
+import type { BodyOptions, ForceUnlockOptions, LockOptions, RecallOptions } from "../options.ts";
 import type { Inspected } from "../redis/replies.ts";
-import type { Asked } from "../waiting/keepers.ts";
+import type { Recalled } from "../waiting/keepers.ts";
 import type { Lease } from "./lease.ts";
 
 /** What `inspect()` shows. */
@@ -75,17 +75,17 @@ export interface Lock {
   isLocked(): Promise<boolean>;
 
   /**
-   * Asks a client that keeps the lock with nobody inside (`linger`) to give it up, and takes nothing. Calls at the same time share
-   * one question.
+   * Asks the client that keeps the lock unused (`linger`) to release it, and takes nothing. Calls at the same time share one
+   * question.
    *
    * @param options.wait ms for the holder's answer, default 1 000.
-   * @returns "free": nobody held it; of `read` and `write`, nobody did by this one of the two. "released": it was kept, and was given up. "busy": somebody is inside; of other kinds than `lock`,
-   *   `fairLock` and what readers share: somebody holds it. "silent": the client that keeps it has not answered in time.
+   * @returns "free": nobody held it; of `read` and `write`, nobody did by this one of the two. "released": its client kept it unused, and has released it. "busy": a caller uses it; of other kinds
+   *   than `lock`, `fairLock` and what readers share: a process holds it. "silent": the client that keeps it has not answered in time.
    * @throws TypeError or RangeError for a bad wait; LockUnavailableError.
    * @example
-   * if ((await locks.lock("report").ask({ wait: 200 })) === "busy") return "somebody works on it";
+   * if ((await locks.lock("report").recall({ wait: 200 })) === "busy") return "a worker is at it";
    */
-  ask(options?: AskOptions): Promise<Asked>;
+  recall(options?: RecallOptions): Promise<Recalled>;
 
   /**
    * The holder, until when and with which token; of `lock` and `fairLock` the waiting processes in the order of their places

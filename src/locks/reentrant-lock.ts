@@ -1,17 +1,18 @@
 import { nounOf, quote } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import type { AskOptions, ForceUnlockOptions } from "../options.ts";
+import type { ForceUnlockOptions, RecallOptions } from "../options.ts";
 import { unavailable } from "../redis/replies.ts";
+import { refuseRenamedMethods } from "../renamed.ts";
 import type { Request } from "../terms.ts";
 import { clocks } from "../util/clock.ts";
 import { printAs } from "../util/print.ts";
-import type { Asked, Keepers } from "../waiting/keepers.ts";
+import type { Keepers, Recalled } from "../waiting/keepers.ts";
 import type { LockKind, Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { waitingHere } from "../waiting/waiter.ts";
 import type { CallRules } from "./arguments.ts";
-import { checkAsk, checkForceUnlock } from "./asking.ts";
 import { waitBeside } from "./beside.ts";
+import { checkForceUnlock, checkRecall } from "./holder-arguments.ts";
 import { type Lease, LeaseHandle, newLease } from "./lease.ts";
 import type { Inspection, Lock, LockBody } from "./lock.ts";
 import { besideKey, holdingFor, isGated, isInside, readInside, toWrite } from "./modes.ts";
@@ -119,9 +120,9 @@ export class ReentrantLock implements Lock {
     }, INSPECTED);
   }
 
-  async ask(options?: AskOptions): Promise<Asked> {
-    const wait = checkAsk(this.name, options);
-    return this.#ask((keepers) => keepers.ask(this.#kind, this.name, wait), "its holder could not be asked");
+  async recall(options?: RecallOptions): Promise<Recalled> {
+    const wait = checkRecall(this.name, options);
+    return this.#ask((keepers) => keepers.recall(this.#kind, this.name, wait), "it could not be recalled");
   }
 
   async forceUnlock(options?: ForceUnlockOptions): Promise<boolean> {
@@ -233,3 +234,4 @@ const INSPECTED = "it could not be inspected";
 const itself = (shared: SharedLease): SharedLease => shared;
 
 printAs(ReentrantLock, "Lock");
+refuseRenamedMethods("lock", ReentrantLock);

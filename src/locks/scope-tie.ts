@@ -84,7 +84,12 @@ export class ScopeTie extends Timer {
     const { events } = owner.services;
     if (isHeld && loss && events.hears("lost")) {
       const held = clocks.mono.now() - shared.since;
-      const told = { ...ofHolder(shared), since: shared.firstToken ?? shared.token, held, error: loss };
+      const told = {
+        ...ofHolder(shared),
+        firstToken: shared.firstToken ?? shared.token,
+        heldFor: held,
+        error: loss,
+      };
       // A reader in the time of its writer is a part of the writer's call.
       const isOver = shared.ended && !(owner.writer && !owner.writer.ended);
       events.tell("lost", isOver ? told : { ...told, remains: true });

@@ -64,7 +64,7 @@ export class Run implements LeaseOwner {
     const lease = this.#lease;
     const { events } = this.services;
     if (events.hears("acquire"))
-      events.tell("acquire", { ...ofHolder(lease), waited, passed: false, kept: false });
+      events.tell("acquire", { ...ofHolder(lease), waitedFor: waited, passed: false, kept: false });
     let outcome: { readonly value: T } | { readonly error: unknown };
     try {
       const go = () => body(new TurnHandle(lease));
@@ -88,7 +88,7 @@ export class Run implements LeaseOwner {
     const { watchdog, events } = this.services;
     watchdog.leases.delete(lease);
     if (events.hears("release"))
-      events.tell("release", { ...ofHolder(lease), held: clocks.mono.now() - lease.since });
+      events.tell("release", { ...ofHolder(lease), heldFor: clocks.mono.now() - lease.since });
     // A body that throws at once must not run on every process in a row.
     const isLeft = this.#hasThrown && this.#interval.onCrash === "again" && this.#rest > lease.hold.left();
     try {
@@ -141,7 +141,8 @@ export class Run implements LeaseOwner {
   #tellLoss(lease: SharedLease, error: LockLostError): void {
     const { events } = this.services;
     const held = clocks.mono.now() - lease.since;
-    if (events.hears("lost")) events.tell("lost", { ...ofHolder(lease), since: lease.token, held, error });
+    if (events.hears("lost"))
+      events.tell("lost", { ...ofHolder(lease), firstToken: lease.token, heldFor: held, error });
   }
 
   renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void {

@@ -21,7 +21,7 @@ interface Message {
   readonly call: number;
   readonly token?: number;
   readonly outcome?: string;
-  readonly waited?: number;
+  readonly waitedFor?: number;
   readonly passed?: boolean;
   readonly error?: unknown;
   around?: ((body: () => unknown) => unknown) | null;
@@ -83,7 +83,7 @@ export function trace(locks: Observed, tracer: Tracer, templates: Templates): ()
     }),
     // The promise was settled: `end` is told when the call has returned it.
     asyncEnd: ours((message) => {
-      const { call, outcome = "", waited = 0, error, passed } = message;
+      const { call, outcome = "", waitedFor = 0, error, passed } = message;
       const one = calls.get(call);
       if (!one || !calls.delete(call)) return;
       const { line } = one;
@@ -99,8 +99,8 @@ export function trace(locks: Observed, tracer: Tracer, templates: Templates): ()
         { kind: SpanKind.INTERNAL, startTime, attributes, links },
         parent,
       );
-      if (!EXPECTED.has(outcome)) fail(span, error ?? null, outcome, startTime + waited);
-      span.end(startTime + waited);
+      if (!EXPECTED.has(outcome)) fail(span, error ?? null, outcome, startTime + waitedFor);
+      span.end(startTime + waitedFor);
     }),
   };
   const hold = {

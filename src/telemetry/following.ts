@@ -13,7 +13,7 @@ interface AcquireMessage extends LockEvent {
   readonly lease: number;
   /** At its end. */
   outcome?: "acquired" | GiveUpReason;
-  waited?: number;
+  waitedFor?: number;
   token?: number;
   /** It came from another caller of this process, and nobody was asked. */
   passed?: boolean;
@@ -54,10 +54,10 @@ export class Following {
     return begun;
   }
 
-  /** The caller has these. `waited`: ms; left out: until now. */
-  got(leases: readonly SharedLease[], waited = clocks.mono.now() - this.#since): void {
+  /** The caller has these. `waitedFor`: ms; left out: until now. */
+  got(leases: readonly SharedLease[], waitedFor = clocks.mono.now() - this.#since): void {
     const [first] = leases;
-    this.#end("acquired", waited, first && { token: first.token, passed: first.hold.passes > 0 });
+    this.#end("acquired", waitedFor, first && { token: first.token, passed: first.hold.passes > 0 });
     for (const lease of leases) this.#holds.begin(lease);
   }
 
@@ -71,8 +71,8 @@ export class Following {
     this.#end(why, clocks.mono.now() - this.#since);
   }
 
-  #end(outcome: AcquireMessage["outcome"], waited: number, more?: Partial<AcquireMessage>): void {
-    const message = Object.assign(this.#message, { outcome, waited }, more);
+  #end(outcome: AcquireMessage["outcome"], waitedFor: number, more?: Partial<AcquireMessage>): void {
+    const message = Object.assign(this.#message, { outcome, waitedFor }, more);
     acquiring.asyncStart.publish(message);
     acquiring.asyncEnd.publish(message);
   }

@@ -15,7 +15,7 @@ interface HoldMessage extends LockEvent {
   /** Set by a subscriber of `start` that wants the body to run in a context of its own. */
   around: ((body: () => unknown) => unknown) | null;
   /** ms; at its end. */
-  held?: number;
+  heldFor?: number;
   error?: LockLostError;
 }
 
@@ -48,7 +48,7 @@ export class OpenHolds implements FollowedHolds {
     this.#open.set(keyOf(lease), { message, place });
     // RACE: it was lost before the caller heard that it has it.
     if (lease.loss || lease.ended)
-      this.ended({ ...message, held: clocks.mono.now() - lease.since }, lease.loss);
+      this.ended({ ...message, heldFor: clocks.mono.now() - lease.since }, lease.loss);
   }
 
   within<T>({ call, name }: Pick<LockEvent, "call" | "name">, body: () => T): T {
@@ -58,13 +58,13 @@ export class OpenHolds implements FollowedHolds {
     return hold.place.runInAsyncScope(() => (around ? bodyIn(around, body) : body()));
   }
 
-  ended(told: LockEvent & { readonly held: number }, error: LockLostError | null): void {
+  ended(told: LockEvent & { readonly heldFor: number }, error: LockLostError | null): void {
     const key = keyOf(told);
     const hold = this.#open.get(key);
     // A loss that its release has found is told twice.
     if (!hold || !this.#open.delete(key)) return;
     const { message, place } = hold;
-    message.held = told.held;
+    message.heldFor = told.heldFor;
     place.runInAsyncScope(() => {
       if (error) {
         message.error = error;

@@ -24,28 +24,30 @@ export async function act(
   if (!actions.includes(wanted.action))
     return plainly(403, "This page only shows: its application has allowed no such action.");
   try {
-    return json(wanted.action === "ask" ? await ask(locks, wanted) : await end(locks, wanted, viewer));
+    return json(wanted.action === "recall" ? await recall(locks, wanted) : await end(locks, wanted, viewer));
   } catch (error) {
     return json({ done: false, said: error instanceof Error ? error.message : String(error) }, 502);
   }
 }
 
-async function ask(locks: LockUIOptions["locks"], { kind, name, mode }: Wanted): Promise<Done> {
+async function recall(locks: LockUIOptions["locks"], { kind, name, mode }: Wanted): Promise<Done> {
   const isRead = kind === "readWrite" && mode === "read";
-  if (kind !== "lock" && !isRead)
-    return { done: false, said: "Only locks, and what readers share, can be kept with nobody inside." };
-  const answer = await (isRead ? locks.readWriteLock(name).read : locks.lock(name)).ask();
+  if (kind !== "lock" && !isRead) return { done: false, said: NEVER_UNUSED };
+  const answer = await (isRead ? locks.readWriteLock(name).read : locks.lock(name)).recall();
   // A writer may have it by now.
   const said = isRead && answer === "free" ? "No reader holds it." : ANSWERS[answer];
   return { done: answer === "free" || answer === "released", said };
 }
 
 const ANSWERS = {
-  free: "Nobody holds it.",
-  released: "It was kept with nobody inside, and has been given up.",
-  busy: "Somebody is inside.",
-  silent: "It is kept, and not given up: a process that keeps it does not answer.",
+  free: "No process holds it.",
+  released: "Its holder did not use it, and has released it.",
+  busy: "Its holder uses it.",
+  silent: "It is still held: the process that keeps it unused does not answer.",
 };
+
+const NEVER_UNUSED =
+  "A writer never keeps its lock unused, nor does the holder of a semaphore, an election or Redisson's lock.";
 
 async function end(locks: LockUIOptions["locks"], wanted: Wanted, { label }: Viewer): Promise<Done> {
   const ended = await breakHold(locks, wanted, label === null ? {} : { label: cut(label) });
@@ -77,7 +79,7 @@ function cut(label: string): string {
 function decode(text: string): Wanted | null {
   try {
     const { action, kind, name, mode, holder } = JSON.parse(text) as Partial<Wanted>;
-    if (action !== "ask" && action !== "break") return null;
+    if (action !== "recall" && action !== "break") return null;
     if (typeof kind !== "string" || typeof name !== "string" || typeof holder !== "string" || !holder)
       return null;
     return { action, kind, name, holder, mode: mode === "read" || mode === "write" ? mode : null };

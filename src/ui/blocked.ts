@@ -1,15 +1,15 @@
 import type { Listed } from "../list/listed.ts";
 import { clientOf } from "../party.ts";
-import type { ShownBlock, ShownCircle, ShownClient, ShownOwner } from "./shown.ts";
-import { shownHolder, shownWaiter } from "./views.ts";
+import type { ShownBlock, ShownCircle, ShownClient, ShownWaiter } from "./shown.ts";
+import { partyOf, shownWaiter } from "./views.ts";
 
 /** Clients that are shown at the most. */
 const MOST = 500;
 
 /** What one client holds that others wait for. */
 interface Holdings {
-  readonly owner: ShownOwner;
-  readonly blocks: { readonly lock: Listed; readonly for: number | null }[];
+  readonly party: ShownWaiter;
+  readonly blocks: { readonly lock: Listed; readonly heldFor: number | null }[];
   /** Of what it waits for itself: by other clients. */
   waits: number;
 }
@@ -29,15 +29,15 @@ export function blocked(
   const waited = locks.filter(({ holders, waiters }) => holders.length > 0 && (waiters?.length ?? 0) > 0);
   const all = holdingsIn(waited);
   const known = new Map(
-    circles.map(({ callers, isSure }) => [
-      roundOf(callers.map(({ client, holds }) => ({ id: client, ...holds }))),
+    circles.map(({ cycle, isSure }) => [
+      roundOf(cycle.map(({ holder, kind, name }) => ({ id: clientOf(holder), kind, name }))),
       isSure ? ("deadlock" as const) : ("possible" as const),
     ]),
   );
   const told = new Set<string>();
   let shown = 0;
 
-  const branch = (id: string, owner: ShownOwner, calls: number, path: readonly Step[]): ShownClient => {
+  const branch = (id: string, party: ShownWaiter, calls: number, path: readonly Step[]): ShownClient => {
     shown++;
     const from = path.findIndex((step) => step.id === id);
     const isElsewhere = from < 0 && told.has(id);
@@ -45,31 +45,32 @@ export function blocked(
     const held = from >= 0 || isElsewhere ? [] : (all.get(id)?.blocks ?? []);
     const circle = from < 0 ? null : (known.get(roundOf(path.slice(from))) ?? "sign");
     const blocks = held.map((one) => block(one, [...path, { id, kind: one.lock.kind, name: one.lock.name }]));
-    return { owner, calls, circle, isElsewhere, blocks };
+    return { ...party, calls, circle, isElsewhere, blocks };
   };
-  const block = ({ lock, for: ms }: Holdings["blocks"][number], path: readonly Step[]): ShownBlock => {
-    const callers = new Map<string, { owner: ShownOwner; calls: number }>();
+  const block = ({ lock, heldFor }: Holdings["blocks"][number], path: readonly Step[]): ShownBlock => {
+    const callers = new Map<string, { party: ShownWaiter; calls: number }>();
     for (const waiter of lock.waiters ?? []) {
       const id = clientOf(waiter);
       const known = callers.get(id);
       if (known) known.calls++;
-      else callers.set(id, { owner: shownWaiter(waiter), calls: 1 });
+      else callers.set(id, { party: shownWaiter(waiter), calls: 1 });
     }
     const waiters: ShownClient[] = [];
-    for (const [id, { owner, calls }] of callers) {
+    for (const [id, { party, calls }] of callers) {
       if (shown >= MOST) break;
       // A client that waits for a lock of its own waits for a caller of its process.
-      if (id === path.at(-1)?.id) waiters.push({ owner, calls, circle: null, isElsewhere: true, blocks: [] });
-      else waiters.push(branch(id, owner, calls, path));
+      if (id === path.at(-1)?.id)
+        waiters.push({ ...party, calls, circle: null, isElsewhere: true, blocks: [] });
+      else waiters.push(branch(id, party, calls, path));
     }
-    return { kind: lock.kind, name: lock.name, for: ms, waiters };
+    return { kind: lock.kind, name: lock.name, heldFor, waiters };
   };
 
   const clients: ShownClient[] = [];
   // First those that wait for nobody; what is left then waits for each other.
   for (const isFirst of [true, false])
-    for (const [id, { owner, waits }] of all)
-      if (!told.has(id) && (waits === 0) === isFirst && shown < MOST) clients.push(branch(id, owner, 0, []));
+    for (const [id, { party, waits }] of all)
+      if (!told.has(id) && (waits === 0) === isFirst && shown < MOST) clients.push(branch(id, party, 0, []));
   clients.sort((one, other) => Number(isCircled(other)) - Number(isCircled(one)));
   return { clients, isCut: shown >= MOST };
 }
@@ -93,9 +94,10 @@ function holdingsIn(locks: readonly Listed[]): Map<string, Holdings> {
   for (const lock of locks)
     for (const holder of lock.holders) {
       const id = clientOf(holder);
-      const known = all.get(id) ?? { owner: shownHolder(holder), blocks: [], waits: 0 };
+      const known = all.get(id) ?? { party: { ...partyOf(holder), waitedFor: null }, blocks: [], waits: 0 };
       all.set(id, known);
-      if (!known.blocks.some((one) => one.lock === lock)) known.blocks.push({ lock, for: holder.heldFor });
+      if (!known.blocks.some((one) => one.lock === lock))
+        known.blocks.push({ lock, heldFor: holder.heldFor });
     }
   for (const { holders, waiters } of locks)
     for (const id of new Set(waiters?.map(clientOf))) {

@@ -93,22 +93,22 @@ export class Deadlocks {
   }
 
   #shown(circle: Circle, locks: ReadonlyMap<string, Listed>): ShownCircle | null {
-    const callers: ShownCircle["callers"][number][] = [];
+    const cycle: ShownCircle["cycle"][number][] = [];
     for (const { note, hold, waitsFor } of circle.callers) {
       const [held, wanted] = [listed(hold.ref, locks), listed(waitsFor, locks)];
       const holder = held?.holders.find(({ id }) => id === hold.id);
       const client = note.id.slice(0, note.id.lastIndexOf("/"));
       // Behind its own process a caller waits there, and not in Redis.
       if (!held || !holder || !wanted || !isAt(client, wanted)) return null;
-      callers.push({
-        client: clientOf(holder),
-        owner: shownHolder(holder),
-        holds: { kind: held.kind, name: held.name },
+      cycle.push({
+        kind: held.kind,
+        name: held.name,
+        holder: shownHolder(holder),
         waitsFor: { kind: wanted.kind, name: wanted.name },
-        waited: note.since > 0 ? Math.max(0, Math.round((this.#now - note.since) / 1_000)) : null,
+        waitedFor: note.since > 0 ? Math.max(0, Math.round((this.#now - note.since) / 1_000)) : null,
       });
     }
-    return { isSure: circle.isSure, isRejected: circle.rejected !== null, callers };
+    return { isSure: circle.isSure, rejected: circle.rejected !== null, cycle };
   }
 }
 

@@ -128,10 +128,11 @@ export class Heat {
       const steps = Array.from({ length: STEPS }, (_, i) => [...(waits.get(first + i) ?? [])]);
       const counts = steps.map((counted) => counted.reduce((sum, [, count]) => sum + count, 0));
       const p95 = steps.map((counted, i) => percentile(counted, counts[i] ?? 0));
-      const lost = events.filter(({ what }) => what === "lost").length;
-      return { name, waits: counts, p95, lost };
+      const losses = events.filter(({ what }) => what === "lost").length;
+      return { name, waits: counts, p95, losses };
     });
-    const weight = ({ waits, lost }: ShownHeat): number => waits.reduce((sum, count) => sum + count, lost);
+    const weight = ({ waits, losses }: ShownHeat): number =>
+      waits.reduce((sum, count) => sum + count, losses);
     return heats.sort((one, other) => weight(other) - weight(one)).slice(0, SHOWN);
   }
 
@@ -163,7 +164,8 @@ export class Heat {
     }
     for (const [what, name, ago, after, why] of events) {
       const known = this.#of(name);
-      known.events.push({ what, at: at - ago, after, why, client });
+      const [waitedFor, heldFor] = what === "lost" ? [null, after] : [after, null];
+      known.events.push({ what, at: at - ago, waitedFor, heldFor, why, client });
       if (known.events.length > HISTORY) known.events.shift();
     }
   }

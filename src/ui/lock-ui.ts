@@ -50,7 +50,7 @@ export interface LockUI {
  *
  * @param options.locks the lock client of one Redis.
  * @param options.authorize decides which requests may see it. Left out: only browsers of this machine, and only by `node`.
- * @param options.actions what viewers may do: "ask", "break". They need `authorize`. Default: nothing.
+ * @param options.actions what viewers may do: "recall", "break". They need `authorize`. Default: nothing.
  * @param options.redis a connection to the same Redis, for what `observe()` has written and for deadlocks. Left out: neither is shown.
  * @throws TypeError for bad options.
  * @example
@@ -150,7 +150,7 @@ class Page {
       age: survey && Math.round(performance.now() - survey.at),
       due: Math.round(due),
       total: all?.total ?? 0,
-      waited: all?.waited ?? 0,
+      waitedLocks: all?.waited ?? 0,
       isPartial,
       deadlocks: circles?.filter(({ isSure }) => isSure).length ?? null,
       unread,

@@ -57,17 +57,18 @@ export function observe(
   };
 
   const begins: LockEvents["wait"] = ({ call, name }) => void waiting.add(`${call} ${name}`);
-  const acquired: LockEvents["acquire"] = ({ call, name, waited: ms }) => {
+  const acquired: LockEvents["acquire"] = ({ call, name, waitedFor: ms }) => {
     if (!waiting.delete(`${call} ${name}`)) return;
     waited(name, ms);
     happened("acquire", name, ms, null);
   };
-  const gaveUp: LockEvents["giveup"] = ({ call, name, waited: ms, why }) => {
+  const gaveUp: LockEvents["giveup"] = ({ call, name, waitedFor: ms, why }) => {
     if (!waiting.delete(`${call} ${name}`)) return;
     waited(name, ms);
     happened("giveup", name, ms, why);
   };
-  const lost: LockEvents["lost"] = ({ name, held, error }) => happened("lost", name, held, error.reason);
+  const lost: LockEvents["lost"] = ({ name, heldFor, error }) =>
+    happened("lost", name, heldFor, error.reason);
   locks.on("wait", begins).on("acquire", acquired).on("giveup", gaveUp).on("lost", lost);
   return () => {
     locks.off("wait", begins).off("acquire", acquired).off("giveup", gaveUp).off("lost", lost);

@@ -19,7 +19,7 @@ export interface LockUIOptions {
    */
   readonly authorize?: Authorize | undefined;
   /**
-   * What viewers may do: "ask" a process that keeps a lock with nobody inside to give it up; "break" the hold that they see. They need
+   * What viewers may do: "recall" a lock that its holder keeps unused; "break" the hold that they see. They need
    * `authorize`. Default: nothing.
    */
   readonly actions?: readonly Action[] | undefined;
@@ -31,7 +31,7 @@ export interface LockUIOptions {
 }
 
 const KNOWN = ["locks", "authorize", "actions", "redis"];
-const ACTIONS: readonly Action[] = ["ask", "break"];
+const ACTIONS: readonly Action[] = ["recall", "break"];
 
 /** @throws TypeError for bad options. */
 export function checkUIOptions(options: unknown): LockUIOptions {

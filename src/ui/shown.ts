@@ -1,28 +1,30 @@
-// What the server of the page tells it, as JSON. Times are ms up to the moment when it was seen, so that no clock of a viewer counts.
+// What the server of the page tells it, as JSON, by the names of the table in src/party.ts. Times are ms up to the moment when it was
+// seen, so that no clock of a viewer counts: there is no `since`.
+// It imports nothing: a browser has no types of Node.js.
 
 /** As `locks.list()` has it. */
 type ShownKind = "lock" | "readWrite" | "semaphore" | "election" | "redisson";
 
 /** A holder or a waiter. */
-export interface ShownOwner {
+export interface ShownParty {
   readonly id: string;
   readonly label: string | null;
   readonly host: string | null;
   readonly pid: number | null;
-  /** ms that it has held the lock, or waited for it; null: nothing says it. */
-  readonly for: number | null;
-  /** Permits of a semaphore; of others 1. */
   readonly units: number;
   readonly mode: "read" | "write" | null;
 }
 
-export interface ShownHolder extends ShownOwner {
-  /** Null: its kind has none. */
+export interface ShownHolder extends ShownParty {
+  readonly heldFor: number | null;
   readonly token: number | null;
-  /** ms until its hold ends unless it is renewed; null: no end is set. */
-  readonly left: number | null;
-  /** How long its lease is, in ms; null: that is not known. Redis has only what is left of it. */
-  readonly length: number | null;
+  /** Null: no end is set, for which JSON has no number. */
+  readonly remaining: number | null;
+  readonly lease: number | null;
+}
+
+export interface ShownWaiter extends ShownParty {
+  readonly waitedFor: number | null;
 }
 
 /** A lock in a list. */
@@ -31,11 +33,9 @@ export interface ShownLock {
   readonly name: string;
   /** The one that has held longest; null: it is free, and waited for. */
   readonly holder: ShownHolder | null;
-  readonly holders: number;
-  /** How many processes wait. */
-  readonly waiters: number;
-  /** ms that the first of them has waited. */
-  readonly waited: number | null;
+  readonly holderCount: number;
+  readonly waitingProcesses: number;
+  readonly longest: number | null;
   readonly kept: boolean;
   readonly permits: number | null;
   /** The last time that a holder has lost it, as far as observed processes have told; null: none has. */
@@ -48,9 +48,8 @@ interface Seen {
   readonly age: number | null;
   /** ms of age at which there should be something newer. */
   readonly due: number;
-  /** How many locks there are, and how many of them are waited for. */
   readonly total: number;
-  readonly waited: number;
+  readonly waitedLocks: number;
   /** Redis is being looked through for the first time: there will be more. */
   readonly isPartial: boolean;
   /** Circles of callers, of which none can go on. Null: not known. */
@@ -65,7 +64,7 @@ interface Seen {
   readonly actions: readonly Action[];
 }
 
-export type Action = "ask" | "break";
+export type Action = "recall" | "break";
 
 export interface ShownNow extends Seen {
   readonly view: "now";
@@ -83,14 +82,13 @@ export interface ShownOne extends Seen {
   readonly lock: ShownLock | null;
   readonly holders: readonly ShownHolder[];
   /** In order: of a process one, or each of its callers where the lock is fair. */
-  readonly waiters: readonly ShownOwner[];
+  readonly waiters: readonly ShownWaiter[];
   /** What was told of it by observed processes, the latest first; null: nothing is observed. */
   readonly history: readonly Happened[] | null;
 }
 
-/** A client in the view of blocked ones. */
-export interface ShownClient {
-  readonly owner: ShownOwner;
+/** A client in the view of blocked ones, as one of its calls is shown. */
+export interface ShownClient extends ShownWaiter {
   /** How many of its calls wait there. */
   readonly calls: number;
   /**
@@ -107,7 +105,7 @@ export interface ShownClient {
 export interface ShownBlock {
   readonly kind: ShownKind;
   readonly name: string;
-  readonly for: number | null;
+  readonly heldFor: number | null;
   readonly waiters: readonly ShownClient[];
 }
 
@@ -117,18 +115,14 @@ type ShownName = Pick<ShownLock, "kind" | "name">;
 export interface ShownCircle {
   /** Nobody else can break it. False: others may give back permits, or a writer between readers may leave. */
   readonly isSure: boolean;
-  /** The client of one of them ends it. */
-  readonly isRejected: boolean;
-  /** Each waits for what the next one holds, and the last for what the first one holds. */
-  readonly callers: readonly {
-    readonly client: string;
-    /** Of the hold: since when it has that. */
-    readonly owner: ShownOwner;
-    readonly holds: ShownName;
+  /** The client of one of them ends its wait. */
+  readonly rejected: boolean;
+  /** Each holder waits for the next lock, and the last one for the first. */
+  readonly cycle: readonly (ShownName & {
+    readonly holder: ShownHolder;
     readonly waitsFor: ShownName;
-    /** ms that it has waited; null: not known. */
-    readonly waited: number | null;
-  }[];
+    readonly waitedFor: number | null;
+  })[];
 }
 
 export interface ShownBlocked extends Seen {
@@ -145,8 +139,10 @@ export interface Happened {
   readonly what: "acquire" | "giveup" | "lost";
   /** ms ago. */
   readonly ago: number;
-  /** ms that it had waited, or held a lock that it lost. */
-  readonly after: number;
+  /** Null: it lost the lock. */
+  readonly waitedFor: number | null;
+  /** Null: it lost none. */
+  readonly heldFor: number | null;
   readonly why: string | null;
   readonly client: string;
 }
@@ -158,7 +154,7 @@ export interface ShownHeat {
   readonly waits: readonly number[];
   /** How long 95 of 100 of them had waited at the most, in ms; null: none had. */
   readonly p95: readonly (number | null)[];
-  readonly lost: number;
+  readonly losses: number;
 }
 
 export interface ShownHeats extends Seen {

@@ -36,7 +36,7 @@ export class Tally {
     this.#total++;
     const isWaited = (lock.waiters?.length ?? 0) > 0;
     if (isWaited) this.#waited++;
-    this.#ranked.push({ lock, waited: waitedFor(lock) ?? (isWaited ? 0 : -1) });
+    this.#ranked.push({ lock, waited: longestWait(lock) ?? (isWaited ? 0 : -1) });
     if (this.#ranked.length === 2 * LOCKS) this.#cut();
   }
 
@@ -64,8 +64,8 @@ const inFront = (one: Ranked, other: Ranked): number =>
   (other.lock.heldFor ?? 0) - (one.lock.heldFor ?? 0) ||
   (one.lock.name < other.lock.name ? -1 : 1);
 
-/** Places in a queue are in the order of coming, but for those of other priority or mode: the longest wait is not always the first's. */
-export function waitedFor({ waiters }: Pick<Listed, "waiters">): number | null {
+/** In ms. Places in a queue are in the order of coming, but for those of other priority or mode: the longest wait is not always the first's. */
+export function longestWait({ waiters }: Pick<Listed, "waiters">): number | null {
   let longest: number | null = null;
   for (const { waitedFor } of waiters ?? [])
     if (waitedFor !== null && waitedFor > (longest ?? -1)) longest = waitedFor;

@@ -2,26 +2,32 @@ import { Glob } from "../list/glob.ts";
 import { type Listed, waitingProcesses } from "../list/listed.ts";
 import type { HoldingParty, WaitingParty } from "../party.ts";
 import type { LeaseLengths } from "./lease-lengths.ts";
-import type { Happened, ShownHolder, ShownLock, ShownOwner } from "./shown.ts";
-import { waitedFor } from "./survey.ts";
+import type { Happened, ShownHolder, ShownLock, ShownParty, ShownWaiter } from "./shown.ts";
+import { longestWait } from "./survey.ts";
 import type { Narrow } from "./watches.ts";
 
-/** `length`: of its lease, in ms; null: it is not known. */
-export const shownHolder = (holder: HoldingParty, length: number | null = null): ShownHolder => ({
-  ...ownerOf(holder),
-  length,
-  for: holder.heldFor,
+/** `lease`: how long it is, in ms; null: it is not known. */
+export const shownHolder = (holder: HoldingParty, lease: number | null = null): ShownHolder => ({
+  ...partyOf(holder),
+  heldFor: holder.heldFor,
   token: holder.token,
-  left: holder.remaining === Number.POSITIVE_INFINITY ? null : holder.remaining,
+  remaining: holder.remaining === Number.POSITIVE_INFINITY ? null : holder.remaining,
+  lease,
 });
 
-export const shownWaiter = (waiter: WaitingParty): ShownOwner => ({
-  ...ownerOf(waiter),
-  for: waiter.waitedFor,
+export const shownWaiter = (waiter: WaitingParty): ShownWaiter => ({
+  ...partyOf(waiter),
+  waitedFor: waiter.waitedFor,
 });
 
-const ownerOf = ({ id, label, host, pid, units, mode }: HoldingParty | WaitingParty) =>
-  ({ id, label, host, pid, units, mode }) as const;
+export const partyOf = ({ id, label, host, pid, units, mode }: HoldingParty | WaitingParty): ShownParty => ({
+  id,
+  label,
+  host,
+  pid,
+  units,
+  mode,
+});
 
 export function shownLock(lock: Listed, lost: Happened | null, lengths: LeaseLengths): ShownLock {
   const { kind, name, holder, holders, kept, permits } = lock;
@@ -29,9 +35,9 @@ export function shownLock(lock: Listed, lost: Happened | null, lengths: LeaseLen
     kind,
     name,
     holder: holder && shownHolder(holder, lengths.of(holder.id)),
-    holders: holders.length,
-    waiters: waitingProcesses(lock),
-    waited: waitedFor(lock),
+    holderCount: holders.length,
+    waitingProcesses: waitingProcesses(lock),
+    longest: longestWait(lock),
     kept,
     permits,
     lost,

@@ -78,7 +78,7 @@ export abstract class JointHold implements LeaseOwner, Expecting {
   protected tellRelease(lease: SharedLease, held: number): void {
     const { events } = this.services;
     if (events.isUsed && !lease.isTaken && events.hears("release"))
-      events.tell("release", { ...ofHolder(lease), held });
+      events.tell("release", { ...ofHolder(lease), heldFor: held });
   }
 
   /** Its user wants to know that it was held so far, and others stay. */
@@ -131,7 +131,7 @@ export abstract class JointHold implements LeaseOwner, Expecting {
     const { events } = this.services;
     const held = this.leaves(lease);
     if (events.hears("lost") && this.isOwn(lease))
-      events.tell("lost", { ...ofHolder(lease), since: lease.token, held, error });
+      events.tell("lost", { ...ofHolder(lease), firstToken: lease.token, heldFor: held, error });
     if (this.isIdle) this.leave();
   }
 

@@ -38,7 +38,7 @@ export abstract class JointQueue<Joint extends JointHold> extends LockQueue {
   protected toldAcquired(lease: SharedLease, waited: number, passed: boolean, kept = false): void {
     const { events } = this.services;
     if (events.isUsed && events.hears("acquire"))
-      events.tell("acquire", { ...ofHolder(lease), waited, passed, kept });
+      events.tell("acquire", { ...ofHolder(lease), waitedFor: waited, passed, kept });
   }
 
   /** Also one that was never more than a part of another's time. */

@@ -10,10 +10,10 @@ import type { Ask, LockKind, Meant, Told } from "./lock-kind.ts";
 import type { Services } from "./services.ts";
 
 /**
- * What became of a lock whose holder was asked to give it up. "free": nobody held it. "released": nobody was inside, and it was
- * given up. "busy": somebody was inside. "silent": its holder has not answered in time.
+ * What became of a lock whose holder was asked to release it. "free": no process held it. "released": its holder kept it unused, and
+ * has released it. "busy": a caller used it. "silent": its holder has not answered in time.
  */
-export type Asked = "free" | "released" | "busy" | "silent";
+export type Recalled = "free" | "released" | "busy" | "silent";
 
 interface Owner extends Services {
   readonly clientId: string;
@@ -29,7 +29,7 @@ export class Keepers {
   readonly #owner: Owner;
   #aside: string | null = null;
   /** One question for each name: more would be answered the same. */
-  readonly #asking = new Map<string, Promise<Asked>>();
+  readonly #recalls = new Map<string, Promise<Recalled>>();
 
   constructor(owner: Owner) {
     this.#owner = owner;
@@ -70,16 +70,16 @@ export class Keepers {
     return idle < held ? "silent" : "idle";
   }
 
-  /** Has a holder with nobody inside give the lock up. `wait`: ms for its answer. Calls at the same time share one question. */
-  ask(kind: LockKind, name: string, wait: number): Promise<Asked> {
+  /** Has a holder that keeps the lock unused release it. `wait`: ms for its answer. Calls at the same time share one question. */
+  recall(kind: LockKind, name: string, wait: number): Promise<Recalled> {
     // What readers keep is no writer's: the answer is another one.
     const key = `${kind.protocol}:${kind.mode ?? ""}:${name}`;
-    let asking = this.#asking.get(key);
-    if (!asking) {
-      asking = this.#ask(kind, name, wait).finally(() => this.#asking.delete(key));
-      this.#asking.set(key, asking);
+    let recall = this.#recalls.get(key);
+    if (!recall) {
+      recall = this.#recall(kind, name, wait).finally(() => this.#recalls.delete(key));
+      this.#recalls.set(key, recall);
     }
-    return asking;
+    return recall;
   }
 
   /**
@@ -92,7 +92,7 @@ export class Keepers {
       (token === null || token === seen.token) && (holder === null || holder === seen.holder?.id);
     if (!isMeant || !seen.kept || seen.waiters?.length !== 0) return false;
     const meant = holder === null && token === null ? null : seen.token;
-    return (await this.#recall(kind, name, seen, FIRST_REPLY, KEEPER_REPLY, meant)) === "released";
+    return (await this.#queue(kind, name, seen, FIRST_REPLY, KEEPER_REPLY, meant)) === "released";
   }
 
   /** Of questions whose answers nobody waits for. */
@@ -106,26 +106,26 @@ export class Keepers {
     return `${this.#owner.clientId}.${newNonce()}`;
   }
 
-  async #ask(kind: LockKind, name: string, wait: number): Promise<Asked> {
+  async #recall(kind: LockKind, name: string, wait: number): Promise<Recalled> {
     const until = clocks.mono.now() + wait;
     const left = (): number => until - clocks.mono.now();
     const seen = await kind.inspect(name);
-    if (kind.mode !== "read" || !seen.kept) return this.#recall(kind, name, seen, left(), left());
+    if (kind.mode !== "read" || !seen.kept) return this.#queue(kind, name, seen, left(), left());
     if (!(await this.#isHeard(name, left()))) return "silent";
     // A place in the queue closes to all readers what they share: none is taken while a client does not answer.
     const is = await this.question(kind, name, left());
-    return is === "idle" ? this.#recall(kind, name, seen, left(), Math.min(left(), KEEPER_REPLY)) : is;
+    return is === "idle" ? this.#queue(kind, name, seen, left(), Math.min(left(), KEEPER_REPLY)) : is;
   }
 
   /** `hearing`: ms for the subscription. `wait`: ms for the answer. `meant`: the token of the only holder that is asked; null: whichever it is. */
-  async #recall(
+  async #queue(
     kind: LockKind,
     name: string,
     { holder, kept }: Inspected,
     hearing: number,
     wait: number,
     meant: number | null = null,
-  ): Promise<Asked> {
+  ): Promise<Recalled> {
     if (holder === null) return "free";
     if (!kept) return "busy";
     if (!(await this.#isHeard(name, hearing))) return "silent";
@@ -185,7 +185,7 @@ class Recall implements Ask, Told<AttemptAnswer>, Expecting {
   readonly #kind: LockKind;
   readonly #services: Services;
   readonly #hold: Hold;
-  #is: Asked = "silent";
+  #is: Recalled = "silent";
   /** Of the command, and of the holder. */
   #sent: (error?: unknown) => void = () => {};
   #ended: () => void = () => {};
@@ -200,7 +200,7 @@ class Recall implements Ask, Told<AttemptAnswer>, Expecting {
     this.#hold.asks(this.lease);
   }
 
-  async run(wait: number): Promise<Asked> {
+  async run(wait: number): Promise<Recalled> {
     const { inbox } = this.#services;
     inbox.asked.set(this.nonce, () => this.#end("busy"));
     const ended = new Promise<void>((resolve) => {
@@ -246,7 +246,7 @@ class Recall implements Ask, Told<AttemptAnswer>, Expecting {
   /** It is left as soon as it is granted. */
   recalled(): void {}
 
-  #end(is: Asked): void {
+  #end(is: Recalled): void {
     this.#is = is;
     this.#ended();
   }

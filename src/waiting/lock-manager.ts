@@ -282,8 +282,8 @@ export class LockManager implements Services {
 
   tellWait(name: string, { call, kind, units, since }: Waiter): void {
     if (!this.events.isUsed || !this.events.hears("wait")) return;
-    const caller = { ...ofCall({ name, kind, call, units }), waited: clocks.mono.now() - since };
-    this.events.tell("wait", { ...caller, holder: "unknown" });
+    const caller = { ...ofCall({ name, kind, call, units }), waitedFor: clocks.mono.now() - since };
+    this.events.tell("wait", { ...caller, heldBy: "unknown" });
   }
 
   gaveUp(name: string, waiter: Waiter, error: unknown): void {

@@ -101,7 +101,7 @@ export abstract class LockOwner {
     }
     if (events.isUsed && events.hears("acquire")) {
       const waited = clocks.mono.now() - waiter.since;
-      events.tell("acquire", { ...ofHolder(lease), waited, passed: hold.passes > 0, kept: false });
+      events.tell("acquire", { ...ofHolder(lease), waitedFor: waited, passed: hold.passes > 0, kept: false });
     }
   }
 
@@ -171,7 +171,7 @@ export abstract class LockOwner {
     one.lease = null;
     const held = clocks.mono.now() - lease.since;
     if (events.isUsed && !lease.isTaken && events.hears("release"))
-      events.tell("release", { ...ofHolder(lease), held });
+      events.tell("release", { ...ofHolder(lease), heldFor: held });
     // RACE: the process ends: the next caller here would have it, and would never know.
     if (lease.isConfirmed || isEnding) return this.#release(one, lease, held);
     if (one.first) {
@@ -248,7 +248,12 @@ export abstract class LockOwner {
   toldLost(turn: Turn, held: number, error: LockLostError): LockLostError {
     const { events } = this.services;
     if (events.hears("lost"))
-      events.tell("lost", { ...ofHolder(turn), since: turn.firstToken ?? turn.token, held, error });
+      events.tell("lost", {
+        ...ofHolder(turn),
+        firstToken: turn.firstToken ?? turn.token,
+        heldFor: held,
+        error,
+      });
     return error;
   }
 }

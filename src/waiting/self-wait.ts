@@ -118,17 +118,17 @@ export class SelfWait {
   }
 
   /** An event for every such caller; a process warning at most once a minute for each client. */
-  warn(name: string, waiter: Waiter, holder: "this client" | "this process"): void {
+  warn(name: string, waiter: Waiter, heldBy: "this client" | "this process"): void {
     const at = clocks.mono.now();
     const waited = at - waiter.since;
     const { kind, call, units } = waiter;
     waiter.isWarned = true;
     if (this.#events.hears("wait"))
-      this.#events.tell("wait", { ...ofCall({ name, kind, call, units }), holder, waited });
+      this.#events.tell("wait", { ...ofCall({ name, kind, call, units }), heldBy, waitedFor: waited });
     if (at - this.#lastWarning < MINUTE) return;
     this.#lastWarning = at;
     const [where, cure] =
-      holder === "this client"
+      heldBy === "this client"
         ? ["this process itself", "nest withLock(), or re-enter inside locks.scope()"]
         : ["another lock client of this process", "use one client for both, and nest withLock()"];
     const [what, how] =

@@ -59,7 +59,7 @@ export class ShrinkingQueue extends LockQueue {
     one.lease = null;
     const held = clocks.mono.now() - lease.since;
     if (events.isUsed && !lease.isTaken && events.hears("release"))
-      events.tell("release", { ...ofHolder(lease), held });
+      events.tell("release", { ...ofHolder(lease), heldFor: held });
     this.#readers().outlives(shared);
     cleanup.releases++;
     const done = (): void => {

@@ -118,7 +118,7 @@ export abstract class StayKeeper extends StayOwner {
     if (events.isUsed && events.hears("acquire"))
       events.tell("acquire", {
         ...ofHolder(lease),
-        waited: clocks.mono.now() - mono,
+        waitedFor: clocks.mono.now() - mono,
         passed: true,
         kept: true,
       });

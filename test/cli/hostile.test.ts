@@ -133,10 +133,10 @@ const CALLS: Readonly<Record<string, () => Promise<void>>> = {
     expect([code, stdout]).toEqual([0, expect.stringContaining(`Broken: ${visible(held)}.`)]);
     expect(await harmless(run("break", led, "--yes", "--json"))).not.toBe("");
   },
-  ask: async () => {
-    await says(held, run("ask", held));
-    await says(NAME, run("ask", NAME));
-    await harmless(run("ask", "--json", held));
+  recall: async () => {
+    await says(held, run("recall", held));
+    await says(NAME, run("recall", NAME));
+    await harmless(run("recall", "--json", held));
   },
   doctor: async () => {
     await own.admin.persist(`holdfast:{${encodeURIComponent(held)}}`);

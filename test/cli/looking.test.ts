@@ -91,12 +91,12 @@ it("a name can be given as it is printed", async () => {
     const printed = name.startsWith("-") ? name.replace("-", "\\u002d") : visible(name);
     const lease = await locks.lock(name).lock();
     expect(JSON.parse((await run("inspect", "--escaped", "--json", printed)).stdout)).toMatchObject({ name });
-    expect((await run("ask", "--escaped", printed)).code).toBe(75);
+    expect((await run("recall", "--escaped", printed)).code).toBe(75);
     expect((await run("break", "--escaped", "--yes", printed)).code).toBe(0);
     expect(await locks.lock(name).isLocked()).toBe(false);
     await lease.unlock().catch(() => {});
   }
-  for (const args of [["inspect"], ["ask"], ["break", "--yes"]])
+  for (const args of [["inspect"], ["recall"], ["break", "--yes"]])
     expect(await run(...args, "--escaped", "a\\x1bb")).toMatchObject({
       code: 64,
       stderr: expect.stringContaining("\\\\x1b"),

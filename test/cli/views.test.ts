@@ -132,40 +132,40 @@ describe("break", () => {
   });
 });
 
-it("ask says whether somebody is inside, by its exit code too", async () => {
+it("recall says whether the lock is in use, by its exit code too", async () => {
   const name = freshName();
   const { locks } = await parties.join({ client: { linger: 1_500 } });
   const lease = await locks.lock(name).lock();
-  expect(await cli("ask", name)).toMatchObject({
+  expect(await cli("recall", name)).toMatchObject({
     code: 75,
-    stderr: expect.stringContaining("somebody is inside"),
+    stderr: expect.stringContaining("is in use"),
   });
   await lease.unlock();
-  expect((await cli("ask", "--json", name)).code).toBe(0);
+  expect((await cli("recall", "--json", name)).code).toBe(0);
 });
 
-it("ask has readers give up what they keep, where nobody reads, and says when somebody writes", async () => {
+it("recall has readers release what they keep unused, and says when somebody writes", async () => {
   keepAlways();
   const name = freshName();
   const { locks } = await parties.join({ client: { linger: 1_500 } });
   const { read, write } = locks.readWriteLock(name);
-  const ask = async () => {
-    const { code, stdout } = await cli("ask", "--json", "--kind", "readWrite", name);
+  const recall = async () => {
+    const { code, stdout } = await cli("recall", "--json", "--kind", "readWrite", name);
     return { code, ...JSON.parse(stdout) };
   };
   const reader = await read.lock();
-  expect(await ask()).toEqual({ code: 75, name, answer: "busy" });
+  expect(await recall()).toEqual({ code: 75, name, answer: "busy" });
   await reader.unlock();
   // On a busy machine the program begins behind the end of what was kept.
   await until(async () => {
     await read.withLock(() => {});
-    const { code, answer } = await ask();
+    const { code, answer } = await recall();
     expect({ code, answer }).toEqual({ code: 0, answer: expect.stringMatching(/released|free/) });
     return answer === "released";
   });
   expect(await locks.readWriteLock(name).inspect()).toMatchObject({ holders: [], waiters: [] });
   await using _ = await write.lock();
-  expect((await ask()).answer).toBe("busy");
+  expect((await recall()).answer).toBe("busy");
 });
 
 describe("doctor", () => {
@@ -224,7 +224,7 @@ it("completion is what the shell understands", async () => {
   expect(completed("ls", "--kind", "re")).toBe("readWrite redisson");
   expect(completed("ls", "--sort", "=", "he")).toBe("held");
   expect(completed("run", "--on-loss", "=")).toBe("kill warn");
-  expect(completed("ask", "--kind", "")).toBe("lock readWrite");
+  expect(completed("recall", "--kind", "")).toBe("lock readWrite");
   expect(completed("run", "--on-loss=k")).toBe("--on-loss=kill"); // as in zsh
   expect(completed("completion", "f")).toBe("fish");
   expect((await cli("completion", "tcsh")).code).toBe(64);
@@ -264,11 +264,13 @@ it.skipIf(!has("fish"))("completion is what fish understands", async () => {
 
 it.each([
   [["nonsense"], /no command/],
+  [["ask", "order:42"], /no command "ask": it is `holdfast recall` now\./],
+  [["help", "ask"], /it is `holdfast recall` now\./],
   [["ls", "a", "b"], /one pattern/],
   [["ls", "--json", "--plain"], /two formats/],
   [["inspect"], /one name/],
   [["break"], /one name/],
-  [["ask", "a", "b"], /one name/],
+  [["recall", "a", "b"], /one name/],
   [["doctor", "x"], /no names/],
 ])("%j exits with 64", async (args, sentence) => {
   const { code, stderr } = await cli(...args);

@@ -43,7 +43,7 @@ export function events(subject: Subject): void {
           name,
           kind: subject.eventKind,
           call: expect.any(Number),
-          waited: expect.any(Number),
+          waitedFor: expect.any(Number),
           why: one.why,
           ...subject.units,
         });
@@ -51,7 +51,7 @@ export function events(subject: Subject): void {
       const calls = told.giveup.map(({ call }) => call);
       expect(calls).toEqual([...new Set(calls)].sort((a, b) => a - b));
       expect(told.wait.slice(said).map(({ call }) => call)).toEqual([calls[3], calls[5]]);
-      expect(told.giveup[1]?.waited).toBeGreaterThanOrEqual(50);
+      expect(told.giveup[1]?.waitedFor).toBeGreaterThanOrEqual(50);
       expect([told.acquire, told.release, told.lost]).toEqual([[], [], []]);
     });
 

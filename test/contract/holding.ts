@@ -31,17 +31,17 @@ export function holding(subject: Subject): void {
       const heard = { name, kind: subject.eventKind, call, ...subject.units };
       const second = { ...heard, call: told.acquire[1]?.call };
       expect(second.call).not.toBe(call);
-      expect(told.wait).toEqual([{ ...heard, holder: "unknown", waited: number }]);
+      expect(told.wait).toEqual([{ ...heard, heldBy: "unknown", waitedFor: number }]);
       expect(told.acquire).toEqual([
-        { ...heard, token, waited: number, passed: false, kept: false },
-        { ...second, token: lost.token, waited: number, passed: expect.any(Boolean), kept: false },
+        { ...heard, token, waitedFor: number, passed: false, kept: false },
+        { ...second, token: lost.token, waitedFor: number, passed: expect.any(Boolean), kept: false },
       ]);
-      expect(told.release).toEqual([{ ...heard, token, held: number }]);
+      expect(told.release).toEqual([{ ...heard, token, heldFor: number }]);
       expect(told.renew[0]).toEqual({ ...heard, token, remaining: number });
       expect(told.lost).toEqual([
-        { ...second, token: lost.token, since: number, held: number, error: signal.reason },
+        { ...second, token: lost.token, firstToken: number, heldFor: number, error: signal.reason },
       ]);
-      expect(told.lost[0]?.held).toBeGreaterThan(0);
+      expect(told.lost[0]?.heldFor).toBeGreaterThan(0);
       expect(told.giveup).toEqual([]);
       expect(told.error).toEqual([]);
       await failure(lost.unlock());
@@ -89,7 +89,7 @@ export function holding(subject: Subject): void {
       const waiter = lock.lock();
       await until(() => seen.length > 0);
       expect(seen.map(({ code }) => code)).toEqual(["LOCK_SELF_WAIT"]);
-      expect(told.wait.map(({ holder }) => holder)).toEqual(["unknown", "this client"]);
+      expect(told.wait.map(({ heldBy }) => heldBy)).toEqual(["unknown", "this client"]);
       await lease.unlock();
       await (await waiter).unlock();
     });

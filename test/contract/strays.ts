@@ -26,7 +26,9 @@ export function strays(subject: Subject): void {
       await lease.unlock(); // its loss was told once
       expect(told.error).toMatchObject([{ code: "LOCK_LEFT_BEHIND", lockName: name }]);
       const { token } = lease;
-      expect(told.lost).toMatchObject([{ token, since: token, error: loss, call: told.acquire[0]?.call }]);
+      expect(told.lost).toMatchObject([
+        { token, firstToken: token, error: loss, call: told.acquire[0]?.call },
+      ]);
       expect([told.release, "remains" in (told.lost[0] ?? {})]).toEqual([[], false]);
       await (await theirs.lock({ wait: 10_000 })).unlock();
     });

@@ -86,10 +86,10 @@ describe("a user with the documented rights, and no other, is enough for", () =>
     expect(found.sort()).toEqual(["lock", "readWrite", ...(isAll ? ["redisson"] : []), "semaphore"]);
   });
 
-  it("the page whose viewers may break locks and ask for them", async () => {
+  it("the page whose viewers may break and recall locks", async () => {
     const locksToo = rights.handoff.filter((rule) => !/^(reset|-)/.test(rule));
     const { redis } = await (await as([...rights.page, ...locksToo]))();
-    const served = await servePage(redis, { actions: ["break", "ask"] });
+    const served = await servePage(redis, { actions: ["break", "recall"] });
     onTestFinished(() => served.stop());
     const { locks: others } = await parties.join({ url: own.url });
     const { name } = await others.lock(freshName()).lock();
@@ -100,7 +100,7 @@ describe("a user with the documented rights, and no other, is enough for", () =>
       origin: new URL(served.url).origin,
     };
     for (const [action, done] of [
-      ["ask", false],
+      ["recall", false],
       ["break", true],
     ]) {
       const body = JSON.stringify({ action, kind: "lock", name, holder, mode: null });

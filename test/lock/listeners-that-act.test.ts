@@ -21,8 +21,8 @@ it("a caller that is aborted when it is told to wait for its own client leaves n
   onTestFinished(() => void process.off("warning", heard));
   const self = new AbortController();
   let isSlow = true;
-  locks.on("wait", ({ holder }) => {
-    if (holder === "this client") self.abort(new Error("a deadlock of our own"));
+  locks.on("wait", ({ heldBy }) => {
+    if (heldBy === "this client") self.abort(new Error("a deadlock of our own"));
     else if (isSlow) {
       // The answer that queues it is read when two of its leases are over.
       isSlow = false;

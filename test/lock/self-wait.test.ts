@@ -33,7 +33,7 @@ const told = (...names: readonly string[]) =>
 it.concurrent("a caller that its own client keeps waiting: a warning, and no second one within a minute", async () => {
   const { locks } = await join();
   const waits: unknown[] = [];
-  locks.on("wait", ({ name, holder }) => waits.push([name, holder]));
+  locks.on("wait", ({ name, heldBy }) => waits.push([name, heldBy]));
   const names = [freshName(), freshName()];
   const held = await Promise.all(names.map((name) => locks.lock(name).lock()));
   const waiting = names.map((name) => locks.lock(name).lock());
@@ -56,8 +56,8 @@ describe.concurrent.each(KINDS)("%s", (kind) => {
       await parties.join({ url, client: { leaseTime: LEASE / 2 } }),
     ];
     const [waits, elsewhere] = [[], []] as [unknown[], unknown[]];
-    inner.locks.on("wait", ({ holder }) => waits.push(holder));
-    away.locks.on("wait", ({ holder }) => elsewhere.push(holder));
+    inner.locks.on("wait", ({ heldBy }) => waits.push(heldBy));
+    away.locks.on("wait", ({ heldBy }) => elsewhere.push(heldBy));
     const name = freshName();
     const enough = new AbortController();
     // Another process holds it in the other database, as its first hold too.
@@ -87,7 +87,7 @@ it.concurrent("candidates of one election wait on purpose: no warning, beside on
   const [candidates, control] = [await join(), await join()];
   const waits: unknown[] = [];
   for (const { locks } of [candidates, control])
-    locks.on("wait", ({ kind, holder }) => waits.push(`${kind}: ${holder}`));
+    locks.on("wait", ({ kind, heldBy }) => waits.push(`${kind}: ${heldBy}`));
   const candidacy = freshName();
   const election = candidates.locks.election(candidacy, { lease: LEASE });
   const term = await election.campaign();

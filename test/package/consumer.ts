@@ -131,21 +131,21 @@ if (kept !== 0) throw new Error("nothing is kept yet");
 const other = others.fairLock(name);
 
 const told = new Set<string>();
-locks.on("acquire", ({ name, token, waited, kept }) => {
-  const types: [string, number, number, boolean] = [name, token, waited, kept];
+locks.on("acquire", ({ name, token, waitedFor, kept }) => {
+  const types: [string, number, number, boolean] = [name, token, waitedFor, kept];
   told.add(types.length === 4 ? "acquire" : "nothing");
 });
 locks.on("recall", ({ name, kind, idle, uses }) => {
   const types: [string, EventKind, number, number] = [name, kind, idle, uses];
   return types;
 });
-locks.once("release", (event) => void told.add(event.held >= 0 ? "release" : "nothing"));
-locks.on("wait", ({ holder }) => {
-  const known: "this client" | "this process" | "unknown" = holder;
+locks.once("release", (event) => void told.add(event.heldFor >= 0 ? "release" : "nothing"));
+locks.on("wait", ({ heldBy }) => {
+  const known: "this client" | "this process" | "unknown" = heldBy;
   return known;
 });
-locks.on("giveup", ({ name, kind, call, waited, why }) => {
-  const types: [string, EventKind, number, number, GiveUpReason] = [name, kind, call, waited, why];
+locks.on("giveup", ({ name, kind, call, waitedFor, why }) => {
+  const types: [string, EventKind, number, number, GiveUpReason] = [name, kind, call, waitedFor, why];
   return types;
 });
 locks.on("lost", ({ error }: { error: LockLostError }) => {

@@ -67,7 +67,7 @@ Promise.all(tries).then(() => { document.getElementById("said").textContent = "l
 it("another site learns nothing and does nothing, though authorize lets everybody in", async () => {
   const { redis, locks, lease } = await stage();
   const holder = (await locks.lock("order:42").inspect()).holder?.id ?? "";
-  const ui = createLockUI({ locks, redis, authorize: () => true, actions: ["ask", "break"] });
+  const ui = createLockUI({ locks, redis, authorize: () => true, actions: ["recall", "break"] });
   onTestFinished(() => ui.close());
   let answered: string[] = [];
   const port = await listen((request, response) => {

@@ -18,7 +18,7 @@ const LABEL = "l \x1b]0;t\x07\n\u202e\u2028\\'<b>{{7*7}}";
 async function serve(): Promise<Served> {
   await own.admin.flushall();
   const { redis } = await own.parties.join({ url: own.url });
-  const served = await servePage(redis, { actions: ["ask", "break"], authorize: () => LABEL });
+  const served = await servePage(redis, { actions: ["recall", "break"], authorize: () => LABEL });
   onTestFinished(() => served.stop());
   return served;
 }

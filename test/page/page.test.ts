@@ -96,7 +96,7 @@ it("5 000 locks: the foremost 500, and the search finds all others", async ({ an
 });
 
 it("hostile names and labels are text, and nothing but text", async () => {
-  const { url } = await serve({ actions: ["ask", "break"] });
+  const { url } = await serve({ actions: ["recall", "break"] });
   const names = [
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
@@ -135,7 +135,7 @@ it("hostile names and labels are text, and nothing but text", async () => {
 });
 
 it("break ends the hold that was seen, and never the one that came after it", async () => {
-  const { url } = await serve({ actions: ["ask", "break"], authorize: () => "alice" });
+  const { url } = await serve({ actions: ["recall", "break"], authorize: () => "alice" });
   const [a, b] = [await join(), await join()];
   const stale = await a.lock("order:42").lock();
   const page = await browser.open(`${url}/#/lock/lock/order%3A42`);
@@ -274,7 +274,7 @@ it("heat shows what observed processes have told, and the lock's page what happe
 it.each(["light", "dark"] as const)(
   "360 px wide, %s: nothing is cut off, in no view",
   async (colorScheme) => {
-    const { url } = await serve({ actions: ["ask", "break"] });
+    const { url } = await serve({ actions: ["recall", "break"] });
     await setScene(own.admin, [
       ...scenes,
       { name: "x".repeat(400), by: ["h".repeat(60), 1], held: 5, left: 60_000 },

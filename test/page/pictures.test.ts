@@ -27,7 +27,7 @@ it.each([
   const tell = () => tellWaits(own.admin, ["account:1", "account:2"], 7_000);
   await tell();
   const { redis } = await own.parties.join({ url: own.url });
-  const served = await servePage(redis, { actions: ["ask", "break"] });
+  const served = await servePage(redis, { actions: ["recall", "break"] });
   onTestFinished(() => served.stop());
   await fetch(`${served.url}?part=state&view=blocked`);
   await tell();

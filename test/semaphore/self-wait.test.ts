@@ -20,7 +20,7 @@ it("a caller whose process holds permits is warned of a deadlock only where it w
   const calls = new CountedCalls((await parties.join()).redis, "semaphore", slots.name);
   onTestFinished(() => calls.end());
   const told: unknown[] = [];
-  locks.on("wait", ({ holder, units, call }) => told.push([call, holder, units]));
+  locks.on("wait", ({ heldBy, units, call }) => told.push([call, heldBy, units]));
   const [mine, theirs] = [await slots.acquire(), calls.hold("another-process")];
   await calls.attempt(theirs, { units: 2, upTo: 2, permits: 3 });
 

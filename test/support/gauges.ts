@@ -12,8 +12,8 @@ export class Gauges {
   readonly #ended = new Set<number>();
 
   constructor(locks: Pick<LockClient, "on">) {
-    locks.on("wait", ({ call, holder }) => {
-      if (this.#waiting.has(call) && holder === "unknown") this.surprises.push(`call ${call} waits twice`);
+    locks.on("wait", ({ call, heldBy }) => {
+      if (this.#waiting.has(call) && heldBy === "unknown") this.surprises.push(`call ${call} waits twice`);
       this.#waiting.add(call);
     });
     locks.on("acquire", ({ call, kind, name }) => {

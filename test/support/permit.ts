@@ -80,7 +80,7 @@ class Permit implements Lock {
     return (await this.#slots.inspect()).used > 0;
   }
 
-  async ask(): Promise<never> {
+  async recall(): Promise<never> {
     throw new TypeError("nobody keeps permits");
   }
 

@@ -32,12 +32,12 @@ describe("a call is followed", () => {
     expect(acquire.steps).toEqual(DONE);
     const { token } = lease;
     expect(acquire.ended).toEqual([
-      { ...call, wait: 1_000, outcome: "acquired", waited: number, token, passed: false },
+      { ...call, wait: 1_000, outcome: "acquired", waitedFor: number, token, passed: false },
     ]);
     expect(hold.steps).toEqual(["start", "end"]);
     await lease.unlock();
     expect(hold.steps).toEqual(DONE);
-    expect(hold.ended).toEqual([{ ...call, token, around: null, held: number }]);
+    expect(hold.ended).toEqual([{ ...call, token, around: null, heldFor: number }]);
   });
 
   it("to its failure: busy, out of time, aborted, refused by an ended client", async () => {
@@ -54,8 +54,8 @@ describe("a call is followed", () => {
     await others.close();
     const closed = await failure(lock.lock());
     expect(acquire.ended).toMatchObject([
-      { wait: 0, outcome: "busy", waited: number },
-      { wait: 20, outcome: "timeout", waited: number },
+      { wait: 0, outcome: "busy", waitedFor: number },
+      { wait: 20, outcome: "timeout", waitedFor: number },
       { outcome: "aborted", error: "enough" },
       { outcome: "closed", error: closed },
     ]);
@@ -206,7 +206,7 @@ describe("a point channel tells", () => {
     await lease.unlock();
     const { token } = lease;
     const kind = "lock";
-    expect(giveup).toEqual([{ client, name, kind, call: 2, waited: number, why: "busy" }]);
+    expect(giveup).toEqual([{ client, name, kind, call: 2, waitedFor: number, why: "busy" }]);
     expect(renew[0]).toEqual({ client, name, kind, call: 1, token, remaining: number });
   });
 

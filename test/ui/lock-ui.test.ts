@@ -178,7 +178,7 @@ describe("what is answered", () => {
     expect(seen).toMatchObject({
       view: "lock",
       trouble: null,
-      lock: { name, waiters: 0 },
+      lock: { name, waitingProcesses: 0 },
       holders: [{ pid: process.pid, token: lease.token }],
     });
     ui.close();
@@ -231,7 +231,7 @@ describe("actions", () => {
     };
     const body = JSON.stringify(wanted);
     expect((await get("?part=act", without, { method: "POST", body })).status).toBe(403);
-    expect((await post({ ...wanted, action: "ask" })).status).toBe(403);
+    expect((await post({ ...wanted, action: "recall" })).status).toBe(403);
     expect((await post({ ...wanted, holder: 1 })).status).toBe(400);
     expect((await post({ ...wanted, name: "x".repeat(10_000) })).status).toBe(413);
     expect(await state(await post({ ...wanted, kind: "redisson" }))).toMatchObject({ done: false });
@@ -258,7 +258,7 @@ describe("actions", () => {
     const { locks } = await parties.join();
     const { redis } = await parties.join();
     const own = createLockClient(redis);
-    const ui = createLockUI({ locks: own, authorize: () => "alice", actions: ["break", "ask"] });
+    const ui = createLockUI({ locks: own, authorize: () => "alice", actions: ["break", "recall"] });
     onTestFinished(() => own.close());
     const origin = await listen((request, response) => {
       // As Express does below a path, behind express.json().
@@ -275,7 +275,7 @@ describe("actions", () => {
       return state(await fetch(`${origin}/locks?part=act`, { method: "POST", headers, body }));
     };
     const holder = (await locks.lock(name).inspect()).holder?.id;
-    expect(await post({ action: "ask" })).toEqual({ done: false, said: "Somebody is inside." });
+    expect(await post({ action: "recall" })).toEqual({ done: false, said: "Its holder uses it." });
     expect(await post({ holder: `${holder}0` })).toMatchObject({
       done: false,
       said: expect.stringMatching(/has gone/),
@@ -299,24 +299,27 @@ describe("actions", () => {
   });
 });
 
-it("what readers keep is given up when that is asked, and a writer is not asked", async () => {
+it("what readers keep unused is released when it is recalled, and a writer is not asked", async () => {
   keepAlways();
-  const { post } = await serve({ actions: ["ask"] });
+  const { post } = await serve({ actions: ["recall"] });
   const { locks } = await parties.join({ client: { linger: 1_500 } });
   const { name, read, write } = locks.readWriteLock(freshName());
-  const ask = async (mode: "read" | "write") =>
-    state(await post({ action: "ask", kind: "readWrite", name, holder: "x", mode }));
+  const recall = async (mode: "read" | "write") =>
+    state(await post({ action: "recall", kind: "readWrite", name, holder: "x", mode }));
   await until(async () => {
     await read.withLock(() => {});
     return locks.stats().kept === 1;
   });
-  expect(await ask("read")).toEqual({ done: true, said: expect.stringMatching(/^It was kept/) });
+  expect(await recall("read")).toEqual({ done: true, said: expect.stringMatching(/has released it\.$/) });
   const reader = await read.lock();
-  expect(await ask("read")).toEqual({ done: false, said: "Somebody is inside." });
+  expect(await recall("read")).toEqual({ done: false, said: "Its holder uses it." });
   await reader.unlock();
   await using _ = await write.lock();
-  expect(await ask("read")).toEqual({ done: true, said: "No reader holds it." });
-  expect(await ask("write")).toEqual({ done: false, said: expect.stringMatching(/^Only locks, and/) });
+  expect(await recall("read")).toEqual({ done: true, said: "No reader holds it." });
+  expect(await recall("write")).toEqual({
+    done: false,
+    said: expect.stringMatching(/^A writer never keeps/),
+  });
 });
 
 it("bad options are refused when it is made", async () => {
@@ -326,8 +329,8 @@ it("bad options are refused when it is made", async () => {
     [{}, /locks must be a lock client/],
     [{ locks, authorise: () => true }, /unknown option "authorise"; known are locks, authorize/],
     [{ locks, authorize: true }, /authorize must be a function/],
-    [{ locks, actions: ["delete"] }, /actions must be an array of "ask" and "break"/],
-    [{ locks, actions: ["ask"] }, /actions need authorize/],
+    [{ locks, actions: ["delete"] }, /actions must be an array of "recall" and "break"/],
+    [{ locks, actions: ["recall"] }, /actions need authorize/],
     [{ locks, redis: "redis://" }, /redis must be an ioredis connection/],
   ];
   for (const [options, message] of bad) expect(() => createLockUI(options as LockUIOptions)).toThrow(message);

@@ -143,8 +143,8 @@ function heatOf() {
     await heat.refresh();
     expect(heat.trouble).toBeNull();
     expect(heat.dropped - before).toBe(decodeTold(text) === null ? 1 : 0);
-    heat.history("order:42").forEach(({ why, client, what, ago, after }) => {
-      expect([typeof client, typeof what, typeof ago, typeof after]).toEqual([
+    heat.history("order:42").forEach(({ why, client, what, ago, waitedFor, heldFor }) => {
+      expect([typeof client, typeof what, typeof ago, typeof (waitedFor ?? heldFor)]).toEqual([
         "string",
         "string",
         "number",
@@ -175,7 +175,7 @@ describe("over a Redis", () => {
       });
     expect(await state("view=now")).toMatchObject({ locks: [{ name }] });
     const heat = await state("view=heat");
-    expect(heat).toMatchObject({ processes: 1, heats: [{ name: "order:42", lost: 1 }] });
+    expect(heat).toMatchObject({ processes: 1, heats: [{ name: "order:42", losses: 1 }] });
     expect(await state("view=lock&kind=lock&name=order:42")).toMatchObject({
       history: [{ what: "lost", why: "expired" }, { what: "giveup" }, { what: "acquire" }],
     });

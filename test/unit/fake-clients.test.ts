@@ -57,7 +57,7 @@ class FakeLock implements Lock {
   async inspect(): ReturnType<Lock["inspect"]> {
     throw new Error("not in this test");
   }
-  async ask() {
+  async recall() {
     return "free" as const;
   }
   async forceUnlock(): Promise<boolean> {

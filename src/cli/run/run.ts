@@ -24,8 +24,7 @@ interface Report {
   /** What has ended the command, or the waiting. */
   readonly signal?: NodeJS.Signals | null;
   readonly tokens?: readonly number[];
-  /** ms. */
-  readonly waited?: number;
+  readonly waitedFor?: number;
 }
 
 /** All that the ways of running share. */
@@ -162,7 +161,7 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
     if (!(error instanceof LockTimeoutError)) throw error;
     const words = await holderInWords(locks, inTheWay, wanted).catch(() => null);
     output.say(words === null ? error.message : `Not got: ${words}.`);
-    return { outcome: "busy", code: plan.conflictCode, waited: Math.round(performance.now() - began) };
+    return { outcome: "busy", code: plan.conflictCode, waitedFor: Math.round(performance.now() - began) };
   } finally {
     report.stop();
     signals.to(null);
@@ -232,14 +231,14 @@ function reportOf(
   outcome: Outcome,
   plan: RunPlan,
   held: readonly { token: number }[],
-  waited: number,
+  waitedFor: number,
 ): Report {
   return {
     outcome: outcome.cause ?? "exited",
     code: exitCodeOf(outcome, plan),
     signal: outcome.signal,
     tokens: held.map(({ token }) => token),
-    waited: Math.round(waited),
+    waitedFor: Math.round(waitedFor),
   };
 }
 

@@ -142,12 +142,12 @@ describe("reads that are kept", () => {
     const lease = await read.lock();
     expect([await seen.isLocked(), await read.isLocked()]).toEqual([true, true]);
     // No writer has it: that is another question, though it is asked at the same time.
-    expect(await Promise.all([pairOf(far).write.ask(), seen.ask()])).toEqual(["free", "busy"]);
+    expect(await Promise.all([pairOf(far).write.recall(), seen.recall()])).toEqual(["free", "busy"]);
     await lease.unlock();
     const other = await pairOf(far).read.lock();
     expect(await read.isLocked()).toBe(true);
     await other.unlock();
-    expect(await seen.ask()).toMatch(/released|free/);
+    expect(await seen.recall()).toMatch(/released|free/);
     expect(await holders()).toBe(0);
   });
 

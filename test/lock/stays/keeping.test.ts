@@ -135,7 +135,7 @@ describe("a kept lock", () => {
     const { lock: key, queue, clients, clock } = lock.keys;
     await other.redis.eval(handoffLua.forceRelease.lua, 4, key, queue, clients, clock, "");
     await until(() => lost.length > 0);
-    expect(lost[0]).toMatchObject({ name: lock.name, held: 0, error: { reason: "revoked" } });
+    expect(lost[0]).toMatchObject({ name: lock.name, heldFor: 0, error: { reason: "revoked" } });
   });
 
   it("is free behind close()", async () => {

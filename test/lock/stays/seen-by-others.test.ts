@@ -70,7 +70,7 @@ describe("a kept lock", () => {
     await until(async () => {
       await keep(keeper, name);
       const lease = await kept.lock();
-      for (let i = 0; i < 3; i++) expect([await seen.tryLock(), await seen.ask()]).toEqual([null, "busy"]);
+      for (let i = 0; i < 3; i++) expect([await seen.tryLock(), await seen.recall()]).toEqual([null, "busy"]);
       await lease.unlock();
       return (await seen.inspect()).kept;
     });
@@ -78,14 +78,14 @@ describe("a kept lock", () => {
     expect(await seen.isLocked()).toBe(false);
   });
 
-  it("is given up for ask(), also for one of its own client", async () => {
+  it("is given up for recall(), also for one of its own client", async () => {
     const { keeper, other, name, kept, seen } = here;
     const onlooker = new Onlooker(other.redis, name);
     for (const lock of [seen, kept]) {
       await keep(keeper, name);
-      expect(await lock.ask()).toBe("released");
+      expect(await lock.recall()).toBe("released");
       await onlooker.gone();
-      expect(await lock.ask()).toBe("free");
+      expect(await lock.recall()).toBe("free");
     }
   });
 
@@ -117,13 +117,13 @@ it.runIf(serverIs("7.0"))("in Cluster a kept lock is asked for on the channel of
     const { kept, seen, keeper, name } = await scene(parties, () => cluster.connect() as never);
     expect(await seen.isLocked()).toBe(false);
     const lease = await kept.lock();
-    expect([await seen.isLocked(), await seen.tryLock(), await seen.ask()]).toEqual([true, null, "busy"]);
+    expect([await seen.isLocked(), await seen.tryLock(), await seen.recall()]).toEqual([true, null, "busy"]);
     await lease.unlock();
     const taken = await seen.tryLock();
     expect(taken?.held).toBe(true);
     await taken?.unlock();
     await keep(keeper, name);
-    expect(await seen.ask()).toBe("released");
+    expect(await seen.recall()).toBe("released");
     await until(async () => (await seen.inspect()).holder === null, { what: "the lock to be free" });
     await parties.close();
   } finally {

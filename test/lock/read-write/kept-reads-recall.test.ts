@@ -9,7 +9,7 @@ import { warm } from "../../support/warm.ts";
 // Writers that do not wait ask those that may keep reads, and take no place in the queue before all of them have answered: it would
 // close to all readers what they share.
 
-/** ms: less than `linger`, and than the time of an ask(). */
+/** ms: less than `linger`, and than the time of a recall(). */
 const AT_ONCE = 500;
 const stage = new KeptReadsStage();
 const places = (): Promise<number> => stage.far.redis.zcard(`${stage.key}:queue`);
@@ -54,7 +54,7 @@ it.each(["alone", "in a multi-lock"])(
   },
 );
 
-it("ask() of a client that stands still keeps no reader waiting, and a writer's tryLock() is told soon", async () => {
+it("recall() of a client that stands still keeps no reader waiting, and a writer's tryLock() is told soon", async () => {
   const { near, far, proxy } = stage;
   await stage.keep();
   const third = await stage.join();
@@ -63,13 +63,13 @@ it("ask() of a client that stands still keeps no reader waiting, and a writer's 
   await stage.pairOf(near).read.withLock(() => {});
   proxy.freeze();
   const commands = await countCommands(far.redis);
-  const asking = stage.pairOf(far).read.ask();
+  const recalled = stage.pairOf(far).read.recall();
   // The question was sent.
   await until(async () => (await commands.since()).publish);
   const [lease, waited] = await timedAwake(stage.pairOf(third).read.lock());
   expect(waited).toBeLessThan(AT_ONCE);
   await lease.unlock();
-  expect(await asking).toBe("silent");
+  expect(await recalled).toBe("silent");
   const [none, took] = await timedAwake(stage.pairOf(third).write.tryLock());
   expect([none, took < AT_ONCE, await places()]).toEqual([null, true, 0]);
 });

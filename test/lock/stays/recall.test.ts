@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
+import type { Lock } from "../../../src/index.ts";
 import { HandoffLock } from "../../../src/kinds/handoff.ts";
 import { FakeKeeper, type Manners } from "../../support/fake-keeper.ts";
 import { patience } from "../../support/patience.ts";
@@ -54,49 +55,49 @@ describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
     expect(keeper.recalls).toEqual([]);
   });
 
-  it("ask() has an idle keeper give it up, and takes nothing", async () => {
+  it("recall() has an idle keeper give it up, and takes nothing", async () => {
     const keeper = await kept("idle");
-    expect(await mine(kind).ask()).toBe("released");
+    expect(await mine(kind).recall()).toBe("released");
     await stage.lock.gone();
     expect(keeper.recalls).toHaveLength(1);
-    expect(await mine(kind).ask()).toBe("free");
+    expect(await mine(kind).recall()).toBe("free");
     await (await stage.far.locks.lock(stage.lock.name).tryLock())?.unlock();
   });
 
-  it("ask() is told at once that somebody is inside, and leaves no place behind", async () => {
+  it("recall() is told at once that somebody is inside, and leaves no place behind", async () => {
     await kept("busy");
     await stage.warm(stage.near);
-    const [answer, waited] = await timedAwake(mine(kind).ask({ wait: 5_000 }));
+    const [answer, waited] = await timedAwake(mine(kind).recall({ wait: 5_000 }));
     expect(answer).toBe("busy");
     expect(waited).toBeLessThan(AT_ONCE);
     await stage.lock.queued(0);
   });
 
-  it("ask() of a keeper that does not answer takes its time, and leaves no place behind", async () => {
+  it("recall() of a keeper that does not answer takes its time, and leaves no place behind", async () => {
     const keeper = await kept("silent");
     await stage.warm(stage.near);
-    const [answer, waited] = await timed(mine(kind).ask({ wait: 300 }));
+    const [answer, waited] = await timed(mine(kind).recall({ wait: 300 }));
     expect([answer, waited >= 295]).toEqual(["silent", true]);
     await stage.lock.queued(0);
     expect(await stage.lock.holder()).toBe(keeper.hold);
   });
 });
 
-describe("ask()", () => {
+describe("recall()", () => {
   it("finds a holder that is no keeper busy, with one command", async () => {
     const held = await stage.far.locks.lock(stage.lock.name).lock();
     await mine().isLocked();
     stage.proxy.record();
-    expect(await mine().ask()).toBe("busy");
+    expect(await mine().recall()).toBe("busy");
     expect(stage.proxy.commands).toHaveLength(1);
     await held.unlock();
   });
 
   it.each(["redissonLock", "spinLock"] as const)("of %s says whether somebody holds it", async (kind) => {
     const lock = lockOf(stage.near.locks, kind, stage.lock.name);
-    expect(await lock.ask()).toBe("free");
+    expect(await lock.recall()).toBe("free");
     const held = await lockOf(stage.far.locks, kind, stage.lock.name).lock();
-    expect([await lock.ask(), (await lock.inspect()).kept]).toEqual(["busy", false]);
+    expect([await lock.recall(), (await lock.inspect()).kept]).toEqual(["busy", false]);
     await held.unlock();
   });
 
@@ -105,22 +106,22 @@ describe("ask()", () => {
     const other = `${stage.lock.name}:other`;
     await keeper.keep(other);
     await stage.warm(stage.near);
-    const asking = [mine().ask({ wait: 600 }), mine("fairLock").ask({ wait: 600 }), mine().ask()];
-    const beside = stage.near.locks.lock(other).ask({ wait: 600 });
-    expect(await Promise.all([...asking, beside])).toEqual(["silent", "silent", "silent", "silent"]);
+    const recalled = [mine().recall({ wait: 600 }), mine("fairLock").recall({ wait: 600 }), mine().recall()];
+    const beside = stage.near.locks.lock(other).recall({ wait: 600 });
+    expect(await Promise.all([...recalled, beside])).toEqual(["silent", "silent", "silent", "silent"]);
     expect(keeper.recalls).toHaveLength(2);
     keeper.manners = "busy";
-    expect(await mine().ask()).toBe("busy");
+    expect(await mine().recall()).toBe("busy");
     await stage.far.redis.del(`holdfast:{${other}}`);
   });
 
   it("goes by the keeper that it asked: a lock that goes to somebody else meanwhile is not released by anybody", async () => {
     const keeper = await kept("silent");
     await stage.warm(stage.near);
-    const asking = mine().ask({ wait: 5_000 });
+    const recalled = mine().recall({ wait: 5_000 });
     await until(() => keeper.recalls.length === 1, { what: "the recall" });
     const forced = stage.far.locks.lock(stage.lock.name).forceUnlock();
-    expect(await asking).toBe("released"); // it stood in the queue, and has left
+    expect(await recalled).toBe("released"); // it stood in the queue, and has left
     expect(await forced).toBe(true);
     await stage.lock.gone();
   });
@@ -129,19 +130,31 @@ describe("ask()", () => {
     await kept("silent");
     await stage.warm(stage.near);
     const dropped = stage.proxy.dropReply(runs("acquire"));
-    expect(await mine().ask({ wait: 300 })).toBe("silent");
+    expect(await mine().recall({ wait: 300 })).toBe("silent");
     await dropped;
     await stage.lock.queued(0);
   });
 
+  it("was called ask(), which says so", () => {
+    const pair = stage.near.locks.readWriteLock(stage.lock.name);
+    const spin = lockOf(stage.near.locks, "spinLock", stage.lock.name);
+    // @ts-expect-error: it is in no type.
+    const ask = (lock: Lock) => lock.ask();
+    for (const lock of [mine(), mine("fairLock"), pair.read, pair.write, spin])
+      expect(() => ask(lock)).toThrow(
+        new TypeError("Cannot ask the holder: lock.ask() is lock.recall() now"),
+      );
+    expect(Object.keys(mine())).not.toContain("ask");
+  });
+
   it("rejects when Redis does not answer, and for a wait that is none", async () => {
     for (const wait of [0, -1, 1.5, Number.POSITIVE_INFINITY])
-      await expect(mine().ask({ wait })).rejects.toThrow(RangeError);
+      await expect(mine().recall({ wait })).rejects.toThrow(RangeError);
     const near = await stage.join({ url: stage.proxy.url, client: { replyTimeout: 100 } });
     await near.locks.lock(stage.lock.name).isLocked();
     stage.proxy.freeze();
     const refused = { code: "LOCK_UNAVAILABLE", lockName: stage.lock.name };
-    await expect(near.locks.lock(stage.lock.name).ask()).rejects.toMatchObject(refused);
+    await expect(near.locks.lock(stage.lock.name).recall()).rejects.toMatchObject(refused);
     stage.proxy.thaw();
   });
 });
@@ -202,11 +215,11 @@ describe("an answer that is forged", () => {
       const keeper = await kept("silent");
       await stage.warm(stage.near);
       const { id } = stage.near.locks;
-      const asking = Promise.all([mine().isLocked(), mine().ask({ wait: 300 })]);
+      const recalled = Promise.all([mine().isLocked(), mine().recall({ wait: 300 })]);
       await until(() => keeper.recalls.length === 2, { what: "both questions" });
       for (const nonce of [`${id}.0000000000000000`, id, "-", "", `fake:1:0123456789abcdef.0123456789abcdef`])
         await keeper.tell(id, `${is} ${nonce} ${stage.lock.keys.lock}`);
-      expect(await asking).toEqual([true, "silent"]);
+      expect(await recalled).toEqual([true, "silent"]);
     },
   );
 });

@@ -1,13 +1,13 @@
-// What the calls are given that ask Redis, or a holder, about a lock.
-import { ASK_WAIT } from "../defaults.ts";
+// Arguments of the calls that are about the holder of a lock.
+import { RECALL_WAIT } from "../defaults.ts";
 import { quote } from "../errors.ts";
 import { LABEL } from "../label.ts";
 import { checkOptions, isWhole, type Rule, time } from "../validate.ts";
 import type { LockKind, Meant } from "../waiting/lock-kind.ts";
 
 /** ms. */
-export const checkAsk = (name: string, options: unknown): number =>
-  checkOptions(`Cannot ask the holder of ${quote(name)}`, { wait: time(1, ASK_WAIT) }, options).wait;
+export const checkRecall = (name: string, options: unknown): number =>
+  checkOptions(`Cannot recall ${quote(name)}`, { wait: time(1, RECALL_WAIT) }, options).wait;
 
 const TOKEN: Rule<number | undefined> = {
   wanted: "a whole number from 1 to 2^53-1, as inspect() shows it",
