@@ -11,6 +11,7 @@ import { endings } from "./endings.ts";
 import { events } from "./events.ts";
 import { exclusion } from "./exclusion.ts";
 import { extension } from "./extension.ts";
+import { forms } from "./forms.ts";
 import { holding } from "./holding.ts";
 import { inspection } from "./inspection.ts";
 import { KINDS, type Kind, otherwise } from "./kinds.ts";
@@ -28,6 +29,7 @@ import { waiting } from "./waiting.ts";
 
 const THEMES = [
   exclusion,
+  forms,
   races,
   names,
   waiting,

@@ -1,4 +1,4 @@
-// npm run test:recipes: every program of docs/recipes.md, against the package as npm would install it, and a real Redis.
+// npm run test:recipes: every program of docs/recipes.md and docs/migrating.md, against the package as npm would install it, and a real Redis.
 // Arguments are names of programs; without any all of them run.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -27,6 +27,13 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   "worker-threads": [],
   bundlers: [],
   runtimes: [],
+  "migrating/redlock-4": [],
+  "migrating/redlock-5": [],
+  "migrating/redlock-universal": [],
+  "migrating/redis-semaphore": [],
+  "migrating/async-mutex": [],
+  "migrating/redisson": [],
+  "migrating/shedlock": [],
 };
 
 /** Far more than any of them takes on a busy machine: it hangs. */

@@ -136,14 +136,15 @@ describe("the check of the docs", () => {
       text.replace("await locks.close({ grace: 1_000 })", "await locks.close()"),
     );
     mkdirSync(join(folder, "test"));
-    symlinkSync(join(root, "test/recipes"), join(folder, "test/recipes"));
+    for (const programs of ["test/recipes", "test/interop"])
+      symlinkSync(join(root, programs), join(folder, programs));
     expect(checkRecipes(folder).map((problem) => problem.replace(/:\d+:/, ":"))).toEqual([
       "docs/recipes.md: differs from test/recipes/programs/shutdown.ts: npm run check:docs -- --fix",
     ]);
     const page = join(folder, "docs/recipes.md");
     writeFileSync(page, readFileSync(page, "utf8").replace(/^```ts recipe=shutdown.*?^```$/ms, ""));
     expect(checkRecipes(folder)).toEqual([
-      "docs/recipes.md: does not show shutdown.ts#service of test/recipes/programs",
+      "no page shows the region service of test/recipes/programs/shutdown.ts",
     ]);
   });
 });

@@ -1,7 +1,7 @@
 /**
  * npm run check:docs: holds the docs against the code, and all texts against the rule of language.ts.
- * `npm run check:docs -- --fix` first copies the marked parts of the programs in test/recipes into docs/recipes.md, and
- * the program's help into docs/command-line.md.
+ * `npm run check:docs -- --fix` first copies the marked parts of the programs in test/recipes and test/interop into
+ * docs/recipes.md and docs/migrating.md, and the program's help into docs/command-line.md.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,12 +14,12 @@ import { markdownFiles } from "./markdown.ts";
 import { checkMeasured } from "./measured.ts";
 import { checkNames } from "./names.ts";
 import { checkOptions } from "./option-checks.ts";
-import { checkRecipes, embedRecipes } from "./recipes.ts";
+import { checkRecipes, embedRecipes, PAGES } from "./recipes.ts";
 import { checkTables } from "./tables.ts";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
 if (process.argv.includes("--fix")) {
-  writeFileSync(join(root, "docs/recipes.md"), embedRecipes(root));
+  for (const page of PAGES) writeFileSync(join(root, page), embedRecipes(root, page));
   writeFileSync(join(root, "docs/command-line.md"), embedHelp(root));
 }
 

@@ -1,0 +1,34 @@
+import { createLockClient } from "holdfast";
+import Redlock from "redlock4";
+import { type Open, sameOutcome } from "./shop.ts";
+
+const before: Open = (redis, sellOne) => {
+  // #region before
+  const redlock = new Redlock([redis], { retryCount: 100, retryDelay: 200 });
+
+  async function sell(product: string): Promise<void> {
+    const lock = await redlock.lock(`lock:${product}`, 10_000);
+    try {
+      await sellOne(product);
+    } finally {
+      await lock.unlock();
+    }
+  }
+  // #endregion
+  return { sell };
+};
+
+const after: Open = (redis, sellOne) => {
+  // #region after
+  const locks = createLockClient(redis); // one for each process
+
+  async function sell(product: string): Promise<void> {
+    await using lease = await locks.lock(product).tryLock(20_000, 10_000); // wait, lease
+    if (!lease) throw new Error("busy for 20 s");
+    await sellOne(product, lease.signal);
+  }
+  // #endregion
+  return { sell, close: () => locks.close() };
+};
+
+await sameOutcome(before, after);
