@@ -1,30 +1,9 @@
+import type { LockErrorCode } from "./error-codes.ts";
 import { type LossReason, lossOf } from "./losses.ts";
 import { harmless, piecesOf, visible } from "./util/visible.ts";
 
+export type { LockErrorCode } from "./error-codes.ts";
 export type { LossReason } from "./losses.ts";
-
-/** The codes of all errors of this package. Its process warnings have codes of their own too: `docs/errors.md`. */
-export type LockErrorCode =
-  | "LOCK_TIMEOUT"
-  | "LOCK_LOST"
-  | "LOCK_UNAVAILABLE"
-  | "LOCK_NOT_REPLICATED"
-  | "LOCK_FORMAT"
-  | "LOCK_RELEASED"
-  | "LOCK_LEFT_BEHIND"
-  | "LOCK_ORDER"
-  | "LOCK_UPGRADE"
-  | "LOCK_WANTED"
-  | "DEADLOCK"
-  | "PERMITS_DIFFER"
-  | "PERMITS_UNKNOWN"
-  | "TOO_MANY_HOLDS"
-  | "QUORUM_TWIN"
-  | "STALE_TOKEN"
-  | "FENCED_WRITE_FAILED"
-  | "CLIENT_CLOSED"
-  | "CONFLICT"
-  | "TRANSACTION_FAILED";
 
 /** What every error of this package has: a stable `code`, the lock's name (null: no single lock), and the cause. */
 export class LockError extends Error {

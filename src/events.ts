@@ -1,11 +1,11 @@
 import { EventEmitter } from "eventemitter3";
 import { POINTS } from "./channels.ts";
 import type { DeadlockLink } from "./deadlock-error.ts";
-import { LockError, type LockLostError } from "./errors.ts";
+import { LockError, type LockLostError, LockUnavailableError } from "./errors.ts";
 import { type GiveUpReason, reasonOf } from "./give-up.ts";
 import { clocks } from "./util/clock.ts";
 import { outside } from "./util/outside.ts";
-import { refuse } from "./validate.ts";
+import { refuse, saying } from "./validate.ts";
 
 /**
  * By which method a caller came: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of several masters; `multiLock`; the two
@@ -127,8 +127,11 @@ export interface LockEvents {
    * `release` or `lost` ends it too.
    */
   exposed: (event: LockEvent & { readonly has: number; readonly of: number }) => void;
-  /** Something failed that no caller was told of. Unheard, it becomes a process warning, once per code and minute. */
-  error: (error: Error) => void;
+  /**
+   * Something failed that no caller was told of. Without a listener it becomes a process warning, once per code and minute. What a
+   * listener or a body threw is the `cause` of a LISTENER_FAILED or BODY_FAILED.
+   */
+  error: (error: LockError) => void;
 }
 
 const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
@@ -173,8 +176,8 @@ export class Events extends EventEmitter {
   /** Has anybody ever listened? To be asked before anything else, where every caller comes by. */
   isUsed = false;
   readonly #warned = new Map<string, number>();
-  /** By listener, what is called in its place. */
-  readonly #heeded = new WeakMap<Listener, Listener>();
+  /** By event and listener, what is called in its place. */
+  readonly #heeded = new Map<Event, WeakMap<Listener, Listener>>();
 
   constructor(client: string) {
     super();
@@ -183,31 +186,39 @@ export class Events extends EventEmitter {
 
   override on(event: Event, listener: Listener): this {
     this.isUsed = true;
-    return super.on(event, this.#heed(listener));
+    return super.on(event, this.#heed(event, listener));
   }
 
   override once(event: Event, listener: Listener): this {
     this.isUsed = true;
-    return super.once(event, this.#heed(listener));
+    return super.once(event, this.#heed(event, listener));
   }
 
   override off(event: Event, listener: Listener): this {
-    return super.off(event, this.#heeded.get(listener) ?? listener);
+    return super.off(event, this.#heeded.get(event)?.get(listener) ?? listener);
   }
 
-  /** RACE: an async listener rejects when nobody looks any more: unhandled, that would end the process. */
-  #heed(listener: Listener): Listener {
-    const known = this.#heeded.get(listener);
+  /** A listener that throws stops no other listener. RACE: an async one rejects later: unhandled, that would end the process. */
+  #heed(event: Event, listener: Listener): Listener {
+    const all = this.#heeded.get(event) ?? new WeakMap<Listener, Listener>();
+    this.#heeded.set(event, all);
+    const known = all.get(listener);
     if (known) return known;
     const heed = (told: unknown): void => {
-      const returned: unknown = listener(told);
-      // A rejecting listener for errors is not told of its own error: that would go on without an end.
-      if (isThenable(returned))
-        Promise.resolve(returned).catch((error) =>
-          told instanceof Error ? this.#warn(asError(error)) : this.report(error),
-        );
+      const failed = (thrown: unknown): void => {
+        const failure = new LockError("LISTENER_FAILED", lockOf(told), failing(event, thrown), thrown);
+        // A listener for errors is not told of its own: that would go on without an end.
+        if (event === "error") this.#warn(failure);
+        else this.report(failure);
+      };
+      try {
+        const returned: unknown = listener(told);
+        if (isThenable(returned)) Promise.resolve(returned).catch(failed);
+      } catch (error) {
+        failed(error);
+      }
     };
-    this.#heeded.set(listener, heed);
+    all.set(listener, heed);
     return heed;
   }
 
@@ -218,24 +229,18 @@ export class Events extends EventEmitter {
   }
 
   tell<K extends Exclude<keyof LockEvents, "error">>(event: K, told: Parameters<LockEvents[K]>[0]): void {
-    try {
-      outside(() => this.emit(event, told));
-    } catch (error) {
-      this.report(error);
-    }
+    outside(() => this.emit(event, told));
     const point = pointOf(event);
     if (point?.hasSubscribers) outside(() => point.publish({ client: this.client, ...told }));
     if (this.holds && "heldFor" in told && !("remains" in told))
       this.holds.ended(told, "error" in told ? told.error : null);
   }
 
-  /** An error that no caller sees. */
+  /** What no caller sees; of several locks, each by itself. */
   report(error: unknown): void {
-    const known = asError(error);
-    try {
+    for (const one of error instanceof AggregateError ? error.errors : [error]) {
+      const known = one instanceof LockError ? one : new LockUnavailableError(null, UNSEEN, one);
       if (!outside(() => this.emit("error", known))) this.#warn(known);
-    } catch (thrown) {
-      this.#warn(thrown instanceof Error ? thrown : known);
     }
   }
 
@@ -250,19 +255,26 @@ export class Events extends EventEmitter {
     });
   }
 
-  #warn(error: Error): void {
-    const code = error instanceof LockError ? error.code : error.name;
+  #warn({ code, message, stack = "", cause }: LockError): void {
     const now = clocks.mono.now();
     const last = this.#warned.get(code);
     if (last !== undefined && now - last < MINUTE) return;
     this.#warned.set(code, now);
-    process.emitWarning(error.message, { type: "HoldfastWarning", code, detail: error.stack ?? "" });
+    const detail = cause instanceof Error ? `${stack}\nCaused by: ${cause.stack}` : stack;
+    process.emitWarning(message, { type: "HoldfastWarning", code, detail });
   }
 }
 
+const UNSEEN = "something failed that no caller was told of";
+
+/** The lock that an event or an error is about. */
+const lockOf = (told: unknown): string | null =>
+  told instanceof LockError ? told.lockName : (told as LockEvent).name;
+
+const failing = (event: Event, thrown: unknown): string =>
+  `A listener for the event '${String(event)}' failed: ${saying(thrown)}`;
+
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value === "object" && value !== null && "then" in value;
-
-const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
 
 const pointOf = (event: keyof LockEvents) => (event in POINTS ? POINTS[event as keyof typeof POINTS] : null);

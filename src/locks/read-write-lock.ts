@@ -1,3 +1,4 @@
+import { quote } from "../errors.ts";
 import type { HoldingParty, WaitingParty } from "../party.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import { unavailable } from "../redis/replies.ts";
@@ -80,6 +81,29 @@ export class LockPair implements ReadWriteLock {
 
   toJSON(): object {
     return { name: this.name };
+  }
+
+  withLock(): never {
+    throw this.#isTwo();
+  }
+
+  lock(): never {
+    throw this.#isTwo();
+  }
+
+  tryLock(): never {
+    throw this.#isTwo();
+  }
+
+  unlock(): never {
+    throw this.#isTwo();
+  }
+
+  /** Nobody can tell which of the two a caller means. JavaScript callers are told what to do. */
+  #isTwo(): TypeError {
+    return new TypeError(
+      `Cannot lock ${quote(this.name)}: a read-write lock is two locks; call .read.withLock() to read or .write.withLock() to write`,
+    );
   }
 }
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it, vi } from "vitest";
-import type { Term } from "../../src/index.ts";
+import { LockError, type Term } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
 import { pauses } from "../../src/util/abort.ts";
 import { failure } from "../contract/observe.ts";
@@ -57,10 +57,10 @@ it("a term that is lost ends its body before the next one begins, and a return b
   expect(tokens).toEqual([...new Set(tokens)].sort());
 });
 
-it("an error behind a loss is an event, the loss itself is none, and each makes the next pause longer", async () => {
+it("an error after a loss is the cause of an event, the loss itself is none, and each makes the next pause longer", async () => {
   const { locks } = await join();
   const name = freshName("election");
-  const errors: unknown[] = [];
+  const errors: LockError[] = [];
   locks.on("error", (error) => errors.push(error));
   const thrown = [new Error("first"), new Error("second")];
   const begins: number[] = [];
@@ -73,7 +73,13 @@ it("an error behind a loss is an event, the loss itself is none, and each makes 
     ends.push(performance.now());
     throw thrown[begins.length - 1] ?? term.lost;
   });
-  expect(errors).toEqual(thrown);
+  expect(errors.every((error) => error instanceof LockError)).toBe(true);
+  expect(errors.map(({ cause }) => cause)).toEqual(thrown);
+  expect(errors[0]).toMatchObject({
+    code: "BODY_FAILED",
+    lockName: name,
+    message: `The body of runAsLeader for election '${name}' failed after its term was lost: first`,
+  });
   const pauses = ends.map((end, i) => (begins[i + 1] ?? 0) - end);
   // 300, 600, and 150 behind a loss alone, by a quarter less at the least.
   expect(pauses[0]).toBeGreaterThan(220);

@@ -1,6 +1,6 @@
 import { tracingChannel } from "node:diagnostics_channel";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import type { LockClient } from "../../src/index.ts";
+import { type LockClient, LockError } from "../../src/index.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { trackUnhandled } from "../support/leaks.ts";
@@ -92,21 +92,55 @@ describe("a listener", () => {
 
   it.each(Object.entries(LISTENERS))("%s: the call goes on, and an error is told", async (what, listener) => {
     const { locks } = await parties.join();
-    const told: unknown[] = [];
+    const told: LockError[] = [];
+    const name = freshName();
+    let others = 0;
     locks.on("error", (error) => told.push(error));
     locks.on("acquire", listener as () => void);
+    locks.on("acquire", () => others++);
     locks.once("release", listener as () => void);
-    await locks.lock(freshName()).withLock(() => {});
+    await locks.lock(name).withLock(() => {});
     if (what !== "never ends") await until(() => told.length === 2);
-    expect(told.every((error) => error === theirs)).toBe(true);
+    const failed = { code: "LISTENER_FAILED", lockName: name, cause: theirs };
+    const messages = ["acquire", "release"].map(
+      (event) => `A listener for the event '${event}' failed: theirs`,
+    );
+    expect(told.every((error) => error instanceof LockError)).toBe(true);
+    expect(told).toMatchObject(what === "never ends" ? [] : [failed, failed]);
+    expect(told.map(({ message }) => message)).toEqual(what === "never ends" ? [] : messages);
+    expect(others, "listeners behind it").toBe(1);
     locks.off("acquire", listener as () => void);
     await locks.lock(freshName()).withLock(() => {});
-    expect(told.length).toBe(what === "never ends" ? 0 : 2);
+    expect([told.length, others]).toEqual([what === "never ends" ? 0 : 2, 2]);
+  });
+
+  it("throws what is no error: that is the cause of one", async () => {
+    const { locks } = await parties.join();
+    const told: LockError[] = [];
+    const thrown = [7, undefined, Object.create(null), Symbol("s"), new AggregateError([theirs], "several")];
+    locks.on("error", (error) => told.push(error));
+    for (const one of thrown)
+      locks.once("acquire", () => {
+        throw one;
+      });
+    await locks.lock(freshName()).withLock(() => {});
+    expect(told.map(({ code, cause }) => [code, cause])).toEqual(
+      thrown.map((one) => ["LISTENER_FAILED", one]),
+    );
+  });
+
+  it("of two events, taken off one of them, goes on to hear the other", async () => {
+    const { locks } = await parties.join();
+    let heard = 0;
+    const listener = (): void => void heard++;
+    locks.on("acquire", listener).on("release", listener).off("acquire", listener);
+    await locks.lock(freshName()).withLock(() => {});
+    expect(heard).toBe(1);
   });
 
   it.each(["throws at once", "rejects"])("for errors %s: a warning of the process", async (what) => {
     const { locks } = await parties.join();
-    const warnings: Error[] = [];
+    const warnings: (Error & { code?: string; detail?: string })[] = [];
     const heard = (warning: Error): void => void warnings.push(warning);
     process.on("warning", heard);
     locks.on("error", LISTENERS[what] as () => void);
@@ -116,8 +150,10 @@ describe("a listener", () => {
     await locks.lock(freshName()).withLock(() => {});
     await until(() => warnings.length > 0);
     process.off("warning", heard);
-    expect(warnings.map(({ message }) => message)).toEqual(["theirs"]);
-    await expect(unhandled.assertNone()).rejects.toThrow("warning: HoldfastWarning: theirs");
+    const message = "A listener for the event 'error' failed: theirs";
+    expect(warnings).toMatchObject([{ message, code: "LISTENER_FAILED" }]);
+    expect(warnings[0]?.detail).toContain(`Caused by: ${theirs.stack}`);
+    await expect(unhandled.assertNone()).rejects.toThrow(`warning: HoldfastWarning: ${message}`);
   });
 });
 

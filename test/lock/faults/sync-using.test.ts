@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { LockUnavailableError } from "../../../src/index.ts";
+import { type LockError, LockUnavailableError } from "../../../src/index.ts";
 import { freshName } from "../../support/fixture.ts";
 import { OwnServer } from "../../support/own-server.ts";
 import { until } from "../../support/until.ts";
@@ -28,6 +28,25 @@ it("`using` goes on while Redis has not answered, throws nothing, and tells the 
   }
   expect(order).toEqual(["held true", "after the block, errors: 0"]);
   expect(errors[0]).toBeInstanceOf(LockUnavailableError);
+});
+
+it("`using` of several locks tells the failure of each as an error event of its own", async () => {
+  const { locks } = await client();
+  const errors: LockError[] = [];
+  locks.on("error", (error) => errors.push(error));
+  const names = [freshName(), freshName()].sort();
+  try {
+    {
+      using lease = await locks.multiLock(names).lock();
+      expect(lease.held).toBe(true);
+      own.server.suspend();
+    }
+    await until(() => errors.length === 2);
+  } finally {
+    own.server.resume();
+  }
+  expect(errors.every((error) => error instanceof LockUnavailableError)).toBe(true);
+  expect(errors.map(({ lockName }) => lockName).sort()).toEqual(names);
 });
 
 it("`await using` waits for the answer, and throws where there is none", async () => {
