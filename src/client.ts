@@ -198,7 +198,9 @@ export class ServerClient extends BaseClient implements LockClient {
   }
 
   stats(): LockStats {
-    return { ...this.locks.linger.stats };
+    let waiting = 0;
+    for (const queue of this.locks.queues()) for (const _ of queue) waiting++;
+    return { waiting, ...this.locks.linger.stats };
   }
 }
 

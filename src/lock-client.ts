@@ -82,8 +82,13 @@ export interface CommonClient {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** What became of the locks that a client has kept (`linger`). All but `kept` count from its beginning. */
+/** What a client's callers wait for now, and what became of the locks that it has kept (`linger`), from its beginning on. */
 export interface LockStats {
+  /**
+   * How many callers of this client wait at this moment, for whatever lock, permit or election. To the others they are one waiting
+   * process for each lock.
+   */
+  readonly waiting: number;
   /** How many locks it keeps at this moment, with nobody inside. */
   readonly kept: number;
   /** How often a lock that it kept was taken again, without a command. */
@@ -227,12 +232,12 @@ export interface LockClient extends CommonClient {
    *   ClientClosedError, or `signal.reason`.
    * @example
    * for await (const { name, holder, heldFor, waiters } of locks.list({ match: "order:*" }))
-   *   console.log(name, holder?.host, holder?.pid, heldFor, waiters.length);
+   *   console.log(name, holder?.host, holder?.pid, heldFor, waiters?.length);
    */
   list(options?: ListOptions): AsyncGenerator<Listed, void, undefined>;
 
   /**
-   * What became of the locks that this client has kept (`linger`); all 0 where it keeps none. Asks nobody.
+   * How many callers of this client wait now, and what became of the locks that it has kept (`linger`). Needs no round trip.
    *
    * @example
    * const { takenAgain, recalledUnused } = locks.stats(); // is lingering worth it?

@@ -23,8 +23,8 @@ import { labelOf } from "./label.ts";
  * | `permits`, `isSet`, `used` | of a semaphore: how many there are, whether `setPermits()` said so, how many are held | no number is known |
  * | `value` | what a leader says of itself | it is no election, or has another leader by now |
  * | `at` | when that was so: ms since 1970 by the server's clock | this kind does not tell |
- * | `here` | the callers of this client alone: | – |
- * | `waiting` | how many of them wait | – |
+ * | `here` | the callers of this client alone: `waiting`, `longest` | – |
+ * | `waiting` | how many callers of this client wait: one process may have many | – |
  * | `longest` | ms that the longest wait has lasted | none waits |
  * | `client` | the id of a lock client | – |
  * | `call` | a number of the client's for each call that has events | – |

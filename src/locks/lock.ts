@@ -5,7 +5,10 @@ import type { Lease } from "./lease.ts";
 
 /** What `inspect()` shows. */
 export interface Inspection extends Inspected {
-  /** The callers of this client that wait for the lock now, and for how many ms the first of them has; null: none waits. */
+  /**
+   * The callers of this client that wait for the lock now, and for how many ms the first of them has; null: none waits. All of them
+   * are one waiting process in `waiters`, or a place for each where the lock is fair.
+   */
   readonly here: { readonly waiting: number; readonly longest: number | null };
 }
 

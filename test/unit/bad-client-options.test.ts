@@ -144,6 +144,13 @@ describe("linger", () => {
   });
 
   it("is 0 where nothing was said, and nothing is counted", () => {
-    expect(locks.stats()).toEqual({ kept: 0, takenAgain: 0, recalled: 0, recalledUnused: 0, lapsed: 0 });
+    expect(locks.stats()).toEqual({
+      waiting: 0,
+      kept: 0,
+      takenAgain: 0,
+      recalled: 0,
+      recalledUnused: 0,
+      lapsed: 0,
+    });
   });
 });

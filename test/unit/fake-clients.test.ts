@@ -103,7 +103,7 @@ const fakeClient = (client: FakeClient): LockClient =>
     runOnce: () => {
       throw new Error("not in this test");
     },
-    stats: () => ({ kept: 0, takenAgain: 0, recalled: 0, recalledUnused: 0, lapsed: 0 }),
+    stats: () => ({ waiting: 0, kept: 0, takenAgain: 0, recalled: 0, recalledUnused: 0, lapsed: 0 }),
     readWriteLock: () => {
       throw new Error("not in this test");
     },
