@@ -117,8 +117,7 @@ export class Observation {
 
   /** The connection is closed for good. */
   disconnected(): void {
-    const why = "its Redis connection was closed for good (status 'end')";
-    this.end(new LockUnavailableError(this.#name, why, this.#manager.commands.trouble(), "Election"));
+    this.end(new LockUnavailableError(this.#name, "", this.#manager.commands.trouble(), "Election"));
   }
 
   /** Messages may have been missed, and are heard again. */
@@ -202,7 +201,7 @@ export class Observation {
     }
     if (error && this.#failures === 0)
       events.report(
-        unavailable(this.#name, "it could not be observed, and is asked again", error, "Election"),
+        unavailable(this.#name, "its leader, who is asked for again, could not be read", error, "Election"),
       );
     const pause = doubling(this.#failures++, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD);
     this.#tell();

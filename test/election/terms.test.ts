@@ -165,7 +165,7 @@ it("forceResign ends the term that was seen, and none that has come since", asyn
   expect(term.lost).toMatchObject({
     reason: "revoked",
     by: "alice",
-    message: expect.stringContaining("it was ended by force, by forceResign(). Called by 'alice'."),
+    message: expect.stringContaining("forceResign() ended it, called by 'alice';"),
   });
   const second = await next;
   expect(await by.forceResign({ token: term.token })).toBe(false);
