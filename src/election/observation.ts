@@ -201,7 +201,7 @@ export class Observation {
     }
     if (error && this.#failures === 0)
       events.report(
-        unavailable(this.#name, "its leader, who is asked for again, could not be read", error, "Election"),
+        unavailable(this.#name, "its leader could not be read this time", error, "Election"),
       );
     const pause = doubling(this.#failures++, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD);
     this.#tell();

@@ -122,7 +122,7 @@ describe("the exit code", () => {
     [["--every", "1h", "--wait", "1s", "a", "--", "true"], /never waits/],
     [["--every", "1h", "a", "b", "--", "true"], /one name/],
     [["--slots", "2", "a", "b", "--", "true"], /one name/],
-    [["--slots", "2", "--fair", "a", "--", "true"], /order of coming/],
+    [["--slots", "2", "--fair", "a", "--", "true"], /first come, first served anyway/],
     [["--aligned", "a", "--", "true"], /--every/],
     [["--shell", "true", "a", "--", "true"], /already/],
     [["--signal", "SIGNOTHING", "a", "--", "true"], /name of a signal/],

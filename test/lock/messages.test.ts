@@ -8,7 +8,7 @@ import { freshName, Parties } from "../support/fixture.ts";
 import { faultsOf } from "../support/house-form.ts";
 import { until } from "../support/until.ts";
 
-// What messages say to somebody who has never read this library: which lock, who has it, what to do.
+// What messages say to a stranger: which lock, which process has it, what to do.
 
 const parties = new Parties();
 afterAll(parties.close);
