@@ -200,9 +200,7 @@ export class Observation {
       return;
     }
     if (error && this.#failures === 0)
-      events.report(
-        unavailable(this.#name, "its leader could not be read this time", error, "Election"),
-      );
+      events.report(unavailable(this.#name, "its leader could not be read this time", error, "Election"));
     const pause = doubling(this.#failures++, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD);
     this.#tell();
     this.#restFor(clocks.mono.now() + pause);
