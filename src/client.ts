@@ -110,11 +110,7 @@ export class ServerClient extends BaseClient implements LockClient {
   }
 
   fairLock(name: string, options?: unknown): Lock {
-    checkNoOptions(
-      "fairLock",
-      options,
-      "it is never passed on inside a process, or its order would not hold",
-    );
+    checkNoOptions("fairLock", options, "it has no local hand-offs, or its order would not hold");
     return this.lockOf(name, this.#kinds.fair, undefined, 0);
   }
 
@@ -227,7 +223,7 @@ export function createLockClient(redis: RedisLike | ClusterLike, options?: LockC
   const { keyPrefix = "" } = redis.options;
   if (isCluster(redis) && !hasOneSlotPerLock(keyPrefix)) {
     throw new TypeError(
-      `${CANNOT}: behind the keyPrefix ${quote(keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
+      `${CANNOT}: with the keyPrefix ${quote(keyPrefix)} the keys of one lock have different hash slots; use one without "{}"`,
     );
   }
   return new ServerClient(redisServer(redis, settings), settings);

@@ -1,5 +1,5 @@
 import { LockError, quote } from "./errors.ts";
-import type { Party } from "./party.ts";
+import { type Party, showParty } from "./party.ts";
 
 /** One lock of a circle of callers that wait for each other. */
 export interface DeadlockLink {
@@ -24,22 +24,18 @@ export class DeadlockError extends LockError {
     super(
       "DEADLOCK",
       lockName,
-      `Lock ${quote(lockName)} is waited for no longer, because that would never end: ${circleText(cycle)}. ${DEADLOCK_CURE}`,
+      `Lock ${quote(lockName)} is not waited for any more, because of a deadlock: ${circleText(cycle)}`,
     );
   }
 }
 
-/** What to do about it. */
-export const DEADLOCK_CURE = "Take such locks in one order everywhere, or all of them by one multiLock().";
-
-/** As messages tell it. */
+/** As messages tell it, with what to do about it. */
 export function circleText(cycle: readonly DeadlockLink[]): string {
   const last = cycle.length - 1;
-  return cycle
-    .map(({ name, holder: { label, id } }, i) =>
-      i === last
-        ? `${quote(name)}, held by the scope of this call`
-        : `${quote(name)}, held by ${quote(label ?? id)}, which waits for `,
-    )
-    .join("");
+  const links = cycle.map(({ name, holder }, i) =>
+    i === last
+      ? `${quote(name)}, held by the scope of this call`
+      : `${quote(name)}, held by ${showParty(holder)}, which waits for `,
+  );
+  return `${links.join("")}; take such locks in one order everywhere, or all of them by one multiLock().`;
 }

@@ -1,9 +1,11 @@
 import type { LockErrorCode } from "./error-codes.ts";
 import { type LossReason, lossOf } from "./losses.ts";
-import { harmless, piecesOf, visible } from "./util/visible.ts";
+import { quote, quoteAll } from "./quote.ts";
+import { harmless } from "./util/visible.ts";
 
 export type { LockErrorCode } from "./error-codes.ts";
 export type { LossReason } from "./losses.ts";
+export { quote, quoteAll, short } from "./quote.ts";
 
 /** What every error of this package has: a stable `code`, the lock's name (null: no single lock), and the cause. */
 export class LockError extends Error {
@@ -37,9 +39,8 @@ export class LockLostError extends LockError {
     readonly by: string | null = null,
     noun = "Lock",
   ) {
-    const culprit = by === null ? "" : ` Called by ${quote(by)}.`;
-    const why = how ?? lossOf(noun, reason);
-    super("LOCK_LOST", lockName, `${noun} ${quote(lockName)} was lost: ${why}${culprit}`, cause);
+    const why = how ?? lossOf(noun, reason, by && quote(by));
+    super("LOCK_LOST", lockName, `${noun} ${quote(lockName)} was lost: ${why}.`, cause);
     this.#how = how;
     this.#noun = noun;
   }
@@ -54,11 +55,14 @@ export class LockLostError extends LockError {
 export class LockUnavailableError extends LockError {
   override readonly name = "LockUnavailableError";
 
+  /** `what`: what could not be done; "": `cause` says enough. */
   constructor(lockName: string | null, what: string, cause?: unknown, noun = "Lock") {
-    const why = cause instanceof Error ? `: ${cause.message}` : "";
-    const unavailable =
+    const subject =
       lockName === null ? `${PLURALS[noun] ?? "The locks"} are` : `${noun} ${quote(lockName)} is`;
-    super("LOCK_UNAVAILABLE", lockName, `${unavailable} unavailable: ${what}${why}`, cause);
+    // The cause may be such an error of the same lock.
+    const why = causeOf(cause).replace(`${subject} unavailable: `, "");
+    const text = what && why ? `${what}, because ${why}` : what || why;
+    super("LOCK_UNAVAILABLE", lockName, sentence(`${subject} unavailable: ${text}`), cause);
   }
 }
 
@@ -77,8 +81,8 @@ export class LockFormatError extends LockError {
     super(
       "LOCK_FORMAT",
       lockName,
-      `${which} is held in format ${found}, and this version of Holdfast knows format ${LOCK_FORMAT}: ` +
-        "let the versions that share a Redis know the same format. Nothing was changed.",
+      `${which} is held in format ${found}, and this version of Holdfast reads format ${LOCK_FORMAT}: ` +
+        "use versions of one format on one Redis; nothing was changed.",
       cause,
     );
     this.found = found;
@@ -106,7 +110,7 @@ export class NotReplicatedError extends LockError {
     super(
       "LOCK_NOT_REPLICATED",
       lockName,
-      `${noun} ${quote(lockName)} was given back: ${acknowledged} of the ${wanted} replicas that must have it acknowledged it in time.`,
+      `${noun} ${quote(lockName)} was given back: ${acknowledged} of ${wanted} replicas acknowledged it within \`replicaTimeout\`.`,
     );
   }
 }
@@ -126,12 +130,12 @@ export class StaleTokenError extends LockError {
   ) {
     const why =
       seen === null
-        ? "it was given longer ago than the fence remembers, so a larger one may have been seen and forgotten"
-        : `${seen} has been seen, so a later holder was there`;
+        ? "older than the fence remembers, so a later holder may have been there"
+        : `stale, because a later holder was there with ${seen}`;
     super(
       "STALE_TOKEN",
       lockName,
-      `Nothing was written to ${quote(resource)}: the fencing token ${token} is stale; ${why}. Take the lock again.`,
+      `Nothing was written to ${quote(resource)}: fencing token ${token} is ${why}; take the lock again.`,
     );
   }
 }
@@ -146,8 +150,8 @@ export class FencedWriteError extends LockError {
     readonly resource: string,
     cause: unknown,
   ) {
-    const why = `was not confirmed: ${cause instanceof Error ? cause.message : String(cause)}`;
-    super("FENCED_WRITE_FAILED", lockName, `The fenced write to ${quote(resource)} ${why}`, cause);
+    const text = `The fenced write to ${quote(resource)} was not confirmed: ${causeOf(cause) || String(cause)}`;
+    super("FENCED_WRITE_FAILED", lockName, sentence(text), cause);
   }
 }
 
@@ -156,7 +160,8 @@ export class ClientClosedError extends LockError {
   override readonly name = "ClientClosedError";
 
   constructor(lockName: string | null) {
-    super("CLIENT_CLOSED", lockName, "This lock client is closed: create a new one.");
+    const what = lockName === null ? "This" : `Could not use ${quote(lockName)}: this`;
+    super("CLIENT_CLOSED", lockName, `${what} lock client is closed; create a new one.`);
   }
 }
 
@@ -173,8 +178,8 @@ export class ConflictError extends LockError {
     super(
       "CONFLICT",
       null,
-      `The transaction on ${quoteAll(keys)} was not executed: others changed a key that it watches during each of ${tries} tries. ` +
-        "Allow more retries, watch fewer keys, or use a lock where many write.",
+      `The transaction on ${quoteAll(keys)} was not executed: another client changed a watched key during each of ${tries} tries; ` +
+        "allow more retries, watch fewer keys, or use a lock.",
     );
   }
 }
@@ -196,19 +201,27 @@ export class TransactionError extends LockError {
     /** What EXEC answered to each command, an Error for each that failed. Empty when there is no such answer. */
     readonly replies: readonly unknown[] = [],
   ) {
-    const why = cause instanceof Error ? `: ${cause.message}` : "";
-    super("TRANSACTION_FAILED", null, `The transaction on ${quoteAll(keys)} ${what}${why}`, cause);
+    const why = causeOf(cause);
+    super(
+      "TRANSACTION_FAILED",
+      null,
+      sentence(`The transaction on ${quoteAll(keys)} ${what}${why && `: ${why}`}`),
+      cause,
+    );
   }
 }
 
 /** What its holder is told that has given it back. */
 export function released(name: string, noun: string): LockError {
-  return new LockError(
-    "LOCK_RELEASED",
-    name,
-    `${noun} ${quote(name)} ${ENDS[noun] ?? "was unlocked: this lease is over."}`,
-  );
+  const ended = ENDS[noun] ?? "was unlocked before, so this lease is over: take it again";
+  return new LockError("LOCK_RELEASED", name, `${noun} ${quote(name)} ${ended}.`);
 }
+
+/** What went wrong before, as part of a message. */
+const causeOf = (cause: unknown): string => (cause instanceof Error ? cause.message.replace(/\.$/, "") : "");
+
+/** With its full stop. What Redis and connections say ends as it ends. */
+const sentence = (text: string): string => (/[.?!…]$/.test(text) ? text : `${text}.`);
 
 /** What messages call a thing, by its kind. Only an error asks. */
 export function nounOf({ protocol, mode }: Kind): string {
@@ -230,9 +243,9 @@ const NOUNS: Readonly<Record<string, string>> = {
 const PLURALS: Readonly<Record<string, string>> = { Semaphore: "The semaphores", "The turn of": "The turns" };
 
 const ENDS: Readonly<Record<string, string>> = {
-  Semaphore: "has its permits back: this lease is over.",
-  Election: "was resigned: this term is over.",
-  "The turn of": "is over: its body has ended.",
+  Semaphore: "has its permits back, so this lease is over: acquire new ones",
+  Election: "was resigned, so this term is over: campaign again",
+  "The turn of": "is over, because its body has ended",
 };
 
 /**
@@ -253,26 +266,3 @@ export function isLockLost(error: unknown): boolean {
   };
   return look(error);
 }
-
-/** Several names as messages show them: the first few. */
-export function quoteAll(names: readonly string[]): string {
-  if (names.length <= 4) return names.map(quote).join(", ");
-  return `${quoteAll(names.slice(0, 3))} and ${names.length - 3} more`;
-}
-
-/** A name as messages show it: quoted, escaped, never longer than a line. */
-export const quote = (name: string): string =>
-  `'${short(visible(name.slice(0, 4 * SHORT)).replaceAll("'", "\\'"))}'`;
-
-/** The first 99 characters of a text that is escaped, and of no escape a part. */
-export function short(text: string): string {
-  if (text.length <= SHORT) return text;
-  let kept = "";
-  for (const one of piecesOf(text)) {
-    if (kept.length + one.length >= SHORT) break;
-    kept += one;
-  }
-  return `${kept}…`;
-}
-
-const SHORT = 100;

@@ -1,9 +1,11 @@
-import { LockError, quote } from "./errors.ts";
-import type { Party } from "./party.ts";
+import { LockError } from "./errors.ts";
+import { type Party, showParty } from "./party.ts";
+import { quote } from "./quote.ts";
+import { duration } from "./util/duration.ts";
 import { visible } from "./util/visible.ts";
 
 /**
- * `lock()` or `withLock()` waited for `wait` ms and somebody else held the lock all the time; of a multi-lock, held the
+ * `lock()` or `withLock()` waited for `wait` ms and another caller held the lock all the time; of a multi-lock, held the
  * member that is named when the time was over; of a semaphore, held so many permits that too few were left; of an election, others
  * led. Nothing is left in Redis.
  */
@@ -25,52 +27,46 @@ export class LockTimeoutError extends LockError {
     units = 0,
     noun = "Lock",
     /**
-     * The holder, as one look behind the end of the time has shown it: with its label, host and pid. Null: nobody held the lock at that
+     * The holder, as one look after the end of the time has shown it: with its label, host and pid. Null: the lock was free at that
      * moment, or Redis did not say so within 100 ms. Of a semaphore, and of readers, one of them.
      */
     readonly holder: Party | null = null,
   ) {
-    const more = members > 1 ? ` for it and ${members - 1} more` : "";
-    const isAll = members === 1 && heldBy === "somebody else";
-    const held =
-      wait === 0
-        ? `when this call asked${more}, which was not to wait`
-        : `${isAll ? `for all of the ${wait} ms` : `when the ${wait} ms were over`} that this call waited${more}`;
-    const { by, cure } = (heldBy === "somebody else" && OTHERS[noun]) || HOLDERS[heldBy];
-    const seen = holder ? ` (at the end by ${named(holder)})` : "";
-    const message =
+    const what = `${noun} ${quote(lockName)}${members > 1 ? `, one of ${members} that this call wants together,` : ""}`;
+    const who = holderOf(heldBy, noun, holder);
+    const isNow = wait === 0;
+    const busy =
       units > 0
-        ? `Semaphore ${quote(lockName)} had too few permits for this call, which wanted ${units}, ${held}${seen}. ${SOONER} tryAcquire() and treat null as busy.`
-        : `${noun} ${quote(lockName)} was ${noun === "Election" ? "led" : "held"} by ${by} ${held}${seen}. ${cure}`;
-    super("LOCK_TIMEOUT", lockName, message);
+        ? `${isNow ? "has" : "had"} too few free permits for this call (wants ${units})`
+        : `${isNow ? "is already" : "was still"} ${noun === "Election" ? "led" : "held"} by ${who}`;
+    const end = isNow
+      ? ", and `wait` is 0"
+      : `${noun === "Read lock" ? "," : ""} when \`wait\` (${duration(wait)}) was over`;
+    const others = units > 0 && holder ? `${who} has some` : "";
+    const cure = isNow ? "" : cureOf(heldBy, noun, units);
+    const then = [others, cure].filter((text) => text !== "").join("; ");
+    super("LOCK_TIMEOUT", lockName, `${what} ${busy}${end}${then && `: ${then}`}.`);
   }
 }
 
-/** By its label where it has one, and where it runs. */
-function named({ label, host, pid, id }: Party): string {
-  if (host === null) return quote(id);
-  return `${label === null ? "a process" : quote(label)} on ${visible(host)}, pid ${pid}`;
+/** As messages name it. */
+function holderOf(heldBy: LockTimeoutError["heldBy"], noun: string, holder: Party | null): string {
+  if (heldBy === "this scope") return "another body of this scope";
+  if (heldBy === "this process") {
+    const label = holder && holder.label !== null ? `${visible(holder.label)}, ` : "";
+    return `this process (${label}pid ${process.pid})`;
+  }
+  const isReader = noun === "Read lock";
+  if (holder) return `${showParty(holder)}${isReader ? ", or waited for by a writer" : ""}`;
+  if (isReader) return "a writer, or waited for by one";
+  return noun === "Election" ? "another candidate" : "another caller";
 }
 
-const SOONER = "Wait longer, hold them for a shorter time, or use";
-
-const HOLDERS = {
-  "somebody else": {
-    by: "somebody else",
-    cure: "Wait longer, hold it for a shorter time, or use tryLock() and treat null as busy.",
-  },
-  "this process": {
-    by: "this process itself",
-    cure: "If this call comes from the code that holds it, no wait is long enough: nest withLock(), or re-enter inside locks.scope().",
-  },
-  "this scope": {
-    by: "this scope itself, and lent to another body in it,",
-    cure: "Bodies that run side by side in one scope have it one after the other.",
-  },
-};
-
-/** What "somebody else" is, where it is not the holder of a lock. */
-const OTHERS: Readonly<Record<string, { readonly by: string; readonly cure: string }>> = {
-  "Read lock": { by: "a writer, or waited for by one,", cure: HOLDERS["somebody else"].cure },
-  Election: { by: "another candidate", cure: "Wait longer; leader() tells which one it is." },
-};
+/** What a caller can do that has waited. */
+function cureOf(heldBy: LockTimeoutError["heldBy"], noun: string, units: number): string {
+  if (heldBy === "this scope") return "bodies that run side by side in one scope have it one after the other";
+  if (heldBy === "this process")
+    return "if this call comes from the code that holds it, nest withLock(), or re-enter inside locks.scope()";
+  if (noun === "Election") return "wait longer, or ask leader() who leads";
+  return `wait longer, hold ${units > 0 ? "them for a shorter time, or use tryAcquire()" : "it for a shorter time, or use tryLock()"} and treat null as busy`;
+}

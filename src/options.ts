@@ -232,7 +232,7 @@ export const neverKept = (why: string): Rule<number | undefined> => ({
   fallback: undefined,
 });
 
-const NOT_WITH_REPLICAS = neverKept("a client with replicas keeps no lock, because they would not know it");
+const NOT_WITH_REPLICAS = neverKept("a client with replicas caches no lock, because they would not know it");
 
 /** How `lock` may be made, by a client with such settings. */
 export const lingering = ({ grantWindow, replicas }: Settings) => ({
@@ -243,12 +243,12 @@ export const lingering = ({ grantWindow, replicas }: Settings) => ({
 export const PASSING = { localHandoffs: CLIENT.localHandoffs };
 /** Of what is made with `fair: true`. */
 export const NEVER_PASSED = neverKept(
-  "with fair: true nothing is passed on inside a process, or the order would not hold",
+  "with fair: true there are no local hand-offs, or the order would not hold",
 );
 const FAIR_READ_WRITE = {
   fair: flag(false),
   localHandoffs: NEVER_PASSED,
-  linger: neverKept("with fair: true no reads are kept, because each reader has a place of its own"),
+  linger: neverKept("with fair: true no reads are cached, because each reader has a place of its own"),
 };
 
 /** `rules`: of a client with such settings, see `lingering`. @throws TypeError, RangeError */

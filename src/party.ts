@@ -1,6 +1,7 @@
 import { TIME_TOKEN_MIN } from "./defaults.ts";
 import { partsOf, withoutBits } from "./hold-ids.ts";
 import { labelOf } from "./label.ts";
+import { visible } from "./util/visible.ts";
 
 /**
  * One who holds or waits, as people see it. These names mean the same wherever holders, waiters and locks are shown: in `inspect()`,
@@ -134,6 +135,16 @@ export function leaderOf(client: string, label: string, token: number): Party {
   const { host = null, pid = null } = partsOf(`${client}:0`) ?? {};
   return { id: client, label: labelOf(label, client), host, pid, since: sinceOf(token) };
 }
+
+/** As messages and the command line name it: "nightly invoice (web-1:4711)", "web-1:4711", or by the id that another library wrote. */
+export function showParty({ label, host, pid, id }: Omit<Party, "since">): string {
+  // Another library's id has any length.
+  if (host === null) return visible(label ?? id.slice(0, ID_SHOWN));
+  const place = `${visible(host)}:${pid}`;
+  return label === null ? place : `${visible(label)} (${place})`;
+}
+
+const ID_SHOWN = 100;
 
 /** The id of the lock client of a party; of another library's its own id. */
 export const clientOf = ({ id }: Pick<Party, "id">): string => partsOf(id)?.client ?? id;

@@ -16,12 +16,12 @@ export class PermitsError extends LockError {
     /** How many the caller wants. */
     readonly units: number,
   ) {
-    const mine = given === null ? "" : `, and its code says ${given}`;
+    const mine = given === null ? "" : ` of ${given}`;
     const why =
       stored === null
         ? "no number of permits yet: give locks.semaphore() its { permits }, or call setPermits() once."
-        : `${stored} permit${stored === 1 ? "" : "s"}: this caller wants ${units}${mine}. ` +
-          "Let all callers say the same number and ask for no more, or call setPermits(), whose number counts for all.";
+        : `${stored} permit${stored === 1 ? "" : "s"}, and this caller wants ${units}${mine}: ` +
+          "give the same number in all code, or call setPermits(), whose number counts for all callers.";
     super(
       stored === null ? "PERMITS_UNKNOWN" : "PERMITS_DIFFER",
       lockName,

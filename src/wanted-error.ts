@@ -16,7 +16,8 @@ export class LockWantedError extends LockError {
 
   /** `since`: when it was known first that somebody waits, on the monotonic clock. */
   constructor(lockName: string, since: number, label: string | null, noun = "Lock") {
-    super("LOCK_WANTED", lockName, `${noun} ${quote(lockName)} is wanted: another caller waits for it.`);
+    const who = label === null ? "another caller" : quote(label);
+    super("LOCK_WANTED", lockName, `${noun} ${quote(lockName)} is wanted by ${who}: give it back soon.`);
     this.label = label;
     this.#since = since;
   }

@@ -59,7 +59,7 @@ export async function check(
   ]);
   const twins = twinsOf(looked);
   const problems = failures.flatMap((failure) => failure ?? []);
-  if (servers.length === 0) problems.push(`${target.trouble().message}.`);
+  if (servers.length === 0) problems.push(`No server of the Cluster is known: ${target.trouble().message}.`);
   const well = looked.filter((one) => one.problems.length === 0).length;
   const isEnough = isQuorum
     ? well > looked.length / 2 && twins.length === 0
@@ -100,7 +100,7 @@ async function problemOf(what: string, work: () => Promise<void>, timeout: numbe
     await atMost(work(), timeout);
     return null;
   } catch (error) {
-    return `${what}: ${harmless(error instanceof Error ? error.message : String(error))}.`;
+    return `${what}: ${harmless(error instanceof Error ? error.message : String(error)).replace(/\.$/, "")}.`;
   }
 }
 

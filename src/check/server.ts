@@ -4,6 +4,7 @@ import { checkLua } from "../redis/client-lua.generated.ts";
 import { withoutCommand } from "../redis/trouble.ts";
 import type { RedisLike } from "../redis/types.ts";
 import { clocks } from "../util/clock.ts";
+import { duration } from "../util/duration.ts";
 import { customTimers } from "../util/real-timers.ts";
 import { harmless } from "../util/visible.ts";
 import type { CheckedServer } from "./answer.ts";
@@ -84,7 +85,7 @@ function judge(
     problems.push(`${place} has ${replicas} of the ${wantedReplicas} replicas that must have each lock.`);
   if (Math.abs(clockAhead) > FENCE_SKEW)
     problems.push(
-      `The clock of ${place} is ${Math.abs(clockAhead)} ms ${clockAhead > 0 ? "ahead of" : "behind"} this process's: fencing tokens follow it. Set the wrong one right.`,
+      `The clock of ${place} is ${duration(Math.abs(clockAhead))} ${clockAhead > 0 ? "ahead of" : "behind"} this process's, and fencing tokens follow it: set the wrong one right.`,
     );
   const uptime = field("uptime_in_seconds");
   const age = uptime === null ? Number.POSITIVE_INFINITY : Number(uptime) * 1_000;
@@ -115,6 +116,6 @@ function isOlder(version: string, least: string): boolean {
 export const atMost = <T>(work: Promise<T>, milliseconds: number): Promise<T> =>
   pTimeout(work, {
     milliseconds,
-    message: `nothing came within ${Math.round(milliseconds)} ms`,
+    message: `nothing came within ${duration(milliseconds)}`,
     customTimers,
   });

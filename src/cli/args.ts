@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
-import { visible } from "../util/visible.ts";
-import { closest } from "./closest.ts";
+import { quoteWhole } from "../quote.ts";
+import { didYouMean } from "./closest.ts";
 import { readDuration } from "./durations.ts";
 import { UsageError } from "./exit-codes.ts";
 
@@ -47,7 +47,7 @@ export function count(short: string | null, help: string, least: number, most: n
   const read = (text: string, flag: string) => {
     const number = /^\d+$/.test(text) ? Number(text) : Number.NaN;
     if (number >= least && number <= most) return number;
-    throw new UsageError(`${flag} takes a whole number from ${least} to ${most}, not "${visible(text)}".`);
+    throw new UsageError(`${flag} takes a whole number from ${least} to ${most}, not ${quoteWhole(text)}.`);
   };
   return { short, shows: "<n>", help, read };
 }
@@ -56,15 +56,20 @@ export function choice<const T extends string>(help: string, ...allowed: T[]): F
   const read = (text: string, flag: string) => {
     const found = allowed.find((one) => one === text);
     if (found !== undefined) return found;
-    throw new UsageError(`${flag} takes ${allowed.join(" or ")}, not "${visible(text)}".`);
+    throw new UsageError(
+      `${flag} takes ${inWords(allowed)}, not ${quoteWhole(text)}${didYouMean(text, allowed)}`,
+    );
   };
   return { short: null, shows: `<${allowed.join("|")}>`, help, read };
 }
 
+/** "a", "a or b", "a, b or c". */
+export const inWords = (words: readonly string[]): string => words.join(", ").replace(/, (?!.*, )/, " or ");
+
 // ---- Parsing
 
-/** @throws UsageError */
-export function parse<S extends Flags>(flags: S, argv: readonly string[]): Parsed<S> {
+/** `help`: the command line that lists the flags. @throws UsageError */
+export function parse<S extends Flags>(flags: S, argv: readonly string[], help: string): Parsed<S> {
   const end = argv.indexOf("--");
   const own = end < 0 ? argv : argv.slice(0, end);
   const options = Object.fromEntries(
@@ -73,7 +78,7 @@ export function parse<S extends Flags>(flags: S, argv: readonly string[]): Parse
       return [name, short === null ? { type } : { type, short }];
     }),
   );
-  const { values, positionals } = given(Object.keys(flags), () =>
+  const { values, positionals } = given(Object.keys(flags), help, () =>
     parseArgs({ args: [...own], options, allowPositionals: true, strict: true }),
   );
   const read = Object.entries(flags).map(([name, one]) => {
@@ -85,19 +90,27 @@ export function parse<S extends Flags>(flags: S, argv: readonly string[]): Parse
 }
 
 /** Its errors in one sentence, without the hints of Node.js, which do not fit here. `known`: the flags. */
-function given<T>(known: readonly string[], parse: () => T): T {
+function given<T>(known: readonly string[], help: string, parse: () => T): T {
   try {
     return parse();
   } catch (error) {
     const { message } = error as Error;
     const [, unknown] = /^Unknown option '(-.*)'\. To specify/s.exec(message) ?? [];
-    if (unknown !== undefined) throw new UsageError(unknownOption(unknown, known));
-    const [first = ""] = message.split(/\. |\n/);
-    throw new UsageError(`${first.replace(/\.$/, "")}.`);
+    if (unknown !== undefined) throw new UsageError(unknownOption(unknown, known, help));
+    const [, option, what] =
+      /^Option '(.*?)(?: <value>)?' (argument missing|argument is ambiguous|does not take)/.exec(message) ??
+      [];
+    if (option === undefined) throw new UsageError(`${message.replace(/\.$/, "")}.`);
+    if (what === "does not take") throw new UsageError(`Option '${option}' takes no value.`);
+    const why = what === "argument missing" ? "" : ": what comes after it begins with a dash";
+    throw new UsageError(`Option '${option}' needs a value${why}.`);
   }
 }
 
-function unknownOption(option: string, known: readonly string[]): string {
-  const meant = option.startsWith("--") ? closest(option.slice(2), known) : null;
-  return `Unknown option '${visible(option)}'${meant === null ? "." : `: did you mean --${meant}?`}`;
-}
+/** `known`: the long names of the options, without their dashes. */
+export const unknownOption = (option: string, known: readonly string[], help: string): string =>
+  `Unknown option ${quoteWhole(option)}${didYouMean(
+    option,
+    option.startsWith("--") ? known.map((name) => `--${name}`) : [],
+    help,
+  )}`;

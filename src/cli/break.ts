@@ -1,4 +1,5 @@
 import type { HoldingParty, Listed, LockClient } from "../index.ts";
+import { quoteWhole } from "../quote.ts";
 import { redissonLock } from "../redisson/index.ts";
 import { visible } from "../util/visible.ts";
 import { count, flag, text } from "./args.ts";
@@ -32,7 +33,7 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
     const [lock, other] = found;
     if (lock && other)
       throw new UsageError(
-        `"${visible(name)}" is a lock of several kinds: say which with --kind ${lock.kind} or --kind ${other.kind}.`,
+        `${quoteWhole(name)} is a lock of several kinds: say which with --kind ${lock.kind} or --kind ${other.kind}.`,
       );
     const holders =
       lock?.holders.filter(({ token }) => values.token === undefined || token === values.token) ?? [];
@@ -40,16 +41,18 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
       if (output.isJson) output.printJson({ name, broken: 0 });
       output.say(
         lock
-          ? `${visible(name)} is held, and by none with the token ${values.token}: nothing was done.`
-          : `Nobody holds ${visible(name)}.`,
+          ? `${quoteWhole(name)} is held, but not with the token ${values.token}: nothing was done.`
+          : `No process holds ${quoteWhole(name)}.`,
       );
       return lock ? EXIT.busy : EXIT.ok;
     }
     if (!values.yes) {
       if (!output.isJson) printOne(lock, output);
-      const typed = await prompt("Its holder goes on until it notices. Type the name to break it: ");
+      const typed = await prompt(
+        "Type the name to force-release it, whose holder goes on until it notices: ",
+      );
       if (typed === null)
-        throw new UsageError("Nobody can be asked, because stdin is no terminal: give --yes.");
+        throw new UsageError("The question cannot be asked, because stdin is no terminal: give --yes.");
       if (typed !== name && typed !== visible(name)) {
         output.fail("That is not the name: nothing was done.");
         return EXIT.busy;
@@ -61,8 +64,8 @@ async function breakLock({ values, positionals, rest, output }: Call<typeof FLAG
     if (output.isJson) output.printJson({ name, broken });
     output.say(
       broken > 0
-        ? `Broken: ${visible(name)}.`
-        : `The holder of ${visible(name)} has changed meanwhile: nothing was done.`,
+        ? `Force-released ${quoteWhole(name)}.`
+        : `The holder of ${quoteWhole(name)} changed meanwhile: nothing was done.`,
     );
     return broken > 0 ? EXIT.ok : EXIT.busy;
   } finally {

@@ -14,6 +14,13 @@ export function closest(typed: string, words: readonly string[]): string | null 
   return best;
 }
 
+/** How a sentence ends about a word that was mistyped: with the one that was meant, else with what lists them all, if anything does. */
+export function didYouMean(typed: string, words: readonly string[], list = ""): string {
+  const meant = closest(typed, words);
+  if (meant !== null) return `: did you mean ${meant}?`;
+  return list === "" ? "." : `: ${list} lists them.`;
+}
+
 /** How many letters are wrong, missing, too many, or have changed places with the next one. */
 function slips(from: string, to: string): number {
   // A word of any length is typed; what is much longer is none of ours.

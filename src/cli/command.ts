@@ -56,7 +56,7 @@ export function command<S extends Flags>(
   const self: Command = {
     ...described,
     call: async (argv, help) => {
-      const parsed = parse(flags, argv);
+      const parsed = parse(flags, argv, `holdfast help ${described.name}`);
       if ((parsed.values as CommonValues).help) {
         help(self);
         return 0;

@@ -1,4 +1,6 @@
-import type { Flag } from "./args.ts";
+import { quoteWhole } from "../quote.ts";
+import { type Flag, inWords } from "./args.ts";
+import { didYouMean } from "./closest.ts";
 import { COMMON, type Command, command } from "./command.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
 
@@ -18,11 +20,17 @@ export const completion = (commands: () => readonly Command[]): Command =>
     },
     async ({ positionals: [shell], output }) => {
       const write = SHELLS[shell as keyof typeof SHELLS];
-      if (!write) throw new UsageError("holdfast completion takes bash, zsh or fish.");
+      if (!write) throw new UsageError(unknownShell(shell));
       for (const line of write(commands()).split("\n")) output.print(line);
       return EXIT.ok;
     },
   );
+
+function unknownShell(shell: string | undefined): string {
+  const shells = Object.keys(SHELLS);
+  const typed = shell === undefined ? "." : `, not ${quoteWhole(shell)}${didYouMean(shell, shells)}`;
+  return `holdfast completion takes ${inWords(shells)}${typed}`;
+}
 
 const HELP = "prints this program's help, or that of a command";
 const flagsOf = ({ flags }: Command) => Object.keys({ ...flags, ...COMMON }).map((name) => `--${name}`);

@@ -54,7 +54,7 @@ function readAddress(given: string): Address {
   // What is not understood would be database 0, in which nobody else looks for this lock.
   if (url === null || !/^rediss?:$/.test(url.protocol) || url.hostname === "" || path === null || url.search)
     throw new UsageError(
-      "--redis takes an address such as redis://host:6379/0, or rediss:// for TLS; behind the host the number of a database and nothing else.",
+      "--redis takes an address such as redis://host:6379/0, or rediss:// for TLS; after the host may come the number of a database, and nothing else.",
     );
   return {
     host: url.hostname.replace(/^\[(.*)\]$/, "$1"),

@@ -98,7 +98,7 @@ function ofLatency({ roundTrip, handOff, delivery }: Latency): Finding[] {
     handOff === null || handOff > LOST
       ? [
           "✘",
-          `A lock is not handed over by message${handOff === null ? "" : `, and took ${ms(handOff)}`}: waiters find it by looking. See that this user may SUBSCRIBE to holdfast:client:*.`,
+          `A lock is not handed over by message${handOff === null ? "" : `, and took ${ms(handOff)}`}, so waiters find it late: see that this user may SUBSCRIBE to holdfast:client:*.`,
         ]
       : ["✔", `A lock is handed over to a waiter in ${ms(handOff)}.`];
   const told: Finding[] =
@@ -125,7 +125,7 @@ function ofLeftovers({ heldLocks, waitedLocks, longestHeld, endless, missing }: 
   const stuck = endless.map(
     (name): Finding => [
       "✘",
-      `${visible(name)} has no end, so nobody ever gets it: look with holdfast inspect, and end it with holdfast break.`,
+      `${visible(name)} has no end, so no other process ever gets it: look with holdfast inspect, and end it with holdfast break.`,
     ],
   );
   return [count, ...stuck];

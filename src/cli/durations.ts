@@ -1,4 +1,4 @@
-import { visible } from "../util/visible.ts";
+import { quoteWhole } from "../quote.ts";
 import { UsageError } from "./exit-codes.ts";
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -10,7 +10,7 @@ export function readDuration(text: string, flag: string): number {
   if (text === "0") return 0;
   if (!WHOLE.test(text))
     throw new UsageError(
-      `${flag} takes a time with its unit, such as 500ms, 30s or 1h30m, not "${visible(text)}".`,
+      `${flag} takes a time with its unit, such as 500ms, 30s or 1h30m, not ${quoteWhole(text)}.`,
     );
   let sum = 0;
   for (const [, number, unit] of text.matchAll(PARTS))

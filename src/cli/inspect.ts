@@ -1,5 +1,6 @@
 import type { Listed } from "../index.ts";
 import { waitingProcesses } from "../list/listed.ts";
+import { showParty } from "../party.ts";
 import { visible } from "../util/visible.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
@@ -9,7 +10,6 @@ import { LISTING } from "./listing.ts";
 import { type Looked, lookAt } from "./look.ts";
 import { ESCAPED, nameOf } from "./names.ts";
 import type { Output } from "./output.ts";
-import { showPerson } from "./people.ts";
 
 const FLAGS = { kind: LISTING.kind, escaped: ESCAPED };
 
@@ -38,14 +38,14 @@ export function printOne(lock: Looked, output: Output): void {
     const what = [mode ?? "", units > 1 ? `${units} permits` : ""].filter(Boolean).join(", ");
     const how = `${kept ? "kept" : "held"}${what ? ` (${what})` : ""} for ${showDuration(heldFor)}`;
     output.print(
-      `  ${how} by ${showPerson(one, one.id)}${token === null ? "" : `, token ${token}`}, lease left ${showDuration(remaining)}`,
+      `  ${how} by ${showParty(one)}${token === null ? "" : `, token ${token}`}, lease left ${showDuration(remaining)}`,
     );
   }
   if (value) output.print(`  value: ${visible(value)}`);
   if (waiters?.length) output.print({ style: "yellow", text: `  ${waitingInWords(lock)}:` });
   for (const [i, one] of (waiters ?? []).entries()) {
     const what = [one.mode ?? "", one.units > 1 ? `${one.units} permits` : ""].filter(Boolean).join(", ");
-    const text = `  ${i + 1}. ${showPerson(one, one.id)} waits for ${showDuration(one.waitedFor)}${what ? ` (${what})` : ""}`;
+    const text = `  ${i + 1}. ${showParty(one)} waits for ${showDuration(one.waitedFor)}${what ? ` (${what})` : ""}`;
     output.print({ style: "yellow", text });
   }
 }

@@ -35,7 +35,7 @@ export async function measure({ locks, redis }: Connected, timeout: number): Pro
       next.catch(() => {}); // Where a look fails before it is awaited.
       const end = performance.now() + timeout;
       while (!(await ours.inspect()).waiters?.length)
-        if (performance.now() > end) throw new Error("nobody waits");
+        if (performance.now() > end) throw new Error("no caller waits");
       const since = performance.now();
       await held.unlock();
       const lease = await next;

@@ -1,10 +1,10 @@
 // What `ls` and `top` show of the locks.
 import type { Listed, LockClient } from "../index.ts";
 import { waitingProcesses } from "../list/listed.ts";
+import { showParty } from "../party.ts";
 import { visible } from "../util/visible.ts";
 import { choice, flag } from "./args.ts";
 import { showDuration } from "./durations.ts";
-import { showPerson } from "./people.ts";
 import type { Column } from "./table.ts";
 
 export const LISTING = {
@@ -107,5 +107,5 @@ function kindInWords({ kind, holder, holders, permits }: Listed): string {
 function holderInWords({ holder, holders, kept }: Listed): string {
   if (holder === null) return "(free)";
   const others = holders.length > 1 ? ` +${holders.length - 1}` : "";
-  return `${showPerson(holder, holder.id)}${others}${kept ? " (kept)" : ""}`;
+  return `${showParty(holder)}${others}${kept ? " (kept)" : ""}`;
 }

@@ -1,5 +1,5 @@
 import type { Listed } from "../index.ts";
-import { visible } from "../util/visible.ts";
+import { quoteWhole } from "../quote.ts";
 import { flag } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
@@ -17,7 +17,7 @@ async function ls({ values, positionals, rest, output }: Call<typeof FLAGS>): Pr
   const [match, further] = positionals;
   if (further !== undefined || rest !== null)
     throw new UsageError(
-      "holdfast ls takes one pattern; quote it, or the shell puts file names in its place.",
+      "holdfast ls takes one pattern: quote it, or the shell puts file names in its place.",
     );
   if (values.json && values.plain)
     throw new UsageError("--json and --plain are two formats: give one of them.");
@@ -45,7 +45,7 @@ function print(rows: readonly Listed[], match: string | undefined, output: Outpu
     output.say(
       match === undefined
         ? "No lock is held or waited for."
-        : `No lock like ${visible(match)} is held or waited for.`,
+        : `No lock like ${quoteWhole(match)} is held or waited for.`,
     );
     return;
   }

@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
+import { quoteWhole } from "../quote.ts";
 import { renamedCommand } from "../renamed.ts";
-import { visible } from "../util/visible.ts";
-import { closest } from "./closest.ts";
-import type { Command } from "./command.ts";
+import { unknownOption } from "./args.ts";
+import { didYouMean } from "./closest.ts";
+import { COMMON, type Command } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
 import { commandHelp, programHelp } from "./help.ts";
@@ -49,10 +50,22 @@ async function dispatch([name, ...argv]: readonly string[]): Promise<number> {
 function find(name: string): Command {
   const found = COMMANDS.find((command) => command.name === name);
   if (found) return found;
-  const meant = closest(name, [...COMMANDS.map((command) => command.name), "help"]);
-  const hint =
-    renamedCommand(name) ?? (meant === null ? "holdfast help lists them." : `did you mean ${meant}?`);
-  throw new UsageError(`There is no command "${visible(name)}": ${hint}`);
+  if (name.startsWith("-")) throw new UsageError(misplaced(name));
+  const known = [...COMMANDS.map((command) => command.name), "help"];
+  const renamed = renamedCommand(name);
+  const hint = renamed === null ? didYouMean(name, known, "holdfast help") : `: ${renamed}`;
+  throw new UsageError(`There is no command ${quoteWhole(name)}${hint}`);
+}
+
+/** An option stands where the command should. */
+function misplaced(typed: string): string {
+  const [option = ""] = typed.split("=");
+  const known = [COMMON, ...COMMANDS.map(({ flags }) => flags)].flatMap((flags) =>
+    Object.entries(flags).flatMap(([name, { short }]) => [`--${name}`, `-${short}`]),
+  );
+  return known.includes(option)
+    ? `Option ${quoteWhole(option)} comes after the command: holdfast <command> ${option}.`
+    : unknownOption(option, ["help", "version"], "holdfast help");
 }
 
 const print = (text: string) => process.stdout.write(`${text}\n`);

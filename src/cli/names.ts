@@ -1,4 +1,5 @@
-import { readVisible, visible } from "../util/visible.ts";
+import { quoteWhole } from "../quote.ts";
+import { readVisible } from "../util/visible.ts";
 import { flag } from "./args.ts";
 import { UsageError } from "./exit-codes.ts";
 
@@ -18,6 +19,6 @@ export function nameOf(
   const read = escaped ? readVisible(name) : name;
   if (read !== null) return read;
   throw new UsageError(
-    `--escaped takes a name as it is printed, in which a backslash is \\\\, not "${visible(name)}".`,
+    `--escaped takes a name as it is printed, in which a backslash is \\\\, not ${quoteWhole(name)}.`,
   );
 }

@@ -1,6 +1,8 @@
 import { emitKeypressEvents } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Listed, LockClient } from "../index.ts";
+import { showParty } from "../party.ts";
+import { quoteWhole } from "../quote.ts";
 import { harmless, visible } from "../util/visible.ts";
 import { end } from "./break.ts";
 import { type Call, command } from "./command.ts";
@@ -10,7 +12,7 @@ import { EXIT, UsageError } from "./exit-codes.ts";
 import { LastAnswer } from "./last-answer.ts";
 import { COLUMNS, cellsOf, LISTING, type ListingValues, listed, sorted } from "./listing.ts";
 import type { Output } from "./output.ts";
-import { operator, showPerson } from "./people.ts";
+import { operator } from "./people.ts";
 import { codeOf } from "./run/command.ts";
 import { Signals } from "./run/signals.ts";
 import { cut, table, widthOf } from "./table.ts";
@@ -36,7 +38,7 @@ async function top({ values, positionals, rest, output }: Call<typeof FLAGS>): P
   const [match, further] = positionals;
   if (further !== undefined || rest !== null)
     throw new UsageError(
-      "holdfast top takes one pattern; quote it, or the shell puts file names in its place.",
+      "holdfast top takes one pattern: quote it, or the shell puts file names in its place.",
     );
   const { locks, close } = await connect(values);
   try {
@@ -189,9 +191,10 @@ class Screen {
     // RACE: the list changes while somebody reaches for the key, so no other lock takes the place of one that has gone.
     const one = shown[this.#at(shown)];
     if (one?.holder) this.#asked = one;
-    else if (one) this.#note = `Nobody holds ${visible(one.name)}.`;
+    else if (one) this.#note = `No process holds ${quoteWhole(one.name)}.`;
     else
-      this.#note = shown.length > 0 ? "That lock has gone: select one by ↑ ↓." : "There is no lock to break.";
+      this.#note =
+        shown.length > 0 ? "That lock has gone: select one by ↑ ↓." : "There is no lock to force-release.";
   }
 
   #answer(lock: Listed, text: string): void {
@@ -204,8 +207,8 @@ class Screen {
       .then(
         (ended) =>
           ended.includes(true)
-            ? `Broken: ${visible(lock.name)}.`
-            : `The holder of ${visible(lock.name)} has changed meanwhile: nothing was done.`,
+            ? `Force-released ${quoteWhole(lock.name)}.`
+            : `The holder of ${quoteWhole(lock.name)} changed meanwhile: nothing was done.`,
         (error: Error) => error.message,
       )
       .then((note) => {
@@ -219,7 +222,7 @@ class Screen {
     const { holder = null, holders = [], name } = this.#asked ?? {};
     const others = holders.length > 1 ? ` and ${holders.length - 1} more` : "";
     if (holder) {
-      const what = `${visible(name ?? "")}: ${showPerson(holder, holder.id)}${others}`;
+      const what = `${visible(name ?? "")}: ${showParty(holder)}${others}`;
       const long = " goes on until it notices. Break? y/N";
       const question = widthOf(what) + long.length > columns ? " Break? y/N" : long;
       return cut(what, columns - question.length) + question;

@@ -40,7 +40,7 @@ export function whyNot(
     if (words !== undefined) return new NotReached(`Redis at ${where} ${words}.`, mayPass);
     // Whatever the reason is: ioredis says nothing of it, and goes on in database 0.
     if (command?.name === "select")
-      return new NotReached(`Redis at ${where} refuses database ${db}: ${message}`, false);
+      return new NotReached(`Redis at ${where} refuses database ${db}: ${message}.`, false);
     return null;
   }
   const isSilent = code === "ETIMEDOUT" || message === "Command timed out";
@@ -48,12 +48,12 @@ export function whyNot(
   const shown = code === undefined ? "" : ` (${code})`;
   const hint = isGuess ? "; --redis or HOLDFAST_REDIS says where Redis is" : "";
   return new NotReached(
-    `cannot connect to ${where}: ${known ?? words ?? message}${shown}${hint}`,
+    `Redis at ${where} cannot be reached: ${known ?? words ?? message}${shown}${hint}.`,
     known === undefined ? mayPass : code !== NO_TLS,
   );
 }
 
-const CLOSED = "the server has closed the connection; does it want TLS (rediss://)?";
+const CLOSED = "the server closed the connection, as it may want TLS (rediss://)";
 
 const REPLIES: readonly (readonly [pattern: RegExp, words: string, mayPass?: true])[] = [
   [/^NOAUTH/, "wants a password, in the address: redis://user:password@host (NOAUTH)"],
@@ -76,5 +76,5 @@ const WORDS: Readonly<Record<string, string>> = {
   ENETUNREACH: "there is no way to its network",
   ECONNRESET: CLOSED,
   EPIPE: CLOSED,
-  [NO_TLS]: "no TLS is spoken there; redis:// instead of rediss://, or another port?",
+  [NO_TLS]: "the server does not speak TLS there, so give redis://, or another port",
 };

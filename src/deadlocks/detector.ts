@@ -1,4 +1,4 @@
-import { circleText, DEADLOCK_CURE, DeadlockError } from "../deadlock-error.ts";
+import { circleText, DeadlockError } from "../deadlock-error.ts";
 import { DEADLOCK_AFTER, DEADLOCK_AGAIN } from "../defaults.ts";
 import type { EventKind, Events } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
@@ -6,6 +6,7 @@ import type { Commands } from "../redis/commands.ts";
 import { deadlocksLua as lua } from "../redis/lua.generated.ts";
 import { fields, isRefusal } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
+import { duration } from "../util/duration.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
 import { type Circle, circleOf, holdersOf, type Inspections, type Look, seeing } from "./circle.ts";
 import { decodeNote, encodeNote, holdOf, isNoted, type Note, type NotedHold, refOf } from "./note.ts";
@@ -201,7 +202,7 @@ export class Detector {
     if (events.hears("deadlock"))
       events.tell("deadlock", { name, kind, waitedFor: waited, cycle, rejected: isRejected });
     if (isRejected) leave(new DeadlockError(name, cycle));
-    else this.#warn(`A caller has waited ${Math.round(waited)} ms in a circle: ${circleText(cycle)}.`);
+    else this.#warn(`A caller has waited for ${duration(waited)} in a deadlock: ${circleText(cycle)}`);
   }
 
   /** At most once a minute. */
@@ -209,7 +210,7 @@ export class Detector {
     const at = clocks.mono.now();
     if (at - this.#lastWarning < MINUTE) return;
     this.#lastWarning = at;
-    process.emitWarning(`${what} ${DEADLOCK_CURE}`, { type: "HoldfastWarning", code: "DEADLOCK" });
+    process.emitWarning(what, { type: "HoldfastWarning", code: "DEADLOCK" });
   }
 }
 

@@ -104,7 +104,7 @@ export class NamedElection implements Election {
     const { label, meant } = checkForceUnlock(this.name, options, kind);
     if (manager.isClosed) throw new ClientClosedError(this.name);
     const ended = await kind.forceRelease(this.name, label, meant).catch((error: unknown) => {
-      throw unavailable(this.name, "its leader could not be ended by force", error, nounOf(kind));
+      throw unavailable(this.name, "its leader could not be forced to resign", error, nounOf(kind));
     });
     return ended > 0;
   }

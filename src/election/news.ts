@@ -71,7 +71,7 @@ export class News {
     this.#isRefused = true;
     this.#unlisten?.();
     this.#unlisten = null;
-    const what = "its news cannot be heard, so it is asked once a second";
+    const what = "its messages cannot be received, so its leader is asked for once a second";
     this.#manager.events.report(unavailable(this.#name, what, error, "Election"));
   }
 }

@@ -117,8 +117,7 @@ export class Observation {
 
   /** The connection is closed for good. */
   disconnected(): void {
-    const why = "its Redis connection was closed for good (status 'end')";
-    this.end(new LockUnavailableError(this.#name, why, this.#manager.commands.trouble(), "Election"));
+    this.end(new LockUnavailableError(this.#name, "", this.#manager.commands.trouble(), "Election"));
   }
 
   /** Messages may have been missed, and are heard again. */
@@ -201,9 +200,7 @@ export class Observation {
       return;
     }
     if (error && this.#failures === 0)
-      events.report(
-        unavailable(this.#name, "it could not be observed, and is asked again", error, "Election"),
-      );
+      events.report(unavailable(this.#name, "its leader could not be read this time", error, "Election"));
     const pause = doubling(this.#failures++, RETRY_MIN, RETRY_MAX, RECHECK_SPREAD);
     this.#tell();
     this.#restFor(clocks.mono.now() + pause);

@@ -52,7 +52,7 @@ function commandsOf(what: string, redis: RedisLike | ClusterLike): ScriptRunner 
   known.set(redis, commands);
   if (commands.isCluster && !hasOneSlotPerLock(commands.keys.prefix)) {
     throw new TypeError(
-      `${what}: behind the keyPrefix ${quote(commands.keys.prefix)} a key and its fence have different hash slots; use one without "{}"`,
+      `${what}: with the keyPrefix ${quote(commands.keys.prefix)} a key and its fence have different hash slots; use one without "{}"`,
     );
   }
   return commands;

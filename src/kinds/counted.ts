@@ -8,6 +8,7 @@ import {
   inspected,
   type ReleaseAnswer,
   type RenewAnswer,
+  unexpected,
 } from "../redis/replies.ts";
 import type { Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
 import type { CountedScripts } from "./counted-scripts.ts";
@@ -88,5 +89,5 @@ export function asAttempt(answer: CountedAnswer, isShared: boolean): AttemptAnsw
     case "stale":
       return { is: answer.is, at: answer.at };
   }
-  throw new TypeError(`unexpected answer ${answer.is}`);
+  throw unexpected(answer);
 }

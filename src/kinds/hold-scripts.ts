@@ -12,6 +12,7 @@ import {
   fields,
   type RenewAnswer,
   type ToldDigit,
+  unexpected,
 } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
@@ -108,7 +109,7 @@ export abstract class HoldScripts {
     if (this.#replication)
       return this.#replication.confirm(name, this.keyOf(name), this.#lua.confirm, args, timeout);
     const [answer] = await this.renew([{ name, id, label, ttl, record: null, told }], timeout);
-    if (!answer) throw new TypeError("a renewal was answered for no hold");
+    if (!answer) throw unexpected(answer);
     return answer;
   }
 }

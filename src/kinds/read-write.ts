@@ -151,6 +151,6 @@ class ReadWriteKind extends CountedKind implements LockKind {
 function asKnown(name: string, answer: CountedAnswer, isWriter: boolean): AttemptAnswer {
   if (answer.is === "held" && !isWriter) return asAttempt({ ...answer, mayBeIdle: false }, true);
   if (answer.is !== "crowded") return asAttempt(answer, true);
-  const why = `Read-write lock ${quote(name)} has 10 000 holders, which is the most.`;
+  const why = `Read-write lock ${quote(name)} has 10 000 holders, which is the most: use several locks.`;
   return { is: "refused", at: answer.at, error: new LockError("TOO_MANY_HOLDS", name, why) };
 }

@@ -1,5 +1,6 @@
 import { SHORT_LEASE } from "../defaults.ts";
 import type { Terms } from "../terms.ts";
+import { duration } from "../util/duration.ts";
 import type { Hold } from "./hold.ts";
 
 /** What ran out, and how long it was. `end`: of an explicit lease, on the monotonic clock. `longest`: the longest lease that was given, in ms. */
@@ -9,10 +10,11 @@ export function expiryOf(
   longest: number,
 ): string {
   const { lease, watchdog, maxHold } = terms;
-  if (hold.left() > 0 && since + maxHold < end) return `its maxHold of ${maxHold} ms was over.`;
-  const hint = lease < SHORT_LEASE ? " A lease is in milliseconds." : "";
-  const onClock = "ran out on this process's clock before it was";
-  if (watchdog && hold.ttl < lease)
-    return `the ${hold.ttl} ms for which it was handed over ${onClock} raised to its lease of ${lease} ms.${hint}`;
-  return `its lease of ${longest} ms ${onClock} ${watchdog ? "renewed" : "released"}.${hint}`;
+  if (hold.left() > 0 && since + maxHold < end) return `its maxHold of ${duration(maxHold)} was over`;
+  const isShort = lease < SHORT_LEASE;
+  if (!watchdog)
+    return `its lease of ${duration(longest)} ran out before it was released: ${isShort ? "it is in milliseconds" : "give a longer one, or extend() it"}`;
+  const why = isShort ? "it is in milliseconds" : "was the event loop blocked, or Redis away?";
+  const ms = Math.min(hold.ttl, longest);
+  return `its lease of ${duration(ms)} ran out before it was renewed: ${why}`;
 }

@@ -1,6 +1,7 @@
 import { LockError, quote } from "../errors.ts";
 import type { Events } from "../events.ts";
 import { clocks } from "../util/clock.ts";
+import { duration } from "../util/duration.ts";
 import type { SharedLease } from "./shared-lease.ts";
 
 interface Forgotten {
@@ -28,12 +29,12 @@ export function unwatchHandle(handle: object): void {
 }
 
 function leftBehind({ name, token, since, noun }: SharedLease): string {
-  const held = Math.round(clocks.mono.now() - since);
+  const held = duration(clocks.mono.now() - since);
   const lease = token === 0 ? "its lease" : `its lease (token ${token})`;
   return (
-    `${noun} ${quote(name)} has been held for ${held} ms and cannot be released any more: ${lease} was garbage collected ` +
-    "without unlock(), and is renewed until this process ends. " +
-    `Use ${FORMS[noun] ?? "withLock()"} or \`await using\`, or keep the lease in a variable for as long as the lock is wanted.`
+    `${noun} ${quote(name)} has been held for ${held} and cannot be released any more, because ${lease} was garbage collected ` +
+    "without unlock(), and is renewed until this process ends: " +
+    `use ${FORMS[noun] ?? "withLock()"} or \`await using\`, or keep the lease in a variable while the lock is wanted.`
   );
 }
 

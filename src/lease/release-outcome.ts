@@ -48,7 +48,7 @@ export function refused(name: string, error: unknown, kind: Kind): (() => Error)
 export function unconfirmed(hold: Hold, cause: unknown, kind: Kind): LockUnavailableError {
   return new LockUnavailableError(
     hold.name,
-    "its release was not confirmed, and is tried again until the lease ends",
+    "its release, which is tried again until the lease ends, was not confirmed",
     cause,
     nounOf(kind),
   );

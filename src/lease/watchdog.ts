@@ -202,7 +202,7 @@ export class Watchdog {
   }
 }
 
-const RENEWAL = "a renewal failed and is tried again until the lease ends";
+const RENEWAL = "a renewal, which is tried again until the lease ends, failed";
 
 /** ms until the first of them ends. */
 const shortest = (batch: readonly SharedLease[]): number => Math.min(...batch.map((lease) => lease.left()));

@@ -98,7 +98,7 @@ export class CountingSemaphore implements Semaphore {
     const { label, meant } = checkForceUnlock(this.name, options, this.#kind);
     return this.#ask(
       () => this.#kind.forceRelease(this.name, label, meant),
-      "it could not be released by force",
+      "it could not be force-released",
     );
   }
 

@@ -61,6 +61,6 @@ const upgrade = (name: string): LockError =>
   new LockError(
     "LOCK_UPGRADE",
     name,
-    `Read-write lock ${quote(name)} cannot be written in a scope that reads it: it would wait for itself, and two such scopes for each other. ` +
-      "Unlock the read lock first and look again at what was read, or take the write lock from the start.",
+    `Read-write lock ${quote(name)} cannot be written in a scope that reads it: it would wait for itself, and two such scopes for each other; ` +
+      "unlock the read lock first and then read again, or take the write lock from the start.",
   );

@@ -229,7 +229,7 @@ const outOfOrder = (missing: string, last: string): LockError =>
   new LockError(
     "LOCK_ORDER",
     missing,
-    `Lock ${quote(missing)} cannot be waited for by a multi-lock in a scope that holds ${quote(last)}, which comes behind it in ` +
+    `Lock ${quote(missing)} cannot be waited for by a multi-lock in a scope that holds ${quote(last)}, which comes after it in ` +
       "the order of locks: take all of them by one multi-lock, around the scope, or try with wait 0.",
   );
 

@@ -29,7 +29,7 @@ const permitsUpTo = <T>(most: number, fallback: T): Rule<number | T> => ({
 
 const SEMAPHORE = {
   permits: permitsUpTo(PERMITS_MAX, undefined),
-  linger: neverKept("permits are not kept when nobody uses them, because others may wait for them"),
+  linger: neverKept("unused permits are not cached, because other callers may wait for them"),
   fair: flag(false),
   ...PASSING,
 };

@@ -130,7 +130,7 @@ export class ReentrantLock implements Lock {
     const force = async (keepers: Keepers): Promise<boolean> =>
       (await keepers.isGivenUp(this.#kind, this.name, meant)) ||
       (await this.#kind.forceRelease(this.name, label, meant)) > 0;
-    return this.#ask(force, "it could not be released by force");
+    return this.#ask(force, "it could not be force-released");
   }
 
   toJSON(): object {

@@ -4,6 +4,7 @@ import { unwatchHandle, watchHandle } from "../lease/forgotten.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { onAbort } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
+import { duration } from "../util/duration.ts";
 import { outside } from "../util/outside.ts";
 import { Timer } from "../util/timers.ts";
 
@@ -119,8 +120,8 @@ export class ScopeTie extends Timer {
     const late = Math.round(clocks.mono.now() - this.#bodyEnd);
     const until = this.#keeper ? "unlock() or the end of the scope around that body" : "unlock()";
     const text =
-      `${lease.noun} ${quote(lease.name)} is still held, and stays so until ${until}: it was taken in a body that ended ${late} ms ago. ` +
-      "Unlock it in the body, or use `await using`.";
+      `${lease.noun} ${quote(lease.name)} is still held, and stays so until ${until}: it was taken in a body that ended ${duration(late)} ago; ` +
+      "unlock it in the body, or use `await using`.";
     this.#shared.owner.services.events.report(new LockError("LOCK_LEFT_BEHIND", lease.name, text));
   }
 

@@ -13,6 +13,7 @@ import {
   type RenewAnswer,
   ttl,
   undecoded,
+  unexpected,
 } from "../redis/replies.ts";
 import type { Interval } from "./options.ts";
 
@@ -70,7 +71,7 @@ export class OnceScripts implements Renewer {
       case codes.STALE:
         return { is: "stale" };
     }
-    throw new TypeError(`unexpected answer ${JSON.stringify(reply)}`);
+    throw unexpected(reply);
   }
 
   renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {

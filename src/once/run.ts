@@ -157,4 +157,4 @@ export class Run implements LeaseOwner {
 }
 
 const UNENDED =
-  "the end of this run was not confirmed, and is tried again; until it is, the next run may begin before its time";
+  "the end of this run, which is tried again, was not confirmed, so the next run may begin too early";

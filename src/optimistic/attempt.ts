@@ -122,7 +122,7 @@ export class Attempt<R extends RedisLike | ClusterLike> {
       throw new TransactionError(
         this.#keys,
         "unknown",
-        "has an unknown outcome: EXEC was sent and not answered. Look in Redis whether it was executed before you try again",
+        "may have been executed, because EXEC was sent and not answered; check in Redis before you try again",
         cause,
       );
     // Redis has discarded the transaction: nothing was executed.

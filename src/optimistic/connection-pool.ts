@@ -1,6 +1,6 @@
 import { REPLY_TIMEOUT, RETRY_MAX, RETRY_MIN, TRANSACTIONS_AT_ONCE } from "../defaults.ts";
 import { quote } from "../errors.ts";
-import { type ClusterLike, isCluster, ownerOf, type RedisLike } from "../redis/types.ts";
+import { type ClusterLike, isCluster, NO_NODE, ownerOf, type RedisLike } from "../redis/types.ts";
 import { pause } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
@@ -108,7 +108,7 @@ class Pools {
     const db = redis.condition?.select ?? redis.options.db ?? 0;
     const owner =
       isCluster(redis) && slot !== null ? ownerOf(redis, slot) : { address: "", node: redis as RedisLike };
-    if (!owner) throw new Error("no node is known for the slot of its keys");
+    if (!owner) throw new Error(NO_NODE);
     const name = `${owner.address}/${db}`;
     const pool = this.#pools.get(name) ?? { semaphore: new LocalSemaphore(TRANSACTIONS_AT_ONCE), idle: [] };
     this.#pools.set(name, pool);

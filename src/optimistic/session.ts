@@ -2,6 +2,7 @@ import pTimeout from "p-timeout";
 import { CONNECTION_IDLE } from "../defaults.ts";
 import { type SubscriberLike, unref } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
+import { duration } from "../util/duration.ts";
 import { outside } from "../util/outside.ts";
 import { clearTimeout, customTimers, setTimeout } from "../util/real-timers.ts";
 
@@ -78,7 +79,7 @@ export class Session {
       const connected = outside(() => connection.connect());
       await pTimeout(orAbort(signal, connected), {
         milliseconds: timeout,
-        message: `no connection within ${Math.round(timeout)} ms`,
+        message: `no connection to Redis within ${duration(timeout)}`,
         customTimers,
       });
       // A user without the right to MULTI would have what stands between it and EXEC executed one by one, unguarded.
@@ -99,7 +100,7 @@ export class Session {
 
   /** The first thing that went wrong. */
   get trouble(): Error {
-    return this.#trouble ?? new Error("the connection was lost");
+    return this.#trouble ?? new Error("the connection to Redis was lost");
   }
 
   async watch(keys: readonly string[]): Promise<void> {

@@ -64,14 +64,14 @@ export class MajorityClient extends BaseClient implements QuorumClient {
   semaphore(): never {
     throw new TypeError(
       "Cannot create a semaphore: a majority of several masters does not bound how many hold it: with two permits on each of three " +
-        "masters, three callers have a majority each. Use a client of one server, a Sentinel group or a Cluster.",
+        "masters, three callers have a majority each; use a client of one server, a Sentinel group or a Cluster.",
     );
   }
 
   /** For callers without types. */
   runOnce(): never {
     throw new TypeError(
-      "Cannot run anything once per interval with several masters: an interval counts by the clock of one server, and theirs differ. Use a client of one server, a Sentinel group or a Cluster.",
+      "Cannot run anything once per interval with several masters: an interval counts by the clock of one server, and theirs differ; use a client of one server, a Sentinel group or a Cluster.",
     );
   }
 
@@ -79,14 +79,14 @@ export class MajorityClient extends BaseClient implements QuorumClient {
   election(): never {
     throw new TypeError(
       "Cannot create an election: the leader's term and what it says of itself must stand in one place, and of several masters each could " +
-        "name another leader. Use a client of one server, a Sentinel group or a Cluster.",
+        "name another leader; use a client of one server, a Sentinel group or a Cluster.",
     );
   }
 
   /** For callers without types. */
   list(): never {
     throw new TypeError(
-      "Cannot list locks of several masters: each knows only its own votes, and no majority of them. Ask a lock by its name: inspect().",
+      "Cannot list locks of several masters: each knows only its own votes, and no majority of them; ask for a lock by its name with inspect().",
     );
   }
 
@@ -94,7 +94,7 @@ export class MajorityClient extends BaseClient implements QuorumClient {
   readWriteLock(): never {
     throw new TypeError(
       "Cannot create a read-write lock: readers and writers are served in one order, and several masters that know nothing of each " +
-        "other agree on none. Use a client of one server, a Sentinel group or a Cluster.",
+        "other agree on none; use a client of one server, a Sentinel group or a Cluster.",
     );
   }
 }
@@ -103,8 +103,8 @@ const oneServer = (node: number, other: number): LockError =>
   new LockError(
     "QUORUM_TWIN",
     null,
-    `Nodes ${other} and ${node} of this quorum are one server, which has one vote: with that server down there may be no majority. ` +
-      "Give createQuorumClient() a connection to a server of its own for each node.",
+    `Nodes ${other} and ${node} of this quorum are one server, which has one vote: with that server down there may be no majority; ` +
+      "give createQuorumClient() a connection to a server of its own for each node.",
   );
 
 printAs(MajorityClient, "QuorumClient");

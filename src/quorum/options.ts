@@ -45,7 +45,7 @@ const RULES = {
   connection,
   scopes,
   label,
-  linger: neverKept("a lock of several masters is not kept"),
+  linger: neverKept("a lock of several masters is not cached"),
   nodeTimeout: time(LEASE_MIN, NODE_TIMEOUT),
   retryDelay: time(LEASE_MIN, RETRY_DELAY),
   longestLease: time(LEASE_MIN, LONGEST_LEASE),

@@ -7,7 +7,7 @@ import { isRefusal } from "./replies.ts";
 import type { ScriptRunner } from "./script-runner.ts";
 import { Subscriber } from "./subscriber.ts";
 import type { Audience, Subscriptions } from "./transport.ts";
-import { type ClusterLike, ownerOf } from "./types.ts";
+import { type ClusterLike, NO_NODE, ownerOf } from "./types.ts";
 
 interface Channel {
   readonly listeners: Set<(message: string) => void>;
@@ -111,7 +111,7 @@ export class ClusterSubscriber implements Subscriptions {
     if (this.#closed) throw new ClientClosedError(null);
     const channel = this.#channels.get(name);
     const owner = ownerOf(this.#cluster, slotOf(name));
-    if (!channel || !owner) throw new Error("no node is known for the slot of the release channel");
+    if (!channel || !owner) throw new Error(NO_NODE);
     const { address, node: redis } = owner;
     let node = this.#nodes.get(address);
     if (!node) {

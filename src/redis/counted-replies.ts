@@ -1,7 +1,7 @@
 // What the scripts of counted resources answer, decoded: lua/counted/ says what stands where.
 import { type HoldingParty, holding, partyOf, type WaitingParty, waiting } from "../party.ts";
 import { codes } from "./codes.generated.ts";
-import { fields, type ReleaseAnswer } from "./replies.ts";
+import { fields, type ReleaseAnswer, unexpected } from "./replies.ts";
 
 /** Of an attempt to take units, or to look again. `at` is the server's time in µs when the script ran. */
 export type CountedAnswer =
@@ -186,6 +186,3 @@ function modeOf(word: unknown): "read" | "write" | null {
   if (mode === undefined) throw unexpected(word);
   return mode;
 }
-
-const unexpected = (answer: unknown): TypeError =>
-  new TypeError(`unexpected answer ${JSON.stringify(answer)}`);

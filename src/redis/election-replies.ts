@@ -1,7 +1,7 @@
 // What the scripts of elections answer, decoded: lua/election/ says what stands where.
 import { leaderOf, type Party } from "../party.ts";
 import { codes } from "./codes.generated.ts";
-import { decodeRenewal, decodeRenewed, fields, type RenewAnswer, ttl } from "./replies.ts";
+import { decodeRenewal, decodeRenewed, fields, type RenewAnswer, ttl, unexpected } from "./replies.ts";
 
 /** The leader of an election, as it has told Redis. Its `id` is that of its client. */
 export interface Leader extends Party {
@@ -39,7 +39,7 @@ export function decodeObserved(reply: unknown): Observed {
 export function decodeProclaimed(code: unknown): "stands" | "gone" | "taken" {
   if (code === codes.OWNER || code === codes.MINE) return "stands";
   const is = decodeRenewed(code);
-  if (is === "renewed") throw new TypeError("unexpected answer to a proclamation");
+  if (is === "renewed") throw unexpected(code);
   return is;
 }
 

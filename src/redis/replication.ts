@@ -1,13 +1,22 @@
 import pTimeout from "p-timeout";
 import { NotReplicatedError } from "../errors.ts";
 import { clocks } from "../util/clock.ts";
+import { duration } from "../util/duration.ts";
 import { outside } from "../util/outside.ts";
 import { customTimers } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
 import { decodeRenewal, type RenewAnswer } from "./replies.ts";
 import type { Script } from "./script.ts";
 import { ScriptRunner } from "./script-runner.ts";
-import { type ClusterLike, isCluster, ownerOf, type RedisLike, type SubscriberLike, unref } from "./types.ts";
+import {
+  type ClusterLike,
+  isCluster,
+  NO_NODE,
+  ownerOf,
+  type RedisLike,
+  type SubscriberLike,
+  unref,
+} from "./types.ts";
 
 interface Job {
   readonly name: string;
@@ -74,7 +83,7 @@ export class Replication {
     const owner = isCluster(this.#redis)
       ? ownerOf(this.#redis, slotOf(this.#keyPrefix + key))
       : { address: "", node: this.#redis };
-    if (!owner) throw new Error("no node is known for the slot of the lock");
+    if (!owner) throw new Error(NO_NODE);
     let link = this.#links.get(owner.address);
     if (!link || link.ended) {
       const options = { ...OVERRIDES, keyPrefix: this.#keyPrefix };
@@ -189,11 +198,11 @@ class Link {
     try {
       const count = await pTimeout(this.#connection.wait(this.#wanted, this.#timeout), {
         milliseconds: this.#timeout + WAIT_REPLY,
-        message: "no reply to WAIT",
+        message: `Redis did not say within ${duration(this.#timeout + WAIT_REPLY)} how many replicas have the lock`,
         customTimers,
       });
       // A WAIT on another connection than the writes counts replicas that have nothing.
-      if (this.#commands.epoch !== epoch) throw new Error("the connection was lost");
+      if (this.#commands.epoch !== epoch) throw new Error("the connection to Redis was lost");
       return { count: Number(count) };
     } catch (error) {
       return { error };

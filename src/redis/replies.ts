@@ -85,7 +85,7 @@ export interface Inspected {
 /** Replies are arrays of strings and integers; ioredis with `stringNumbers` makes strings of the integers. */
 export function fields(reply: unknown): unknown[] {
   if (Array.isArray(reply)) return reply;
-  throw new TypeError(`unexpected reply ${JSON.stringify(reply)}`);
+  throw unexpected(reply);
 }
 
 export function oneOf<T extends string>(value: unknown, ...allowed: T[]): T {
@@ -94,8 +94,9 @@ export function oneOf<T extends string>(value: unknown, ...allowed: T[]): T {
   return found;
 }
 
-const unexpected = (answer: unknown): TypeError =>
-  new TypeError(`unexpected answer ${JSON.stringify(answer)}`);
+/** What no script of this package answers. */
+export const unexpected = (answer: unknown): TypeError =>
+  new TypeError(`Redis gave an unexpected answer, ${JSON.stringify(answer)}`);
 
 /** Of an attempt with a lease of so many ms, and this digit. */
 export function decodeAttempt(reply: unknown, lease: number, told: unknown): AttemptAnswer {

@@ -17,7 +17,7 @@ import { type Watch, watch } from "./connection-events.ts";
 import { isApart } from "./replies.ts";
 import { type Script, ScriptKeys, sharded } from "./script.ts";
 import { Silence } from "./silence.ts";
-import { forgotten, NoReplyError, QUEUED, silent, Troubles } from "./trouble.ts";
+import { QUEUED, Troubles } from "./trouble.ts";
 import { type ClusterLike, isCluster, isOwn, type RedisArgument, type RedisLike } from "./types.ts";
 import { tellUnwritten, Unanswered } from "./unanswered.ts";
 import { corked, heldUntil, isPatient, Writes } from "./writes.ts";
@@ -256,8 +256,7 @@ export class ScriptRunner implements Commands, CallOwner {
   }
 
   trouble(): Error {
-    if (this.#redis.status !== "ready") return this.troubles.error("no connection to Redis");
-    return this.troubles.error("Redis has not answered", `. ${silent(this.isCluster)}`);
+    return this.troubles.error();
   }
 
   /** Tells of the connection no more. Commands that are on their way are still answered. */
@@ -268,7 +267,7 @@ export class ScriptRunner implements Commands, CallOwner {
   #look(now: number): void {
     this.#unanswered.giveUp(
       (sent) => sent.until <= now,
-      ({ script, since }) => this.troubles.noReply(script.name, now - since),
+      ({ script, since, until }) => this.troubles.noReply(script, until - since),
     );
     this.#silence?.look(now);
   }
@@ -282,7 +281,7 @@ export class ScriptRunner implements Commands, CallOwner {
     // its offline queue is not lost, and is sent later. What is bound may be answered by another process now.
     this.#unanswered.giveUp(
       ({ script, isWritten }) => script.isBound === true || (forgets && isWritten),
-      ({ script }) => new NoReplyError(forgotten(script), this.troubles.lastError),
+      ({ script }) => this.troubles.forgotten(script),
     );
   }
 

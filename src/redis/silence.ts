@@ -72,7 +72,7 @@ export class Silence {
       ? redis.nodes().find(({ options }) => `${options.host}:${options.port}` === node)
       : redis;
     const { stream } = (connection ?? {}) as { stream?: { destroy?(error: Error): void } };
-    stream?.destroy?.(new Error("the connection was silent for too long, and is replaced"));
+    stream?.destroy?.(new Error("Redis was silent for too long, so the connection is replaced"));
     return stream?.destroy !== undefined;
   }
 }

@@ -1,6 +1,7 @@
 import pTimeout, { TimeoutError } from "p-timeout";
 import { RECHECK_SPREAD, RETRY_MAX, RETRY_MIN, SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
+import { duration } from "../util/duration.ts";
 import { outside } from "../util/outside.ts";
 import { doubling, newNonce } from "../util/random.ts";
 import { customTimers, setImmediate, setTimeout } from "../util/real-timers.ts";
@@ -81,7 +82,7 @@ export class Subscriber implements Subscriptions {
       if (!channel.listeners.delete(listener) || channel.listeners.size > 0) return;
       this.#channels.delete(name);
       if (channel.state === "heard") this.#unsubscribe(this.#connection, name);
-      channel.lost(new Error("nobody listens to the channel any more"));
+      channel.lost(new Error("no caller listens to the channel any more"));
     };
   }
 
@@ -148,7 +149,7 @@ export class Subscriber implements Subscriptions {
       this.#source.isWanted() ? Math.min(times * 50, 2_000) : null;
     const connection = outside(() => this.#source.redis.duplicate({ ...SUBSCRIBER_OPTIONS, retryStrategy }));
     if (!isConnection(connection))
-      throw new TypeError("duplicate() of the connection has made no connection");
+      throw new TypeError("duplicate() of the ioredis connection made no connection");
     this.#connection = connection;
     // ioredis 5 tells of a slot that went away only by being confused.
     connection.on("error", (error) => {
@@ -189,7 +190,7 @@ export class Subscriber implements Subscriptions {
       this.#isMoving = false;
       if (this.#connection !== connection) return;
       if (!this.#source.isWanted()) return this.#drop();
-      this.#forget(new Error("the slot of the release channel has moved"));
+      this.#forget(new Error("the hash slot of the channel has moved"));
       this.#source.onStray?.();
     });
   }
@@ -231,7 +232,7 @@ export class Subscriber implements Subscriptions {
       }
       // Its last listener left while SUBSCRIBE was on its way.
       this.#unsubscribe(connection, name);
-      channel?.lost(new Error("nobody listens to the channel"));
+      channel?.lost(new Error("no caller listens to the channel"));
       this.#channels.delete(name);
     }
     if (isMissed) this.onGap();
@@ -259,10 +260,9 @@ export class Subscriber implements Subscriptions {
 
   async #inTime(acknowledged: Promise<unknown>): Promise<void> {
     const { replyTimeout: milliseconds } = this.#commands;
-    const message = `SUBSCRIBE was not acknowledged within ${milliseconds} ms`;
+    const message = `Redis did not acknowledge SUBSCRIBE within ${duration(milliseconds)}`;
     await pTimeout(acknowledged, { milliseconds, message, customTimers });
   }
-
   #unsubscribe(connection: SubscriberLike | null, channel: string): void {
     const { isSharded } = this.#source;
     (isSharded ? connection?.sunsubscribe(channel) : connection?.unsubscribe(channel))?.catch(() => {});
@@ -294,7 +294,7 @@ export class Subscriber implements Subscriptions {
   #drop(): void {
     const connection = this.#connection;
     this.#connection = null;
-    this.#forget(new Error("the subscriber connection was closed or replaced"));
+    this.#forget(new Error("the connection that receives messages was closed or replaced"));
     connection?.disconnect();
   }
 }

@@ -1,4 +1,5 @@
 import { UNANSWERED } from "../defaults.ts";
+import { duration } from "../util/duration.ts";
 import type { Script } from "./script.ts";
 import { type Address, type ClusterLike, isCluster, type RedisLike } from "./types.ts";
 
@@ -21,35 +22,90 @@ export class Troubles {
     return lastError instanceof Error ? withoutCommand(lastError) : undefined;
   }
 
-  error(what: string, then = "", cause: unknown = this.lastError): Error {
-    return new Error(`${what} (${this.whereabouts})${then}`, cause === undefined ? undefined : { cause });
+  /** Why no command gets through now, or none is answered. */
+  error(): Error {
+    const at = redisAt(this.#redis);
+    const state = this.#state;
+    if (this.#isReady) return this.#because(`${at} has not answered${state}; ${this.#silence}`);
+    const isOver = this.#redis.status === "end";
+    return this.#because(
+      isOver
+        ? `the connection to ${at} was closed for good${state}`
+        : `there is no connection to ${at}${state}`,
+    );
   }
 
   /** What a command failed with. ioredis says little where that is the connection's fault. */
   explained(error: unknown): unknown {
     if (!(error instanceof Error)) return error;
     const known = withoutCommand(error);
-    if (error.name !== "ReplyError") return this.error(error.message, "", this.lastError ?? known);
-    if (isAboutConnection(known)) known.message = `${known.message} (${whereabouts(this.#redis, null)})`;
+    const isGivenUp = error.name === "MaxRetriesPerRequestError";
+    const said = isGivenUp
+      ? "ioredis gave up after maxRetriesPerRequest tries"
+      : known.message.replace(/\.$/, "");
+    const at = redisAt(this.#redis);
+    if (error.name !== "ReplyError")
+      return this.#because(
+        `${said} (${at}, ${stateOf(this.#redis, this.#watch.lastError)})`,
+        this.lastError ?? known,
+      );
+    if (isAboutConnection(known)) known.message = `${said} (${at}, ${stateOf(this.#redis, null)})`;
     return known;
   }
 
   /** The script was not answered for so many ms. */
-  noReply(script: string, ms: number): Error {
-    const text = `no reply to ${script} within ${Math.round(ms)} ms (${this.whereabouts})`;
-    const isShort = this.#redis.status !== "ready" || ms < UNANSWERED;
-    return new NoReplyError(isShort ? text : `${text}. ${silent(isCluster(this.#redis))}`, this.lastError);
+  noReply({ name }: Script, ms: number): Error {
+    const text = `${redisAt(this.#redis)} did not answer within ${duration(ms)}${this.#state}`;
+    const isShort = !this.#isReady || Math.round(ms) < UNANSWERED;
+    return new NoReplyError(isShort ? text : `${text}; ${this.#silence}`, name, this.lastError);
   }
+
+  /** Why a command that was sent on a connection that is lost gets no answer any more. */
+  forgotten({ name, isBound }: Script): Error {
+    const then = isBound
+      ? "counts on that connection only"
+      : "is not sent again (autoResendUnfulfilledCommands is false)";
+    const text = `the connection to ${redisAt(this.#redis)} was lost before the command was answered, which ${then}`;
+    return new NoReplyError(text, name, this.lastError);
+  }
+
+  get #isReady(): boolean {
+    return this.#redis.status === "ready";
+  }
+
+  /** In brackets, where there is more to say than that it is connected. */
+  get #state(): string {
+    const { lastError } = this.#watch;
+    return this.#isReady && lastError === null ? "" : ` (${stateOf(this.#redis, lastError)})`;
+  }
+
+  /** Why a connection that is there may not answer. */
+  get #silence(): string {
+    return `${isCluster(this.#redis) ? REPEATED : ""}it is slow or unreachable, or a command such as BLPOP blocks the connection: then use { connection: "own" }`;
+  }
+
+  #because(text: string, cause: unknown = this.lastError): Error {
+    return new Error(text, cause === undefined ? undefined : { cause });
+  }
+}
+
+/** As messages name it: "Redis at 127.0.0.1:6379", "Redis Cluster of 10.0.0.1:6379, 10.0.0.2:6379". */
+export function redisAt(connection: RedisLike | ClusterLike): string {
+  const isGroup = isCluster(connection) || connection.options.sentinels;
+  return `Redis ${isGroup ? "" : "at "}${placeOf(connection)}`;
 }
 
 /** Where a connection leads, its state, and what went wrong with it; null: nothing that is known. */
 export function whereabouts(connection: RedisLike | ClusterLike, lastError: unknown): string {
-  const { status } = connection;
-  const where = `${placeOf(connection)}, status ${status}`;
-  if (lastError !== null) return `${where}: ${explain(lastError)}`;
+  return `${placeOf(connection)}, ${stateOf(connection, lastError)}`;
+}
+
+function stateOf(connection: RedisLike | ClusterLike, lastError: unknown): string {
+  const state = `status ${connection.status}`;
+  if (lastError !== null) return `${state}: ${explain(lastError)}`;
   // A plain port waits for the end of what it takes for a command.
-  const isUnsure = status === "connecting" && !isCluster(connection) && connection.options.tls;
-  return isUnsure ? `${where}: no end of the TLS handshake; does the server speak TLS on this port?` : where;
+  const isUnsure = connection.status === "connecting" && !isCluster(connection) && connection.options.tls;
+  return isUnsure ? `${state}: no end of the TLS handshake; does the server speak TLS on this port?` : state;
 }
 
 /** Where a connection leads: "127.0.0.1:6379", a socket's path, a Sentinel group, a Cluster's nodes. No user, no password. */
@@ -65,7 +121,9 @@ export function placeOf(connection: RedisLike | ClusterLike): string {
   return `Sentinel group ${options.name ?? ""} of ${few(options.sentinels.map(address))}`;
 }
 
-const address = ({ host, port, path }: Address): string => path ?? `${host ?? "localhost"}:${port ?? 6379}`;
+function address({ host = "localhost", port = 6379, path }: Address): string {
+  return path ?? `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
 
 /** A node that a Cluster was given: as an address, a port or a URL, which may have a password. */
 function startupNode(node: unknown): string {
@@ -92,9 +150,9 @@ function textOf(error: unknown): string {
   // "localhost" has two addresses, and the error of both has no text of its own.
   const inner = Array.isArray(errors) && errors.length > 0 ? errors.map(textOf).join(", ") : "";
   const text = error.message || inner || String(code ?? error.name);
-  const line = text.replace(/\s+/g, " ").trim();
+  const line = text.replace(/\s+/g, " ").trim().replace(/\.$/, "");
   const short = line.length > 200 ? `${line.slice(0, 199)}…` : line;
-  return lastNodeError instanceof Error ? `${short} ${textOf(lastNodeError)}` : short;
+  return lastNodeError instanceof Error ? `${short}: ${textOf(lastNodeError)}` : short;
 }
 
 const HINTS: readonly (readonly [RegExp, string])[] = [
@@ -134,22 +192,18 @@ const isAboutConnection = (error: Error): boolean =>
 export class NoReplyError extends Error {
   override readonly name = "NoReplyError";
 
-  constructor(message: string, cause: Error | undefined) {
+  /** `script`: the one that was not answered. */
+  constructor(
+    message: string,
+    readonly script: string,
+    cause: Error | undefined,
+  ) {
     super(message, cause && { cause });
   }
 }
 
-/** Why a command that was sent on a connection that is lost gets no answer any more. */
-export const forgotten = ({ name, isBound }: Script): string =>
-  `${name} was not answered before the connection was lost, and ${isBound ? "counts on that connection only" : "is not sent again (autoResendUnfulfilledCommands is false)"}`;
-
-/** Why a connection that is there may not answer. */
-export const silent = (isCluster: boolean): string =>
-  `${isCluster ? REPEATED : ""}Redis is slow or unreachable, or the connection is blocked by a command such as BLPOP: give the lock client a connection of its own with { connection: "own" }`;
-
 const REPEATED =
-  "Either the Cluster refuses it (CLUSTERDOWN, TRYAGAIN), which ioredis keeps to itself and tries again, or ";
+  "either the Cluster refuses it (CLUSTERDOWN, TRYAGAIN), which ioredis keeps to itself and tries again, or ";
 
 export const QUEUED =
-  "the connection is inside MULTI, so the command was queued and not executed: use pipelined MULTI, or give the lock " +
-  'client a connection of its own with { connection: "own" }';
+  'the connection is inside MULTI, so the command was queued and not executed: use pipelined MULTI, or { connection: "own" }';

@@ -139,6 +139,9 @@ export function isCluster(redis: RedisLike | ClusterLike): redis is ClusterLike 
   return "isCluster" in redis && redis.isCluster === true;
 }
 
+/** Why nothing can be sent where `ownerOf` knows none. */
+export const NO_NODE = "the Cluster names no node for this hash slot: is it complete (CLUSTER INFO)?";
+
 /** The primary that owns a slot by the map that ioredis keeps: its address and connection. Null: none is known. */
 export function ownerOf(cluster: ClusterLike, slot: number): { address: string; node: NodeLike } | null {
   const address = cluster.slots[slot]?.[0];

@@ -3,7 +3,7 @@ import { outside } from "../util/outside.ts";
 import { atProcessEnd } from "../util/process-end.ts";
 import { setImmediate, setTimeout } from "../util/real-timers.ts";
 import type { Call } from "./call.ts";
-import { placeOf } from "./trouble.ts";
+import { redisAt } from "./trouble.ts";
 import { type ClusterLike, isCluster, type RedisLike } from "./types.ts";
 
 /** How often unanswered commands are looked at. A timer and an error object for every command would cost 14 µs each. */
@@ -58,12 +58,12 @@ export class Unanswered {
     }
   }
 
-  /** Where the connection leads that may not have taken all that was unlocked; null: it has. */
+  /** As messages name it: the Redis that may not have taken all that was unlocked; null: it has. */
   get unwritten(): string | null {
     if (![...this.calls].some(({ script }) => UNLOCKS.test(script.name))) return null;
     const connections = isCluster(this.#redis) ? this.#redis.nodes() : [this.#redis];
     const holds = connections.some((one) => holdsBack((one as { stream?: Stream }).stream));
-    return holds ? placeOf(this.#redis) : null;
+    return holds ? redisAt(this.#redis) : null;
   }
 }
 
@@ -79,8 +79,8 @@ export function tellUnwritten(): void {
     if (unwritten === null) continue;
     isTold = true;
     console.error(
-      `[holdfast] The process ends before the connection to ${unwritten} has taken all commands: locks that were unlocked just now, or ` +
-        "kept (linger), may stay taken until their leases are over. Await locks.close() before process.exit().",
+      `[holdfast] The process ended before ${unwritten} took all commands, so locks that were just unlocked, or cached (linger), may ` +
+        "stay held until their leases end: await locks.close() before process.exit().",
     );
     return;
   }

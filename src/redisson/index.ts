@@ -8,7 +8,7 @@ import { checkFitsRedisson, RedissonLock } from "./redisson-lock.ts";
 
 const RULES = {
   ...PASSING,
-  linger: neverKept("a redissonLock is not kept, because Java could not ask for it"),
+  linger: neverKept("a redissonLock is not cached, because Java could not recall it"),
 };
 
 const kindsOf = perClient(({ commands, replication, settings }) => ({
@@ -54,7 +54,7 @@ export function redissonFencedLock(locks: LockClient, name: string, options?: un
   checkFitsRedisson(keys, checkName(name));
   if (keys.prefix !== "")
     throw new TypeError(
-      `Cannot create a lock: behind the keyPrefix ${quote(keys.prefix)} Java would not find the token counter of ${quote(name)}; write the prefix into the name, on a connection without one`,
+      `Cannot create a lock: with the keyPrefix ${quote(keys.prefix)} Java would not find the token counter of ${quote(name)}; write the prefix into the name, on a connection without one`,
     );
   return inside.lockOf(name, kindsOf(inside).fenced, undefined, 0);
 }

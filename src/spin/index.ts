@@ -12,7 +12,7 @@ export type { SpinLockOptions } from "./options.ts";
 const RULES = {
   prefix: { wanted: "a string", fits: (value) => typeof value === "string", fallback: "" } as Rule<string>,
   ...PASSING,
-  linger: neverKept("a spinLock is not kept, because nobody could ask for it"),
+  linger: neverKept("a spinLock is not cached, because no process could recall it"),
 };
 
 const kindOf = perClient(

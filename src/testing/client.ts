@@ -157,7 +157,9 @@ export class TestClient extends ServerClient implements TestLocks {
       if (lost.length > 0) return lost.length;
       if (performance.now() > end) {
         const others = held.map((lease) => quote(lease.name)).join(", ");
-        throw new Error(`Cannot lose ${quote(name)}: nobody holds it. What is held: ${others || "nothing"}`);
+        throw new Error(
+          `Cannot lose ${quote(name)}: no caller holds it; what is held: ${others || "nothing"}`,
+        );
       }
       await pause(1, undefined);
     }

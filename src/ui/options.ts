@@ -1,4 +1,5 @@
 import type { LockClient } from "../lock-client.ts";
+import { quote } from "../quote.ts";
 import type { RedisLike } from "../redis/types.ts";
 import type { Action } from "./shown.ts";
 
@@ -40,7 +41,7 @@ export function checkUIOptions(options: unknown): LockUIOptions {
   };
   if (typeof options !== "object" || options === null) return fail("it takes { locks }");
   const unknown = Object.keys(options).find((name) => !KNOWN.includes(name));
-  if (unknown !== undefined) fail(`unknown option ${JSON.stringify(unknown)}; known are ${KNOWN.join(", ")}`);
+  if (unknown !== undefined) fail(`unknown option ${quote(unknown)}; known are ${KNOWN.join(", ")}`);
   const { locks, authorize, actions = [], redis } = options as Partial<LockUIOptions>;
   if (typeof locks?.list !== "function" || typeof locks.lock !== "function")
     return fail("locks must be a lock client of one Redis, made by createLockClient()");

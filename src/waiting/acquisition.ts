@@ -193,8 +193,7 @@ export class Acquisition extends Looking<AcquisitionQueue> implements LeaseOwner
       this.queue.services.leave(this.kind, hold);
       // Another version holds it: a caller that may wait waits until that is over, as for any other holder.
       const isForeign = foreignFormat(error) !== null;
-      const refusal = (): Error =>
-        unavailable(this.queue.name, "the command failed", error, nounOf(this.kind));
+      const refusal = (): Error => unavailable(this.queue.name, "", error, nounOf(this.kind));
       this.refuseAll(refusal, isForeign ? "hasty" : "unanswered");
       if (isForeign) this.tellBusy();
       this.retry();

@@ -3,6 +3,7 @@ import { LockError, quote } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { atMost } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
+import { duration } from "../util/duration.ts";
 import type { Cleanup } from "./cleanup.ts";
 import type { SelfWait } from "./self-wait.ts";
 import type { Services } from "./services.ts";
@@ -44,15 +45,15 @@ function leftBehind(leases: readonly SharedLease[]): LockError {
     .slice(0, 10)
     .map(
       ({ name, noun, since }) =>
-        `${noun === LOCK ? "" : `${noun.toLowerCase()} `}${quote(name)} (for ${Math.round(at - since)} ms)`,
+        `${noun === LOCK ? "" : `${noun.toLowerCase()} `}${quote(name)} (for ${duration(at - since)})`,
     )
     .join(", ");
   const more = leases.length > 10 ? ` and ${leases.length - 10} more` : "";
   const name = leases.length === 1 && first ? first.name : null;
   const [these, cure] = leases.every(({ noun }) => noun === LOCK)
-    ? ["these locks were still held", "Unlock them"]
-    : ["these were still held", "Give them back"];
-  const text = `The lock client was closed while ${these}, and took them away from their holders: ${held}${more}. ${cure} before close(), or give their holders a longer grace.`;
+    ? ["these locks were still held", "unlock them"]
+    : ["these were still held", "give them back"];
+  const text = `The lock client was closed while ${these}, and took them away from their holders: ${held}${more}; ${cure} before close(), or give their holders a longer \`grace\`.`;
   return new LockError("LOCK_LEFT_BEHIND", name, text);
 }
 

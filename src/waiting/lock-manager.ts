@@ -295,6 +295,5 @@ export class LockManager implements Services {
 /** How often callers without an answer are looked at, in ms. An alarm that is set and cleared for each would cost as much as a command. */
 const SWEEP = 50;
 
-const CLOSED = "its Redis connection was closed for good (status 'end')";
 const ended = (name: string, kind: LockKind, commands: Transport): LockUnavailableError =>
-  new LockUnavailableError(name, CLOSED, commands.trouble(), nounOf(kind));
+  new LockUnavailableError(name, "", commands.trouble(), nounOf(kind));

@@ -141,7 +141,7 @@ export class LockQueue extends StayKeeper implements AcquisitionQueue {
     if (one.outrun?.waiter === waiter) one.refuse(waiter, one.outrun.refusal(name));
     else if (waiter.unanswered || health.isDoubtful) {
       const cause = health.failure ?? commands.trouble();
-      one.refuse(waiter, unavailable(name, "no answer came in time", cause, nounOf(this.kind)));
+      one.refuse(waiter, unavailable(name, "", cause, nounOf(this.kind)));
     }
     // RACE: it came while others waited here, and Redis has said nothing since, perhaps because it hangs. "Busy" is not for us to say.
     else if (health.saidAt < waiter.since && !one.lease?.held) {

@@ -80,7 +80,7 @@ export abstract class Looking<Q extends ParkingPlace> extends Parking<Q> {
   protected lookFailed(error: unknown): void {
     const { health, name, kind } = this.queue;
     this.sleep(backOff(health.failures));
-    this.refuseAll(() => unavailable(name, "the command failed", error, nounOf(kind)), "unanswered");
+    this.refuseAll(() => unavailable(name, "", error, nounOf(kind)), "unanswered");
     this.deserted();
   }
 

@@ -1,6 +1,7 @@
 import { OUTRUN_PATIENCE, OUTRUN_SHARE, OUTRUN_TRIES, SHORT_LEASE } from "../defaults.ts";
 import { LockUnavailableError, nounOf } from "../errors.ts";
 import { clocks } from "../util/clock.ts";
+import { duration } from "../util/duration.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { RedisHealth } from "./redis-health.ts";
 import type { Waiter } from "./waiter.ts";
@@ -44,10 +45,10 @@ export function outran(
   took: number,
   kind: Parameters<typeof nounOf>[0],
 ): LockUnavailableError {
-  const hint = lease < SHORT_LEASE ? ". A lease is in milliseconds" : "";
+  const hint = lease < SHORT_LEASE ? "; it is in milliseconds" : "";
   return new LockUnavailableError(
     name,
-    `its lease of ${lease} ms was over before the caller could have it: Redis took ${Math.ceil(took)} ms to answer, and a lease needs two answers${hint}`,
+    `its lease of ${duration(lease)} was over before the caller could have it: Redis took ${duration(took)} to answer, and a lease needs two answers${hint}`,
     undefined,
     nounOf(kind),
   );

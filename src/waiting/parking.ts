@@ -100,7 +100,7 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
     if (contended && this.isHasty(clocks.mono.now() + ttl)) {
       // No client holds it, so "another client holds it" would be wrong: tried again for as long as a first command may take.
       services.inbox.forget(hold);
-      health.failure = new Error("nobody holds the lock, and nobody got it: the votes were split");
+      health.failure = new Error("no caller got it, because the votes were split");
       this.retryAt(clocks.mono.now() + ttl);
       return;
     }
@@ -185,7 +185,7 @@ export abstract class Parking<Q extends ParkingPlace = ParkingPlace> extends Wai
         queue.health.failed(error);
         // A refusal is final. A lost connection is not: until it is back, the lock can be waited for unheard.
         if (isRefusal(error)) {
-          const what = "its release channel cannot be subscribed";
+          const what = "its channel cannot be subscribed to";
           this.refuseAll(() => new LockUnavailableError(queue.name, what, error, nounOf(queue.kind)));
         }
         // RACE: a listener that is told of a refusal may have called again: then the lock is being asked for already.

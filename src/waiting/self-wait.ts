@@ -5,6 +5,7 @@ import { withoutBits } from "../hold-ids.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Watchdog } from "../lease/watchdog.ts";
 import { clocks } from "../util/clock.ts";
+import { duration } from "../util/duration.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -129,8 +130,11 @@ export class SelfWait {
     this.#lastWarning = at;
     const [where, cure] =
       heldBy === "this client"
-        ? ["this process itself", "nest withLock(), or re-enter inside locks.scope()"]
-        : ["another lock client of this process", "use one client for both, and nest withLock()"];
+        ? [`this process (pid ${process.pid})`, "nest withLock(), or re-enter inside locks.scope()"]
+        : [
+            `another lock client of this process (pid ${process.pid})`,
+            "use one client for both, and nest withLock()",
+          ];
     const [what, how] =
       units === undefined
         ? [`lock ${quote(name)}, which ${where} holds`, cure]
@@ -139,8 +143,7 @@ export class SelfWait {
             "take all that is needed by one acquire()",
           ];
     process.emitWarning(
-      `A caller has waited ${Math.round(waited)} ms for ${what}. If it is called ` +
-        `from the code that holds it, that is a deadlock: ${how}.`,
+      `A caller has waited ${duration(waited)} for ${what}: if the code that holds it makes this call, that is a deadlock; ${how}.`,
       { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
     );
   }

@@ -99,7 +99,7 @@ export class SharingQueue extends JointQueue<SharedHold> {
   /** To this caller, and to all behind it that the hold serves. The others go on with a hold of their own. */
   protected override give(one: Acquisition, hold: Hold, waiter: Waiter): void {
     const shared = hold.record;
-    if (!(shared instanceof SharedHold)) throw new TypeError("a hold that nobody shares");
+    if (!(shared instanceof SharedHold)) throw new TypeError("a hold that readers do not share");
     this.begins(one, shared);
     this.#admit(one, shared, waiter);
     this.serve(one, shared, Number.POSITIVE_INFINITY);

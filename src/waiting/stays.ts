@@ -5,6 +5,7 @@ import type { ReleaseAnswer, ToldDigit } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
 import { together } from "../redis/writes.ts";
 import { clocks, now } from "../util/clock.ts";
+import { duration } from "../util/duration.ts";
 import { atProcessEnd, isEnding } from "../util/process-end.ts";
 import { setImmediate } from "../util/real-timers.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
@@ -247,8 +248,8 @@ export class Stays {
     if (late < RECALL_LATE || mono - this.#warnedAt < MINUTE) return;
     this.#warnedAt = mono;
     process.emitWarning(
-      `Another process wanted ${quote(name)}, which this one keeps with nobody inside, and was answered up to ${Math.round(late)} ms late, ` +
-        "because the event loop was blocked. Break up what blocks it, or do without linger.",
+      `Another process wanted ${quote(name)}, which this one had cached, and was answered up to ${duration(late)} late, ` +
+        "because the event loop was blocked: break up what blocks it, or do without `linger`.",
       { type: "HoldfastWarning", code: "LOCK_RECALLED_LATE" },
     );
   }

@@ -1,4 +1,5 @@
 import { writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { Cli, cli, lastJson, sh, temporary } from "../support/cli.ts";
@@ -38,8 +39,18 @@ describe("the exit code", () => {
     expect((await sh(["--no-wait"], name, "true").finished).code).toBe(75);
     const moved = await sh(["-w", "100ms", "-E", "3", "--json"], name, "true").finished;
     expect(moved.code).toBe(3);
-    expect(moved.stderr).toContain(`held by `);
+    expect(moved.stderr).toContain(`Could not get '${name}': held by ${hostname()}:${process.pid}.\n`);
     expect(lastJson(moved.stderr)).toMatchObject({ outcome: "busy", code: 3, names: [name] });
+  });
+
+  it("is told with the lock, and with its holder by label, host and process", async () => {
+    const name = freshName();
+    const { locks } = await parties.join({ client: { label: "charge" } });
+    await using _ = await locks.lock(name).lock();
+    const { stderr } = await sh(["--no-wait"], name, "true").finished;
+    expect(stderr).toBe(
+      `holdfast: Could not get '${name}': held by charge (${hostname()}:${process.pid}).\n`,
+    );
   });
 
   it("is 69 where Redis does not answer", async () => {
@@ -111,7 +122,7 @@ describe("the exit code", () => {
     [["--every", "1h", "--wait", "1s", "a", "--", "true"], /never waits/],
     [["--every", "1h", "a", "b", "--", "true"], /one name/],
     [["--slots", "2", "a", "b", "--", "true"], /one name/],
-    [["--slots", "2", "--fair", "a", "--", "true"], /order of coming/],
+    [["--slots", "2", "--fair", "a", "--", "true"], /first come, first served anyway/],
     [["--aligned", "a", "--", "true"], /--every/],
     [["--shell", "true", "a", "--", "true"], /already/],
     [["--signal", "SIGNOTHING", "a", "--", "true"], /name of a signal/],

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { Output } from "../../src/cli/output.ts";
 import { clientOf } from "../../src/party.ts";
+import { quoteWhole } from "../../src/quote.ts";
 import { visible } from "../../src/util/visible.ts";
 import { Cli, sh } from "../support/cli.ts";
 import { HOSTILE, UNPRINTABLE, worst } from "../support/hostile-texts.ts";
@@ -32,7 +33,10 @@ async function harmless(of: Promise<{ stdout: string; stderr: string }>, but = /
 /** The same of what says that name, which everybody can tell from others. */
 async function says(name: string, of: Promise<{ stdout: string; stderr: string }>): Promise<string> {
   const text = await harmless(of);
-  expect(text).toContain(visible(name));
+  expect(
+    [visible(name), quoteWhole(name).slice(1, -1)].some((shown) => text.includes(shown)),
+    text,
+  ).toBe(true);
   return text;
 }
 
@@ -105,7 +109,7 @@ const CALLS: Readonly<Record<string, () => Promise<void>>> = {
     await keys(`/<b>\x9b1m\u202e`, "/<b>1m_");
     await keys(`${"\x7f".repeat(5)}\r`, /b>1m_.*> n/s);
     await keys("b", "Break? y/N");
-    await keys("y", "Broken: ");
+    await keys("y", "Force-released ");
     await keys("q", "");
     await says(
       held,
@@ -130,7 +134,7 @@ const CALLS: Readonly<Record<string, () => Promise<void>>> = {
     const { code, stdout } = await terminal.finished;
     // What is typed is written by the terminal.
     expect(stdout.replaceAll(OF_PROMPT, "")).not.toMatch(UNPRINTABLE);
-    expect([code, stdout]).toEqual([0, expect.stringContaining(`Broken: ${visible(held)}.`)]);
+    expect([code, stdout]).toEqual([0, expect.stringContaining(`Force-released ${quoteWhole(held)}.`)]);
     expect(await harmless(run("break", led, "--yes", "--json"))).not.toBe("");
   },
   recall: async () => {

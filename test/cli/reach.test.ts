@@ -26,18 +26,18 @@ describe("a Redis that lets nobody in", () => {
     [
       "ls",
       "redis://u:secret@127.0.0.1:1",
-      "cannot connect to 127.0.0.1:1: connection refused (ECONNREFUSED)",
+      "Redis at 127.0.0.1:1 cannot be reached: connection refused (ECONNREFUSED)",
     ],
     [
       "doctor",
       "redis://u:secret@127.0.0.1:1",
-      "cannot connect to 127.0.0.1:1: connection refused (ECONNREFUSED)",
+      "Redis at 127.0.0.1:1 cannot be reached: connection refused (ECONNREFUSED)",
     ],
-    ["elect x -- true", "redis://127.0.0.1:1", "cannot connect to 127.0.0.1:1: connection refused"],
-    ["inspect x", "redis://nowhere.invalid:1", "cannot connect to nowhere.invalid:1: "],
+    ["elect x -- true", "redis://127.0.0.1:1", "Redis at 127.0.0.1:1 cannot be reached: connection refused"],
+    ["inspect x", "redis://nowhere.invalid:1", "Redis at nowhere.invalid:1 cannot be reached: "],
     ["break x --yes", "redis://:secret@OWN", "refuses the user or the password (WRONGPASS)"],
     ["ls --sentinel main", "redis://OWN", "wants a password"],
-    ["ls", "rediss://default:sesame@OWN", "no TLS is spoken there"],
+    ["ls", "rediss://default:sesame@OWN", "does not speak TLS there"],
     ["ls --cluster", "redis://:sesame@OWN", "is no Cluster"],
     ["ls", "redis://poor:sesame@OWN", "NOPERM"],
     ["inspect x", "redis://poor:sesame@OWN", "NOPERM"],
@@ -114,12 +114,12 @@ it("a server that hangs up at once may want TLS", async () => {
 });
 
 it.each([
-  [["ls", "--nonsense", "--json"], "Unknown option '--nonsense'."],
+  [["ls", "--nonsense", "--json"], "Unknown option '--nonsense': holdfast help ls lists them."],
   [
     ["run", "--json", "--slots", "x", "a", "--", "true"],
-    '--slots takes a whole number from 1 to 1000000, not "x".',
+    "--slots takes a whole number from 1 to 1000000, not 'x'.",
   ],
-  [["nonsense", "--json"], 'There is no command "nonsense": holdfast help lists them.'],
+  [["nonsense", "--json"], "There is no command 'nonsense': holdfast help lists them."],
 ])("with --json %j has a line of JSON too", async (args, message) => {
   const { code, stderr } = await new Cli(own.url, args).finished;
   expect(code).toBe(64);

@@ -156,7 +156,7 @@ describe("while it waits", () => {
     const { locks } = await parties.join();
     const lease = await locks.lock(name).lock();
     const run = sh([], name, "true");
-    await run.says(new RegExp(`Waiting for ${name}, held by .*:${process.pid}`));
+    await run.says(new RegExp(`Waiting for '${name}': held by .*:${process.pid}\\.`));
     await lease.unlock();
     expect((await run.finished).code).toBe(0);
   });

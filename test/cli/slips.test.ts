@@ -2,6 +2,7 @@ import { afterEach, expect, it } from "vitest";
 import { closest } from "../../src/cli/closest.ts";
 import { COMMON } from "../../src/cli/command.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
+import { quoteWhole } from "../../src/quote.ts";
 import { Cli, cli } from "../support/cli.ts";
 
 // A command or an option that is mistyped.
@@ -26,7 +27,7 @@ it.each([
   ["eelct", "elect"],
   ["hlep", "help"],
 ])("holdfast %s: did you mean %s?", async (typed, meant) => {
-  const sentence = `There is no command "${typed}": did you mean ${meant}?`;
+  const sentence = `There is no command '${typed}': did you mean ${meant}?`;
   expect(await fails(typed, "x")).toBe(`holdfast: ${sentence}`);
   if (meant !== "help") expect(await fails("help", typed)).toBe(`holdfast: ${sentence}`);
 });
@@ -46,9 +47,51 @@ it.each([
 
 it("nothing is suggested where nothing is near", async () => {
   for (const typed of ["nonsense", "x", "deploy", "q", "y".repeat(4_000)])
-    expect(await fails(typed)).toBe(`holdfast: There is no command "${typed}": holdfast help lists them.`);
-  expect(await fails("ls", "--nonsense")).toBe("holdfast: Unknown option '--nonsense'.");
-  expect(await fails("ls", "-z")).toBe("holdfast: Unknown option '-z'.");
+    expect(await fails(typed)).toBe(
+      `holdfast: There is no command ${quoteWhole(typed)}: holdfast help lists them.`,
+    );
+  expect(await fails("ls", "--nonsense")).toBe(
+    "holdfast: Unknown option '--nonsense': holdfast help ls lists them.",
+  );
+  expect(await fails("ls", "-z")).toBe("holdfast: Unknown option '-z': holdfast help ls lists them.");
+  expect(await fails("ls", "--kind", "door")).toMatch(/^holdfast: --kind takes .*, not 'door'\.$/);
+});
+
+it.each([
+  [["ls", "--sort", "wiat"], "--sort takes wait, held or name, not 'wiat': did you mean wait?"],
+  [["ls", "--kind", "semaphor"], "not 'semaphor': did you mean semaphore?"],
+  [["ask", "--kind", "readwrite", "x"], "not 'readwrite': did you mean readWrite?"],
+  [
+    ["run", "--on-loss", "wran", "x", "--", "true"],
+    "--on-loss takes kill or warn, not 'wran': did you mean warn?",
+  ],
+  [["run", "--signal", "sigtrem", "x", "--", "true"], "not 'sigtrem': did you mean TERM?"],
+  [["completion", "bsah"], "holdfast completion takes bash, zsh or fish, not 'bsah': did you mean bash?"],
+  [["completion"], "holdfast completion takes bash, zsh or fish."],
+])("a word of a short list: %j", async (args, sentence) => {
+  expect((await fails(...args)).slice(-sentence.length)).toBe(sentence);
+});
+
+it.each([
+  [["--quiet", "ls"], "Option '--quiet' comes after the command: holdfast <command> --quiet."],
+  [["-r", "redis://127.0.0.1:1", "ls"], "Option '-r' comes after the command: holdfast <command> -r."],
+  [["--wait=5s", "run"], "Option '--wait' comes after the command: holdfast <command> --wait."],
+  [["--hlep"], "Unknown option '--hlep': did you mean --help?"],
+  [["--vresion"], "Unknown option '--vresion': did you mean --version?"],
+  [["--nonsense"], "Unknown option '--nonsense': holdfast help lists them."],
+])("an option where the command should stand: %j", async (args, sentence) => {
+  expect(await fails(...args)).toBe(`holdfast: ${sentence}`);
+});
+
+it.each([
+  [["ls", "--sort"], "Option '--sort' needs a value."],
+  [
+    ["run", "-w", "-n", "x", "--", "true"],
+    "Option '-w' needs a value: what comes after it begins with a dash.",
+  ],
+  [["ls", "--json=yes"], "Option '--json' takes no value."],
+])("a value that is missing, or too much: %j", async (args, sentence) => {
+  expect(await fails(...args)).toBe(`holdfast: ${sentence}`);
 });
 
 it("each word of one slip is found: a letter too few, too many, another, or two that have changed places", () => {

@@ -98,7 +98,7 @@ describe.skipIf(!hasScript)("in a terminal", () => {
     );
     expect(await locks.lock(one).isLocked()).toBe(true);
     terminal.child.stdin?.write("y");
-    await terminal.says(`Broken: ${one}.`);
+    await terminal.says(`Force-released '${one}'.`);
     expect([await locks.lock(one).isLocked(), await locks.lock(two).isLocked()]).toEqual([false, true]);
     // No other lock takes the place of the one that was selected.
     const row = new RegExp(`\\n[ >] ${one}`);
@@ -106,7 +106,9 @@ describe.skipIf(!hasScript)("in a terminal", () => {
     terminal.child.stdin?.write("b");
     await terminal.says("That lock has gone");
     terminal.child.stdin?.write("/nothing\r");
-    await until(() => terminal.stdout.lastIndexOf("/nothing  ") > terminal.stdout.lastIndexOf("Broken"));
+    await until(
+      () => terminal.stdout.lastIndexOf("/nothing  ") > terminal.stdout.lastIndexOf("Force-released"),
+    );
     terminal.child.stdin?.write("q");
     const { code, stdout } = await terminal.finished;
     expect(code).toBe(0);

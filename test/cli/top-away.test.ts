@@ -53,7 +53,10 @@ describe.skipIf(!hasScript)("top", () => {
   it("of a Redis that was killed, and is started again; one that is started meanwhile says so", async () => {
     const { server, top } = await stage();
     await server.kill();
-    await goesAway(top, new RegExp(`no connection to Redis \\(127\\.0\\.0\\.1:${server.port}, status \\w+`));
+    await goesAway(
+      top,
+      new RegExp(`there is no connection to Redis at 127\\.0\\.0\\.1:${server.port} \\(status \\w+`),
+    );
     const { code, stdout } = await Cli.inTerminal(server.url, ["top"]).finished;
     expect({ code, stdout }).toEqual({
       code: 69,
@@ -67,7 +70,7 @@ describe.skipIf(!hasScript)("top", () => {
   it("of a Redis that stands still, and goes on; one that is started meanwhile says so", async () => {
     const { server, top } = await stage();
     server.suspend();
-    await goesAway(top, new RegExp(`Redis has not answered \\(127\\.0\\.0\\.1:${server.port}, status`));
+    await goesAway(top, new RegExp(`Redis at 127\\.0\\.0\\.1:${server.port} has not answered;`));
     const { code, stdout } = await Cli.inTerminal(server.url, ["top"]).finished;
     expect({ code, stdout }).toEqual({ code: 69, stdout: expect.stringMatching(/holdfast: .*127\.0\.0\.1/) });
     server.resume();

@@ -143,7 +143,8 @@ export function holding(subject: Subject): void {
       expect(await theirs.forceUnlock({ label })).toBe(true);
       expect(await lossOf(signal)).toBe(subject.queues ? "revoked" : "gone");
       expect(signal.reason).toMatchObject({ by: subject.queues ? label : null });
-      if (subject.queues) expect(String(signal.reason)).toContain(`Called by '${label}'.`);
+      if (subject.queues)
+        expect(String(signal.reason)).toContain(`forceUnlock() ended it, called by '${label}';`);
       expect(lease.held).toBe(false);
       expect(await failure(lease.unlock())).toMatchObject({ code: "LOCK_LOST" });
       await (await theirs.lock({ wait: 10_000 })).unlock();

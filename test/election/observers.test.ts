@@ -259,7 +259,9 @@ it("where messages cannot be heard it is asked each second, and that is told onc
   const term = await a.locks.election(name).campaign({ value: "here" });
   expect(await values(seen, 1)).toEqual(["here"]);
   expect(errors.map(String)).toEqual([
-    expect.stringMatching(/its news cannot be heard.*asked once a second/),
+    expect.stringMatching(
+      /its messages cannot be received, so its leader is asked for once a second, because/,
+    ),
   ]);
   // Its locks are heard all the same.
   await using lease = await a.locks.lock(name).lock();

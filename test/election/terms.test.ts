@@ -115,7 +115,7 @@ it("what is proclaimed is what is seen, byte by byte, and only while the term la
   expect((await election.leader())?.value).toBe("three");
   await term.resign();
   expect(await failure(term.proclaim("late"))).toMatchObject({ code: "LOCK_RELEASED" });
-  expect(() => term.assertHeld()).toThrow(/was resigned: this term is over/);
+  expect(() => term.assertHeld()).toThrow(/was resigned, so this term is over: campaign again\.$/);
 });
 
 it("a proclamation that was deleted stands again with the next renewal", async () => {
@@ -165,7 +165,7 @@ it("forceResign ends the term that was seen, and none that has come since", asyn
   expect(term.lost).toMatchObject({
     reason: "revoked",
     by: "alice",
-    message: expect.stringContaining("it was ended by force, by forceResign(). Called by 'alice'."),
+    message: expect.stringContaining("forceResign() ended it, called by 'alice';"),
   });
   const second = await next;
   expect(await by.forceResign({ token: term.token })).toBe(false);

@@ -27,7 +27,7 @@ describe("LockTimeoutError says where the holder is", () => {
     expect(error).toMatchObject({
       heldBy: "this process",
       message: expect.stringMatching(
-        /was held by this process itself when the 30 ms were over .*nest withLock\(\)/,
+        /was still held by this process \(pid \d+\) when `wait` \(30 ms\) was over: .*nest withLock\(\)/,
       ),
     });
     expect(held.held).toBe(true);
@@ -42,7 +42,7 @@ describe("LockTimeoutError says where the holder is", () => {
       heldBy: "this process",
       lockName: held.name,
       message: expect.stringContaining(
-        "held by this process itself when the 30 ms were over that this call waited for it and 1 more",
+        `', one of 2 that this call wants together, was still held by this process (pid ${process.pid}) when`,
       ),
     });
   });
@@ -61,7 +61,7 @@ describe("LockTimeoutError says where the holder is", () => {
       {
         heldBy: "this scope",
         message: expect.stringMatching(
-          /was held by this scope itself, and lent to another body in it, when the 20 ms were over/,
+          /was still held by another body of this scope when `wait` \(20 ms\) was over: bodies that run side by side/,
         ),
       },
     ]);
@@ -74,12 +74,10 @@ describe("LockTimeoutError says where the holder is", () => {
     const error = await failure(near.locks.lock(name).lock({ wait: 20 }));
     expect(error).toMatchObject({
       heldBy: "somebody else",
-      message: expect.stringContaining("was held by somebody else for all of the 20 ms"),
+      message: expect.stringMatching(/was still held by \S+:\d+ when `wait` \(20 ms\) was over: wait longer/),
     });
     expect(await failure(near.locks.lock(name).lock({ wait: 0 }))).toMatchObject({
-      message: expect.stringContaining(
-        "was held by somebody else when this call asked, which was not to wait",
-      ),
+      message: expect.stringMatching(/^Lock '\S+' is already held by \S+:\d+, and `wait` is 0\.$/),
     });
     expect(held.held).toBe(true);
   });
@@ -121,11 +119,13 @@ describe("LockLostError says what ran out, and how long it was", () => {
 
   it("the lease, which was meant to be in seconds", async () => {
     expect(await lose({ lease: 60 })).toMatch(
-      /was lost: its lease of 60 ms ran out on this process's clock before it was released\. A lease is in milliseconds\.$/,
+      /was lost: its lease of 60 ms ran out before it was released: it is in milliseconds\.$/,
     );
   });
   it("the lease", async () => {
-    expect(await lose({ lease: 200 })).toMatch(/its lease of 200 ms ran out .* before it was released\.$/);
+    expect(await lose({ lease: 200 })).toMatch(
+      /its lease of 200 ms ran out before it was released: give a longer one, or extend\(\) it\.$/,
+    );
   });
   it("its extension", async () => {
     expect(await lose({ lease: 200 }, 300)).toMatch(/its lease of 300 ms ran out/);
@@ -192,19 +192,19 @@ const THINGS: readonly {
   {
     noun: "Semaphore",
     take: (locks, name, wait) => locks.semaphore(name, { permits: 1 }).acquire({ wait }),
-    late: /^Semaphore '\S+' had too few permits .*tryAcquire\(\)/,
+    late: /^Semaphore '\S+' had too few free permits for this call \(wants 1\) when .*: \S+:\d+ has some; .*tryAcquire\(\)/,
     force: (locks, name) => locks.semaphore(name).forceUnlock(),
   },
   {
     noun: "Read lock",
     take: (locks, name, wait) => locks.readWriteLock(name).read.lock({ wait }),
-    late: /^Read lock '\S+' was held by a writer, or waited for by one, for all of the 20 ms .*tryLock\(\)/,
+    late: /^Read lock '\S+' was still held by \S+:\d+, or waited for by a writer, when `wait` \(20 ms\) was over: .*tryLock\(\)/,
     force: (locks, name) => locks.readWriteLock(name).read.forceUnlock(),
   },
   {
     noun: "Write lock",
     take: (locks, name, wait) => locks.readWriteLock(name).write.lock({ wait }),
-    late: /^Write lock '\S+' was held by somebody else for all of the 20 ms .*tryLock\(\)/,
+    late: /^Write lock '\S+' was still held by \S+:\d+ when `wait` \(20 ms\) was over: .*tryLock\(\)/,
     force: (locks, name) => locks.readWriteLock(name).write.forceUnlock(),
   },
   {
@@ -213,7 +213,7 @@ const THINGS: readonly {
       const term = await locks.election(name).campaign({ wait });
       return { assertHeld: () => term.assertHeld(), unlock: () => term.resign() };
     },
-    late: /^Election '\S+' was led by another candidate for all of the 20 ms that this call waited( \(at the end by [^)]+\))?\. Wait longer; leader\(\) tells/,
+    late: /^Election '\S+' was still led by \S+ when `wait` \(20 ms\) was over: wait longer, or ask leader\(\)/,
     keyOf: (name) => new Keys("", false).ofElection(name).lock,
   },
   {
@@ -289,6 +289,6 @@ it("what a scope, or close(), has found held is named by its kind", async () => 
   await locks.close({ grace: 1 });
   expect(told[0]).toContain(`Semaphore '${first}' was still held when the scope in which it was taken ended`);
   expect(told[1]).toMatch(
-    /while these were still held, .*: write lock '\S+' \(for \d+ ms\), '\S+' \(for \d+ ms\)\. Give them back before/,
+    /while these were still held, .*: write lock '\S+' \(for \d+ ms\), '\S+' \(for \d+ ms\); give them back before/,
   );
 });

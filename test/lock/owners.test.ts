@@ -216,7 +216,7 @@ describe("a caller that has waited in vain", () => {
         expect(error.holder).toMatchObject({ label, id: idOf(far), pid: process.pid });
         const shown = label.replace("\n", "\\u000a");
         expect(error.message).toContain(
-          `that this call waited (at the end by '${shown}' on ${error.holder?.host}, pid`,
+          `was still held by ${shown} (${error.holder?.host}:${process.pid}) when \`wait\` (30 ms) was over: wait longer`,
         );
       }
       await held.unlock();

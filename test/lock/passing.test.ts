@@ -174,7 +174,7 @@ describe("localHandoffs of a lock", () => {
     const fairLock = locks.fairLock as (name: string, options: unknown) => Lock;
     expect(() => fairLock.call(locks, "x", some)).toThrow(
       new TypeError(
-        "Cannot create a lock: fairLock takes no options: it is never passed on inside a process, or its order would not hold",
+        "Cannot create a lock: fairLock takes no options: it has no local hand-offs, or its order would not hold",
       ),
     );
     const fenced = redissonFencedLock as (...args: unknown[]) => Lock;

@@ -53,7 +53,7 @@ describe("waiting", () => {
     expect(await error).toMatchObject({
       lockName: b,
       wait: 4_000,
-      message: expect.stringContaining("and 2 more"),
+      message: expect.stringContaining("one of 3 that this call wants together"),
     });
     await several.gone([a, b]); // given back
     await third?.unlock();

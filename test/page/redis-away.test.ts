@@ -121,7 +121,7 @@ it("killed and started again, and standing still and going on: amber, red in the
       const times = timed(one.page);
       const where = `127\\.0\\.0\\.1:${killed.port}`;
       const words = new RegExp(
-        `no connection to Redis \\(${where}, status \\w+: connect ECONNREFUSED ${where}\\)`,
+        `no connection to Redis at ${where} \\(status \\w+: connect ECONNREFUSED ${where}\\)`,
       );
       await goesAway(one.page, one.url, words);
       await annotate(`killed: ${await times}`);
@@ -133,7 +133,7 @@ it("killed and started again, and standing still and going on: amber, red in the
     (async () => {
       stopped.suspend();
       const times = timed(other.page);
-      const words = new RegExp(`Redis has not answered \\(127\\.0\\.0\\.1:${stopped.port}, status ready\\)`);
+      const words = new RegExp(`Redis at 127\\.0\\.0\\.1:${stopped.port} has not answered;`);
       await goesAway(other.page, other.url, words);
       await annotate(`standing still: ${await times}`);
       stopped.resume();
@@ -166,7 +166,7 @@ it("slow, full, failed over: it shows the locks, and says where they are not new
       await page.close();
       const late = await browser.open(url);
       await is(late, "away");
-      expect(await late.locator("#trouble").innerText()).toMatch(/Redis has not answered|no reply to/);
+      expect(await late.locator("#trouble").innerText()).toMatch(/has not answered|did not answer/);
       proxy.delay(0);
       await comesBack(late);
     })(),

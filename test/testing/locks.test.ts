@@ -148,7 +148,7 @@ describe("what a test can make happen", () => {
     expect(await one.test.lose("orders")).toBe(1);
     await rejected;
     await one.lock("other").lock();
-    await expect(one.test.lose("nobody's")).rejects.toThrow("nobody holds it. What is held: 'other'");
+    await expect(one.test.lose("nobody's")).rejects.toThrow("no caller holds it; what is held: 'other'");
   });
 
   it("fake timers do not reach it: callers of all kinds get their turn, time is that of advance(), and close() ends", async () => {

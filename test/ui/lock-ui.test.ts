@@ -327,7 +327,7 @@ it("bad options are refused when it is made", async () => {
   const bad: [unknown, RegExp][] = [
     [undefined, /takes \{ locks \}/],
     [{}, /locks must be a lock client/],
-    [{ locks, authorise: () => true }, /unknown option "authorise"; known are locks, authorize/],
+    [{ locks, authorise: () => true }, /unknown option 'authorise'; known are locks, authorize/],
     [{ locks, authorize: true }, /authorize must be a function/],
     [{ locks, actions: ["delete"] }, /actions must be an array of "recall" and "break"/],
     [{ locks, actions: ["recall"] }, /actions need authorize/],

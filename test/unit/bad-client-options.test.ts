@@ -38,7 +38,7 @@ describe("createLockClient", () => {
     await refused(
       () => create(cluster),
       TypeError,
-      "Cannot create a lock client: behind the keyPrefix 'a{}b:' the keys of one lock have different hash slots; use one without \"{}\"",
+      "Cannot create a lock client: with the keyPrefix 'a{}b:' the keys of one lock have different hash slots; use one without \"{}\"",
     );
     expect(cluster.status).toBe("wait");
   });
@@ -88,7 +88,7 @@ describe("createLockClient", () => {
     [
       { linger: 1, replicas: 1 },
       RangeError,
-      "linger must be 0: a client with replicas keeps no lock, because they would not know it, received 1",
+      "linger must be 0: a client with replicas caches no lock, because they would not know it, received 1",
     ],
     [{ replicas: -1 }, RangeError, "replicas must be a whole number from 0 to 100, received -1"],
     [{ replicas: true }, TypeError, "replicas must be a whole number from 0 to 100, received true"],
@@ -126,9 +126,9 @@ describe("linger", () => {
   it("is refused with its reason where nothing is kept, and 0 is not", async () => {
     const replicated = createLockClient(redis, { replicas: 1 });
     const refusals: [LockClient, "lock" | "redissonLock" | "spinLock", string][] = [
-      [replicated, "lock", "a client with replicas keeps no lock, because they would not know it"],
-      [locks, "redissonLock", "a redissonLock is not kept, because Java could not ask for it"],
-      [locks, "spinLock", "a spinLock is not kept, because nobody could ask for it"],
+      [replicated, "lock", "a client with replicas caches no lock, because they would not know it"],
+      [locks, "redissonLock", "a redissonLock is not cached, because Java could not recall it"],
+      [locks, "spinLock", "a spinLock is not cached, because no process could recall it"],
     ];
     for (const [client, kind, why] of refusals) {
       const make = (name: string, options: object) => lockOf(client, kind, name, options);
@@ -139,7 +139,7 @@ describe("linger", () => {
     await refused(
       () => createQuorumClient(masters, { linger: 100 } as object),
       RangeError,
-      "Cannot create a lock client: linger must be 0: a lock of several masters is not kept, received 100",
+      "Cannot create a lock client: linger must be 0: a lock of several masters is not cached, received 100",
     );
   });
 

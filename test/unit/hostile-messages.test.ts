@@ -40,7 +40,7 @@ it("no message has a text of others as it is, and none has more than one line", 
       expect(error.message).toContain(visible(text).slice(0, 90).replaceAll("'", "\\'"));
     }
     const timeout = new LockTimeoutError("x", 5, 1, "somebody else", 0, "Lock", owner);
-    expect(timeout.message).toContain(` on ${visible(text)}, pid 1)`);
+    expect(timeout.message).toContain(` held by ${visible(text)} (${visible(text)}:1) when`);
     // Programs have it as it is.
     expect(new NotReplicatedError(text, 2, 1).lockName).toBe(text);
   }

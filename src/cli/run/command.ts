@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { constants } from "node:os";
-import { visible } from "../../util/visible.ts";
+import { quoteWhole } from "../../quote.ts";
 import { EXIT, ExitError } from "../exit-codes.ts";
 import { everything, type Group, OwnGroup, TerminalGroup } from "./group.ts";
 
@@ -45,9 +45,9 @@ export async function start(
     // Of a script ENOENT may mean what it names behind #!.
     const isThere = file.includes("/") && existsSync(file);
     if (code === "ENOENT" && !isThere)
-      throw new ExitError(EXIT.notFound, `${visible(file)}: there is no such command.`);
+      throw new ExitError(EXIT.notFound, `${quoteWhole(file)} cannot be run: there is no such command.`);
     const why = isThere && code === "ENOENT" ? "what it names behind #! is not there" : message;
-    throw new ExitError(EXIT.cannotRun, `${visible(file)} cannot be run: ${why}.`);
+    throw new ExitError(EXIT.cannotRun, `${quoteWhole(file)} cannot be run: ${why}.`);
   }
   const ended = new Promise<Ended>((resolve) => {
     child.once("exit", (code, signal) =>

@@ -1,5 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Election, LockClient, Term } from "../../index.ts";
+import { showParty } from "../../party.ts";
+import { quoteWhole } from "../../quote.ts";
 import { visible } from "../../util/visible.ts";
 import { flag, text } from "../args.ts";
 import { type Call, command } from "../command.ts";
@@ -80,7 +82,7 @@ async function refuseInside(locks: LockClient, name: string): Promise<void> {
     const isSame = one.kind === "election" && one.name === name;
     if (isSame && (await isStillHeld(locks, one)))
       throw new UsageError(
-        `The command around this one leads "${visible(name)}", and this one would wait for it for ever.`,
+        `The command around this one leads ${quoteWhole(name)}, and this one would wait for it forever: give it another name.`,
       );
   }
 }
@@ -167,7 +169,7 @@ async function lead({ name, plan, locks, value, signals, stopping, leading, outp
 const waitFor = (election: Election, name: string, output: Output): WaitReport =>
   new WaitReport(async () => {
     const leader = await election.leader();
-    return leader === null ? null : `${visible(name)}, led by ${withoutRandom(leader.id)}`;
+    return leader === null ? null : `${quoteWhole(name)}: led by ${showParty(leader)}`;
   }, output);
 
 /** A term that was handed over begins with a short time, which is raised at once: that must not look like a renewal that fails. */

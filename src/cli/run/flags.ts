@@ -1,6 +1,7 @@
 import { constants } from "node:os";
-import { visible } from "../../util/visible.ts";
+import { quoteWhole } from "../../quote.ts";
 import { choice, count, duration, type Flag, flag, text } from "../args.ts";
+import { didYouMean } from "../closest.ts";
 import { UsageError } from "../exit-codes.ts";
 
 /** Of every command that runs another one under a lock. */
@@ -54,7 +55,11 @@ function signalName(short: string, help: string): Flag<NodeJS.Signals> {
     const known = Object.entries(constants.signals);
     const found = known.find(([one, number]) => one === name || String(number) === text);
     if (found) return found[0] as NodeJS.Signals;
-    throw new UsageError(`${flag} takes the name of a signal, such as TERM or INT, not "${visible(text)}".`);
+    const names = known.map(([one]) => one.replace("SIG", ""));
+    const meant = didYouMean(name.replace("SIG", ""), names);
+    throw new UsageError(
+      `${flag} takes the name of a signal, such as TERM or INT, not ${quoteWhole(text)}${meant}`,
+    );
   };
   return { short, shows: "<signal>", help, read };
 }

@@ -136,8 +136,8 @@ export class Guard {
       if (signal === "SIGKILL") this.#kill();
       else this.#send(signal);
     }
-    const then = stopsOnLoss ? `The command gets ${signal}` : "The command goes on (--on-loss warn)";
-    if (this.#said !== then) this.#output.fail(`${what.replace(/\.$/, "")}. ${then}.`);
+    const then = stopsOnLoss ? `the command gets ${signal}` : "the command goes on (--on-loss warn)";
+    if (this.#said !== then) this.#output.fail(`${what.replace(/\.$/, "")}: ${then}.`);
     this.#said = then;
   }
 

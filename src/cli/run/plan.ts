@@ -49,11 +49,11 @@ export function planOf(
 ): Plan {
   const { shell, lease = LEASE, signal = "SIGTERM", "on-loss": onLoss = "kill" } = values;
   if (shell !== undefined && rest !== null)
-    throw new UsageError("--shell has the command already: leave out --shell, or what stands behind --.");
+    throw new UsageError("--shell has the command already: leave out --shell, or what comes after --.");
   const command = shell === undefined ? (rest ?? []) : ["/bin/sh", "-c", shell];
   const [file, ...args] = command;
   if (file === undefined || file === "")
-    throw new UsageError("Say what to run behind --, as in: holdfast run backup -- ./backup.sh --full");
+    throw new UsageError("Say what to run after --, as in: holdfast run backup -- ./backup.sh --full");
   if (lease < LEASE_LEAST)
     throw new UsageError("--lease takes 1s at least: processes do not start and end faster than that.");
   const killAfter = values["kill-after"] ?? Math.min(KILL_AFTER, Math.floor(lease / 3));
@@ -120,12 +120,8 @@ const REFUSED: readonly (readonly [keyof typeof RUN, (kind: Kind, several: boole
     (kind) => kind === "every",
     "does not go with --every, where it is no conflict that another one has run it",
   ],
-  [
-    "fair",
-    (kind) => kind === "slots",
-    "does not go with --slots, which are given in the order of coming anyway",
-  ],
-  ["fair", (kind) => kind === "every", "does not go with --every, where nobody waits"],
+  ["fair", (kind) => kind === "slots", "does not go with --slots, which are first come, first served anyway"],
+  ["fair", (kind) => kind === "every", "does not go with --every, which never waits"],
   ["aligned", (kind) => kind !== "every", "says how --every counts: give that too"],
 ];
 

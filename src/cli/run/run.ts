@@ -1,5 +1,5 @@
 import { type LockClient, LockLostError, LockTimeoutError, LockUnavailableError } from "../../index.ts";
-import { visible } from "../../util/visible.ts";
+import { quoteWhole } from "../../quote.ts";
 import { type Call, command } from "../command.ts";
 import { type Connected, connect } from "../connection.ts";
 import { showDuration } from "../durations.ts";
@@ -15,7 +15,7 @@ import { endWaiting, Interrupted } from "./interrupted.ts";
 import { clientOptions, type RunPlan, runPlanOf, type Wanted } from "./plan.ts";
 import { Signals } from "./signals.ts";
 import { exitCodeOf, type Outcome, runUnder, UNGUARDED } from "./under.ts";
-import { holderInWords, WaitReport } from "./waiting.ts";
+import { holderInWords, WaitReport, withHolder } from "./waiting.ts";
 
 /** What `--json` reports, in one line on stderr at the end. */
 interface Report {
@@ -111,12 +111,12 @@ async function borrow({ plan, signals, output, around }: Job, held: readonly Inh
   );
   if (wanted.kind === "permit")
     throw new UsageError(
-      `The run around this one has a slot of "${visible(names[0])}", and several such runs could wait for each other for ever: give the slots of this one another name.`,
+      `The run around this one has a slot of ${quoteWhole(names[0])}, and several such runs could wait for each other forever: give the slots of this one another name.`,
     );
   const [first] = held;
   if (borrowed.length < names.length)
     throw new UsageError(
-      `The run around this one holds "${visible(first?.name ?? "")}", and this one would wait for it for ever: take all that both need in the outer one.`,
+      `The run around this one holds ${quoteWhole(first?.name ?? "")}, and this one would wait for it forever: take all that both need in the outer one.`,
     );
   output.detail("The run around this one holds the lock: borrowed.");
   const outcome = await runUnder(
@@ -148,8 +148,8 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
       // What was granted by a message lasts for the grant window only: that would seem to be a lease that is not renewed.
       if (lease.remaining < plan.lease / 2) await lease.extend(plan.lease);
       if (signals.received) throw new Interrupted();
-      output.detail(`Got ${names.map(visible).join(", ")} after ${showDuration(waited)}.`);
-      lease.wanted.addEventListener("abort", () => output.detail("Somebody else waits for it now."));
+      output.detail(`Got ${names.map(quoteWhole).join(", ")} after ${showDuration(waited)}.`);
+      lease.wanted.addEventListener("abort", () => output.detail("Another caller waits for the lock now."));
       const now = lease.held.map((one) => ({ ...one, kind: wanted.kind }));
       const environment = environmentOf(lease.held, plan.lease, [...around, ...now]);
       const outcome = await runUnder(lease, plan, environment, signals, output);
@@ -160,7 +160,7 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
   } catch (error) {
     if (!(error instanceof LockTimeoutError)) throw error;
     const words = await holderInWords(locks, inTheWay, wanted).catch(() => null);
-    output.say(words === null ? error.message : `Not got: ${words}.`);
+    output.say(`Could not get ${words ?? withHolder(inTheWay, error)}.`);
     return { outcome: "busy", code: plan.conflictCode, waitedFor: Math.round(performance.now() - began) };
   } finally {
     report.stop();
@@ -211,8 +211,8 @@ async function runOnce(
     if (!result.ran) {
       output.detail(
         result.running
-          ? `${visible(name)} runs on another machine now.`
-          : `${visible(name)} has run; the next run is in ${showDuration(result.remaining)}.`,
+          ? `${quoteWhole(name)} runs on another machine now.`
+          : `${quoteWhole(name)} has run, and runs again in ${showDuration(result.remaining)} at the earliest.`,
       );
       return { outcome: "skipped", code: EXIT.ok };
     }

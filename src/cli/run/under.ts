@@ -42,7 +42,7 @@ export async function runUnder(
   output.mayBlock = false;
   // RACE: this program may have stood still, or have waited for a terminal, since it got the lock.
   if (held.signal.aborted || held.remaining <= plan.killAfter) {
-    output.fail("The lock was lost, or nearly, before the command was started: it is not run.");
+    output.fail("The lock was lost, or about to be, before the command was started: it was not run.");
     return { code: EXIT.lost, signal: null, cause: "lost", told: null };
   }
   const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));

@@ -1,8 +1,8 @@
-import type { LockClient } from "../../index.ts";
-import { visible } from "../../util/visible.ts";
+import type { LockClient, LockTimeoutError } from "../../index.ts";
+import { showParty } from "../../party.ts";
+import { quoteWhole } from "../../quote.ts";
 import { showDuration } from "../durations.ts";
 import type { Output } from "../output.ts";
-import { showPerson } from "../people.ts";
 import { lockOf } from "./acquire.ts";
 import type { Wanted } from "./plan.ts";
 
@@ -53,19 +53,24 @@ export class WaitReport {
 /** In words what has the lock. Null: nothing that is known. */
 export async function holderInWords(locks: LockClient, name: string, wanted: Wanted): Promise<string | null> {
   if (wanted.kind === "once") return null;
-  const shown = visible(name);
   if (wanted.kind === "permit") {
     const { holders, permits } = await locks.semaphore(name).inspect();
     const [first] = holders;
-    return first ? `${shown}: all ${permits} slots are in use, one by ${showPerson(first, first.id)}` : null;
+    return first ? `${quoteWhole(name)}: all ${permits} slots are in use, one by ${showParty(first)}` : null;
   }
   if (wanted.kind === "lock") {
     const { holder } = await lockOf(locks, name, { ...wanted, kind: "lock" }).inspect();
-    return holder === null ? null : `${shown}, held by ${showPerson(holder, holder.id)}`;
+    return holder === null ? null : heldBy(name, showParty(holder));
   }
   const { holders, mode } = await locks.readWriteLock(name).inspect();
   const [first] = holders;
   if (!first) return null;
   const others = holders.length > 1 ? ` and ${holders.length - 1} more` : "";
-  return `${shown}, held by ${mode === "read" ? "the reader " : ""}${showPerson(first, first.id)}${others}`;
+  return heldBy(name, `${mode === "read" ? "the reader " : ""}${showParty(first)}${others}`);
 }
+
+/** The same, by the error that the wait ended with: Redis does not say it any more. */
+export const withHolder = (name: string, { holder }: LockTimeoutError): string =>
+  heldBy(name, holder === null ? "another process" : showParty(holder));
+
+const heldBy = (name: string, who: string): string => `${quoteWhole(name)}: held by ${who}`;

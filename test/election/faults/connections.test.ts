@@ -86,7 +86,9 @@ it("while Redis does not answer nobody is shown, however long the term was, and 
   proxy.partition("commands");
   await term.proclaim("three");
   expect(await next(seen)).toBeNull();
-  expect(errors.map(String)).toEqual([expect.stringMatching(/could not be observed, and is asked again/)]);
+  expect(errors.map(String)).toEqual([
+    expect.stringMatching(/its leader could not be read this time, because Redis at /),
+  ]);
   proxy.thaw();
   await nextOf(seen, "three");
   await Promise.all([seen.return?.(), term.resign()]);

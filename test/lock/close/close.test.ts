@@ -117,7 +117,7 @@ describe("close()", () => {
     await until(async () => (await own.admin.zcard(`holdfast:{${name}}:queue`)) === others.length);
     redis.disconnect();
     for (const error of await Promise.all(waiting))
-      expect(error).toMatchObject({ message: expect.stringContaining("'end'") });
+      expect(error).toMatchObject({ message: expect.stringContaining("closed for good (status end)") });
     await Promise.all(others.map((other) => other.close({ grace: 0 })));
     expect(listeners()).toEqual(before);
     await held.unlock();

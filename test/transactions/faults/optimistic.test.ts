@@ -123,7 +123,7 @@ describe("the connection breaks", () => {
     );
     await dropped;
     expect(error).toMatchObject({ code: "TRANSACTION_FAILED", executed: "unknown" });
-    expect(String(error)).toContain("unknown outcome");
+    expect(String(error)).toContain("may have been executed, because EXEC was sent and not answered");
     expect([runs, await far.redis.get(lock.name)]).toEqual([1, stored]);
     await optimistic(near.redis, [lock.name], add(lock.name, 1));
   });
