@@ -110,7 +110,7 @@ export class NotReplicatedError extends LockError {
     super(
       "LOCK_NOT_REPLICATED",
       lockName,
-      `${noun} ${quote(lockName)} was given back: ${acknowledged} of ${wanted} replicas acknowledged it within \`replicaTimeout\`.`,
+      `${noun} ${quote(lockName)} was given back: ${acknowledged} of ${wanted} replicas acknowledged it within \`replicaTimeout\`; see INFO replication on the primary.`,
     );
   }
 }

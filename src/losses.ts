@@ -8,8 +8,9 @@ const LOSSES: Record<LossReason, string> = {
   taken: "another caller holds it, so its lease ran out in Redis, or forceUnlock() ended it",
   gone: `${GONE} or ended by forceUnlock()`,
   revoked: "forceUnlock() ended it",
-  closed: "this lock client was closed while it was held",
-  scope: "the scope in which it was taken ended: unlock it in the scope, or use `await using`",
+  closed:
+    "this lock client was closed while it was held; let its holder finish before close(), or give a longer `grace`",
+  scope: "the scope in which it was taken ended; unlock it in the scope, or use `await using`",
   unknown: "the connection broke while it was released, and Redis cannot tell whether it was held until then",
 };
 

@@ -10,11 +10,12 @@ export function expiryOf(
   longest: number,
 ): string {
   const { lease, watchdog, maxHold } = terms;
-  if (hold.left() > 0 && since + maxHold < end) return `its maxHold of ${duration(maxHold)} was over`;
+  if (hold.left() > 0 && since + maxHold < end)
+    return `its maxHold of ${duration(maxHold)} was over; give a longer one, or release it sooner`;
   const isShort = lease < SHORT_LEASE;
   if (!watchdog)
-    return `its lease of ${duration(longest)} ran out before it was released: ${isShort ? "it is in milliseconds" : "give a longer one, or extend() it"}`;
-  const why = isShort ? "it is in milliseconds" : "was the event loop blocked, or Redis away?";
+    return `its lease of ${duration(longest)} ran out before it was released; ${isShort ? "it is in milliseconds" : "give a longer one, or extend() it"}`;
+  const why = isShort ? "it is in milliseconds" : "the event loop was blocked, or Redis did not answer";
   const ms = Math.min(hold.ttl, longest);
-  return `its lease of ${duration(ms)} ran out before it was renewed: ${why}`;
+  return `its lease of ${duration(ms)} ran out before it was renewed; ${why}`;
 }

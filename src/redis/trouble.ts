@@ -189,7 +189,7 @@ const isAboutConnection = (error: Error): boolean =>
   );
 
 /** No reply came in time, or none will. The command may have been executed, or may be yet. */
-export class NoReplyError extends Error {
+class NoReplyError extends Error {
   override readonly name = "NoReplyError";
 
   /** `script`: the one that was not answered. */

@@ -119,19 +119,31 @@ describe("LockLostError says what ran out, and how long it was", () => {
 
   it("the lease, which was meant to be in seconds", async () => {
     expect(await lose({ lease: 60 })).toMatch(
-      /was lost: its lease of 60 ms ran out before it was released: it is in milliseconds\.$/,
+      /was lost: its lease of 60 ms ran out before it was released; it is in milliseconds\.$/,
     );
   });
   it("the lease", async () => {
     expect(await lose({ lease: 200 })).toMatch(
-      /its lease of 200 ms ran out before it was released: give a longer one, or extend\(\) it\.$/,
+      /its lease of 200 ms ran out before it was released; give a longer one, or extend\(\) it\.$/,
+    );
+  });
+  it("the lease that the watchdog could not renew", async () => {
+    const { locks, redis } = await parties.join({ client: { leaseTime: 300, replyTimeout: 100 } });
+    const lease = await locks.lock(freshName()).lock();
+    locks.on("error", () => {});
+    redis.disconnect();
+    await until(() => lease.signal.aborted);
+    expect((lease.signal.reason as Error).message).toMatch(
+      /its lease of 300 ms ran out before it was renewed; the event loop was blocked, or Redis did not answer\.$/,
     );
   });
   it("its extension", async () => {
     expect(await lose({ lease: 200 }, 300)).toMatch(/its lease of 300 ms ran out/);
   });
   it("maxHold", async () => {
-    expect(await lose({ maxHold: 150 })).toMatch(/its maxHold of 150 ms was over\.$/);
+    expect(await lose({ maxHold: 150 })).toMatch(
+      /its maxHold of 150 ms was over; give a longer one, or release it sooner\.$/,
+    );
   });
 
   it("the body's error keeps it, as its cause", async () => {

@@ -60,7 +60,7 @@ it.each([
   'throw new LockError("LOCK_LOST", name, quote(name) + " is held by somebody else");',
   'process.emitWarning("It is late. Wait longer.");',
   'output.say(isLate ? "Nobody waits" : "");',
-  "fail("no reply to handoff/first-acquire within " + ms);",
+  'fail("no reply to handoff/first-acquire within " + ms);',
 ])("a message that does otherwise is found: %s", (code) => {
   expect(faulty(textsOf("planted.ts", code))).not.toEqual([]);
   expect(faulty(textsOf("planted.ts", `f(${JSON.stringify("Nobody waits")});`))).toEqual([]);
