@@ -25,7 +25,7 @@ export const selfWaitAt = ({ since, terms }: Waiter): number => since + SELF_WAI
  * holder got it waits in a plain queue.
  */
 export function selfWaiter(callers: Iterable<Waiter>, lease: SharedLease): Waiter | null {
-  for (const waiter of callers) if (waiter.since >= lease.since) return waiter;
+  for (const waiter of callers) if (waiter.since >= lease.since && !waiter.own?.isOwn) return waiter;
   return null;
 }
 
@@ -39,6 +39,8 @@ export class SelfWait {
   readonly #ref = new WeakRef<SelfWait>(this);
   readonly #lastLooks = new WeakMap<Callers, number>();
   #lastWarning = Number.NEGATIVE_INFINITY;
+  /** Both places of each wait for the own scope that was told. */
+  readonly #places = new Set<string>();
 
   constructor(watchdog: Watchdog, events: Events) {
     this.#watchdog = watchdog;
@@ -106,7 +108,7 @@ export class SelfWait {
     for (const waiter of callers) {
       if (at < selfWaitAt(waiter)) return;
       const earlier = mine.filter(({ since }) => since <= waiter.since);
-      if (earlier.length === 0 || waiter.isWarned) continue;
+      if (earlier.length === 0 || waiter.isWarned || waiter.own?.isOwn) continue;
       const holds = earlier.map(({ hold }) => hold);
       const left = await kind.besides?.(name, holds).catch(() => null);
       if (typeof left !== "number" || left >= (waiter.units ?? 1) || waiter.settled || waiter.isWarned)
@@ -144,7 +146,30 @@ export class SelfWait {
       { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
     );
   }
+
+  /**
+   * A caller waits for what its own scope holds. An event for every such caller; a process warning once for each two places.
+   * `place`: where it has called. `taken`: where the lock was taken; null: nobody knows.
+   */
+  warnOfScope(name: string, waiter: Waiter, place: string, taken: string | null): void {
+    const waited = clocks.mono.now() - waiter.since;
+    const { kind, call, units } = waiter;
+    if (this.#events.hears("wait"))
+      this.#events.tell("wait", { ...ofCall({ name, kind, call, units }), holder: "this scope", waited });
+    const both = `${place}\n${taken}`;
+    if (this.#places.has(both) || this.#places.size >= MOST_PLACES) return;
+    this.#places.add(both);
+    process.emitWarning(
+      `A call at ${place} has waited ${Math.round(waited)} ms for lock ${quote(name)}, which its own scope holds` +
+        `${taken === null ? "" : `, taken at ${taken}`}, and does not enter it because of \`reentrant: false\`. If the code that holds ` +
+        "the lock waits for this call, that is a deadlock: pass the lease on instead. If the call is work of another caller that " +
+        "runs in this scope, such as a queue's job, it gets the lock after that.",
+      { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
+    );
+  }
 }
 
+/** Of names that are made at run time there may be any number of places. */
+const MOST_PLACES = 1_000;
 const MINUTE = 60_000;
 const LOOK_EVERY = 1_000;
