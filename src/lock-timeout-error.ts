@@ -17,8 +17,8 @@ export class LockTimeoutError extends LockError {
     readonly wait: number,
     members = 1,
     /**
-     * Where the holder was, when the time was over: in this scope, which had lent the lock to another body; in this process,
-     * by the same client; or elsewhere, also by another client of this process, as far as this client knows without asking Redis. Of
+     * Where the holder was, when the time was over: in this scope, which had lent the lock to another body, or whose hold this call
+     * did not enter (`reentrant: false`); in this process, by the same client; or elsewhere, also by another client of this process, as far as this client knows without asking Redis. Of
      * a semaphore always "somebody else".
      */
     readonly heldBy: "this scope" | "this process" | "somebody else" = "somebody else",
@@ -64,8 +64,8 @@ const HOLDERS = {
     cure: "If this call comes from the code that holds it, no wait is long enough: nest withLock(), or re-enter inside locks.scope().",
   },
   "this scope": {
-    by: "this scope itself, and lent to another body in it,",
-    cure: "Bodies that run side by side in one scope have it one after the other.",
+    by: "this scope itself, and lent to another body in it or closed to this call (`reentrant: false`),",
+    cure: "Bodies that run side by side in one scope have it one after the other; code that the holder waits for gets the lease passed on.",
   },
 };
 

@@ -147,8 +147,10 @@ export function waitAlone<T>(
     watch.came(waiter);
   };
   const waiting = manager.enter(kind, name, { ...request, came }, take).finally(() => watch.end());
-  return waiting.catch((error: unknown) => {
-    throw error instanceof DeadlockError ? thrownAt(error, waitAlone) : error;
+  return new Promise((resolve) => {
+    waiting.then(resolve, (error: unknown) =>
+      resolve(error instanceof DeadlockError ? failing(error) : Promise.reject(error)),
+    );
   });
 }
 

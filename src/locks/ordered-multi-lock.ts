@@ -1,4 +1,4 @@
-import { LockError, nounOf, quote, quoteAll } from "../errors.ts";
+import { LockError, nounOf, quote } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
 import { OVERTAKEN } from "../overtaken.ts";
@@ -218,7 +218,8 @@ export class OrderedMultiLock implements MultiLock {
   }
 
   #timedOut({ kind, name }: Busy["busy"], { wait }: Request): Promise<never> {
-    return timedOut(this.#manager, kind, name, wait, { members: this.names.length });
+    const own = isHeldIn(this.#scopes, kind, name) ? ({ heldBy: "this scope" } as const) : {};
+    return timedOut(this.#manager, kind, name, wait, { ...own, members: this.names.length });
   }
 }
 

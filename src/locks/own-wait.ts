@@ -84,11 +84,13 @@ export class OwnWait extends Timer {
   /** Its scope may have got the lock after it came, by another call: it is told 5 s after that. */
   ring(): void {
     const { timers, selfWait } = this.#services;
+    const at = clocks.mono.now();
     const met = this.#meets();
-    const waiter = this.#waiter;
-    const due = Math.max(this.#since, met?.shared.since ?? clocks.mono.now()) + DEADLOCK_AFTER;
-    if (clocks.mono.now() < due) timers.set(this, due);
-    else if (met && waiter)
-      selfWait.warnOfScope(met.shared.name, waiter, `${this.#place}`, met.how.place && `${met.how.place}`);
+    const due = Math.max(this.#since, met?.shared.since ?? at) + DEADLOCK_AFTER;
+    if (at < due) timers.set(this, due);
+    else if (met && this.#waiter) {
+      const taken = met.how.place && `${met.how.place}`;
+      selfWait.warnOfScope(met.shared.name, this.#waiter, at - this.#since, `${this.#place}`, taken);
+    }
   }
 }

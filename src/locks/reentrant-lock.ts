@@ -1,4 +1,4 @@
-import { nounOf, quote } from "../errors.ts";
+import { nounOf } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { AskOptions, ForceUnlockOptions } from "../options.ts";
 import { unavailable } from "../redis/replies.ts";
@@ -90,7 +90,7 @@ export class ReentrantLock implements Lock {
     if (!isGated(shared)) return await this.#run(shared, request, body, longer, confirm);
     try {
       const left = Math.max(0, until - clocks.mono.now());
-      if (!(await gate.enter(left, request.signal))) await this.#timedOut(request.wait, "this scope");
+      if (!(await gate.enter(left, request.signal))) await this.#timedOut(request.wait);
     } catch (error) {
       await shared.leave().catch(() => {});
       throw error;
@@ -230,8 +230,9 @@ export class ReentrantLock implements Lock {
     return keyOf(this.#kind.protocol, this.name);
   }
 
-  #timedOut(wait: number, heldBy?: "this scope"): Promise<never> {
-    return timedOut(this.#manager, this.#kind, this.name, wait, heldBy && { heldBy });
+  #timedOut(wait: number): Promise<never> {
+    const heldBy = isHeldIn(this.#scopes, this.#kind, this.name) && "this scope";
+    return timedOut(this.#manager, this.#kind, this.name, wait, heldBy ? { heldBy } : {});
   }
 
   async #ask<T>(command: (keepers: Keepers) => Promise<T>, failure: string): Promise<T> {

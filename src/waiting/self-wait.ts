@@ -148,14 +148,18 @@ export class SelfWait {
   }
 
   /**
-   * A caller waits for what its own scope holds. An event for every such caller; a process warning once for each two places.
+   * A caller has waited for `waited` ms for what its own scope holds. An event for every such caller; a process warning once for each two places.
    * `place`: where it has called. `taken`: where the lock was taken; null: nobody knows.
    */
-  warnOfScope(name: string, waiter: Waiter, place: string, taken: string | null): void {
-    const waited = clocks.mono.now() - waiter.since;
-    const { kind, call, units } = waiter;
+  warnOfScope(
+    name: string,
+    { kind, call }: Waiter,
+    waited: number,
+    place: string,
+    taken: string | null,
+  ): void {
     if (this.#events.hears("wait"))
-      this.#events.tell("wait", { ...ofCall({ name, kind, call, units }), holder: "this scope", waited });
+      this.#events.tell("wait", { name, kind, call, holder: "this scope", waited });
     const both = `${place}\n${taken}`;
     if (this.#places.has(both) || this.#places.size >= MOST_PLACES) return;
     this.#places.add(both);
