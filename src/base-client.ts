@@ -6,7 +6,7 @@ import { ClientClosedError } from "./errors.ts";
 import { checkEvent, Events, type LockEvents } from "./events.ts";
 import { encodeLabel } from "./label.ts";
 import type { CommonClient } from "./lock-client.ts";
-import { CallRules } from "./locks/arguments.ts";
+import { CallRules, type LockSettings } from "./locks/arguments.ts";
 import { CountingSemaphore, type PermitKind } from "./locks/counting-semaphore.ts";
 import type { Lock } from "./locks/lock.ts";
 import { orderMembers } from "./locks/members.ts";
@@ -37,8 +37,8 @@ export interface Parts {
   readonly longestLease?: number;
   /** For how many ms an unlocked lock may stay with this process when its own options do not say so. Left out: it may not. */
   readonly linger?: number;
-  /** Do nested acquisitions re-enter what their scope holds? */
-  readonly scopes: boolean;
+  /** May calls enter again what their scope holds, where neither their lock nor they themselves say? */
+  readonly reentrant: boolean;
   /** What looks for callers that wait for each other. Left out: nothing does. */
   readonly detector?: (locks: LockManager) => Detector | null;
   /** What `check()` looks at. */
@@ -66,11 +66,12 @@ export abstract class BaseClient implements CommonClient {
     this.#parts = parts;
     const id = newClientId(encodeLabel(parts.label ?? null));
     this.#events = new Events(id);
-    const { leaseTime, longestLease, linger = 0 } = parts;
-    this.#rules = new CallRules(leaseTime, longestLease, undefined, linger);
-    this.#unkept = linger === 0 ? this.#rules : new CallRules(leaseTime, longestLease, undefined, 0);
+    const { linger = 0 } = parts;
+    this.#rules = this.#rulesOf({});
+    this.#unkept = linger === 0 ? this.#rules : this.#rulesOf({ linger: 0 });
     this.#locks = new LockManager(parts.transport, parts.subscribe, id, parts.window, this.#events);
-    this.#scopes = new Scopes(parts.scopes, parts.detector?.(this.#locks));
+    this.#scopes = new Scopes(this.#locks, parts.detector?.(this.#locks));
+    if (!parts.reentrant) this.#scopes.notesPlaces = true;
   }
 
   get id(): string {
@@ -83,7 +84,6 @@ export abstract class BaseClient implements CommonClient {
 
   async scope<T>(body: () => T | PromiseLike<T>): Promise<T> {
     if (typeof body !== "function") throw new TypeError("Cannot open a scope: it takes a function");
-    this.#scopes.assertOn("Cannot open a scope");
     const scope = new Scope(this.#scopes.current(), true);
     try {
       return await this.#scopes.run(scope, body);
@@ -140,27 +140,33 @@ export abstract class BaseClient implements CommonClient {
   /** Ends what this client has beside its locks. Resolves when nothing of it is left. @internal */
   protected async closeBeside(): Promise<void> {}
 
-  /** Left out: as the kind passes it on, as the client keeps it. @internal */
-  protected lockOf(name: string, kind: LockKind, passes?: number, linger = this.#parts.linger ?? 0): Lock {
-    const { leaseTime, longestLease } = this.#parts;
+  /** @internal */
+  protected lockOf(name: string, kind: LockKind, how: LockSettings = {}): Lock {
+    const { passes, linger = this.#parts.linger ?? 0, reentrant = this.#parts.reentrant } = how;
     let rules = linger === 0 ? this.#unkept : this.#rules;
-    if (passes !== undefined || linger !== rules.linger)
-      rules = new CallRules(leaseTime, longestLease, passes, linger);
+    if (passes !== undefined || linger !== rules.linger || reentrant !== rules.reentrant)
+      rules = this.#rulesOf({ passes, linger, reentrant });
+    if (!reentrant) this.#scopes.notesPlaces = true;
     return new ReentrantLock(kind, checkName(name), this.#locks, this.#scopes, rules);
+  }
+
+  #rulesOf({ passes, linger = this.#parts.linger ?? 0, reentrant = this.#parts.reentrant }: LockSettings) {
+    const { leaseTime, longestLease } = this.#parts;
+    return new CallRules(leaseTime, longestLease, { passes, linger, reentrant });
   }
 
   /** `passes`: left out: as the kind passes permits on. @internal */
   protected semaphoreOf(name: string, kind: PermitKind, permits: number | null, passes?: number): Semaphore {
     const checked = checkName(name, "Cannot create a semaphore");
     const { leaseTime, longestLease } = this.#parts;
-    const rules = passes === undefined ? this.#unkept : new CallRules(leaseTime, longestLease, passes, 0);
+    const rules = new CallRules(leaseTime, longestLease, { passes }, false);
     return new CountingSemaphore(kind, checked, permits, this.#locks, this.#scopes, rules);
   }
 
   /** @internal */
   protected multiLockOf(members: readonly (string | Lock)[], kind: LockKind): MultiLock {
     const ordered = orderMembers(members, (one) => {
-      if (typeof one === "string") return { kind, name: checkName(one) };
+      if (typeof one === "string") return { kind, name: checkName(one), reentrant: this.#parts.reentrant };
       return typeof one === "object" && one !== null ? ReentrantLock.memberOf(one, this.#locks) : null;
     });
     return new OrderedMultiLock(ordered, this.#locks, this.#scopes, this.#unkept);

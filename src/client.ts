@@ -29,7 +29,6 @@ import type { OnceResult, Turn } from "./once/turn.ts";
 import {
   CREATE as CANNOT,
   checkClientOptions,
-  checkNoOptions,
   checkReadWrite,
   type LingerOptions,
   type LockClientOptions,
@@ -41,6 +40,7 @@ import type { Commands } from "./redis/commands.ts";
 import { publishProbe } from "./redis/messages.ts";
 import type { Replication } from "./redis/replication.ts";
 import { type ClusterLike, isCluster, isConnection, NO_CONNECTION, type RedisLike } from "./redis/types.ts";
+import { checkReentrance, type ReentranceOptions } from "./reentrance.ts";
 import { refuseRenamedMethods } from "./renamed.ts";
 import { redisServer, type Server } from "./server.ts";
 import { printAs } from "./util/print.ts";
@@ -75,7 +75,7 @@ export class ServerClient extends BaseClient implements LockClient {
       window: grantWindow,
       leaseTime,
       linger: settings.linger,
-      scopes: settings.scopes,
+      reentrant: settings.reentrant,
       detector: (locks) => detectorOf(settings.deadlocks, commands, locks, () => this.#inspections),
       replicas,
       checkable: {
@@ -105,13 +105,16 @@ export class ServerClient extends BaseClient implements LockClient {
 
   lock(name: string, options?: LingerOptions): Lock {
     if (options === undefined) return this.lockOf(name, this.#kinds.lock);
-    const { localHandoffs, linger } = checkOptions(LOCK, this.#lingering, options);
-    return this.lockOf(name, this.#kinds.lock, localHandoffs, linger);
+    const { localHandoffs, ...how } = checkOptions(LOCK, this.#lingering, options);
+    return this.lockOf(name, this.#kinds.lock, { ...how, passes: localHandoffs });
   }
 
-  fairLock(name: string, options?: unknown): Lock {
-    checkNoOptions("fairLock", options, "it has no local hand-offs, or its order would not hold");
-    return this.lockOf(name, this.#kinds.fair, undefined, 0);
+  fairLock(name: string, options?: ReentranceOptions): Lock {
+    const { reentrant } = checkReentrance(
+      options,
+      "a fairLock has no local hand-offs, or its order would not hold",
+    );
+    return this.lockOf(name, this.#kinds.fair, { linger: 0, reentrant });
   }
 
   semaphore(name: string, options?: SemaphoreOptions): Semaphore {
@@ -121,13 +124,14 @@ export class ServerClient extends BaseClient implements LockClient {
   }
 
   readWriteLock(name: string, options?: ReadWriteOptions): ReadWriteLock {
-    const { fair, localHandoffs, linger = fair ? 0 : undefined } = checkReadWrite(this.#lingering, options);
+    const wanted = checkReadWrite(this.#lingering, options);
+    const { fair, localHandoffs, linger = fair ? 0 : undefined, reentrant } = wanted;
     this.#readWrite ??= this.#newReadWrite();
     const { scripts, kinds } = this.#readWrite;
     const [read, write] = fair ? [kinds.fairRead, kinds.fairWrite] : [kinds.read, kinds.write];
     return new LockPair(
-      this.lockOf(name, read, undefined, linger),
-      this.lockOf(name, write, localHandoffs, 0),
+      this.lockOf(name, read, { linger, reentrant }),
+      this.lockOf(name, write, { passes: localHandoffs, linger: 0, reentrant }),
       () => scripts.inspect(name),
     );
   }

@@ -74,10 +74,12 @@ export interface LockEvents {
    * A caller has to wait: once for each call, and of a multi-lock once for each lock that is in its way. Told again, with
    * `heldBy` "this client" or "this process", when one hold of this client, or of another client of this process, has kept
    * it waiting for two of its leases: mostly a deadlock with itself. (`LockTimeoutError.heldBy` "this process" is this client.)
+   * And with `heldBy` "this scope" after 5 s in which its own scope has held the lock, which one of the two does not let it enter
+   * (`reentrant: false`).
    */
   wait: (
     event: LockEvent & {
-      readonly heldBy: "this client" | "this process" | "unknown";
+      readonly heldBy: "this scope" | "this client" | "this process" | "unknown";
       readonly waitedFor: number;
     },
   ) => void;

@@ -50,5 +50,6 @@ export { PermitsError } from "./permits-error.ts";
 export type { Leader } from "./redis/election-replies.ts";
 export type { Inspected } from "./redis/replies.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis/types.ts";
+export type { ReentranceOptions } from "./reentrance.ts";
 export type { Recalled } from "./waiting/keepers.ts";
 export { LockWantedError } from "./wanted-error.ts";

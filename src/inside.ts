@@ -1,3 +1,4 @@
+import type { LockSettings } from "./locks/arguments.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { Settings } from "./options.ts";
 import type { Commands } from "./redis/commands.ts";
@@ -11,8 +12,7 @@ export interface Inside {
   readonly commands: Commands;
   readonly replication: Replication | null;
   readonly settings: Settings;
-  /** `passes`, `linger`: left out: as the kind passes it on, as the client keeps it. */
-  readonly lockOf: (name: string, kind: LockKind, passes?: number, linger?: number) => Lock;
+  readonly lockOf: (name: string, kind: LockKind, how?: LockSettings) => Lock;
 }
 
 /** Of every client that this copy of the package has made. Null: of a quorum, which has kinds of its own only. */

@@ -11,6 +11,7 @@ import type { Semaphore } from "./locks/semaphore.ts";
 import type { OnceOptions } from "./once/options.ts";
 import type { OnceResult, Turn } from "./once/turn.ts";
 import type { CheckOptions, CloseOptions, LingerOptions, ReadWriteOptions } from "./options.ts";
+import type { ReentranceOptions } from "./reentrance.ts";
 
 /** What every lock client has: scopes, events, an end. */
 export interface CommonClient {
@@ -22,7 +23,7 @@ export interface CommonClient {
    * while another call of the scope is still waiting for that lock. Leases that are still held when the scope ends are taken
    * from their callers (LockLostError, reason "scope") and reported as an `error` event; other users of the same hold keep it.
    *
-   * @throws TypeError when `body` is no function, or the client was made with `scopes: false`.
+   * @throws TypeError when `body` is no function.
    * @example
    * await locks.scope(async () => {
    *   await using outer = await lock.lock();
@@ -125,11 +126,11 @@ export interface LockClient extends CommonClient {
 
   /**
    * The same lock, first come first served over all processes (reconnects apart). Shares its keys with `lock(name)`. It is
-   * never passed on inside a process, nor kept there, so it takes no options.
+   * never passed on inside a process, nor kept there, so it takes no other option than `reentrant`.
    *
-   * @throws TypeError or RangeError for a bad name; TypeError for options.
+   * @throws TypeError or RangeError for a bad name; TypeError for other options.
    */
-  fairLock(name: string): Lock;
+  fairLock(name: string, options?: ReentranceOptions): Lock;
 
   /**
    * At most so many at a time, over all processes: first come, first served, each holder with a lease of its own. The order is

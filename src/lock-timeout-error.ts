@@ -19,8 +19,8 @@ export class LockTimeoutError extends LockError {
     readonly wait: number,
     members = 1,
     /**
-     * Where the holder was, when the time was over: in this scope, which had lent the lock to another body; in this process,
-     * by the same client; or elsewhere, also by another client of this process, as far as this client knows without asking Redis. Of
+     * Where the holder was, when the time was over: in this scope, which had lent the lock to another body, or whose hold this call
+     * did not enter (`reentrant: false`); in this process, by the same client; or elsewhere, also by another client of this process, as far as this client knows without asking Redis. Of
      * a semaphore always "somebody else".
      */
     readonly heldBy: "this scope" | "this process" | "somebody else" = "somebody else",
@@ -51,7 +51,7 @@ export class LockTimeoutError extends LockError {
 
 /** As messages name it. */
 function holderOf(heldBy: LockTimeoutError["heldBy"], noun: string, holder: Party | null): string {
-  if (heldBy === "this scope") return "another body of this scope";
+  if (heldBy === "this scope") return "this scope, for another body or with `reentrant: false`,";
   if (heldBy === "this process") {
     const label = holder && holder.label !== null ? `${visible(holder.label)}, ` : "";
     return `this process (${label}pid ${process.pid})`;

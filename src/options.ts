@@ -10,6 +10,7 @@ import {
   STAY_WINDOW,
 } from "./defaults.ts";
 import { LABEL } from "./label.ts";
+import { REENTRANCE, type ReentranceOptions } from "./reentrance.ts";
 import {
   anything,
   type Checked,
@@ -45,6 +46,14 @@ export interface LockOptions {
    * `redissonFencedLock`, `spinLock` and the quorum's locks nobody sees it. Default: none, and the client's is shown.
    */
   label?: string | undefined;
+  /**
+   * false: the call enters no hold of its scope again, nor joins a call of its scope that waits for the same lock: it waits as any
+   * other caller does; and no call of its scope enters the hold that it gets. Default: that of the lock.
+   *
+   * @example
+   * queue.push(() => lock.withLock({ reentrant: false }, () => serve(request))); // whatever scope runs the queue's jobs
+   */
+  reentrant?: boolean | undefined;
 }
 
 /** How one `withLock` waits, holds and ends. */
@@ -102,11 +111,14 @@ export interface LockClientOptions {
    */
   connection?: "shared" | "own" | undefined;
   /**
-   * false: nested acquisitions do not re-enter what their scope holds; they wait, as any other caller does. For applications
-   * in which work of one caller can run in the asynchronous context of another one. Then `locks.scope()` and
-   * `lock.isHeldHere()` throw, and a multi-lock cannot see that it is nested out of order. Default: true.
+   * false: a call does not enter again what its scope holds; it waits, as any other caller does. For applications in which work of
+   * one caller can run in the asynchronous context of another one. `reentrant` of a lock, or of a call, counts instead where it is
+   * given. Permits of a semaphore are never entered again. Default: true.
+   *
+   * @example
+   * const locks = createLockClient(redis, { reentrant: false }); // every nested call waits: pass the lease on instead
    */
-  scopes?: boolean | undefined;
+  reentrant?: boolean | undefined;
   /**
    * Of callers that have waited for 5 s in a circle, each in a scope that holds what another wants, "reject" rejects the last one with
    * DeadlockError; "warn" tells an event `deadlock` and a process warning; "off" does not look. Default: "warn".
@@ -124,8 +136,8 @@ export interface PassingOptions {
   localHandoffs?: number | undefined;
 }
 
-/** How a lock is handed on, and kept. */
-export interface LingerOptions extends PassingOptions {
+/** How a lock is handed on, kept and entered. */
+export interface LingerOptions extends PassingOptions, ReentranceOptions {
   /**
    * How long this lock may stay with this process when it was unlocked by way of this object; 0: never. Of a read-write lock it is
    * for its readers, without `fair`. See the client's `linger`, which is its default.
@@ -194,7 +206,7 @@ export const CLIENT = {
     fits: (value) => value === "shared" || value === "own",
     fallback: "shared",
   } as Rule<"shared" | "own">,
-  scopes: flag(true),
+  reentrant: flag(true),
   deadlocks: {
     wanted: '"reject", "warn" or "off"',
     fits: (value) => value === "reject" || value === "warn" || value === "off",
@@ -237,6 +249,7 @@ const NOT_WITH_REPLICAS = neverKept("a client with replicas caches no lock, beca
 /** How `lock` may be made, by a client with such settings. */
 export const lingering = ({ grantWindow, replicas }: Settings) => ({
   ...PASSING,
+  ...REENTRANCE,
   linger: replicas > 0 ? NOT_WITH_REPLICAS : { ...lingerUpTo(grantWindow), fallback: undefined },
 });
 
@@ -246,6 +259,7 @@ export const NEVER_PASSED = neverKept(
   "with fair: true there are no local hand-offs, or the order would not hold",
 );
 const FAIR_READ_WRITE = {
+  ...REENTRANCE,
   fair: flag(false),
   localHandoffs: NEVER_PASSED,
   linger: neverKept("with fair: true no reads are cached, because each reader has a place of its own"),
@@ -260,11 +274,6 @@ export const checkReadWrite = (rules: ReturnType<typeof lingering>, options: unk
 
 export const CLOSE = { grace: time(0, GRACE) };
 export const CHECK = { timeout: time(LEASE_MIN, CHECK_TIMEOUT), replicas: CLIENT.replicas };
-
-/** For kinds without options. `why`: there are none. @throws TypeError when there are any. */
-export function checkNoOptions(method: string, options: unknown, why: string): void {
-  if (options !== undefined) throw new TypeError(`Cannot create a lock: ${method} takes no options: ${why}`);
-}
 
 const LEASE = time(LEASE_MIN, undefined);
 

@@ -3,6 +3,7 @@
  * sentence that says the new one. Version 1.1 may delete this file.
  */
 const OPTIONS: Readonly<Record<string, string>> = {
+  scopes: "it is `reentrant` now",
   localPasses: "it is `localHandoffs` now",
   minHold: "it is gone: `locks.runOnce()` runs a job once per interval",
 };

@@ -15,7 +15,7 @@ import {
   type What,
 } from "../validate.ts";
 
-const RULES = {
+const PERMIT_RULES = {
   wait: orInfinity(time(0, undefined)),
   lease: leaseUpTo(undefined),
   watchdog: flag(undefined),
@@ -24,7 +24,21 @@ const RULES = {
   label: LABEL,
 };
 
-const BODY_RULES = { ...RULES, confirm: flag(false) };
+const RULES = { ...PERMIT_RULES, reentrant: flag(undefined) };
+
+/** Of acquisitions, and of bodies. */
+const OF_LOCKS = { call: RULES, body: { ...RULES, confirm: flag(false) } };
+/** `reentrant` is unknown, and so never given. */
+const OF_PERMITS = { call: PERMIT_RULES, body: { ...PERMIT_RULES, confirm: flag(false) } } as typeof OF_LOCKS;
+
+/** How a lock was made, where its own options say so. */
+export interface LockSettings {
+  /** Left out: as its kind passes it on. */
+  readonly passes?: number | undefined;
+  /** Left out, of these two: as the client has it. */
+  readonly linger?: number | undefined;
+  readonly reentrant?: boolean | undefined;
+}
 
 interface BodyCall<Body> {
   readonly body: Body;
@@ -38,21 +52,33 @@ export class CallRules {
   readonly passes: number | undefined;
   /** For how many ms the lock may stay with this process when it is unlocked. */
   readonly linger: number;
+  /** May calls enter again what their scope holds, where they do not say themselves? */
+  readonly reentrant: boolean;
   /** Of a call without arguments, for all of them: `tryLock()`, and `lock()`. */
   readonly once: Request;
   readonly forever: Request;
   readonly #terms: Terms;
-  readonly #options: typeof RULES;
-  readonly #bodyOptions: typeof BODY_RULES;
+  readonly #options: typeof OF_LOCKS.call;
+  readonly #bodyOptions: typeof OF_LOCKS.body;
 
-  /** `leaseTime`: the lease when a call names none, in ms. `longest`: no longer one can be had. */
-  constructor(leaseTime: number, longest: number | undefined, passes: number | undefined, linger: number) {
+  /**
+   * `leaseTime`: the lease when a call names none, in ms. `longest`: no longer one can be had. `isLock`: false: of permits, which
+   * nobody enters again.
+   */
+  constructor(
+    leaseTime: number,
+    longest: number | undefined,
+    { passes, linger = 0, reentrant = false }: LockSettings,
+    isLock = true,
+  ) {
     this.#terms = { lease: leaseTime, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger };
+    const { call, body } = isLock ? OF_LOCKS : OF_PERMITS;
     const lease = leaseUpTo(longest);
-    this.#options = longest === undefined ? RULES : { ...RULES, lease };
-    this.#bodyOptions = longest === undefined ? BODY_RULES : { ...BODY_RULES, lease };
+    this.#options = longest === undefined ? call : { ...call, lease };
+    this.#bodyOptions = longest === undefined ? body : { ...body, lease };
     this.passes = passes;
     this.linger = linger;
+    this.reentrant = reentrant;
     this.once = this.#request(0);
     this.forever = this.#request(Number.POSITIVE_INFINITY);
   }
@@ -94,8 +120,8 @@ export class CallRules {
   }
 
   #complete(given: Checked<typeof RULES>, without: Request): Request {
-    const { wait = without.wait, lease, watchdog, maxHold, signal, label } = given;
-    const request = this.#request(wait, lease, watchdog, maxHold, signal);
+    const { wait = without.wait, lease, watchdog, maxHold, signal, label, reentrant } = given;
+    const request = this.#request(wait, lease, watchdog, maxHold, signal, reentrant);
     if (label === undefined) return request;
     return { ...request, terms: { ...request.terms, label: ` ${encodeLabel(label)}` } };
   }
@@ -106,11 +132,12 @@ export class CallRules {
     watchdog = lease === undefined,
     maxHold = Number.POSITIVE_INFINITY,
     signal?: AbortSignal,
+    reentrant?: boolean,
   ): Request {
     const own = this.#terms;
     const isUsual = lease === undefined && watchdog && maxHold === own.maxHold;
     const terms = isUsual ? own : { lease: lease ?? own.lease, watchdog, maxHold, linger: own.linger };
-    return { terms, wait, signal, explicit: lease ?? null, passes: this.passes };
+    return { terms, wait, signal, explicit: lease ?? null, passes: this.passes, reentrant };
   }
 }
 

@@ -8,28 +8,41 @@ import type { Request } from "../terms.ts";
 import { onAbort, pause } from "../util/abort.ts";
 import { failing, thrownAt } from "../util/stacks.ts";
 import { acquireAll, type Busy } from "../waiting/acquire-all.ts";
-import type { LockKind, Member } from "../waiting/lock-kind.ts";
+import type { LockKind } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
-import type { Holding, Scopes } from "./scope.ts";
+import type { Waiter } from "../waiting/waiter.ts";
+import type { Holding } from "./holding.ts";
+import type { ReentrantMember } from "./members.ts";
+import type { Place } from "./own-wait.ts";
+import type { Scopes } from "./scope.ts";
 import { keyOf } from "./with-lock.ts";
 
+/** A call, and where it stands in the application. Null: nobody needs that. */
+export interface PlacedRequest extends Request {
+  /** May it enter what its scope holds, and calls of its scope what it gets? Of several locks each says it for itself. */
+  readonly reentrant: boolean;
+  readonly place: Place | null;
+}
+
 /**
- * Waits for a lock that the caller's scopes do not hold, and resolves with what `take` makes of it. When one of the scopes
- * gets the lock by another call, this one leaves the line and resolves with what `enter` makes of that.
+ * Waits for a lock of which the call may enter nothing yet, and resolves with what `take` makes of it. When one of the scopes gets
+ * the lock by another call, and both may share it, this one leaves the line and resolves with what `enter` makes of that.
  */
 export function waitBeside<T>(
   manager: LockManager,
   scopes: Scopes,
   kind: LockKind,
   name: string,
-  request: Request,
+  request: PlacedRequest,
   take: (shared: SharedLease) => T,
   enter: (holding: Holding) => Promise<T>,
 ): Promise<T | null> {
+  if (!request.reentrant) return waitAlone(manager, scopes, kind, name, request, take);
   const key = keyOf(kind.protocol, name);
   return new Promise((resolve) => {
     let leave = (_: unknown): void => {};
-    const unwatch = scopes.watch([{ kind, name }], kind.eventKind, request.wait, (error) => leave(error));
+    const wanted = [{ kind, name, key }];
+    const watch = scopes.watch(wanted, kind.eventKind, request.wait, request.place, (error) => leave(error));
     let hasEntered = false;
     // RACE: `enter` counts itself among the lock's users in this very statement of the call that got it. A moment later that
     // call may have unlocked it again, and this one would be last in line.
@@ -41,16 +54,17 @@ export function waitBeside<T>(
     });
     const forget = (): void => {
       unwant();
-      unwatch?.();
+      watch?.end();
     };
-    const leaving = (how: (reason: unknown) => void): void => {
-      leave = how;
+    const came = (waiter: Waiter): void => {
+      leave = (reason) => waiter.aborted(reason);
+      watch?.came(waiter);
     };
     const mine = (shared: SharedLease): T => {
       forget();
       return take(shared);
     };
-    manager.enter(kind, name, { ...request, leaving }, mine).then(
+    manager.enter(kind, name, { ...request, came }, mine).then(
       async (taken) => {
         const holding = taken === null ? await overtaken(scopes, [key]) : null;
         // RACE: it was told, and has entered, while it looked. To enter twice would leave a user that nobody knows, and the
@@ -69,31 +83,37 @@ export function waitBeside<T>(
 }
 
 /**
- * Takes all that the caller's scopes do not hold, and hands it to `take`. Resolves with what was busy; null: nothing was.
+ * Takes all of which the call may enter nothing yet, and hands it to `take`. Resolves with what was busy; null: nothing was.
  * Rejects with OVERTAKEN when the scopes got one of these locks by another call. What was taken is given back then, because
  * the order in which the rest must be taken may have changed.
  */
 export async function acquireAllBeside(
   manager: LockManager,
   scopes: Scopes,
-  members: readonly Member[],
-  request: Request,
+  members: readonly ReentrantMember[],
+  request: PlacedRequest,
   take: (leases: readonly SharedLease[]) => void,
 ): Promise<Busy | null> {
   const acquire = async (signal: AbortSignal | undefined): Promise<Busy | null> => {
-    const leases = await acquireAll(manager, members, { ...request, signal });
+    const leases = await acquireAll(manager, members, {
+      ...request,
+      signal,
+      came: (one) => watch?.came(one),
+    });
     if ("busy" in leases) return leases;
     take(leases);
     return null;
   };
   const { signal } = request;
+  let watch: ReturnType<Scopes["watch"]> = null;
   if (!scopes.current()) return acquire(signal);
-  const keys = members.map(({ kind, name }) => keyOf(kind.protocol, name));
+  const wanted = members.map((one) => ({ ...one, key: keyOf(one.kind.protocol, one.name) }));
+  const keys = wanted.filter(({ reentrant }) => reentrant).map(({ key }) => key);
   const controller = new AbortController();
   const unlisten = signal && onAbort(signal, () => controller.abort(signal.reason));
   if (signal?.aborted) controller.abort(signal.reason);
   const unwant = scopes.want(keys, () => controller.abort(OVERTAKEN));
-  const unwatch = scopes.watch(members, "multi", request.wait, (error) => controller.abort(error));
+  watch = scopes.watch(wanted, "multi", request.wait, request.place, (error) => controller.abort(error));
   try {
     // RACE: its scope holds them before this call is forgotten. In between another one, which found them busy, would find
     // neither a lock of its scope nor a call that is about to get it.
@@ -104,27 +124,34 @@ export async function acquireAllBeside(
     throw error instanceof DeadlockError ? thrownAt(error, acquireAllBeside) : error;
   } finally {
     unwant();
-    unwatch?.();
+    watch?.end();
     unlisten?.();
   }
 }
 
-/** Waits for permits, which no scope lends. */
+/** Waits for what is not shared in a scope: for permits, and for a lock whose hold the call is to have alone. */
 export function waitAlone<T>(
   manager: LockManager,
   scopes: Scopes,
   kind: LockKind,
   name: string,
-  request: Request,
+  request: PlacedRequest,
   take: (shared: SharedLease) => T,
 ): Promise<T | null> {
   let leave = (_: unknown): void => {};
-  const unwatch = scopes.watch([{ kind, name }], kind.eventKind, request.wait, (error) => leave(error));
-  if (!unwatch) return manager.enter(kind, name, request, take);
-  const leaving = (how: (reason: unknown) => void): void => {
-    leave = how;
+  const wanted = [{ kind, name, key: keyOf(kind.protocol, name) }];
+  const watch = scopes.watch(wanted, kind.eventKind, request.wait, request.place, (error) => leave(error));
+  if (!watch) return manager.enter(kind, name, request, take);
+  const came = (waiter: Waiter): void => {
+    leave = (reason) => waiter.aborted(reason);
+    watch.came(waiter);
   };
-  return manager.enter(kind, name, { ...request, leaving }, take).finally(unwatch);
+  const waiting = manager.enter(kind, name, { ...request, came }, take).finally(() => watch.end());
+  return new Promise((resolve) => {
+    waiting.then(resolve, (error: unknown) =>
+      resolve(error instanceof DeadlockError ? failing(error) : Promise.reject(error)),
+    );
+  });
 }
 
 /**

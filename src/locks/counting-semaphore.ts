@@ -64,11 +64,11 @@ export class CountingSemaphore implements Semaphore {
 
   async withPermits<T>(...args: unknown[]): Promise<T> {
     const { body, request, confirm } = this.#rules.withPermits<PermitBody<T>>(args);
-    const shared = await waitAlone(this.#manager, this.#scopes, this.#kind, this.name, request, itself);
+    const shared = await this.#wait(request, itself);
     if (!shared) return await this.#timedOut(request);
     const { events } = this.#manager;
-    const inside = { scopes: this.#scopes, events, isOrdered: false, confirm, own: shared };
-    return runBody(inside, [[KEY, shared]], new PermitHandle(shared, null), body, null);
+    const inside = { scopes: this.#scopes, events, confirm, own: shared };
+    return runBody(inside, [[KEY, shared, UNSHARED]], new PermitHandle(shared, null), body, null);
   }
 
   async setPermits(permits: number): Promise<void> {
@@ -117,7 +117,12 @@ export class CountingSemaphore implements Semaphore {
     const scope = this.#scopes.isUsed ? this.#scopes.current() : null;
     // The scope may have ended while this waited: then the lease is of the scope around it, or of the caller alone.
     const take = (shared: SharedLease): PermitLease => new PermitHandle(shared, scope?.living ?? null);
-    return waitAlone(this.#manager, this.#scopes, this.#kind, this.name, request, take);
+    return this.#wait(request, take);
+  }
+
+  #wait<T>(request: Request, take: (shared: SharedLease) => T): Promise<T | null> {
+    const wanted = { ...request, reentrant: false, place: null };
+    return waitAlone(this.#manager, this.#scopes, this.#kind, this.name, wanted, take);
   }
 
   #timedOut({ wait, terms }: Request): Promise<never> {
@@ -150,6 +155,7 @@ class PermitHandle extends LeaseHandle implements PermitLease {
 
 /** By what a body's scope knows its permits. Nobody looks for it: what a body holds of a semaphore it does not lend. */
 const KEY = "semaphore";
+const UNSHARED = { isOrdered: false, isReentrant: true, place: null };
 
 const itself = (shared: SharedLease): SharedLease => shared;
 

@@ -4,6 +4,12 @@ import { show } from "../validate.ts";
 import type { Member } from "../waiting/lock-kind.ts";
 import { keyOf } from "./with-lock.ts";
 
+/** A lock of several, as its own object or its client has it. */
+export interface ReentrantMember extends Member {
+  /** May calls enter again what their scope holds of it, where they do not say themselves? */
+  readonly reentrant: boolean;
+}
+
 const CANNOT = "Cannot create a multi-lock";
 
 /**
@@ -14,10 +20,10 @@ const CANNOT = "Cannot create a multi-lock";
  */
 export function orderMembers(
   given: unknown,
-  memberOf: (one: unknown) => Member | null,
-): readonly [Member, ...Member[]] {
+  memberOf: (one: unknown) => ReentrantMember | null,
+): readonly [ReentrantMember, ...ReentrantMember[]] {
   if (!Array.isArray(given)) throw new TypeError(`${CANNOT}: it takes an array, received ${show(given)}`);
-  const members = new Map<string, Member>();
+  const members = new Map<string, ReentrantMember>();
   for (const one of given as unknown[]) {
     const member = memberOf(one);
     if (!member)
@@ -29,7 +35,7 @@ export function orderMembers(
       throw new RangeError(
         `${CANNOT}: ${quote(member.name)} is named twice, as ${known.kind.label} and as ${member.kind.label}`,
       );
-    members.set(member.name, member);
+    if (!known || known.reentrant) members.set(member.name, member);
   }
   const [first, ...others] = [...members.values()]
     .map((member) => ({ member, key: keyOf(member.kind.protocol, member.name) }))

@@ -6,7 +6,8 @@ import type { Terms } from "../terms.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { ShrinkingQueue } from "../waiting/shrinking-queue.ts";
-import type { Holding, Scopes } from "./scope.ts";
+import type { Holding } from "./holding.ts";
+import type { Scopes } from "./scope.ts";
 import { keyOf } from "./with-lock.ts";
 
 /** A reader of a scope that writes stands beside its writer, which may leave before it. */
@@ -14,17 +15,37 @@ export const besideKey = (protocol: LockKind["protocol"], name: string): string 
   `${keyOf(protocol, name)}\0read`;
 
 /**
- * What the caller's scopes hold of a lock, by whichever of its kinds. Where they read, and a writer of theirs is inside too, a
+ * What a call may enter of what its scopes hold of a lock, by whichever of its kinds. `isReentrant`: false: it enters nothing; what
+ * others may not enter a scope does not find (`Scope.hold`). Where they read, and a writer of theirs is inside too, a
  * caller that wants to write gets that one.
  *
  * @throws LockError LOCK_UPGRADE
  */
-export function holdingFor(scopes: Scopes, { protocol, mode }: LockKind, name: string): Holding | null {
+export function holdingFor(
+  scopes: Scopes,
+  { protocol, mode }: LockKind,
+  name: string,
+  isReentrant: boolean,
+): Holding | null {
+  if (!isReentrant) return null;
   const own = scopes.find(keyOf(protocol, name));
   if (mode === undefined) return own;
   const holding = own ?? scopes.find(besideKey(protocol, name));
   return mode === "write" && holding ? toWrite(holding) : holding;
 }
+
+/** Do the caller's scopes hold a lock, whether or not calls may enter that? A scope that only reads does not hold the lock of writers. */
+export function isHeldIn(scopes: Scopes, { protocol, mode }: LockKind, name: string): boolean {
+  const fits = mode === "write" ? isWriting : isHeld;
+  return (
+    scopes.holds(keyOf(protocol, name), fits) ||
+    (mode !== undefined && scopes.holds(besideKey(protocol, name), fits))
+  );
+}
+
+const isHeld = ({ held }: SharedLease): boolean => held;
+const isWriting = ({ held, owner }: SharedLease): boolean =>
+  owner.kind.mode === "read" ? (owner.writer?.held ?? false) : held;
 
 /** @throws LockError LOCK_UPGRADE when its scope only reads. */
 export function toWrite(holding: Holding): Holding {

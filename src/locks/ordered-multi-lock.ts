@@ -1,4 +1,4 @@
-import { LockError, nounOf, quote, quoteAll } from "../errors.ts";
+import { LockError, nounOf, quote } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
 import { OVERTAKEN } from "../overtaken.ts";
@@ -8,25 +8,31 @@ import { clocks } from "../util/clock.ts";
 import type { LocalSemaphore } from "../util/local-semaphore.ts";
 import { printAs } from "../util/print.ts";
 import type { Busy } from "../waiting/acquire-all.ts";
-import type { Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import type { CallRules } from "./arguments.ts";
-import { acquireAllBeside } from "./beside.ts";
+import { acquireAllBeside, type PlacedRequest } from "./beside.ts";
+import type { Holding, Taken } from "./holding.ts";
 import { LeaseHandle } from "./lease.ts";
-import { holdingFor } from "./modes.ts";
+import type { ReentrantMember } from "./members.ts";
+import { holdingFor, isHeldIn } from "./modes.ts";
 import { type MultiLease, MultiLeaseHandle } from "./multi-lease.ts";
 import type { MultiLock, MultiLockBody } from "./multi-lock.ts";
-import type { Holding, Scope, Scopes } from "./scope.ts";
+import type { Scope, Scopes } from "./scope.ts";
 import { timedOut } from "./timed-out.ts";
-import { assertKept, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
+import { assertKept, type BodyHold, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 
-/** A member in one call. */
-interface Seat extends Member {
+/** A member in one call, which may say itself whether it is entered again. */
+interface Seat extends ReentrantMember {
   readonly key: string;
-  /** What the current scope holds of it. */
+  /** What the call may enter of it. */
   readonly holding: Holding | null;
   /** What this call has of it, or will have: the scope's, or its own. */
   lease: SharedLease | null;
+}
+
+/** `own`: what the call says itself of re-entrance. Left out: each member's own word counts. */
+interface MultiRequest extends PlacedRequest {
+  readonly own: boolean | undefined;
 }
 
 /** Enters what the scope holds, and notes how each is left again, for when the rest cannot be had. */
@@ -35,13 +41,13 @@ type Enter = (held: readonly Holding[], undo: (() => unknown)[]) => Promise<void
 /** A multi-lock as the caller sees it: arguments, scopes and handles around the gathering of its members. */
 export class OrderedMultiLock implements MultiLock {
   readonly names: readonly string[];
-  readonly #members: readonly Member[];
+  readonly #members: readonly ReentrantMember[];
   readonly #manager: LockManager;
   readonly #scopes: Scopes;
   readonly #rules: CallRules;
 
   /** `members` in their order. */
-  constructor(members: readonly Member[], manager: LockManager, scopes: Scopes, rules: CallRules) {
+  constructor(members: readonly ReentrantMember[], manager: LockManager, scopes: Scopes, rules: CallRules) {
     this.names = members.map(({ name }) => name);
     this.#members = members;
     this.#manager = manager;
@@ -50,18 +56,20 @@ export class OrderedMultiLock implements MultiLock {
   }
 
   async tryLock(...args: unknown[]): Promise<MultiLease | null> {
-    const lease = await this.#acquire(this.#rules.tryLock(this.names, args));
+    const request = this.#rules.tryLock(this.names, args);
+    const lease = await this.#acquire(this.#placed(request, OrderedMultiLock.prototype.tryLock));
     return "busy" in lease ? null : lease;
   }
 
   async lock(...args: unknown[]): Promise<MultiLease> {
     const request = this.#rules.lock(this.names, args);
-    const lease = await this.#acquire(request);
+    const lease = await this.#acquire(this.#placed(request, OrderedMultiLock.prototype.lock));
     return "busy" in lease ? this.#timedOut(lease.busy, request) : lease;
   }
 
   async withLock<T>(...args: unknown[]): Promise<T> {
-    const { body, request, confirm } = this.#rules.withLock<MultiLockBody<T>>(this.names, args);
+    const { body, request: asked, confirm } = this.#rules.withLock<MultiLockBody<T>>(this.names, args);
+    const request = this.#placed(asked, OrderedMultiLock.prototype.withLock);
     const until = clocks.mono.now() + request.wait;
     let gates: LocalSemaphore[] = [];
     const seats = await this.#take(request, async (held, undo) => {
@@ -78,7 +86,9 @@ export class OrderedMultiLock implements MultiLock {
     });
     if ("busy" in seats) return await this.#timedOut(seats.busy, request);
     const { events } = this.#manager;
-    const taken = seats.flatMap(({ key, lease }) => (lease ? [[key, lease] as const] : []));
+    const taken = seats.flatMap((seat): BodyHold[] =>
+      seat.lease ? [[seat.key, seat.lease, taking(seat, request)]] : [],
+    );
     const lease = new MultiLeaseHandle(
       taken.map(([, lease]) => new LeaseHandle(lease, null, false)),
       events,
@@ -86,7 +96,7 @@ export class OrderedMultiLock implements MultiLock {
     try {
       const again = () => lengthenAll(seats, request);
       const own = seats.find(({ holding }) => !holding)?.lease ?? null;
-      const inside = { scopes: this.#scopes, events, isOrdered: true, confirm, own };
+      const inside = { scopes: this.#scopes, events, confirm, own };
       return await runBody(inside, taken, lease, body, again);
     } finally {
       for (const gate of gates) gate.leave();
@@ -94,10 +104,7 @@ export class OrderedMultiLock implements MultiLock {
   }
 
   isHeldHere(): boolean {
-    this.#scopes.assertOn(`Cannot tell whether this scope holds ${quoteAll(this.names)}`);
-    return this.#members.every(
-      ({ kind, name }) => this.#scopes.find(keyOf(kind.protocol, name))?.shared.held ?? false,
-    );
+    return this.#members.every(({ kind, name }) => isHeldIn(this.#scopes, kind, name));
   }
 
   async isLocked(): Promise<boolean> {
@@ -120,11 +127,13 @@ export class OrderedMultiLock implements MultiLock {
 
   // ---- acquiring
 
-  async #acquire(request: Request): Promise<MultiLease | Busy> {
+  async #acquire(request: MultiRequest): Promise<MultiLease | Busy> {
     const scope = this.#scopes.current();
     // The scope may have ended while this waited: then they are of the scope around it, or of the caller alone.
     const keeper = (): Scope | null => scope?.living ?? null;
-    const seats = await this.#take(request, enterAll, (key, lease) => keeper()?.hold(key, lease, true));
+    const seats = await this.#take(request, enterAll, (seat, lease) =>
+      keeper()?.hold(seat.key, lease, taking(seat, request)),
+    );
     if ("busy" in seats) return seats;
     const handles = seats.flatMap(({ lease }) => (lease ? new LeaseHandle(lease, keeper(), true) : []));
     const lease = new MultiLeaseHandle(handles, this.#manager.events);
@@ -140,9 +149,9 @@ export class OrderedMultiLock implements MultiLock {
    * what was busy.
    */
   async #take(
-    request: Request,
+    request: MultiRequest,
     enter: Enter,
-    took?: (key: string, lease: SharedLease) => void,
+    took?: (seat: Seat, lease: SharedLease) => void,
   ): Promise<readonly Seat[] | Busy> {
     const until = clocks.mono.now() + request.wait;
     const seats = this.#seats(request);
@@ -152,7 +161,7 @@ export class OrderedMultiLock implements MultiLock {
     const takeMissing = (leases: readonly SharedLease[]): void => {
       for (const [i, seat] of missing.entries()) {
         seat.lease = leases[i] ?? null;
-        if (seat.lease) took?.(seat.key, seat.lease);
+        if (seat.lease) took?.(seat, seat.lease);
       }
     };
     let busy: Busy | null = null;
@@ -171,12 +180,13 @@ export class OrderedMultiLock implements MultiLock {
   }
 
   /** @throws LockLostError, LockError LOCK_ORDER, LOCK_UPGRADE. */
-  #seats({ wait }: Request): readonly Seat[] {
+  #seats({ wait, own }: MultiRequest): readonly Seat[] {
     const seats = this.#members.map((member) => {
       const key = keyOf(member.kind.protocol, member.name);
+      const reentrant = own ?? member.reentrant;
       // A reader of a scope that writes is one more user of the writer's lease.
-      const holding = holdingFor(this.#scopes, member.kind, member.name);
-      return { ...member, key, holding, lease: holding?.shared ?? null };
+      const holding = holdingFor(this.#scopes, member.kind, member.name, reentrant);
+      return { ...member, reentrant, key, holding, lease: holding?.shared ?? null };
     });
     for (const { shared } of holdings(seats)) assertKept(shared);
     const missing = seats.find(({ holding }) => !holding);
@@ -200,10 +210,24 @@ export class OrderedMultiLock implements MultiLock {
 
   // ---- small parts
 
-  #timedOut({ kind, name }: Member, { wait }: Request): Promise<never> {
-    return timedOut(this.#manager, kind, name, wait, { members: this.names.length });
+  /** With the place of the call, to the method `below`. */
+  #placed(request: Request, below: (...args: never[]) => unknown): MultiRequest {
+    const { reentrant: own } = request;
+    const reentrant = own ?? this.#members.every((member) => member.reentrant);
+    return { ...request, own, reentrant, place: this.#scopes.placeOf(reentrant, below) };
+  }
+
+  #timedOut({ kind, name }: Busy["busy"], { wait }: Request): Promise<never> {
+    const own = isHeldIn(this.#scopes, kind, name) ? ({ heldBy: "this scope" } as const) : {};
+    return timedOut(this.#manager, kind, name, wait, { ...own, members: this.names.length });
   }
 }
+
+const taking = ({ reentrant }: Seat, { place }: PlacedRequest): Taken => ({
+  isOrdered: true,
+  isReentrant: reentrant,
+  place,
+});
 
 const holdings = (seats: readonly Seat[]): Holding[] => seats.flatMap(({ holding }) => holding ?? []);
 

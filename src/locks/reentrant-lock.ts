@@ -1,4 +1,4 @@
-import { nounOf, quote } from "../errors.ts";
+import { nounOf } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ForceUnlockOptions, RecallOptions } from "../options.ts";
 import { unavailable } from "../redis/replies.ts";
@@ -7,16 +7,18 @@ import type { Request } from "../terms.ts";
 import { clocks } from "../util/clock.ts";
 import { printAs } from "../util/print.ts";
 import type { Keepers, Recalled } from "../waiting/keepers.ts";
-import type { LockKind, Member } from "../waiting/lock-kind.ts";
+import type { LockKind } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { waitingHere } from "../waiting/waiter.ts";
 import type { CallRules } from "./arguments.ts";
-import { waitBeside } from "./beside.ts";
+import { type PlacedRequest, waitBeside } from "./beside.ts";
 import { checkForceUnlock, checkRecall } from "./holder-arguments.ts";
+import { Holding, type Taken } from "./holding.ts";
 import { type Lease, LeaseHandle, newLease } from "./lease.ts";
 import type { Inspection, Lock, LockBody } from "./lock.ts";
-import { besideKey, holdingFor, isGated, isInside, readInside, toWrite } from "./modes.ts";
-import { Holding, type Scope, type Scopes } from "./scope.ts";
+import type { ReentrantMember } from "./members.ts";
+import { besideKey, holdingFor, isGated, isHeldIn, isInside, readInside, toWrite } from "./modes.ts";
+import type { Scope, Scopes } from "./scope.ts";
 import { timedOut } from "./timed-out.ts";
 import { assertKept, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 
@@ -40,17 +42,18 @@ export class ReentrantLock implements Lock {
   }
 
   /** The lock behind an object that the client of this manager made; null: it is none. */
-  static memberOf(lock: object, manager: LockManager): Member | null {
+  static memberOf(lock: object, manager: LockManager): ReentrantMember | null {
     if (!(#manager in lock && lock.#manager === manager)) return null;
-    return { kind: lock.#kind, name: lock.name, passes: lock.#rules.passes };
+    const { passes, reentrant } = lock.#rules;
+    return { kind: lock.#kind, name: lock.name, passes, reentrant };
   }
 
   // No async function where a plain one will do: each costs every waiter some hundred bytes, and a few turns of the
   // microtask queue between the grant and the caller.
   tryLock(...args: unknown[]): Promise<Lease | null> {
     try {
-      if (args.length === 0) return this.#acquire(this.#rules.once);
-      return this.#acquire(this.#rules.tryLock([this.name], args));
+      const request = args.length === 0 ? this.#rules.once : this.#rules.tryLock([this.name], args);
+      return this.#acquire(request, ReentrantLock.prototype.tryLock);
     } catch (error) {
       return Promise.reject(error);
     }
@@ -59,7 +62,7 @@ export class ReentrantLock implements Lock {
   lock(...args: unknown[]): Promise<Lease> {
     try {
       const request = args.length === 0 ? this.#rules.forever : this.#rules.lock([this.name], args);
-      const acquired = this.#acquire(request);
+      const acquired = this.#acquire(request, ReentrantLock.prototype.lock);
       const { wait } = request;
       // A caller that waits for ever is never told that it was in vain.
       if (wait === Number.POSITIVE_INFINITY) return acquired as Promise<Lease>;
@@ -70,43 +73,39 @@ export class ReentrantLock implements Lock {
   }
 
   async withLock<T>(...args: unknown[]): Promise<T> {
-    const { body, request, confirm } = this.#rules.withLock<LockBody<T>>([this.name], args);
+    const { body, request: asked, confirm } = this.#rules.withLock<LockBody<T>>([this.name], args);
+    const request = this.#placed(asked, ReentrantLock.prototype.withLock);
     if (!this.#scopes.current()) {
       const shared = await this.#manager.enter(this.#kind, this.name, request, itself);
       if (!shared) return await this.#timedOut(request.wait);
       // Awaited here: what an async function returns unawaited costs two more turns of the microtask queue.
-      return await this.#run(shared, body, null, confirm);
+      return await this.#run(shared, request, body, null, confirm);
     }
     const until = clocks.mono.now() + request.wait;
-    const holding = holdingFor(this.#scopes, this.#kind, this.name);
+    const holding = this.#holding(request);
     const entered = holding ? this.#share(holding, request) : await this.#enter(request);
     if (!entered) return await this.#timedOut(request.wait);
-    if (!(entered instanceof Holding)) return await this.#run(entered, body, null, confirm);
+    if (!(entered instanceof Holding)) return await this.#run(entered, request, body, null, confirm);
     const { shared, gate } = entered;
-    if (!isGated(shared)) return await this.#run(shared, body, () => lengthen(shared, request), confirm);
+    const longer = () => lengthen(shared, request);
+    if (!isGated(shared)) return await this.#run(shared, request, body, longer, confirm);
     try {
       const left = Math.max(0, until - clocks.mono.now());
-      if (!(await gate.enter(left, request.signal))) await this.#timedOut(request.wait, "this scope");
+      if (!(await gate.enter(left, request.signal))) await this.#timedOut(request.wait);
     } catch (error) {
       await shared.leave().catch(() => {});
       throw error;
     }
     try {
       // It may have been lost while another borrower was inside.
-      return await this.#run(shared, body, () => lengthen(shared, request), confirm);
+      return await this.#run(shared, request, body, longer, confirm);
     } finally {
       gate.leave();
     }
   }
 
   isHeldHere(): boolean {
-    this.#scopes.assertOn(`Cannot tell whether this scope holds ${quote(this.name)}`);
-    try {
-      return holdingFor(this.#scopes, this.#kind, this.name)?.shared.held ?? false;
-    } catch {
-      // It reads, and does not write.
-      return false;
-    }
+    return isHeldIn(this.#scopes, this.#kind, this.name);
   }
 
   isLocked(): Promise<boolean> {
@@ -144,34 +143,38 @@ export class ReentrantLock implements Lock {
   // ---- acquiring
 
   /** A lease on a lock that this scope holds already, or on a new shared. */
-  #acquire(request: Request): Promise<Lease | null> {
+  #acquire(asked: Request, below: Method): Promise<Lease | null> {
     const scope = this.#scopes.isUsed ? this.#scopes.current() : null;
-    if (!scope) return this.#manager.enter(this.#kind, this.name, request, newLease);
+    if (!scope) {
+      if (asked.reentrant === false) this.#scopes.notesPlaces = true;
+      return this.#manager.enter(this.#kind, this.name, asked, newLease);
+    }
+    const request = this.#placed(asked, below);
     const reenter = (holding: Holding): Promise<Lease> => this.#reenter(holding, scope, request);
-    const holding = holdingFor(this.#scopes, this.#kind, this.name);
+    const holding = this.#holding(request);
     if (holding) return reenter(holding);
     const take = (shared: SharedLease): Lease => {
       // The scope may have ended while this waited: then the lease is of the scope around it, or of the caller alone.
       const keeper = scope.living;
-      keeper?.hold(this.#key, shared, false);
+      keeper?.hold(this.#key, shared, taken(request));
       return new LeaseHandle(shared, keeper, true);
     };
     return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, take, reenter);
   }
 
   /** For a body in a scope: a shared of its own, or a share in what the scope gets meanwhile. */
-  #enter(request: Request): Promise<SharedLease | Holding | null> {
+  #enter(request: PlacedRequest): Promise<SharedLease | Holding | null> {
     const borrow = async (holding: Holding): Promise<SharedLease | Holding> =>
       this.#share(this.#entered(holding), request);
     return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, itself, borrow);
   }
 
-  async #reenter(holding: Holding, scope: Scope, request: Request): Promise<Lease> {
+  async #reenter(holding: Holding, scope: Scope, request: PlacedRequest): Promise<Lease> {
     const { shared: held } = this.#entered(holding);
     assertKept(held);
     const isBeside = isInside(this.#kind, held);
     const shared = isBeside ? readInside(this.#manager, held, this.#kind, request.terms) : held;
-    if (isBeside) scope.living?.hold(besideKey(this.#kind.protocol, this.name), shared, false);
+    if (isBeside) scope.living?.hold(besideKey(this.#kind.protocol, this.name), shared, taken(request));
     else await shared.enter();
     // RACE: the scope may have ended meanwhile. It would neither take the lease nor report it.
     const lease = new LeaseHandle(shared, scope.living, true);
@@ -199,6 +202,7 @@ export class ReentrantLock implements Lock {
 
   #run<T>(
     shared: SharedLease,
+    request: PlacedRequest,
     body: LockBody<T>,
     before: (() => Promise<void>) | null,
     confirm: boolean,
@@ -206,8 +210,19 @@ export class ReentrantLock implements Lock {
     const { events } = this.#manager;
     const lease = new LeaseHandle(shared, null, false);
     const own = before ? null : shared;
-    const inside = { scopes: this.#scopes, events, isOrdered: false, confirm, own };
-    return runBody(inside, [[this.#key, shared]], lease, body, before);
+    const inside = { scopes: this.#scopes, events, confirm, own };
+    return runBody(inside, [[this.#key, shared, taken(request)]], lease, body, before);
+  }
+
+  /** What the call may enter now. @throws LockError LOCK_UPGRADE */
+  #holding({ reentrant }: PlacedRequest): Holding | null {
+    return holdingFor(this.#scopes, this.#kind, this.name, reentrant);
+  }
+
+  /** With what this lock says where the call does not, and with the place of the call, to the method `below`. */
+  #placed(request: Request, below: Method): PlacedRequest {
+    const reentrant = request.reentrant ?? this.#rules.reentrant;
+    return { ...request, reentrant, place: this.#scopes.placeOf(reentrant, below) };
   }
 
   // ---- small parts
@@ -216,8 +231,9 @@ export class ReentrantLock implements Lock {
     return keyOf(this.#kind.protocol, this.name);
   }
 
-  #timedOut(wait: number, heldBy?: "this scope"): Promise<never> {
-    return timedOut(this.#manager, this.#kind, this.name, wait, heldBy && { heldBy });
+  #timedOut(wait: number): Promise<never> {
+    const heldBy = isHeldIn(this.#scopes, this.#kind, this.name) && "this scope";
+    return timedOut(this.#manager, this.#kind, this.name, wait, heldBy ? { heldBy } : {});
   }
 
   async #ask<T>(command: (keepers: Keepers) => Promise<T>, failure: string): Promise<T> {
@@ -230,6 +246,14 @@ export class ReentrantLock implements Lock {
 }
 
 const INSPECTED = "it could not be inspected";
+
+type Method = (...args: never[]) => unknown;
+
+const taken = ({ reentrant, place }: PlacedRequest): Taken => ({
+  isOrdered: false,
+  isReentrant: reentrant,
+  place,
+});
 
 const itself = (shared: SharedLease): SharedLease => shared;
 

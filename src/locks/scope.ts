@@ -4,37 +4,11 @@ import { DEADLOCK_AFTER } from "../defaults.ts";
 import { LockError, LockLostError, quote } from "../errors.ts";
 import type { EventKind } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import { LocalSemaphore } from "../util/local-semaphore.ts";
 import type { Member } from "../waiting/lock-kind.ts";
+import type { LockManager } from "../waiting/lock-manager.ts";
+import { Holding, type Taken } from "./holding.ts";
+import { OwnWait, Place } from "./own-wait.ts";
 import type { LeaseKeeper, ScopedLease } from "./scope-tie.ts";
-
-/** A lock that a scope holds. */
-export class Holding {
-  readonly key: string;
-  readonly shared: SharedLease;
-  /** Taken, or borrowed, in the order of keys: what comes behind it may be waited for, and nothing before it. */
-  readonly isOrdered: boolean;
-  #gate: LocalSemaphore | null = null;
-
-  constructor(key: string, shared: SharedLease, isOrdered: boolean) {
-    this.key = key;
-    this.shared = shared;
-    this.isOrdered = isOrdered;
-  }
-
-  /** Through which nested bodies borrow it, one at a time. */
-  get gate(): LocalSemaphore {
-    this.#gate ??= new LocalSemaphore();
-    return this.#gate;
-  }
-
-  /** For another lease of the same scope at this lock: bodies borrow both through one gate. */
-  of(shared: SharedLease): Holding {
-    const holding = new Holding(this.key, shared, this.isOrdered);
-    holding.#gate = this.gate;
-    return holding;
-  }
-}
 
 /** Told that a scope has got a lock. */
 type Told = (holding: Holding) => void;
@@ -54,6 +28,9 @@ export class Scope implements LeaseKeeper {
   #first: Holding | null = null;
   #others: Map<string, Holding> | null = null;
   #crowded = 8;
+  /** What it holds and no call may enter, because the call that took it has said so. */
+  #closed: Holding[] | null = null;
+  #mostClosed = 8;
   /** Those that were taken in it, and are not unlocked. */
   #leases: Set<ScopedLease> | null = null;
   /** How many more leases may come before those that are over are looked for. */
@@ -82,8 +59,12 @@ export class Scope implements LeaseKeeper {
     return scope;
   }
 
-  hold(key: string, shared: SharedLease, isOrdered: boolean): void {
-    const holding = new Holding(key, shared, isOrdered);
+  hold(key: string, shared: SharedLease, how: Taken): void {
+    const holding = new Holding(key, shared, how);
+    if (!how.isReentrant) {
+      this.#close(holding);
+      return;
+    }
     if (!this.#first || this.#first.shared.ended || this.#first.key === key) this.#first = holding;
     else {
       this.#others ??= new Map();
@@ -96,6 +77,15 @@ export class Scope implements LeaseKeeper {
     }
     const wanted = this.#wanted?.get(key);
     if (wanted) for (const told of [...wanted]) told(holding);
+  }
+
+  #close(holding: Holding): void {
+    this.#closed ??= [];
+    if (this.#closed.length >= this.#mostClosed) {
+      this.#closed = this.#closed.filter(({ shared }) => !shared.ended);
+      this.#mostClosed = 2 * this.#closed.length + 8;
+    }
+    this.#closed.push(holding);
   }
 
   /** Calls `told` when this scope gets the lock. */
@@ -116,7 +106,10 @@ export class Scope implements LeaseKeeper {
     return this.#wanted?.get(key)?.size ?? 0;
   }
 
-  /** Held by this scope itself, and not let go yet. A lost lock still counts: nested acquisitions must hear of it. */
+  /**
+   * Held by this scope itself, and not let go yet, so that calls may enter it. A lost lock still counts: nested acquisitions must
+   * hear of it.
+   */
   find(key: string): Holding | null {
     const holding = this.#first?.key === key ? this.#first : this.#others?.get(key);
     return holding && !holding.shared.ended ? holding : null;
@@ -124,18 +117,30 @@ export class Scope implements LeaseKeeper {
 
   /** All that it has got; some of it may be over. */
   get #all(): Holding[] {
-    return [...(this.#first ? [this.#first] : []), ...(this.#others?.values() ?? [])];
+    return [
+      ...(this.#first ? [this.#first] : []),
+      ...(this.#others?.values() ?? []),
+      ...(this.#closed ?? []),
+    ];
   }
 
-  /** What it and those around it hold. */
-  *held(): Iterable<SharedLease> {
-    for (const { shared } of this.hasEnded ? [] : this.#all) if (shared.held) yield shared;
+  /** What it and those around it hold, whether or not calls may enter it. */
+  *held(): Iterable<Holding> {
+    for (const one of this.hasEnded ? [] : this.#all) if (one.shared.held) yield one;
     if (this.parent) yield* this.parent.held();
+  }
+
+  /** Does it hold a lock itself, whether or not calls may enter that, in a way that fits? */
+  has(key: string, fits: (shared: SharedLease) => boolean): boolean {
+    const found = this.find(key)?.shared;
+    return (
+      (found && fits(found)) || (this.#closed?.some((one) => one.key === key && fits(one.shared)) ?? false)
+    );
   }
 
   /** The last of what it holds in order; null: nothing. */
   get last(): Holding | null {
-    const ordered = this.#all.filter(({ shared, isOrdered }) => isOrdered && shared.held);
+    const ordered = this.#all.filter(({ shared, how }) => how.isOrdered && shared.held);
     return ordered.reduce<Holding | null>((last, one) => (last && last.key > one.key ? last : one), null);
   }
 
@@ -189,28 +194,40 @@ const leftBehind = ({ name, noun }: ScopedLease): string =>
 export class Scopes {
   /** Looks for circles of callers that wait in scopes. Null: nobody does. */
   readonly detector: Detector | null;
-  readonly #isOn: boolean;
+  readonly #services: Pick<LockManager, "timers" | "selfWait">;
   #storage: AsyncLocalStorage<Scope | null> | null = null;
   /** Was there ever a scope? Until then a call need not look for one. */
   isUsed = false;
+  /** Has anything of this client `reentrant: false`? Until then no call waits for its own scope, and no places are noted. */
+  notesPlaces = false;
 
-  /** `isOn`: false for a client without scopes. Bodies run then as if they were outside of any. */
-  constructor(isOn: boolean, detector: Detector | null = null) {
-    this.#isOn = isOn;
+  constructor(services: Pick<LockManager, "timers" | "selfWait">, detector: Detector | null = null) {
+    this.#services = services;
     this.detector = detector;
   }
 
-  /** To be called when one of its callers begins to wait for all of these. Returns what it calls at its end; null: it is not followed. */
-  watch(locks: readonly Member[], by: EventKind, wait: number, leave: (error: unknown) => void) {
-    const scope = this.detector && this.isUsed && wait > DEADLOCK_AFTER ? this.current() : null;
-    return scope && this.detector
-      ? this.detector.watch({ locks, kind: by, held: () => scope.held(), leave })
-      : null;
+  /** The line of the application that has called the method `below`. Null: nobody needs it. */
+  placeOf(isReentrant: boolean, below: (...args: never[]) => unknown): Place | null {
+    if (!isReentrant) this.notesPlaces = true;
+    return this.notesPlaces ? new Place(below) : null;
   }
 
-  /** @throws TypeError in a client without scopes. */
-  assertOn(cannot: string): void {
-    if (!this.#isOn) throw new TypeError(`${cannot}: this lock client was created with { scopes: false }`);
+  /** To be called when a call begins to wait for all of these. Returns what follows it until its end; null: nothing does. */
+  watch(
+    locks: readonly (Pick<Member, "kind" | "name"> & { readonly key: string })[],
+    by: EventKind,
+    wait: number,
+    place: Place | null,
+    leave: (error: unknown) => void,
+  ): OwnWait | null {
+    const scope = (place || this.detector) && this.isUsed && wait > DEADLOCK_AFTER ? this.current() : null;
+    if (!scope) return null;
+    const wanted = (one: Holding): boolean => locks.some(({ key }) => key === one.key);
+    const meets = (): Holding | null => [...scope.held()].find(wanted) ?? null;
+    // One that waits for its own scope does not wait as the caller that has the scope's locks.
+    const held = () => (meets() ? [] : Array.from(scope.held(), ({ shared }) => shared));
+    const unwatch = this.detector?.watch({ locks, kind: by, held, leave }) ?? null;
+    return new OwnWait(this.#services, place, meets, unwatch);
   }
 
   /** The innermost scope that has not ended; null outside of any. */
@@ -218,7 +235,14 @@ export class Scopes {
     return this.#storage?.getStore()?.living ?? null;
   }
 
-  /** What the current scope, or the next one around it that knows the lock, holds. */
+  /** Does the current scope, or one around it, hold a lock, whether or not calls may enter that, in a way that fits? */
+  holds(key: string, fits: (shared: SharedLease) => boolean): boolean {
+    for (let scope = this.current(); scope; scope = scope.parent)
+      if (!scope.hasEnded && scope.has(key, fits)) return true;
+    return false;
+  }
+
+  /** What calls may enter of the current scope, or of the next one around it that knows the lock. */
   find(key: string): Holding | null {
     for (let scope = this.current(); scope; scope = scope.parent) {
       const holding = scope.hasEnded ? null : scope.find(key);
@@ -251,7 +275,7 @@ export class Scopes {
   behind(key: string): Holding | null {
     for (let scope = this.current(); scope; scope = scope.parent) {
       if (scope.hasEnded) continue;
-      if (scope.find(key)) return null;
+      if (scope.has(key, isThere)) return null;
       const { last } = scope;
       if (last && last.key > key) return last;
     }
@@ -259,7 +283,6 @@ export class Scopes {
   }
 
   run<T>(scope: Scope, body: () => T): T {
-    if (!this.#isOn) return body();
     this.#storage ??= new AsyncLocalStorage();
     this.isUsed = true;
     return this.#storage.run(scope, body);
@@ -270,3 +293,5 @@ export class Scopes {
     return this.#storage ? this.#storage.run(null, body) : body();
   }
 }
+
+const isThere = ({ ended }: SharedLease): boolean => !ended;

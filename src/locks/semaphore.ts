@@ -2,6 +2,10 @@ import type { BodyOptions, ForceUnlockOptions, LockOptions } from "../options.ts
 import type { HoldingParty, WaitingParty } from "../party.ts";
 import type { Lease } from "./lease.ts";
 
+/** What permits are taken with: the options of a lock, but for re-entrance, which permits do not have. */
+type PermitOptions = Omit<LockOptions, "reentrant">;
+type PermitBodyOptions = Omit<BodyOptions, "reentrant">;
+
 /**
  * Held permits of a semaphore. Its `token` is its own, and fences nothing: others hold permits at the same time, and their tokens
  * are larger and smaller. Inside a process tokens grow in the order of callers; over all processes with `fair: true` alone.
@@ -61,8 +65,8 @@ export interface Semaphore {
    * if (!lease) return "busy";
    */
   tryAcquire(units?: number, wait?: number, lease?: number): Promise<PermitLease | null>;
-  tryAcquire(units: number, options: LockOptions): Promise<PermitLease | null>;
-  tryAcquire(options: LockOptions): Promise<PermitLease | null>;
+  tryAcquire(units: number, options: PermitOptions): Promise<PermitLease | null>;
+  tryAcquire(options: PermitOptions): Promise<PermitLease | null>;
 
   /**
    * Takes so many permits, waiting for ever or up to `options.wait` ms.
@@ -72,8 +76,8 @@ export interface Semaphore {
    * @example
    * await using lease = await slots.acquire(2, { wait: 5_000 });
    */
-  acquire(units?: number, options?: LockOptions): Promise<PermitLease>;
-  acquire(options: LockOptions): Promise<PermitLease>;
+  acquire(units?: number, options?: PermitOptions): Promise<PermitLease>;
+  acquire(options: PermitOptions): Promise<PermitLease>;
 
   /**
    * The form to prefer: takes permits (default: 1), runs the body, gives them back, and tells the truth about loss.
@@ -86,9 +90,9 @@ export interface Semaphore {
    * await slots.withPermits(2, { wait: 5_000 }, async (lease) => send(mail, { signal: lease.signal }));
    */
   withPermits<T>(body: PermitBody<T>): Promise<T>;
-  withPermits<T>(options: BodyOptions, body: PermitBody<T>): Promise<T>;
+  withPermits<T>(options: PermitBodyOptions, body: PermitBody<T>): Promise<T>;
   withPermits<T>(units: number, body: PermitBody<T>): Promise<T>;
-  withPermits<T>(units: number, options: BodyOptions, body: PermitBody<T>): Promise<T>;
+  withPermits<T>(units: number, options: PermitBodyOptions, body: PermitBody<T>): Promise<T>;
 
   /**
    * From now on there are so many permits, for all callers of all processes, whatever their code says, until it is called

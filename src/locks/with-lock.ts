@@ -5,6 +5,7 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Request } from "../terms.ts";
 import { thrownAt } from "../util/stacks.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
+import type { Taken } from "./holding.ts";
 import { Scope, type Scopes } from "./scope.ts";
 
 /** By what scopes know a lock: `lock` and `fairLock` of one name are one lock. */
@@ -34,27 +35,28 @@ export function noUnlock(names: readonly string[]): TypeError {
 interface BodyScope {
   readonly scopes: Scopes;
   readonly events: Events;
-  /** Were these locks taken in the order of all locks? */
-  readonly isOrdered: boolean;
   /** Must Redis say at the end that they were held so far? */
   readonly confirm: boolean;
   /** What this call has acquired, and not borrowed. Null: nothing. */
   readonly own: SharedLease | null;
 }
 
+/** What a body has of one lock, and how it has it. */
+export type BodyHold = readonly [key: string, shared: SharedLease, how: Taken];
+
 /**
  * Runs a body in a scope of its own that holds these locks, by their keys, and unlocks the lease. A call that has entered them in the
  * body keeps them until it leaves. `before`: what may refuse the body.
  */
 export async function runBody<L extends { unlock(): Promise<void> }, T>(
-  { scopes, events, isOrdered, confirm, own }: BodyScope,
-  held: readonly (readonly [key: string, shared: SharedLease])[],
+  { scopes, events, confirm, own }: BodyScope,
+  held: readonly BodyHold[],
   lease: L,
   body: (lease: L) => T | PromiseLike<T>,
   before: (() => Promise<unknown>) | null,
 ): Promise<T> {
   const scope = new Scope(scopes.current());
-  for (const [key, shared] of held) scope.hold(key, shared, isOrdered);
+  for (const [key, shared, how] of held) scope.hold(key, shared, how);
   let outcome: { readonly value: T } | { readonly error: unknown };
   try {
     if (before) await before();
@@ -86,10 +88,7 @@ export async function runBody<L extends { unlock(): Promise<void> }, T>(
 }
 
 /** Unlocks, and rejects when Redis does not say that all of these were held so far. */
-async function unlockAndSay(
-  held: readonly (readonly [key: string, shared: SharedLease])[],
-  lease: { unlock(): Promise<void> },
-): Promise<void> {
+async function unlockAndSay(held: readonly BodyHold[], lease: { unlock(): Promise<void> }): Promise<void> {
   const said = await Promise.allSettled(held.map(([, shared]) => shared.confirm()));
   await lease.unlock();
   for (const one of said) if (one.status === "rejected") throw one.reason;

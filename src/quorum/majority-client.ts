@@ -3,9 +3,9 @@ import { GRANT_WINDOW } from "../defaults.ts";
 import { LockError } from "../errors.ts";
 import { hasNoInside } from "../inside.ts";
 import type { Lock } from "../locks/lock.ts";
-import { checkNoOptions } from "../options.ts";
 import { publishProbe } from "../redis/messages.ts";
 import { duplicate, type RedisLike } from "../redis/types.ts";
+import { checkReentrance, type ReentranceOptions } from "../reentrance.ts";
 import { printAs } from "../util/print.ts";
 import { channelAt } from "./node-commands.ts";
 import type { QuorumSettings } from "./options.ts";
@@ -28,7 +28,7 @@ export class MajorityClient extends BaseClient implements QuorumClient {
       window: GRANT_WINDOW,
       leaseTime: settings.leaseTime,
       longestLease: settings.longestLease,
-      scopes: settings.scopes,
+      reentrant: settings.reentrant,
       replicas: 0,
       checkable: {
         servers: () =>
@@ -55,9 +55,12 @@ export class MajorityClient extends BaseClient implements QuorumClient {
     this.#kind = new QuorumKind(quorum, settings, this.locks);
   }
 
-  lock(name: string, options?: unknown): Lock {
-    checkNoOptions("lock of several masters", options, "localHandoffs is an option of its client");
-    return this.lockOf(name, this.#kind);
+  lock(name: string, options?: ReentranceOptions): Lock {
+    const { reentrant } = checkReentrance(
+      options,
+      "for several masters it is an option of the client, or there is none",
+    );
+    return this.lockOf(name, this.#kind, { reentrant });
   }
 
   /** For callers without types. */

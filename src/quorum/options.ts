@@ -15,7 +15,7 @@ import { anything, type Checked, checkOptions, refuse, time } from "../validate.
 export interface QuorumClientOptions
   extends Pick<
     LockClientOptions,
-    "label" | "leaseTime" | "replyTimeout" | "localHandoffs" | "connection" | "scopes"
+    "label" | "leaseTime" | "replyTimeout" | "localHandoffs" | "connection" | "reentrant"
   > {
   /**
    * How long a node may leave a vote unanswered. It costs nothing while the others can decide without it. Default: 400,
@@ -37,13 +37,13 @@ export interface QuorumClientOptions
   restartDelay?: number | undefined;
 }
 
-const { label, replyTimeout, localHandoffs, connection, scopes } = CLIENT;
+const { label, replyTimeout, localHandoffs, connection, reentrant } = CLIENT;
 const RULES = {
   leaseTime: anything as typeof CLIENT.leaseTime, // no longer than longestLease
   replyTimeout,
   localHandoffs: { ...localHandoffs, fallback: LOCAL_HANDOFFS },
   connection,
-  scopes,
+  reentrant,
   label,
   linger: neverKept("a lock of several masters is not cached"),
   nodeTimeout: time(LEASE_MIN, NODE_TIMEOUT),

@@ -1,5 +1,6 @@
 import type { CommonClient } from "../lock-client.ts";
 import type { Lock } from "../locks/lock.ts";
+import type { ReentranceOptions } from "../reentrance.ts";
 
 /**
  * The locks of one process on several independent masters: Redlock. Made by `createQuorumClient`; it has what a quorum can
@@ -15,7 +16,7 @@ export interface QuorumClient extends CommonClient {
    * The lock that a majority of the masters grants: parked waiters, wake-ups from every node, passes inside the process.
    *
    * @param name 1 to 512 bytes of UTF-8; any character.
-   * @throws TypeError or RangeError for a bad name. Its leases and extensions throw a RangeError above `longestLease`.
+   * @throws TypeError or RangeError for a bad name or bad options. Its leases and extensions throw a RangeError above `longestLease`.
    */
-  lock(name: string): Lock;
+  lock(name: string, options?: ReentranceOptions): Lock;
 }

@@ -2,12 +2,14 @@ import { quote } from "../errors.ts";
 import { insideOf, perClient } from "../inside.ts";
 import type { LockClient } from "../lock-client.ts";
 import type { Lock } from "../locks/lock.ts";
-import { checkNoOptions, neverKept, PASSING, type PassingOptions } from "../options.ts";
+import { neverKept, PASSING, type PassingOptions } from "../options.ts";
+import { checkReentrance, REENTRANCE, type ReentranceOptions } from "../reentrance.ts";
 import { checkName, checkOptions } from "../validate.ts";
 import { checkFitsRedisson, RedissonLock } from "./redisson-lock.ts";
 
 const RULES = {
   ...PASSING,
+  ...REENTRANCE,
   linger: neverKept("a redissonLock is not cached, because Java could not recall it"),
 };
 
@@ -30,11 +32,15 @@ const kindsOf = perClient(({ commands, replication, settings }) => ({
  * import { redissonLock } from "holdfast/redisson";
  * await redissonLock(locks, "orders").withLock(() => charge(order)); // getLock("orders") in Java
  */
-export function redissonLock(locks: LockClient, name: string, options?: PassingOptions): Lock {
+export function redissonLock(
+  locks: LockClient,
+  name: string,
+  options?: PassingOptions & ReentranceOptions,
+): Lock {
   const inside = insideOf(locks, "redissonLock(locks, name)");
   checkFitsRedisson(inside.commands.keys, checkName(name));
-  const { localHandoffs } = checkOptions("Cannot create a lock", RULES, options);
-  return inside.lockOf(name, kindsOf(inside).plain, localHandoffs, 0);
+  const { localHandoffs, reentrant } = checkOptions("Cannot create a lock", RULES, options);
+  return inside.lockOf(name, kindsOf(inside).plain, { passes: localHandoffs, linger: 0, reentrant });
 }
 
 /**
@@ -43,18 +49,20 @@ export function redissonLock(locks: LockClient, name: string, options?: PassingO
  * when it enters again; here that keeps the token. The same key as `redissonLock(locks, name)`: use one of them for a name.
  *
  * @param locks a client of `createLockClient`.
- * @throws TypeError, RangeError as `redissonLock`; TypeError for options, because every holder needs the next token from Redis,
- *   and on a connection with a keyPrefix, behind which Java would not find the counter.
+ * @throws TypeError, RangeError as `redissonLock`; TypeError for other options than `reentrant`, because every holder needs
+ *   the next token from Redis, and on a connection with a keyPrefix, behind which Java would not find the counter.
  */
-export function redissonFencedLock(locks: LockClient, name: string): Lock;
-export function redissonFencedLock(locks: LockClient, name: string, options?: unknown): Lock {
+export function redissonFencedLock(locks: LockClient, name: string, options?: ReentranceOptions): Lock {
   const inside = insideOf(locks, "redissonFencedLock(locks, name)");
-  checkNoOptions("redissonFencedLock", options, "every holder needs the next token from Redis");
+  const { reentrant } = checkReentrance(
+    options,
+    "every holder of a redissonFencedLock needs the next token from Redis",
+  );
   const { keys } = inside.commands;
   checkFitsRedisson(keys, checkName(name));
   if (keys.prefix !== "")
     throw new TypeError(
       `Cannot create a lock: with the keyPrefix ${quote(keys.prefix)} Java would not find the token counter of ${quote(name)}; write the prefix into the name, on a connection without one`,
     );
-  return inside.lockOf(name, kindsOf(inside).fenced, undefined, 0);
+  return inside.lockOf(name, kindsOf(inside).fenced, { linger: 0, reentrant });
 }

@@ -3,6 +3,7 @@ import { insideOf, perClient } from "../inside.ts";
 import type { LockClient } from "../lock-client.ts";
 import type { Lock } from "../locks/lock.ts";
 import { neverKept, PASSING } from "../options.ts";
+import { REENTRANCE } from "../reentrance.ts";
 import { checkName, checkOptions, type Rule } from "../validate.ts";
 import type { SpinLockOptions } from "./options.ts";
 import { SpinLock } from "./spin-lock.ts";
@@ -12,6 +13,7 @@ export type { SpinLockOptions } from "./options.ts";
 const RULES = {
   prefix: { wanted: "a string", fits: (value) => typeof value === "string", fallback: "" } as Rule<string>,
   ...PASSING,
+  ...REENTRANCE,
   linger: neverKept("a spinLock is not cached, because no process could recall it"),
 };
 
@@ -34,6 +36,7 @@ const kindOf = perClient(
  */
 export function spinLock(locks: LockClient, name: string, options?: SpinLockOptions): Lock {
   const inside = insideOf(locks, "spinLock(locks, name)");
-  const { prefix, localHandoffs } = checkOptions("Cannot create a lock", RULES, options);
-  return inside.lockOf(prefix + checkName(name), kindOf(inside), localHandoffs, 0);
+  const { prefix, localHandoffs, reentrant } = checkOptions("Cannot create a lock", RULES, options);
+  const how = { passes: localHandoffs, linger: 0, reentrant };
+  return inside.lockOf(prefix + checkName(name), kindOf(inside), how);
 }

@@ -185,9 +185,9 @@ class AllAcquisition {
     { kind, name, passes }: Member,
     entrance: Pick<Entrance, "terms" | "wait" | "link">,
   ): Promise<SharedLease | null> {
-    const { signal, by } = this.#entrance;
+    const { signal, by, came } = this.#entrance;
     this.at = name;
-    return this.#manager.enter(kind, name, { ...entrance, passes, signal, by }, (lease) => lease);
+    return this.#manager.enter(kind, name, { ...entrance, passes, signal, by, came }, (lease) => lease);
   }
 
   /** One command, where another try of all costs one for each, and one more for each that is given back. False also when nobody knows. */

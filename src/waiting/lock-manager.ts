@@ -112,7 +112,7 @@ export class LockManager implements Services {
     entrance: Entrance,
     take: (lease: SharedLease) => T,
   ): Promise<T | null> {
-    const { terms, wait, signal, by, leaving, link, passes = kind.localHandoffs } = entrance;
+    const { terms, wait, signal, by, came, link, passes = kind.localHandoffs } = entrance;
     if (!by && (acquiring.hasSubscribers || holding.hasSubscribers))
       return enterFollowed(this, kind, name, entrance, take);
     const queue = this.#queues.get(kind)?.get(name);
@@ -139,7 +139,7 @@ export class LockManager implements Services {
       const settle = resolve as (value: unknown) => void;
       const waiter = new Waiter(caller, terms, wait, passes, link ?? null, signal, take, settle);
       if (signal) listen(signal, waiter);
-      leaving?.((reason) => waiter.aborted(reason));
+      came?.(waiter);
       (queue ?? this.#newQueue(kind, name)).join(waiter);
       if (this.wanted.leases.size > 0 && wait > 0) this.wanted.came(kind, name, waiter);
     });

@@ -26,7 +26,7 @@ export const selfWaitAt = ({ since, terms }: Waiter): number => since + SELF_WAI
  * holder got it waits in a plain queue.
  */
 export function selfWaiter(callers: Iterable<Waiter>, lease: SharedLease): Waiter | null {
-  for (const waiter of callers) if (waiter.since >= lease.since) return waiter;
+  for (const waiter of callers) if (waiter.since >= lease.since && !waiter.own?.isOwn) return waiter;
   return null;
 }
 
@@ -40,6 +40,8 @@ export class SelfWait {
   readonly #ref = new WeakRef<SelfWait>(this);
   readonly #lastLooks = new WeakMap<Callers, number>();
   #lastWarning = Number.NEGATIVE_INFINITY;
+  /** Both places of each wait for the own scope that was told. */
+  readonly #places = new Set<string>();
 
   constructor(watchdog: Watchdog, events: Events) {
     this.#watchdog = watchdog;
@@ -107,7 +109,7 @@ export class SelfWait {
     for (const waiter of callers) {
       if (at < selfWaitAt(waiter)) return;
       const earlier = mine.filter(({ since }) => since <= waiter.since);
-      if (earlier.length === 0 || waiter.isWarned) continue;
+      if (earlier.length === 0 || waiter.isWarned || waiter.own?.isOwn) continue;
       const holds = earlier.map(({ hold }) => hold);
       const left = await kind.besides?.(name, holds).catch(() => null);
       if (typeof left !== "number" || left >= (waiter.units ?? 1) || waiter.settled || waiter.isWarned)
@@ -147,7 +149,34 @@ export class SelfWait {
       { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
     );
   }
+
+  /**
+   * A caller has waited for `waited` ms for what its own scope holds. An event for every such caller; a process warning once for each two places.
+   * `place`: where it has called. `taken`: where the lock was taken; null: nobody knows.
+   */
+  warnOfScope(
+    name: string,
+    { kind, call }: Waiter,
+    waited: number,
+    place: string,
+    taken: string | null,
+  ): void {
+    if (this.#events.hears("wait"))
+      this.#events.tell("wait", { name, kind, call, heldBy: "this scope", waitedFor: waited });
+    const both = `${place}\n${taken}`;
+    if (this.#places.has(both) || this.#places.size >= MOST_PLACES) return;
+    this.#places.add(both);
+    process.emitWarning(
+      `A call at ${place} has waited ${duration(waited)} for lock ${quote(name)}, which its own scope holds` +
+        `${taken === null ? "" : `, taken at ${taken}`}, and does not enter it because of \`reentrant: false\`: if the code that ` +
+        "holds the lock waits for this call, that is a deadlock, so pass the lease on; work of another caller that runs in this " +
+        "scope, such as a queue's job, gets the lock after it.",
+      { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
+    );
+  }
 }
 
+/** Of names that are made at run time there may be any number of places. */
+const MOST_PLACES = 1_000;
 const MINUTE = 60_000;
 const LOOK_EVERY = 1_000;

@@ -18,8 +18,8 @@ export interface Entrance {
   readonly passes?: number | undefined;
   /** It is one of several tries that are sent together, with `wait` 0. */
   readonly link?: Link | undefined;
-  /** Is told how to leave the queue, for a call whose scope may get the lock by another call. */
-  readonly leaving?: ((leave: (reason: unknown) => void) => void) | undefined;
+  /** Gets the waiter, of a call that may leave the queue for what its scope does. */
+  readonly came?: ((waiter: Waiter) => void) | undefined;
 }
 
 /** The callers among which one stands. */
@@ -52,6 +52,8 @@ export class Waiter extends Timer implements Caller, Abortable {
   isAsking = false;
   /** The warning about waiting for one's own client was given. */
   isWarned = false;
+  /** Of a call in a scope: does it wait for that scope itself? Then that is told, and not what `SelfWait` finds. */
+  own: { readonly isOwn: boolean } | null = null;
   /** The list that it stands in. Only `Waiters` writes these. */
   group: Group | null = null;
   next: Waiter | null = null;

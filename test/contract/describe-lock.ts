@@ -19,6 +19,7 @@ import { leases } from "./leases.ts";
 import { loss } from "./loss.ts";
 import { names } from "./names.ts";
 import { races } from "./races.ts";
+import { reentrance } from "./reentrance.ts";
 import { scopes } from "./scopes.ts";
 import { sideBySide } from "./side-by-side.ts";
 import { strangers } from "./strangers.ts";
@@ -38,6 +39,7 @@ const THEMES = [
   scopes,
   sideBySide,
   drains,
+  reentrance,
   strangers,
   strays,
   // Of these the tests run side by side, and those of all of them together: most of their time they wait for leases.

@@ -79,33 +79,5 @@ export function drains(subject: Subject): void {
         expect(await meeting).toBe(null);
       });
     });
-
-    it("are strangers in a client without scopes", async () => {
-      await meet(of(await subject.join({ scopes: false })), new Queue(), async (meeting) => {
-        expect(await meeting).toBe(null);
-      });
-    });
-  });
-
-  describe("a client without scopes", () => {
-    it("excludes a nested acquisition as any other", async () => {
-      const lock = of(await subject.join({ scopes: false }));
-      await lock.withLock(async () => {
-        expect(await lock.tryLock()).toBe(null);
-        await expect(lock.withLock({ wait: 0 }, () => {})).rejects.toMatchObject({ code: "LOCK_TIMEOUT" });
-      });
-      await (await lock.lock({ wait: 10_000 })).unlock();
-    });
-
-    it("has no scopes to open or to ask about", async () => {
-      const { locks } = await subject.join({ scopes: false });
-      const lock = subject.of({ ...subject.first, locks }, subject.name());
-      const off = "this lock client was created with { scopes: false }";
-      await expect(locks.scope(() => {})).rejects.toThrow(new TypeError(`Cannot open a scope: ${off}`));
-      expect(() => lock.isHeldHere()).toThrow(
-        new TypeError(`Cannot tell whether this scope holds '${lock.name}': ${off}`),
-      );
-      expect(locks.outside(() => 42)).toBe(42);
-    });
   });
 }

@@ -79,7 +79,7 @@ const OTHERWISE: readonly {
 }[] = [
   {
     kind: "permit",
-    theme: /^(borrowing|scopes|side by side in one scope|drain loops|a client without scopes|after a scope)$/,
+    theme: /^(borrowing|scopes|side by side in one scope|drain loops|reentrant: false.*|after a scope)$/,
     test: /./,
     why: NOT_REENTERED,
   },
@@ -89,6 +89,7 @@ const OTHERWISE: readonly {
     test: /excludes (two clients|two scopes|callers|processes|the siblings|the children)|own client holds it|\(mine\)|its turn no longer|fifty borrowers|strangers|excludes a nested|a body beside a lease|a body that cannot borrow|same client|still wait for their turn|callers of this client|makes gauges|throwing listener stops|waits for its own client|serves them in it/,
     why: TOGETHER,
   },
+  { kind: "readLock", theme: /^reentrant: false/, test: /^(?!a body and a lease)/, why: TOGETHER },
   { kind: "readLock", theme: /^tokens$/, test: /^(?!are the same)/, why: TOGETHER },
   {
     kind: "permit",

@@ -1,7 +1,13 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Cluster, Redis } from "ioredis";
 import { type MockInstance, vi } from "vitest";
-import { createLockClient, type EventKind, type Lock, type LockClient } from "../../src/index.ts";
+import {
+  createLockClient,
+  type EventKind,
+  type Lock,
+  type LockClient,
+  type ReentranceOptions,
+} from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
 import type { LockClientOptions, LockOptions } from "../../src/options.ts";
 import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
@@ -176,14 +182,14 @@ export class Subject implements Traits {
     return name;
   }
 
-  of(party: Party, name: string): Lock {
-    return this.on(party.locks, name);
+  of(party: Party, name: string, options?: ReentranceOptions): Lock {
+    return this.on(party.locks, name, options);
   }
 
   /** Readers exclude nobody but writers: of the two clients the second one writes. */
-  on(locks: LockClient, name: string): Lock {
+  on(locks: LockClient, name: string, options?: ReentranceOptions): Lock {
     if (this.kind === "readLock" && locks === this.#second?.locks) return opponentOf(locks, name);
-    return lockOf(locks, this.kind, name);
+    return lockOf(locks, this.kind, name, options);
   }
 
   /** One lock as two processes see it. */

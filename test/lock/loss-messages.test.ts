@@ -61,7 +61,7 @@ describe("LockTimeoutError says where the holder is", () => {
       {
         heldBy: "this scope",
         message: expect.stringMatching(
-          /was still held by another body of this scope when `wait` \(20 ms\) was over: bodies that run side by side/,
+          /was still held by this scope, for another body or with `reentrant: false`, when `wait` \(20 ms\) was over: bodies that run side by side/,
         ),
       },
     ]);

@@ -174,6 +174,25 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
     await locks.close();
     return told;
   },
+  LISTENER_FAILED: async (name) => {
+    const locks = await join();
+    locks.on("acquire", () => {
+      throw new Error("not today");
+    });
+    return reported(locks, () => locks.lock(name).withLock(() => {}));
+  },
+  BODY_FAILED: async (name) => {
+    const [locks, other] = await Promise.all([join(), join()]);
+    let terms = 0;
+    return reported(locks, () =>
+      locks.election(name).runAsLeader(async (term) => {
+        if (terms++ > 0) return;
+        await other.election(name).forceResign();
+        await until(() => term.signal.aborted);
+        throw new Error("not today");
+      }),
+    );
+  },
   STALE_TOKEN: async (name) => {
     const { redis } = await parties.join();
     const token = Date.now() * 1_000;
@@ -203,7 +222,7 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
 };
 
 it("the table has every code", () => {
-  const text = readFileSync(new URL("../../src/errors.ts", import.meta.url), "utf8");
+  const text = readFileSync(new URL("../../src/error-codes.ts", import.meta.url), "utf8");
   const [, codes = ""] = /export type LockErrorCode =([^;]*);/.exec(text) ?? [];
   expect(Object.keys(RAISED).sort()).toEqual([...codes.matchAll(/"(\w+)"/g)].map(([, code]) => code).sort());
 });

@@ -163,9 +163,9 @@ describe("localHandoffs of a lock", () => {
     const { locks } = a;
     const bad = { passes: 1 } as PassingOptions;
     for (const [call, known] of [
-      [() => locks.lock("x", bad), "localHandoffs, linger"],
-      [() => redissonLock(locks, "x", bad), "localHandoffs"],
-      [() => spinLock(locks, "x", bad), "prefix, localHandoffs"],
+      [() => locks.lock("x", bad), "localHandoffs, reentrant, linger"],
+      [() => redissonLock(locks, "x", bad), "localHandoffs, reentrant"],
+      [() => spinLock(locks, "x", bad), "prefix, localHandoffs, reentrant"],
     ] as const)
       expect(call).toThrow(
         new TypeError(`Cannot create a lock: unknown option 'passes'; known are ${known}`),
@@ -174,11 +174,13 @@ describe("localHandoffs of a lock", () => {
     const fairLock = locks.fairLock as (name: string, options: unknown) => Lock;
     expect(() => fairLock.call(locks, "x", some)).toThrow(
       new TypeError(
-        "Cannot create a lock: fairLock takes no options: it has no local hand-offs, or its order would not hold",
+        "Cannot create a lock: localHandoffs must be left out: a fairLock has no local hand-offs, or its order would not hold, received 16",
       ),
     );
     const fenced = redissonFencedLock as (...args: unknown[]) => Lock;
-    expect(() => fenced(locks, "x", some)).toThrow("redissonFencedLock takes no options");
+    expect(() => fenced(locks, "x", some)).toThrow(
+      "localHandoffs must be left out: every holder of a redissonFencedLock needs",
+    );
   });
 
   it("is no option of a lock of several masters", async () => {
@@ -186,7 +188,7 @@ describe("localHandoffs of a lock", () => {
     const lock = quorum.lock as (name: string, options?: unknown) => Lock;
     expect(() => lock.call(quorum, "x", some)).toThrow(
       new TypeError(
-        "Cannot create a lock: lock of several masters takes no options: localHandoffs is an option of its client",
+        "Cannot create a lock: localHandoffs must be left out: for several masters it is an option of the client, or there is none, received 16",
       ),
     );
     await quorum.close();

@@ -5,6 +5,7 @@ import type {
   Lock,
   LockClient,
   PassingOptions,
+  ReentranceOptions,
   Semaphore,
 } from "../../src/index.ts";
 import { redissonFencedLock, redissonLock } from "../../src/redisson/index.ts";
@@ -24,15 +25,20 @@ export type Maker =
   | "readLock"
   | "writeLock";
 
-/** The lock with this name, of whatever kind. */
-export function lockOf(locks: LockClient, kind: Maker, name: string, options?: PassingOptions): Lock {
-  if (kind === "readLock") return locks.readWriteLock(name).read;
-  if (kind === "writeLock") return locks.readWriteLock(name).write;
+/** The lock with this name, of whatever kind; not every kind has every option. */
+export function lockOf(
+  locks: LockClient,
+  kind: Maker,
+  name: string,
+  options?: PassingOptions & ReentranceOptions,
+): Lock {
+  if (kind === "readLock") return locks.readWriteLock(name, options).read;
+  if (kind === "writeLock") return locks.readWriteLock(name, options).write;
   if (kind === "permit") return new Permit(locks.semaphore(name, { permits: 1 }));
   if (kind === "redissonLock") return redissonLock(locks, name, options);
-  if (kind === "redissonFencedLock") return redissonFencedLock(locks, name);
+  if (kind === "redissonFencedLock") return redissonFencedLock(locks, name, options);
   if (kind === "spinLock") return spinLock(locks, name, options);
-  return kind === "fairLock" ? locks.fairLock(name) : locks.lock(name, options);
+  return kind === "fairLock" ? locks.fairLock(name, options) : locks.lock(name, options);
 }
 
 /** Of what readers share: the write lock, which they exclude, but for what looks at them and takes the lock from them. */

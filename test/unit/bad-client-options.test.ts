@@ -102,7 +102,7 @@ describe("createLockClient", () => {
     [
       { lease: 5 },
       TypeError,
-      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localHandoffs, linger, replicas, replicaTimeout, connection, scopes, deadlocks, label",
+      "unknown option 'lease'; known are leaseTime, replyTimeout, grantWindow, localHandoffs, linger, replicas, replicaTimeout, connection, reentrant, deadlocks, label",
     ],
   ])("%j is refused", (options, kind, message) =>
     refused(() => create(redis, options), kind, `Cannot create a lock client: ${message}`),

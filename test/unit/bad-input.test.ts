@@ -85,7 +85,7 @@ describe("arguments", () => {
   const noBody = "Cannot lock 'x': withLock takes (body) or (options, body)";
   const swapped =
     "Cannot lock 'x': withLock takes the options before the function: (body) or (options, body)";
-  const known = "known are wait, lease, watchdog, maxHold, signal, label";
+  const known = "known are wait, lease, watchdog, maxHold, signal, label, reentrant";
 
   it.each<[string, () => unknown, string]>([
     ["lock(5)", () => lock.lock(5), `${options} 5`],
@@ -106,6 +106,11 @@ describe("arguments", () => {
       "minHold",
       () => lock.lock({ minHold: 5 }),
       "Cannot lock 'x': unknown option 'minHold': it is gone: `locks.runOnce()` runs a job once per interval",
+    ],
+    [
+      "reentrant: 1",
+      () => lock.lock({ reentrant: 1 }),
+      "Cannot lock 'x': reentrant must be true or false, received 1",
     ],
     ["lock(options, more)", () => lock.lock({}, 5), "Cannot lock 'x': lock takes one argument, the options"],
     [
