@@ -182,5 +182,5 @@ it("fair: true has a place for each caller, and takes no passes", async () => {
   for (const one of all) await (await one).unlock();
   const wrong = (): Semaphore =>
     stage.near.locks.semaphore("x", { permits: 1, fair: true, localHandoffs: 3 });
-  expect(wrong).toThrow(/with fair: true nothing is passed on/);
+  expect(wrong).toThrow(/with fair: true there are no local hand-offs/);
 });
