@@ -13,6 +13,6 @@ formsOf(() => {
     mine: mine.locks.multiLock(names),
     theirs: theirs.locks.multiLock(names),
     locks: mine.locks,
-    untilWaiting: () => until(async () => (await mine.locks.lock(names[0]).inspect()).waiters.length === 1),
+    untilWaiting: () => until(async () => (await mine.locks.lock(names[0]).inspect()).waiters?.length === 1),
   };
 });

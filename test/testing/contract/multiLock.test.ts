@@ -18,6 +18,6 @@ formsOf(() => {
     mine: one.multiLock(names),
     theirs: other.multiLock(names),
     locks: one,
-    untilWaiting: () => until(async () => (await one.lock(names[0]).inspect()).waiters.length === 1),
+    untilWaiting: () => until(async () => (await one.lock(names[0]).inspect()).waiters?.length === 1),
   };
 });
