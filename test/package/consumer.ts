@@ -141,7 +141,7 @@ locks.on("recall", ({ name, kind, idle, uses }) => {
 });
 locks.once("release", (event) => void told.add(event.held >= 0 ? "release" : "nothing"));
 locks.on("wait", ({ holder }) => {
-  const known: "this client" | "this process" | "unknown" = holder;
+  const known: "this scope" | "this client" | "this process" | "unknown" = holder;
   return known;
 });
 locks.on("giveup", ({ name, kind, call, waited, why }) => {
