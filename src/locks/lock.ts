@@ -65,7 +65,7 @@ export interface Lock {
   withLock<T>(body: LockBody<T>): Promise<T>;
   withLock<T>(options: BodyOptions, body: LockBody<T>): Promise<T>;
 
-  /** Does the current scope hold this lock? Asks nobody. @throws TypeError in a client with `scopes: false` */
+  /** Does the current scope hold this lock? Asks nobody. */
   isHeldHere(): boolean;
 
   /**

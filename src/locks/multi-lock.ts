@@ -56,7 +56,7 @@ export interface MultiLock {
   withLock<T>(body: MultiLockBody<T>): Promise<T>;
   withLock<T>(options: BodyOptions, body: MultiLockBody<T>): Promise<T>;
 
-  /** Does the current scope hold all of them? Asks nobody. @throws TypeError in a client with `scopes: false` */
+  /** Does the current scope hold all of them? Asks nobody. */
   isHeldHere(): boolean;
 
   /** Does anybody hold one of them? One command for each. @throws LockUnavailableError */

@@ -141,7 +141,7 @@ locks.on("recall", ({ name, kind, idle, uses }) => {
 });
 locks.once("release", (event) => void told.add(event.heldFor >= 0 ? "release" : "nothing"));
 locks.on("wait", ({ heldBy }) => {
-  const known: "this client" | "this process" | "unknown" = heldBy;
+  const known: "this scope" | "this client" | "this process" | "unknown" = heldBy;
   return known;
 });
 locks.on("giveup", ({ name, kind, call, waitedFor, why }) => {
