@@ -7,23 +7,34 @@ const OPTIONS: Readonly<Record<string, string>> = {
   minHold: "it is gone: `locks.runOnce()` runs a job once per interval",
 };
 
-const METHODS: Readonly<Record<string, string>> = {
-  redissonLock: "redissonLock(locks, name, options) from holdfast/redisson",
-  redissonFencedLock: "redissonFencedLock(locks, name) from holdfast/redisson",
-  spinLock: "spinLock(locks, name, options) from holdfast/spin",
-};
+const lockOf = (name: string, call: string, entry: string): string =>
+  `Cannot create a lock: locks.${name}() is ${call} from holdfast/${entry} now`;
+
+/** Methods by what had them: what the error says. */
+export const RENAMED = {
+  client: {
+    redissonLock: lockOf("redissonLock", "redissonLock(locks, name, options)", "redisson"),
+    redissonFencedLock: lockOf("redissonFencedLock", "redissonFencedLock(locks, name)", "redisson"),
+    spinLock: lockOf("spinLock", "spinLock(locks, name, options)", "spin"),
+  },
+  permits: { unlock: "Cannot unlock permits: lease.unlock() of a semaphore is lease.release() now" },
+  multiLease: { token: "Cannot tell a token: lease.token(name) is lease.tokens.get(name) now" },
+} as const;
 
 /** What an unknown option is called now; null: no draft had it. */
 export const renamedOption = (name: string): string | null =>
   Object.hasOwn(OPTIONS, name) ? (OPTIONS[name] ?? null) : null;
 
-/** Has the clients of this class refuse the methods that they had, for callers without types. */
-export function refuseRenamedMethods({ prototype }: { readonly prototype: object }): void {
-  for (const [name, now] of Object.entries(METHODS))
+/** Has the objects of this class refuse the methods that they had, for callers without types. */
+export function refuseRenamedMethods(
+  { prototype }: { readonly prototype: object },
+  renamed: Readonly<Record<string, string>>,
+): void {
+  for (const [name, message] of Object.entries(renamed))
     Object.defineProperty(prototype, name, {
       configurable: true,
       value() {
-        throw new TypeError(`Cannot create a lock: locks.${name}() is ${now} now`);
+        throw new TypeError(message);
       },
     });
 }

@@ -12,7 +12,7 @@ import type { Member } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import type { CallRules } from "./arguments.ts";
 import { acquireAllBeside } from "./beside.ts";
-import { LeaseHandle } from "./lease.ts";
+import { lockHandle } from "./lease.ts";
 import { holdingFor } from "./modes.ts";
 import { type MultiLease, MultiLeaseHandle } from "./multi-lease.ts";
 import type { MultiLock, MultiLockBody } from "./multi-lock.ts";
@@ -80,7 +80,7 @@ export class OrderedMultiLock implements MultiLock {
     const { events } = this.#manager;
     const taken = seats.flatMap(({ key, lease }) => (lease ? [[key, lease] as const] : []));
     const lease = new MultiLeaseHandle(
-      taken.map(([, lease]) => new LeaseHandle(lease, null, false)),
+      taken.map(([, lease]) => lockHandle(lease, null, false)),
       events,
     );
     try {
@@ -120,16 +120,16 @@ export class OrderedMultiLock implements MultiLock {
 
   // ---- acquiring
 
-  async #acquire(request: Request): Promise<MultiLease | Busy> {
+  async #acquire(request: Request): Promise<MultiLeaseHandle | Busy> {
     const scope = this.#scopes.current();
     // The scope may have ended while this waited: then they are of the scope around it, or of the caller alone.
     const keeper = (): Scope | null => scope?.living ?? null;
     const seats = await this.#take(request, enterAll, (key, lease) => keeper()?.hold(key, lease, true));
     if ("busy" in seats) return seats;
-    const handles = seats.flatMap(({ lease }) => (lease ? new LeaseHandle(lease, keeper(), true) : []));
+    const handles = seats.flatMap(({ lease }) => (lease ? lockHandle(lease, keeper(), true) : []));
     const lease = new MultiLeaseHandle(handles, this.#manager.events);
     await lengthenAll(seats, request).catch(async (error: unknown) => {
-      await lease.unlock().catch(() => {});
+      await lease.leave().catch(() => {});
       throw error;
     });
     return lease;

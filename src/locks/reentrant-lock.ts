@@ -12,7 +12,7 @@ import { waitingHere } from "../waiting/waiter.ts";
 import type { CallRules } from "./arguments.ts";
 import { checkAsk, checkForceUnlock } from "./asking.ts";
 import { waitBeside } from "./beside.ts";
-import { type Lease, LeaseHandle, newLease } from "./lease.ts";
+import { type Lease, lockHandle } from "./lease.ts";
 import type { Inspection, Lock, LockBody } from "./lock.ts";
 import { besideKey, holdingFor, isGated, isInside, readInside, toWrite } from "./modes.ts";
 import { Holding, type Scope, type Scopes } from "./scope.ts";
@@ -145,7 +145,7 @@ export class ReentrantLock implements Lock {
   /** A lease on a lock that this scope holds already, or on a new shared. */
   #acquire(request: Request): Promise<Lease | null> {
     const scope = this.#scopes.isUsed ? this.#scopes.current() : null;
-    if (!scope) return this.#manager.enter(this.#kind, this.name, request, newLease);
+    if (!scope) return this.#manager.enter(this.#kind, this.name, request, lockHandle);
     const reenter = (holding: Holding): Promise<Lease> => this.#reenter(holding, scope, request);
     const holding = holdingFor(this.#scopes, this.#kind, this.name);
     if (holding) return reenter(holding);
@@ -153,7 +153,7 @@ export class ReentrantLock implements Lock {
       // The scope may have ended while this waited: then the lease is of the scope around it, or of the caller alone.
       const keeper = scope.living;
       keeper?.hold(this.#key, shared, false);
-      return new LeaseHandle(shared, keeper, true);
+      return lockHandle(shared, keeper, true);
     };
     return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, take, reenter);
   }
@@ -173,9 +173,9 @@ export class ReentrantLock implements Lock {
     if (isBeside) scope.living?.hold(besideKey(this.#kind.protocol, this.name), shared, false);
     else await shared.enter();
     // RACE: the scope may have ended meanwhile. It would neither take the lease nor report it.
-    const lease = new LeaseHandle(shared, scope.living, true);
+    const lease = lockHandle(shared, scope.living, true);
     await lengthen(shared, request).catch(async (error: unknown) => {
-      await lease.unlock().catch(() => {});
+      await lease.leave().catch(() => {});
       throw error;
     });
     return lease;
@@ -203,7 +203,7 @@ export class ReentrantLock implements Lock {
     confirm: boolean,
   ): Promise<T> {
     const { events } = this.#manager;
-    const lease = new LeaseHandle(shared, null, false);
+    const lease = lockHandle(shared, null, false);
     const own = before ? null : shared;
     const inside = { scopes: this.#scopes, events, isOrdered: false, confirm, own };
     return runBody(inside, [[this.#key, shared]], lease, body, before);

@@ -31,6 +31,11 @@ export function noUnlock(names: readonly string[]): TypeError {
   );
 }
 
+/** A handle that its user gives back. */
+interface Leaver {
+  leave(): Promise<void>;
+}
+
 interface BodyScope {
   readonly scopes: Scopes;
   readonly events: Events;
@@ -43,10 +48,10 @@ interface BodyScope {
 }
 
 /**
- * Runs a body in a scope of its own that holds these locks, by their keys, and unlocks the lease. A call that has entered them in the
+ * Runs a body in a scope of its own that holds these locks, by their keys, and gives the lease back. A call that has entered them in the
  * body keeps them until it leaves. `before`: what may refuse the body.
  */
-export async function runBody<L extends { unlock(): Promise<void> }, T>(
+export async function runBody<L extends Leaver, T>(
   { scopes, events, isOrdered, confirm, own }: BodyScope,
   held: readonly (readonly [key: string, shared: SharedLease])[],
   lease: L,
@@ -67,7 +72,7 @@ export async function runBody<L extends { unlock(): Promise<void> }, T>(
   scope.leave();
   // What Redis did not confirm is tried again until the lease ends; the body ran under the lock, and that is the answer, where the
   // caller does not want to know.
-  const unlocking = confirm ? unlockAndSay(held, lease) : lease.unlock();
+  const unlocking = confirm ? unlockAndSay(held, lease) : lease.leave();
   try {
     await unlocking;
   } catch (failure) {
@@ -88,9 +93,9 @@ export async function runBody<L extends { unlock(): Promise<void> }, T>(
 /** Unlocks, and rejects when Redis does not say that all of these were held so far. */
 async function unlockAndSay(
   held: readonly (readonly [key: string, shared: SharedLease])[],
-  lease: { unlock(): Promise<void> },
+  lease: Leaver,
 ): Promise<void> {
   const said = await Promise.allSettled(held.map(([, shared]) => shared.confirm()));
-  await lease.unlock();
+  await lease.leave();
   for (const one of said) if (one.status === "rejected") throw one.reason;
 }

@@ -1,6 +1,7 @@
 import { quote } from "../errors.ts";
 import { insideOf, perClient } from "../inside.ts";
 import type { LockClient } from "../lock-client.ts";
+import type { UnfencedLease } from "../locks/lease.ts";
 import type { Lock } from "../locks/lock.ts";
 import { checkNoOptions, neverKept, PASSING, type PassingOptions } from "../options.ts";
 import { checkName, checkOptions } from "../validate.ts";
@@ -20,7 +21,7 @@ const kindsOf = perClient(({ commands, replication, settings }) => ({
 }));
 
 /**
- * Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. No fencing tokens. It is
+ * Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. Its leases have no fencing token. It is
  * not passed on inside this process unless `localHandoffs` asks for that, because Java would wait longer.
  *
  * @param locks a client of `createLockClient`.
@@ -30,7 +31,7 @@ const kindsOf = perClient(({ commands, replication, settings }) => ({
  * import { redissonLock } from "holdfast/redisson";
  * await redissonLock(locks, "orders").withLock(() => charge(order)); // getLock("orders") in Java
  */
-export function redissonLock(locks: LockClient, name: string, options?: PassingOptions): Lock {
+export function redissonLock(locks: LockClient, name: string, options?: PassingOptions): Lock<UnfencedLease> {
   const inside = insideOf(locks, "redissonLock(locks, name)");
   checkFitsRedisson(inside.commands.keys, checkName(name));
   const { localHandoffs } = checkOptions("Cannot create a lock", RULES, options);

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Cluster, Redis } from "ioredis";
-import { type MockInstance, vi } from "vitest";
-import { createLockClient, type EventKind, type Lock, type LockClient } from "../../src/index.ts";
+import { expect, type MockInstance, vi } from "vitest";
+import { createLockClient, type EventKind, type Lease, type Lock, type LockClient } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
 import type { LockClientOptions, LockOptions } from "../../src/options.ts";
 import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
@@ -144,6 +144,12 @@ export class Subject implements Traits {
   /** What its own client holds says nothing of what a caller gets: it asks Redis. Of permits one that waits may share a place. */
   get isFair(): boolean {
     return this.kind === "fairLock" || this.kind === "permit";
+  }
+
+  /** As events and inspections tell it. */
+  tokenOf(lease: Lease): number | null {
+    expect("token" in lease).toBe(this.tokens);
+    return this.tokens ? lease.token : null;
   }
 
   /** What its events have besides. */
