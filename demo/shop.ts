@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { fencedEval } from "../src/fencing/index.ts";
-import type { Lease } from "../src/index.ts";
+import type { Lease, UnfencedLease } from "../src/index.ts";
 import type { Transaction } from "../src/optimistic/index.ts";
 
 /** Pieces of the one product in stock when the shop opens, and the customers who want one each. */
@@ -58,9 +58,9 @@ export async function chargeCustomer(order: number): Promise<void> {
 }
 
 /** Writes whatever it is told to. */
-export function till(redis: Redis, shop: Shop, lease?: Lease): Till {
+export function till(redis: Redis, shop: Shop, lease?: UnfencedLease): Till {
   return {
-    token: lease?.token || null,
+    token: lease && "token" in lease ? (lease as Lease).token : null,
     read: async () => Number(await redis.get(shop.stock)),
     write: (stock, sale) =>
       redis.multi().set(shop.stock, stock).rpush(shop.sales, JSON.stringify(sale)).exec(),

@@ -1,5 +1,5 @@
 import type { Redis } from "ioredis";
-import { createLockClient, type Lock } from "../src/index.ts";
+import { createLockClient, type Lease, type Lock, type UnfencedLease } from "../src/index.ts";
 import { optimistic } from "../src/optimistic/index.ts";
 import { createQuorumClient } from "../src/quorum/index.ts";
 import { redissonFencedLock } from "../src/redisson/index.ts";
@@ -80,14 +80,19 @@ export function guardOf(strategy: Strategy, site: Site): Guard {
   return withLock(site, kinds[strategy](), () => locks.close());
 }
 
-function withLock({ redis, shop, isFenced }: Site, lock: Lock, close: () => Promise<void>): Guard {
+function withLock(
+  { redis, shop, isFenced }: Site,
+  lock: Lock<UnfencedLease>,
+  close: () => Promise<void>,
+): Guard {
   return {
     serve: (sell) =>
       lock.withLock(
         {
           wait: WAIT_MS,
         },
-        (lease) => sell(isFenced ? fencedTill(redis, shop, lease) : till(redis, shop, lease)),
+        // A shop checks tokens only where the strategy has them.
+        (lease) => sell(isFenced ? fencedTill(redis, shop, lease as Lease) : till(redis, shop, lease)),
       ),
     close,
   };

@@ -8,6 +8,7 @@ import { encodeLabel } from "./label.ts";
 import type { CommonClient } from "./lock-client.ts";
 import { CallRules, type LockSettings } from "./locks/arguments.ts";
 import { CountingSemaphore, type PermitKind } from "./locks/counting-semaphore.ts";
+import type { UnfencedLease } from "./locks/lease.ts";
 import type { Lock } from "./locks/lock.ts";
 import { orderMembers } from "./locks/members.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
@@ -164,7 +165,7 @@ export abstract class BaseClient implements CommonClient {
   }
 
   /** @internal */
-  protected multiLockOf(members: readonly (string | Lock)[], kind: LockKind): MultiLock {
+  protected multiLockOf(members: readonly (string | Lock<UnfencedLease>)[], kind: LockKind): MultiLock {
     const ordered = orderMembers(members, (one) => {
       if (typeof one === "string") return { kind, name: checkName(one), reentrant: this.#parts.reentrant };
       return typeof one === "object" && one !== null ? ReentrantLock.memberOf(one, this.#locks) : null;

@@ -17,6 +17,7 @@ import type { Listed, ListOptions } from "./list/listed.ts";
 import { Lister } from "./list/lister.ts";
 import { checkList } from "./list/options.ts";
 import type { LockClient, LockStats } from "./lock-client.ts";
+import type { UnfencedLease } from "./locks/lease.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import { checkSemaphore, type SemaphoreOptions } from "./locks/permit-arguments.ts";
@@ -41,7 +42,7 @@ import { publishProbe } from "./redis/messages.ts";
 import type { Replication } from "./redis/replication.ts";
 import { type ClusterLike, isCluster, isConnection, NO_CONNECTION, type RedisLike } from "./redis/types.ts";
 import { checkReentrance, type ReentranceOptions } from "./reentrance.ts";
-import { refuseRenamedMethods } from "./renamed.ts";
+import { RENAMED, refuseRenamedMethods } from "./renamed.ts";
 import { redisServer, type Server } from "./server.ts";
 import { printAs } from "./util/print.ts";
 import { checkName, checkOptions } from "./validate.ts";
@@ -142,7 +143,7 @@ export class ServerClient extends BaseClient implements LockClient {
     return { scripts, kinds: readWriteKinds(scripts, settings.localHandoffs ?? LOCAL_HANDOFFS) };
   }
 
-  multiLock(members: readonly (string | Lock)[]): MultiLock {
+  multiLock(members: readonly (string | Lock<UnfencedLease>)[]): MultiLock {
     return this.multiLockOf(members, this.#kinds.lock);
   }
 
@@ -234,4 +235,4 @@ export function createLockClient(redis: RedisLike | ClusterLike, options?: LockC
 }
 
 printAs(ServerClient, "LockClient");
-refuseRenamedMethods("locks", ServerClient);
+refuseRenamedMethods(ServerClient, RENAMED.client);

@@ -242,6 +242,10 @@ const NOUNS: Readonly<Record<string, string>> = {
 
 const PLURALS: Readonly<Record<string, string>> = { Semaphore: "The semaphores", "The turn of": "The turns" };
 
+/** What gives a thing back, by what messages call it. */
+export const endOf = (noun: string): string =>
+  noun === "Semaphore" ? "release" : noun === "Election" ? "resign" : "unlock";
+
 const ENDS: Readonly<Record<string, string>> = {
   Semaphore: "has its permits back, so this lease is over: acquire new ones",
   Election: "was resigned, so this term is over: campaign again",

@@ -51,12 +51,31 @@ export function ofCall({ name, call, kind, units }: LockEvent): LockEvent {
   return units === undefined ? { name, kind, call } : { name, kind, call, units };
 }
 
+/** The token that a holder may send along with its writes. Null: permits fence nothing, and some kinds of locks have no tokens. */
+export const fenceOf = ({
+  token,
+  units,
+}: Pick<Caller, "units"> & { readonly token: number }): number | null =>
+  token === 0 || units !== undefined ? null : token;
+
 /** The same, and the token. */
-export function ofHolder({ name, call, kind, token, units }: LockEvent & { readonly token: number }) {
+export function ofHolder(holder: LockEvent & { readonly token: number }) {
+  const { name, call, kind, units } = holder;
+  const token = fenceOf(holder);
   return units === undefined ? { name, kind, call, token } : { name, kind, call, token, units };
 }
 
-/** What a client tells. Times are in ms. */
+/** What `lost` tells of a holder: `firstToken`: the first one for which Redis had not said that the lock was its; undefined: its own. */
+export function ofLoss(
+  holder: LockEvent & { readonly token: number; readonly firstToken?: number | undefined },
+  heldFor: number,
+  error: LockLostError,
+) {
+  const told = ofHolder(holder);
+  return { ...told, firstToken: told.token && (holder.firstToken ?? told.token), heldFor, error };
+}
+
+/** What a client tells. Times are in ms; `token` is null for permits and for kinds of locks that have no tokens. */
 export interface LockEvents {
   /**
    * A caller got the lock, after `waitedFor` ms. `passed`: another caller of this process had it before, and Redis gave it to nobody in
@@ -64,7 +83,7 @@ export interface LockEvents {
    */
   acquire: (
     event: LockEvent & {
-      readonly token: number;
+      readonly token: number | null;
       readonly waitedFor: number;
       readonly passed: boolean;
       readonly kept: boolean;
@@ -97,7 +116,7 @@ export interface LockEvents {
   /** A call ended without the lock, after `waitedFor` ms; of a multi-lock once, with the name of the lock that was the cause. */
   giveup: (event: LockEvent & { readonly waitedFor: number; readonly why: GiveUpReason }) => void;
   /** A caller gave the lock back after `heldFor` ms. */
-  release: (event: LockEvent & { readonly token: number; readonly heldFor: number }) => void;
+  release: (event: LockEvent & { readonly token: number | null; readonly heldFor: number }) => void;
   /**
    * Somebody else wants a lock that this process keeps, with nobody inside (`linger`), and it goes there. It was kept for
    * `idle` ms since its last unlock, and had been taken again `uses` times.
@@ -106,7 +125,7 @@ export interface LockEvents {
     event: Pick<LockEvent, "name" | "kind"> & { readonly idle: number; readonly uses: number },
   ) => void;
   /** The watchdog raised a lease; `remaining` ms are left. */
-  renew: (event: LockEvent & { readonly token: number; readonly remaining: number }) => void;
+  renew: (event: LockEvent & { readonly token: number | null; readonly remaining: number }) => void;
   /**
    * A lease was lost, after `heldFor` ms; its signal aborts in the same statement. Behind the `release` of the same call where only the
    * release found out. `firstToken`: that of the first of the callers that may have been without the lock, because Redis had not said
@@ -116,8 +135,8 @@ export interface LockEvents {
    */
   lost: (
     event: LockEvent & {
-      readonly token: number;
-      readonly firstToken: number;
+      readonly token: number | null;
+      readonly firstToken: number | null;
       readonly heldFor: number;
       readonly error: LockLostError;
       readonly remains?: boolean;

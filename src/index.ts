@@ -24,7 +24,7 @@ export type { GiveUpReason } from "./give-up.ts";
 export type { Listed, ListedKind, ListOptions } from "./list/listed.ts";
 export type { LockClient, LockStats } from "./lock-client.ts";
 export { LockTimeoutError } from "./lock-timeout-error.ts";
-export type { Lease } from "./locks/lease.ts";
+export type { BaseLease, Lease, UnfencedLease } from "./locks/lease.ts";
 export type { Inspection, Lock, LockBody } from "./locks/lock.ts";
 export type { MultiLease } from "./locks/multi-lease.ts";
 export type { MultiLock, MultiLockBody } from "./locks/multi-lock.ts";

@@ -3,6 +3,7 @@ import type { Election } from "./election/election.ts";
 import type { ElectionOptions } from "./election/options.ts";
 import type { LockEvents } from "./events.ts";
 import type { Listed, ListOptions } from "./list/listed.ts";
+import type { UnfencedLease } from "./locks/lease.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
 import type { SemaphoreOptions } from "./locks/permit-arguments.ts";
@@ -169,11 +170,11 @@ export interface LockClient extends CommonClient {
    * @throws TypeError or RangeError for bad arguments, and for one name as two kinds of lock.
    * @example
    * await locks.multiLock(["account:1", "account:2"]).withLock(async (lease) => {
-   *   await withdraw(1, { signal: lease.signal, fence: lease.token("account:1") });
-   *   await deposit(2, { signal: lease.signal, fence: lease.token("account:2") });
+   *   await withdraw(1, { signal: lease.signal, fence: lease.tokens.get("account:1") });
+   *   await deposit(2, { signal: lease.signal, fence: lease.tokens.get("account:2") });
    * });
    */
-  multiLock(members: readonly (string | Lock)[]): MultiLock;
+  multiLock(members: readonly (string | Lock<UnfencedLease>)[]): MultiLock;
 
   /**
    * Runs a function at most once per interval over the whole fleet, by the clock of the Redis server: for cron jobs that every

@@ -8,20 +8,22 @@ const OPTIONS: Readonly<Record<string, string>> = {
   minHold: "it is gone: `locks.runOnce()` runs a job once per interval",
 };
 
-/** By what they are methods of, and what they were to do. */
-const METHODS = {
-  locks: {
-    to: "create a lock",
-    now: {
-      redissonLock: "redissonLock(locks, name, options) from holdfast/redisson",
-      redissonFencedLock: "redissonFencedLock(locks, name) from holdfast/redisson",
-      spinLock: "spinLock(locks, name, options) from holdfast/spin",
-    },
-  },
-  lock: { to: "ask the holder", now: { ask: "lock.recall()" } },
-} as const;
-
 const COMMANDS: Readonly<Record<string, string>> = { ask: "it is `holdfast recall` now." };
+
+const lockOf = (name: string, call: string, entry: string): string =>
+  `Cannot create a lock: locks.${name}() is ${call} from holdfast/${entry} now`;
+
+/** Methods by what had them: what the error says. */
+export const RENAMED = {
+  client: {
+    redissonLock: lockOf("redissonLock", "redissonLock(locks, name, options)", "redisson"),
+    redissonFencedLock: lockOf("redissonFencedLock", "redissonFencedLock(locks, name)", "redisson"),
+    spinLock: lockOf("spinLock", "spinLock(locks, name, options)", "spin"),
+  },
+  lock: { ask: "Cannot ask the holder: lock.ask() is lock.recall() now" },
+  permits: { unlock: "Cannot unlock permits: lease.unlock() of a semaphore is lease.release() now" },
+  multiLease: { token: "Cannot tell a token: lease.token(name) is lease.tokens.get(name) now" },
+} as const;
 
 /** What an unknown option is called now; null: no draft had it. */
 export const renamedOption = (name: string): string | null =>
@@ -33,15 +35,14 @@ export const renamedCommand = (name: string): string | null =>
 
 /** Has the objects of this class refuse the methods that they had, for callers without types. */
 export function refuseRenamedMethods(
-  of: keyof typeof METHODS,
   { prototype }: { readonly prototype: object },
+  renamed: Readonly<Record<string, string>>,
 ): void {
-  const { to, now } = METHODS[of];
-  for (const [name, is] of Object.entries(now))
+  for (const [name, message] of Object.entries(renamed))
     Object.defineProperty(prototype, name, {
       configurable: true,
       value() {
-        throw new TypeError(`Cannot ${to}: ${of}.${name}() is ${is} now`);
+        throw new TypeError(message);
       },
     });
 }

@@ -1,4 +1,4 @@
-import type { Listed, LockClient } from "../index.ts";
+import type { Listed, Lock, LockClient, UnfencedLease } from "../index.ts";
 import { redissonLock } from "../redisson/index.ts";
 
 type Kind = Listed["kind"];
@@ -24,7 +24,7 @@ export async function lookAt(locks: LockClient, name: string, kind: Kind | undef
 type Look = (locks: LockClient, name: string) => Promise<Looked[]>;
 
 const exclusive =
-  (kind: Kind, open: (locks: LockClient, name: string) => ReturnType<LockClient["lock"]>): Look =>
+  (kind: Kind, open: (locks: LockClient, name: string) => Lock<UnfencedLease>): Look =>
   async (locks, name) => {
     const { holder, waiters, kept } = await open(locks, name).inspect();
     return shown({ kind, name, holders: holder ? [holder] : [], waiters, kept, permits: null });

@@ -2,7 +2,7 @@ import { type LockLostError, nounOf, released, short } from "../errors.ts";
 import type { FollowedHolds } from "../events.ts";
 import type { ElectionKind } from "../kinds/election.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import { type Lease, newLease } from "../locks/lease.ts";
+import { lockHandle } from "../locks/lease.ts";
 import { unavailable } from "../redis/replies.ts";
 import { printAs } from "../util/print.ts";
 import { thrownAt } from "../util/stacks.ts";
@@ -66,7 +66,7 @@ export class LeaderTerm implements Term {
   readonly name: string;
   readonly token: number;
   readonly #shared: SharedLease;
-  readonly #lease: Lease;
+  readonly #lease: ReturnType<typeof lockHandle>;
   readonly #kind: ElectionKind;
   /** Ends its work too, besides a loss. */
   readonly #ending: AbortSignal | undefined;
@@ -77,7 +77,7 @@ export class LeaderTerm implements Term {
     this.name = shared.name;
     this.token = shared.token;
     this.#shared = shared;
-    this.#lease = newLease(shared);
+    this.#lease = lockHandle(shared);
     this.#kind = kind;
     this.#ending = ending;
   }
@@ -124,7 +124,7 @@ export class LeaderTerm implements Term {
   }
 
   resign(): Promise<void> {
-    return this.#lease.unlock();
+    return this.#lease.leave();
   }
 
   /** What the leader does, in the stores of whatever follows this term. */

@@ -42,6 +42,10 @@ export const FENCE = {
   replyTimeout: time(LEASE_MIN, REPLY_TIMEOUT),
 };
 
+const NONE =
+  "is a lease that has no fencing token: permits, spinLock and the plain redissonLock have none; redissonFencedLock has";
+const SEVERAL = "is a lease of several locks: give the token of one, lease.tokens.get(name)";
+
 /** Options of a fence, checked and complete. `lockName`: null where only its token was given. */
 export type FenceTerms = ReturnType<typeof checkFence>;
 
@@ -55,11 +59,8 @@ export function checkFence(what: string, options: Checked<typeof FENCE>, key: st
   const fence = options.fence as FenceOptions["fence"] | null | undefined;
   const lease = typeof fence === "object" && typeof fence?.assertHeld === "function" ? fence : null;
   const token: unknown = lease ? lease.token : fence;
-  if (token === 0) {
-    throw new RangeError(
-      `${what}: fence must be a fencing token, received 0; this kind of lock gives no tokens (redissonLock is one)`,
-    );
-  }
+  if (lease && typeof token !== "number")
+    throw new TypeError(`${what}: fence ${"tokens" in lease ? SEVERAL : NONE}`);
   if (!isWhole(token, 1, Number.MAX_SAFE_INTEGER)) {
     const kind = typeof token === "number" ? RangeError : TypeError;
     throw refuse(kind, what, "fence", "a lease or its token, a whole number from 1 to 2^53-1", token);

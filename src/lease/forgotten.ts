@@ -1,5 +1,5 @@
-import { LockError, quote } from "../errors.ts";
-import type { Events } from "../events.ts";
+import { endOf, LockError, quote } from "../errors.ts";
+import { type Events, fenceOf } from "../events.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import type { SharedLease } from "./shared-lease.ts";
@@ -28,12 +28,14 @@ export function unwatchHandle(handle: object): void {
   registry.unregister(handle);
 }
 
-function leftBehind({ name, token, since, noun }: SharedLease): string {
+function leftBehind(shared: SharedLease): string {
+  const { name, since, noun } = shared;
+  const token = fenceOf(shared);
   const held = duration(clocks.mono.now() - since);
-  const lease = token === 0 ? "its lease" : `its lease (token ${token})`;
+  const lease = token === null ? "its lease" : `its lease (token ${token})`;
   return (
     `${noun} ${quote(name)} has been held for ${held} and cannot be released any more, because ${lease} was garbage collected ` +
-    "without unlock(), and is renewed until this process ends: " +
+    `without ${endOf(noun)}(), and is renewed until this process ends: ` +
     `use ${FORMS[noun] ?? "withLock()"} or \`await using\`, or keep the lease in a variable while the lock is wanted.`
   );
 }

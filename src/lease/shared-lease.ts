@@ -61,6 +61,7 @@ export class SharedLease implements Caller, Turn {
   readonly kind: EventKind;
   readonly name: string;
   readonly hold: Hold;
+  /** 0: its kind has none. Of permits one that fences nothing. */
   readonly token: number;
   firstToken: number | undefined = undefined;
   readonly owner: LeaseOwner;

@@ -3,6 +3,7 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ForceUnlockOptions } from "../options.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import { unavailable } from "../redis/replies.ts";
+import { RENAMED, refuseRenamedMethods } from "../renamed.ts";
 import type { Request } from "../terms.ts";
 import { printAs } from "../util/print.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
@@ -109,7 +110,7 @@ export class CountingSemaphore implements Semaphore {
   /** The idiom of semaphores inside one process: it would give back permits that others have. JavaScript callers are told what to do. */
   release(): never {
     throw new TypeError(
-      `Cannot release permits of ${quote(this.name)}: a semaphore has no release(); keep the lease that tryAcquire() or acquire() gave, and call lease.unlock()`,
+      `Cannot release permits of ${quote(this.name)}: a semaphore has no release(); keep the lease that tryAcquire() or acquire() gave, and call lease.release()`,
     );
   }
 
@@ -139,13 +140,17 @@ export class CountingSemaphore implements Semaphore {
   }
 }
 
-/** A handle on permits. */
+/** A handle on permits. They fence nothing, so it has no token. */
 class PermitHandle extends LeaseHandle implements PermitLease {
   readonly units: number;
 
   constructor(shared: SharedLease, scope: Scope | null) {
     super(shared, scope, true);
     this.units = shared.units ?? 1;
+  }
+
+  release(): Promise<void> {
+    return this.leave();
   }
 
   override toJSON(): object {
@@ -161,3 +166,4 @@ const itself = (shared: SharedLease): SharedLease => shared;
 
 printAs(CountingSemaphore, "Semaphore");
 printAs(PermitHandle, "PermitLease");
+refuseRenamedMethods(PermitHandle, RENAMED.permits);

@@ -1,7 +1,7 @@
 import type { BodyOptions, ForceUnlockOptions, LockOptions, RecallOptions } from "../options.ts";
 import type { Inspected } from "../redis/replies.ts";
 import type { Recalled } from "../waiting/keepers.ts";
-import type { Lease } from "./lease.ts";
+import type { Lease, UnfencedLease } from "./lease.ts";
 
 /** What `inspect()` shows. */
 export interface Inspection extends Inspected {
@@ -13,10 +13,11 @@ export interface Inspection extends Inspected {
 }
 
 /** The body of a `withLock`. */
-export type LockBody<T> = (lease: Lease) => T | PromiseLike<T>;
+export type LockBody<T, L extends UnfencedLease = Lease> = (lease: L) => T | PromiseLike<T>;
 
 /**
- * A lock by name. Cheap and stateless: create it per request, or share it; what holds a lock is a lease.
+ * A lock by name. Cheap and stateless: create it per request, or share it; what holds a lock is a lease. A `Lock` gives leases with
+ * a fencing token; a `Lock<UnfencedLease>`, a `spinLock` or a plain `redissonLock`, gives leases without one.
  *
  * Every acquisition rejects with a TypeError or RangeError for bad arguments, before anything is sent; with
  * LockUnavailableError when Redis does not answer; with NotReplicatedError when too few replicas have it; with LockFormatError
@@ -24,7 +25,7 @@ export type LockBody<T> = (lease: Lease) => T | PromiseLike<T>;
  * `close()`; with `signal.reason` when `options.signal` aborts; with LockError `TOO_MANY_HOLDS` where too many hold or want it; and
  * inside a scope with LockLostError when the scope's own lease was lost, and LockError `LOCK_UPGRADE` when it reads and would write.
  */
-export interface Lock {
+export interface Lock<L extends UnfencedLease = Lease> {
   readonly name: string;
 
   /**
@@ -37,8 +38,8 @@ export interface Lock {
    * await using lease = await lock.tryLock(1_000, 30_000);
    * if (!lease) return "busy";
    */
-  tryLock(wait?: number, lease?: number): Promise<Lease | null>;
-  tryLock(options: LockOptions): Promise<Lease | null>;
+  tryLock(wait?: number, lease?: number): Promise<L | null>;
+  tryLock(options: LockOptions): Promise<L | null>;
 
   /**
    * Takes the lock, waiting for ever or up to `options.wait` ms.
@@ -48,7 +49,7 @@ export interface Lock {
    * const lease = await lock.lock({ wait: 5_000 });
    * try { await work(); } finally { await lease.unlock(); }
    */
-  lock(options?: LockOptions): Promise<Lease>;
+  lock(options?: LockOptions): Promise<L>;
 
   /**
    * The form to prefer: takes the lock, runs the body, releases, and tells the truth about loss. Inside the body the
@@ -62,8 +63,8 @@ export interface Lock {
    * @example
    * await lock.withLock({ wait: 1_000 }, (lease) => charge(order, { signal: lease.signal, fence: lease.token }));
    */
-  withLock<T>(body: LockBody<T>): Promise<T>;
-  withLock<T>(options: BodyOptions, body: LockBody<T>): Promise<T>;
+  withLock<T>(body: LockBody<T, L>): Promise<T>;
+  withLock<T>(options: BodyOptions, body: LockBody<T, L>): Promise<T>;
 
   /** Does the current scope hold this lock? Asks nobody. */
   isHeldHere(): boolean;

@@ -1,12 +1,13 @@
-import { quote, quoteAll } from "../errors.ts";
+import { quoteAll } from "../errors.ts";
 import type { Events } from "../events.ts";
 import { checkExtension } from "../options.ts";
+import { RENAMED, refuseRenamedMethods } from "../renamed.ts";
 import { onAbort } from "../util/abort.ts";
 import { printAs } from "../util/print.ts";
-import type { Lease } from "./lease.ts";
+import { type BaseLease, isFenced, type LeaseHandle, type UnfencedLease } from "./lease.ts";
 
 /**
- * Several held locks with one end. As a lease, but for its tokens: one number cannot fence several resources.
+ * Several held locks with one end. As a lease, but with a token for each: one number cannot fence several resources.
  *
  * * `held`, `assertHeld()`: all of them. `remaining`: of the one that ends first.
  * * `signal` aborts when any of them is lost; the reason names it in `lockName`. The others stay held until `unlock()`.
@@ -16,25 +17,28 @@ import type { Lease } from "./lease.ts";
  *
  * @example
  * await using lease = await locks.multiLock(["account:1", "account:2"]).lock();
- * await withdraw(1, { signal: lease.signal, fence: lease.token("account:1") });
- * await deposit(2, { signal: lease.signal, fence: lease.token("account:2") });
+ * await withdraw(1, { signal: lease.signal, fence: lease.tokens.get("account:1") });
+ * await deposit(2, { signal: lease.signal, fence: lease.tokens.get("account:2") });
  */
-export interface MultiLease extends Omit<Lease, "name" | "token"> {
+export interface MultiLease extends Omit<UnfencedLease, "name"> {
   /** The locks' names, in the order in which they are taken. */
   readonly names: readonly string[];
   /**
-   * The fencing token of one of them, for the resource that this lock protects.
+   * The fencing token of each by the lock's name, for the resource that this lock protects, in the order of `names`. What has no
+   * tokens, a `spinLock` or a plain `redissonLock`, has no entry.
    *
-   * @throws RangeError when no lock of this lease has the name.
+   * @example
+   * const fence = lease.tokens.get("account:1"); // undefined: no lock of this name, or one without tokens
    */
-  token(name: string): number;
+  readonly tokens: ReadonlyMap<string, number>;
 }
 
 /** The handles of the members as one. */
 export class MultiLeaseHandle implements MultiLease {
   readonly names: readonly string[];
-  readonly #leases: readonly Lease[];
+  readonly #leases: readonly LeaseHandle[];
   readonly #events: Events;
+  #tokens: ReadonlyMap<string, number> | undefined;
   #signal: AbortSignal | undefined;
   #wanted: AbortSignal | undefined;
   #unlocking: Promise<void> | null = null;
@@ -42,18 +46,17 @@ export class MultiLeaseHandle implements MultiLease {
   #unlisten: (() => void)[] = [];
 
   /** `events`: where the failure of a `using` goes. */
-  constructor(leases: readonly Lease[], events: Events) {
+  constructor(leases: readonly LeaseHandle[], events: Events) {
     this.names = leases.map(({ name }) => name);
     this.#leases = leases;
     this.#events = events;
   }
 
-  token(name: string): number {
-    const lease = this.#leases.find((lease) => lease.name === name);
-    if (lease) return lease.token;
-    throw new RangeError(
-      `Cannot tell the token of ${quote(String(name))}: this lease is of ${quoteAll(this.names)}`,
+  get tokens(): ReadonlyMap<string, number> {
+    this.#tokens ??= new Map(
+      this.#leases.flatMap((lease) => (isFenced(lease) ? [[lease.name, lease.token]] : [])),
     );
+    return this.#tokens;
   }
 
   get signal(): AbortSignal {
@@ -66,7 +69,7 @@ export class MultiLeaseHandle implements MultiLease {
     return this.#wanted;
   }
 
-  #anyOf(signalOf: (lease: Lease) => AbortSignal): AbortSignal {
+  #anyOf(signalOf: (lease: BaseLease) => AbortSignal): AbortSignal {
     const controller = new AbortController();
     for (const lease of this.#leases) {
       const signal = signalOf(lease);
@@ -99,10 +102,15 @@ export class MultiLeaseHandle implements MultiLease {
   }
 
   unlock(): Promise<void> {
+    return this.leave();
+  }
+
+  /** Its user gives it back. @internal */
+  leave(): Promise<void> {
     if (this.#unlocking) return this.#unlocking.catch(() => {});
     // In one go: what one command can release is released by one.
     this.#unlocking = all(
-      this.#leases.map((lease) => lease.unlock()),
+      this.#leases.map((lease) => lease.leave()),
       "released",
     ).finally(() => {
       for (const unlisten of this.#unlisten.splice(0)) unlisten();
@@ -112,16 +120,20 @@ export class MultiLeaseHandle implements MultiLease {
 
   /** What is printed. It asks for no signal, so none is made. */
   toJSON(): object {
-    const tokens = Object.fromEntries(this.#leases.map(({ name, token }) => [name, token]));
-    return { names: this.names, tokens, held: this.held, remaining: this.remaining };
+    return {
+      names: this.names,
+      tokens: Object.fromEntries(this.tokens),
+      held: this.held,
+      remaining: this.remaining,
+    };
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.unlock();
+    return this.leave();
   }
 
   [Symbol.dispose](): void {
-    this.unlock().catch((error: unknown) => this.#events.report(error));
+    this.leave().catch((error: unknown) => this.#events.report(error));
   }
 }
 
@@ -138,3 +150,4 @@ async function all(work: readonly Promise<void>[], what: string): Promise<void> 
 }
 
 printAs(MultiLeaseHandle, "MultiLease");
+refuseRenamedMethods(MultiLeaseHandle, RENAMED.multiLease);

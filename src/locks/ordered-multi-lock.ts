@@ -12,7 +12,7 @@ import type { LockManager } from "../waiting/lock-manager.ts";
 import type { CallRules } from "./arguments.ts";
 import { acquireAllBeside, type PlacedRequest } from "./beside.ts";
 import type { Holding, Taken } from "./holding.ts";
-import { LeaseHandle } from "./lease.ts";
+import { lockHandle } from "./lease.ts";
 import type { ReentrantMember } from "./members.ts";
 import { holdingFor, isHeldIn } from "./modes.ts";
 import { type MultiLease, MultiLeaseHandle } from "./multi-lease.ts";
@@ -90,7 +90,7 @@ export class OrderedMultiLock implements MultiLock {
       seat.lease ? [[seat.key, seat.lease, taking(seat, request)]] : [],
     );
     const lease = new MultiLeaseHandle(
-      taken.map(([, lease]) => new LeaseHandle(lease, null, false)),
+      taken.map(([, lease]) => lockHandle(lease, null, false)),
       events,
     );
     try {
@@ -127,7 +127,7 @@ export class OrderedMultiLock implements MultiLock {
 
   // ---- acquiring
 
-  async #acquire(request: MultiRequest): Promise<MultiLease | Busy> {
+  async #acquire(request: MultiRequest): Promise<MultiLeaseHandle | Busy> {
     const scope = this.#scopes.current();
     // The scope may have ended while this waited: then they are of the scope around it, or of the caller alone.
     const keeper = (): Scope | null => scope?.living ?? null;
@@ -135,10 +135,10 @@ export class OrderedMultiLock implements MultiLock {
       keeper()?.hold(seat.key, lease, taking(seat, request)),
     );
     if ("busy" in seats) return seats;
-    const handles = seats.flatMap(({ lease }) => (lease ? new LeaseHandle(lease, keeper(), true) : []));
+    const handles = seats.flatMap(({ lease }) => (lease ? lockHandle(lease, keeper(), true) : []));
     const lease = new MultiLeaseHandle(handles, this.#manager.events);
     await lengthenAll(seats, request).catch(async (error: unknown) => {
-      await lease.unlock().catch(() => {});
+      await lease.leave().catch(() => {});
       throw error;
     });
     return lease;

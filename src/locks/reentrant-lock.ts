@@ -2,7 +2,7 @@ import { nounOf } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { ForceUnlockOptions, RecallOptions } from "../options.ts";
 import { unavailable } from "../redis/replies.ts";
-import { refuseRenamedMethods } from "../renamed.ts";
+import { RENAMED, refuseRenamedMethods } from "../renamed.ts";
 import type { Request } from "../terms.ts";
 import { clocks } from "../util/clock.ts";
 import { printAs } from "../util/print.ts";
@@ -14,7 +14,7 @@ import type { CallRules } from "./arguments.ts";
 import { type PlacedRequest, waitBeside } from "./beside.ts";
 import { checkForceUnlock, checkRecall } from "./holder-arguments.ts";
 import { Holding, type Taken } from "./holding.ts";
-import { type Lease, LeaseHandle, newLease } from "./lease.ts";
+import { type Lease, lockHandle } from "./lease.ts";
 import type { Inspection, Lock, LockBody } from "./lock.ts";
 import type { ReentrantMember } from "./members.ts";
 import { besideKey, holdingFor, isGated, isHeldIn, isInside, readInside, toWrite } from "./modes.ts";
@@ -147,7 +147,7 @@ export class ReentrantLock implements Lock {
     const scope = this.#scopes.isUsed ? this.#scopes.current() : null;
     if (!scope) {
       if (asked.reentrant === false) this.#scopes.notesPlaces = true;
-      return this.#manager.enter(this.#kind, this.name, asked, newLease);
+      return this.#manager.enter(this.#kind, this.name, asked, lockHandle);
     }
     const request = this.#placed(asked, below);
     const reenter = (holding: Holding): Promise<Lease> => this.#reenter(holding, scope, request);
@@ -157,7 +157,7 @@ export class ReentrantLock implements Lock {
       // The scope may have ended while this waited: then the lease is of the scope around it, or of the caller alone.
       const keeper = scope.living;
       keeper?.hold(this.#key, shared, taken(request));
-      return new LeaseHandle(shared, keeper, true);
+      return lockHandle(shared, keeper, true);
     };
     return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, take, reenter);
   }
@@ -177,9 +177,9 @@ export class ReentrantLock implements Lock {
     if (isBeside) scope.living?.hold(besideKey(this.#kind.protocol, this.name), shared, taken(request));
     else await shared.enter();
     // RACE: the scope may have ended meanwhile. It would neither take the lease nor report it.
-    const lease = new LeaseHandle(shared, scope.living, true);
+    const lease = lockHandle(shared, scope.living, true);
     await lengthen(shared, request).catch(async (error: unknown) => {
-      await lease.unlock().catch(() => {});
+      await lease.leave().catch(() => {});
       throw error;
     });
     return lease;
@@ -208,7 +208,7 @@ export class ReentrantLock implements Lock {
     confirm: boolean,
   ): Promise<T> {
     const { events } = this.#manager;
-    const lease = new LeaseHandle(shared, null, false);
+    const lease = lockHandle(shared, null, false);
     const own = before ? null : shared;
     const inside = { scopes: this.#scopes, events, confirm, own };
     return runBody(inside, [[this.#key, shared, taken(request)]], lease, body, before);
@@ -258,4 +258,4 @@ const taken = ({ reentrant, place }: PlacedRequest): Taken => ({
 const itself = (shared: SharedLease): SharedLease => shared;
 
 printAs(ReentrantLock, "Lock");
-refuseRenamedMethods("lock", ReentrantLock);
+refuseRenamedMethods(ReentrantLock, RENAMED.lock);

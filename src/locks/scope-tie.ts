@@ -1,5 +1,5 @@
-import { LockError, LockLostError, quote } from "../errors.ts";
-import { ofHolder } from "../events.ts";
+import { endOf, LockError, LockLostError, quote } from "../errors.ts";
+import { ofLoss } from "../events.ts";
 import { unwatchHandle, watchHandle } from "../lease/forgotten.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { onAbort } from "../util/abort.ts";
@@ -85,12 +85,7 @@ export class ScopeTie extends Timer {
     const { events } = owner.services;
     if (isHeld && loss && events.hears("lost")) {
       const held = clocks.mono.now() - shared.since;
-      const told = {
-        ...ofHolder(shared),
-        firstToken: shared.firstToken ?? shared.token,
-        heldFor: held,
-        error: loss,
-      };
+      const told = ofLoss(shared, held, loss);
       // A reader in the time of its writer is a part of the writer's call.
       const isOver = shared.ended && !(owner.writer && !owner.writer.ended);
       events.tell("lost", isOver ? told : { ...told, remains: true });
@@ -118,10 +113,11 @@ export class ScopeTie extends Timer {
     const lease = this.#late?.deref();
     if (!lease?.held) return;
     const late = Math.round(clocks.mono.now() - this.#bodyEnd);
-    const until = this.#keeper ? "unlock() or the end of the scope around that body" : "unlock()";
+    const end = `${endOf(lease.noun)}()`;
+    const until = this.#keeper ? `${end} or the end of the scope around that body` : end;
     const text =
       `${lease.noun} ${quote(lease.name)} is still held, and stays so until ${until}: it was taken in a body that ended ${duration(late)} ago; ` +
-      "unlock it in the body, or use `await using`.";
+      `call ${end} in the body, or use \`await using\`.`;
     this.#shared.owner.services.events.report(new LockError("LOCK_LEFT_BEHIND", lease.name, text));
   }
 

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Detector } from "../deadlocks/detector.ts";
 import { DEADLOCK_AFTER } from "../defaults.ts";
-import { LockError, LockLostError, quote } from "../errors.ts";
+import { endOf, LockError, LockLostError, quote } from "../errors.ts";
 import type { EventKind } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Member } from "../waiting/lock-kind.ts";
@@ -188,7 +188,7 @@ export class Scope implements LeaseKeeper {
 }
 
 const leftBehind = ({ name, noun }: ScopedLease): string =>
-  `${noun} ${quote(name)} was still held when the scope in which it was taken ended, and was taken away from its caller: unlock it in the scope, or use \`await using\`.`;
+  `${noun} ${quote(name)} was still held when the scope in which it was taken ended, and was taken away from its caller: ${endOf(noun)} it in the scope, or use \`await using\`.`;
 
 /** The scopes of one client. `AsyncLocalStorage` costs every promise a little, so none is made before the first scope. */
 export class Scopes {

@@ -1,18 +1,32 @@
 import type { BodyOptions, ForceUnlockOptions, LockOptions } from "../options.ts";
 import type { HoldingParty, WaitingParty } from "../party.ts";
-import type { Lease } from "./lease.ts";
+import type { BaseLease } from "./lease.ts";
 
 /** What permits are taken with: the options of a lock, but for re-entrance, which permits do not have. */
 type PermitOptions = Omit<LockOptions, "reentrant">;
 type PermitBodyOptions = Omit<BodyOptions, "reentrant">;
 
 /**
- * Held permits of a semaphore. Its `token` is its own, and fences nothing: others hold permits at the same time, and their tokens
- * are larger and smaller. Inside a process tokens grow in the order of callers; over all processes with `fair: true` alone.
+ * Held permits of a semaphore. Release them with `release()`, or let `await using` do so. They have no fencing token: others hold
+ * permits at the same time, so no number could tell a late write from one in time.
+ *
+ * @example
+ * await using lease = await slots.acquire(2, { wait: 5_000 });
+ * await send(mail, { signal: lease.signal });
  */
-export interface PermitLease extends Lease {
+export interface PermitLease extends BaseLease {
   /** How many permits it holds. */
   readonly units: number;
+  /**
+   * Gives all of its permits back; at once to the next waiter, if there is one. Calling it again does nothing.
+   *
+   * @throws LockLostError, once, when the lease had been lost before; LockUnavailableError when Redis did not confirm (the
+   *   release is tried again in the background until the lease is over). A release that is answered late is no loss.
+   * @example
+   * const lease = await slots.acquire();
+   * try { await send(mail); } finally { await lease.release(); }
+   */
+  release(): Promise<void>;
 }
 
 /** The body of a `withPermits`. */
@@ -43,7 +57,7 @@ export interface SemaphoreInspection {
  * With `fair: true` it is that of callers over all processes.
  *
  * A semaphore is not re-entered: two acquisitions in one scope are two. It counts what is in use at one time; it is no rate
- * limiter, because permits come back with `lease.unlock()` and not with time.
+ * limiter, because permits come back with `lease.release()` and not with time.
  *
  * Every acquisition rejects with a TypeError or RangeError for bad arguments, before anything is sent; with PermitsError when
  * there are fewer permits than it wants, another number than its code says, or no number; with LockError `TOO_MANY_HOLDS` when

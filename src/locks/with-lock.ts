@@ -32,6 +32,11 @@ export function noUnlock(names: readonly string[]): TypeError {
   );
 }
 
+/** A handle that its user gives back. */
+interface Leaver {
+  leave(): Promise<void>;
+}
+
 interface BodyScope {
   readonly scopes: Scopes;
   readonly events: Events;
@@ -45,10 +50,10 @@ interface BodyScope {
 export type BodyHold = readonly [key: string, shared: SharedLease, how: Taken];
 
 /**
- * Runs a body in a scope of its own that holds these locks, by their keys, and unlocks the lease. A call that has entered them in the
+ * Runs a body in a scope of its own that holds these locks, by their keys, and gives the lease back. A call that has entered them in the
  * body keeps them until it leaves. `before`: what may refuse the body.
  */
-export async function runBody<L extends { unlock(): Promise<void> }, T>(
+export async function runBody<L extends Leaver, T>(
   { scopes, events, confirm, own }: BodyScope,
   held: readonly BodyHold[],
   lease: L,
@@ -69,7 +74,7 @@ export async function runBody<L extends { unlock(): Promise<void> }, T>(
   scope.leave();
   // What Redis did not confirm is tried again until the lease ends; the body ran under the lock, and that is the answer, where the
   // caller does not want to know.
-  const unlocking = confirm ? unlockAndSay(held, lease) : lease.unlock();
+  const unlocking = confirm ? unlockAndSay(held, lease) : lease.leave();
   try {
     await unlocking;
   } catch (failure) {
@@ -88,8 +93,8 @@ export async function runBody<L extends { unlock(): Promise<void> }, T>(
 }
 
 /** Unlocks, and rejects when Redis does not say that all of these were held so far. */
-async function unlockAndSay(held: readonly BodyHold[], lease: { unlock(): Promise<void> }): Promise<void> {
+async function unlockAndSay(held: readonly BodyHold[], lease: Leaver): Promise<void> {
   const said = await Promise.allSettled(held.map(([, shared]) => shared.confirm()));
-  await lease.unlock();
+  await lease.leave();
   for (const one of said) if (one.status === "rejected") throw one.reason;
 }

@@ -1,5 +1,5 @@
 import { LockLostError, LockUnavailableError, nounOf } from "../errors.ts";
-import { type Caller, type Events, ofHolder } from "../events.ts";
+import { type Caller, type Events, ofHolder, ofLoss } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import { releaseOutcome } from "../lease/release-outcome.ts";
 import { type LeaseOwner, SharedLease } from "../lease/shared-lease.ts";
@@ -141,8 +141,7 @@ export class Run implements LeaseOwner {
   #tellLoss(lease: SharedLease, error: LockLostError): void {
     const { events } = this.services;
     const held = clocks.mono.now() - lease.since;
-    if (events.hears("lost"))
-      events.tell("lost", { ...ofHolder(lease), firstToken: lease.token, heldFor: held, error });
+    if (events.hears("lost")) events.tell("lost", ofLoss(lease, held, error));
   }
 
   renewed(hold: Hold, sent: Instant, answer: RenewAnswer): void {

@@ -19,7 +19,7 @@ interface Message {
   readonly name: string;
   readonly kind: string;
   readonly call: number;
-  readonly token?: number;
+  readonly token?: number | null;
   readonly outcome?: string;
   readonly waitedFor?: number;
   readonly passed?: boolean;
@@ -106,7 +106,8 @@ export function trace(locks: Observed, tracer: Tracer, templates: Templates): ()
   const hold = {
     start: ours((message) => {
       const parent = context.active();
-      const attributes = { ...attributesOf(message), "lock.token": message.token ?? 0 };
+      const attributes = attributesOf(message);
+      if (message.token) attributes["lock.token"] = message.token;
       const span = tracer.startSpan("lock hold", { kind: SpanKind.INTERNAL, attributes }, parent);
       holds.set(message, span);
       const own = traces.setSpan(parent, span);

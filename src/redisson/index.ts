@@ -1,6 +1,7 @@
 import { quote } from "../errors.ts";
 import { insideOf, perClient } from "../inside.ts";
 import type { LockClient } from "../lock-client.ts";
+import type { UnfencedLease } from "../locks/lease.ts";
 import type { Lock } from "../locks/lock.ts";
 import { neverKept, PASSING, type PassingOptions } from "../options.ts";
 import { checkReentrance, REENTRANCE, type ReentranceOptions } from "../reentrance.ts";
@@ -22,7 +23,7 @@ const kindsOf = perClient(({ commands, replication, settings }) => ({
 }));
 
 /**
- * Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. No fencing tokens. It is
+ * Redisson's plain `RLock`, to share a lock with Java services: its keys, channel and messages. Its leases have no fencing token. It is
  * not passed on inside this process unless `localHandoffs` asks for that, because Java would wait longer.
  *
  * @param locks a client of `createLockClient`.
@@ -36,7 +37,7 @@ export function redissonLock(
   locks: LockClient,
   name: string,
   options?: PassingOptions & ReentranceOptions,
-): Lock {
+): Lock<UnfencedLease> {
   const inside = insideOf(locks, "redissonLock(locks, name)");
   checkFitsRedisson(inside.commands.keys, checkName(name));
   const { localHandoffs, reentrant } = checkOptions("Cannot create a lock", RULES, options);

@@ -1,6 +1,7 @@
 import { LOCAL_HANDOFFS } from "../defaults.ts";
 import { insideOf, perClient } from "../inside.ts";
 import type { LockClient } from "../lock-client.ts";
+import type { UnfencedLease } from "../locks/lease.ts";
 import type { Lock } from "../locks/lock.ts";
 import { neverKept, PASSING } from "../options.ts";
 import { REENTRANCE } from "../reentrance.ts";
@@ -25,7 +26,7 @@ const kindOf = perClient(
 /**
  * The lock that most libraries have, `SET key owner NX PX`: for servers without pub/sub, and to share a lock with redis-py,
  * bsm/redislock, redlock on one node, or redis-semaphore (`{ prefix: "mutex:" }`). Waiters try again after 1, 2, 4 …
- * 128 ms; nothing is subscribed. No hand-off, no order, no fencing tokens (`lease.token` is 0): prefer `locks.lock()`.
+ * 128 ms; nothing is subscribed. No hand-off, no order, no fencing tokens: prefer `locks.lock()`.
  *
  * @param locks a client of `createLockClient`.
  * @param name the key, 1 to 512 bytes of UTF-8.
@@ -34,7 +35,7 @@ const kindOf = perClient(
  * import { spinLock } from "holdfast/spin";
  * const lock = spinLock(locks, "orders", { prefix: "mutex:" }); // redis-semaphore's new Mutex(redis, "orders")
  */
-export function spinLock(locks: LockClient, name: string, options?: SpinLockOptions): Lock {
+export function spinLock(locks: LockClient, name: string, options?: SpinLockOptions): Lock<UnfencedLease> {
   const inside = insideOf(locks, "spinLock(locks, name)");
   const { prefix, localHandoffs, reentrant } = checkOptions("Cannot create a lock", RULES, options);
   const how = { passes: localHandoffs, linger: 0, reentrant };

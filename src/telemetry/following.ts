@@ -1,5 +1,5 @@
 import { acquiring } from "../channels.ts";
-import { type Caller, type Events, type LockEvent, ofCall } from "../events.ts";
+import { type Caller, type Events, fenceOf, type LockEvent, ofCall } from "../events.ts";
 import { type GiveUpReason, reasonOf } from "../give-up.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { clocks } from "../util/clock.ts";
@@ -14,7 +14,8 @@ interface AcquireMessage extends LockEvent {
   /** At its end. */
   outcome?: "acquired" | GiveUpReason;
   waitedFor?: number;
-  token?: number;
+  /** Null: its kind has none. */
+  token?: number | null;
   /** It came from another caller of this process, and nobody was asked. */
   passed?: boolean;
   /** What the call rejects with. */
@@ -57,7 +58,7 @@ export class Following {
   /** The caller has these. `waitedFor`: ms; left out: until now. */
   got(leases: readonly SharedLease[], waitedFor = clocks.mono.now() - this.#since): void {
     const [first] = leases;
-    this.#end("acquired", waitedFor, first && { token: first.token, passed: first.hold.passes > 0 });
+    this.#end("acquired", waitedFor, first && { token: fenceOf(first), passed: first.hold.passes > 0 });
     for (const lease of leases) this.#holds.begin(lease);
   }
 

@@ -9,7 +9,8 @@ import { clocks } from "../util/clock.ts";
 interface HoldMessage extends LockEvent {
   /** The client's id. */
   readonly client: string;
-  readonly token: number;
+  /** Null: its kind has none. */
+  readonly token: number | null;
   /** ms */
   readonly lease: number;
   /** Set by a subscriber of `start` that wants the body to run in a context of its own. */

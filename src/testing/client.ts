@@ -2,6 +2,7 @@ import { performance } from "node:perf_hooks";
 import { ServerClient } from "../client.ts";
 import { type LossReason, quote } from "../errors.ts";
 import type { LockClient } from "../lock-client.ts";
+import type { UnfencedLease } from "../locks/lease.ts";
 import type { Lock } from "../locks/lock.ts";
 import { checkClientOptions, type LockClientOptions } from "../options.ts";
 import type { RedisLike } from "../redis/types.ts";
@@ -178,7 +179,7 @@ async function busy(locks: TestClient, name: string, kind: BusyKind): Promise<Bu
   throw new Error(`Cannot make ${quote(name)} busy: it is held already`);
 }
 
-function lockOf(locks: TestClient, name: string, kind: BusyKind): Lock {
+function lockOf(locks: TestClient, name: string, kind: BusyKind): Lock<UnfencedLease> {
   if (kind === "readLock") return locks.readWriteLock(name).read;
   if (kind === "writeLock") return locks.readWriteLock(name).write;
   if (kind === "redissonLock") return redissonLock(locks, name);

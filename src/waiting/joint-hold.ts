@@ -1,6 +1,6 @@
 import { LEASE_MIN, RENEWALS_PER_LEASE } from "../defaults.ts";
 import type { LockLostError, LossReason } from "../errors.ts";
-import { type Caller, ofHolder } from "../events.ts";
+import { type Caller, ofHolder, ofLoss } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import { unconfirmed } from "../lease/release-outcome.ts";
 import { type LeaseOwner, SharedLease, type Turn } from "../lease/shared-lease.ts";
@@ -130,8 +130,7 @@ export abstract class JointHold implements LeaseOwner, Expecting {
   lost(lease: SharedLease, error: LockLostError): void {
     const { events } = this.services;
     const held = this.leaves(lease);
-    if (events.hears("lost") && this.isOwn(lease))
-      events.tell("lost", { ...ofHolder(lease), firstToken: lease.token, heldFor: held, error });
+    if (events.hears("lost") && this.isOwn(lease)) events.tell("lost", ofLoss(lease, held, error));
     if (this.isIdle) this.leave();
   }
 

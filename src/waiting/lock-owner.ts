@@ -1,5 +1,5 @@
 import type { LockLostError } from "../errors.ts";
-import { ofHolder } from "../events.ts";
+import { ofHolder, ofLoss } from "../events.ts";
 import type { Hold } from "../lease/hold.ts";
 import { DONE, refused, releaseOutcome, unconfirmed } from "../lease/release-outcome.ts";
 import { SharedLease, type Turn } from "../lease/shared-lease.ts";
@@ -247,13 +247,7 @@ export abstract class LockOwner {
 
   toldLost(turn: Turn, held: number, error: LockLostError): LockLostError {
     const { events } = this.services;
-    if (events.hears("lost"))
-      events.tell("lost", {
-        ...ofHolder(turn),
-        firstToken: turn.firstToken ?? turn.token,
-        heldFor: held,
-        error,
-      });
+    if (events.hears("lost")) events.tell("lost", ofLoss(turn, held, error));
     return error;
   }
 }

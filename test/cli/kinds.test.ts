@@ -38,6 +38,28 @@ describe("a run inside of another one", () => {
     const env = { HOLDFAST_HOLD: JSON.stringify(stale) };
     expect((await new Cli(testUrl(), ["run", "-n", name, "--", "true"], { env }).finished).code).toBe(75);
   });
+
+  it("takes a slot where another client than the one around it has one", async () => {
+    const name = freshName();
+    const { locks } = await parties.join();
+    await using _ = await locks.semaphore(name, { permits: 2 }).acquire();
+    const args = ["run", "-n", "--slots", "2", name, "--", "true"];
+    const codeIn = async (client: string): Promise<number | null> => {
+      const env = { HOLDFAST_HOLD: JSON.stringify([{ kind: "permit", name, client }]) };
+      return (await new Cli(testUrl(), args, { env }).finished).code;
+    };
+    expect([await codeIn("host:1:0123456789abcdef"), await codeIn(locks.id)]).toEqual([0, 64]);
+  });
+
+  it("with a slot has no token, not even that of the run around it", async () => {
+    const [name, slots] = [freshName(), freshName()];
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell's
+    const line = 'echo "$HOLDFAST_LOCK $HOLDFAST_LEASE_MS ${HOLDFAST_TOKEN-none}"';
+    const nested = inside("run", "--json", "--slots", "2", slots, "--", "sh", "-c", line);
+    const outer = await cli("run", name, ...nested).finished;
+    expect([outer.stdout, outer.code]).toEqual([`${slots} 30000 none\n`, 0]);
+    expect(lastJson(outer.stderr)).toMatchObject({ outcome: "exited", tokens: [] });
+  });
 });
 
 describe("the kinds", () => {

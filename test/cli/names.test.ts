@@ -107,7 +107,7 @@ async function busy() {
   const end = async () => {
     enough.abort();
     await Promise.all(waits);
-    for (const lease of leases) await lease.unlock().catch(() => {});
+    for (const lease of leases) await lease[Symbol.asyncDispose]().catch(() => {});
     await term.resign().catch(() => {});
   };
   return { locks, others, name, java, end };

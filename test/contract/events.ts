@@ -126,12 +126,12 @@ export function events(subject: Subject): void {
       const { locks } = await subject.join();
       const seen = warnings();
       locks.on("error", () => {
-        throw new Error("the error listener failed");
+        throw new Error("theirs");
       });
       const lock = subject.on(locks, subject.name());
       await locks.scope(() => lock.lock().then(() => {}));
       await until(() => seen.length > 0);
-      expect(seen.map(({ message }) => message)).toEqual(["the error listener failed"]);
+      expect(seen.map(({ message }) => message)).toEqual(["A listener for the event 'error' failed: theirs"]);
       await (await lock.lock({ wait: 10_000 })).unlock();
     });
   });

@@ -30,7 +30,7 @@ export function inspection(subject: Subject): void {
       const lease = await mine.lock({ lease: 20_000 });
       const shown = await theirs.inspect();
       expect(shown).toMatchObject({
-        token: subject.tokens && subject.kind !== "permit" ? lease.token : null,
+        token: subject.tokenOf(lease),
         waiters: subject.queues ? [] : null,
       });
       expect(shown.remaining).toBeGreaterThan(10_000);

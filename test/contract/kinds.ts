@@ -35,7 +35,7 @@ export const KINDS: Readonly<Record<Kind, Traits>> = {
   /** `lock` of a client that keeps it when nobody is inside. */
   lingeringLock: { method: "lock", eventKind: "lock", tokens: true, queues: true, client: LINGERING },
   /** One permit of a semaphore that has one. */
-  permit: { eventKind: "semaphore", tokens: true, queues: true },
+  permit: { eventKind: "semaphore", tokens: false, queues: true },
   /** Its second client writes: see `Subject.on`. */
   readLock: { eventKind: "read", tokens: true, queues: true },
   writeLock: { eventKind: "write", tokens: true, queues: true },

@@ -25,7 +25,7 @@ export function strays(subject: Subject): void {
       expect(await failure(lease.extend(1_000))).toBe(loss);
       await lease.unlock(); // its loss was told once
       expect(told.error).toMatchObject([{ code: "LOCK_LEFT_BEHIND", lockName: name }]);
-      const { token } = lease;
+      const token = subject.tokenOf(lease);
       expect(told.lost).toMatchObject([
         { token, firstToken: token, error: loss, call: told.acquire[0]?.call },
       ]);
@@ -95,7 +95,7 @@ export function strays(subject: Subject): void {
       // Node.js may ring a timer that much too early.
       expect(performance.now() - (ends[0] ?? 0)).toBeGreaterThanOrEqual(leaseTime - 2);
       expect(told.error).toMatchObject([{ code: "LOCK_LEFT_BEHIND", lockName: left.name }]);
-      expect(told.error[0]?.message).toContain("is still held, and stays so until unlock()");
+      expect(told.error[0]?.message).toMatch(/is still held, and stays so until (unlock|release)\(\)/);
       expect([lease?.held, lease?.signal.aborted, await tried(left.theirs)]).toEqual([true, false, null]);
       await lease?.unlock();
       expect([told.lost, told.release.length]).toEqual([[], 2]);
@@ -121,7 +121,7 @@ export function strays(subject: Subject): void {
         expect(loss).toMatchObject({ code: "LOCK_LOST", reason: "scope" });
         for (const { held, signal } of [outer, own]) expect([held, signal.aborted]).toEqual([true, false]);
         // The call that has the lock goes on.
-        expect(told.lost).toMatchObject([{ error: loss, remains: true, token: outer.token }]);
+        expect(told.lost).toMatchObject([{ error: loss, remains: true, token: subject.tokenOf(outer) }]);
         expect([told.error.length, told.release.length, await tried(theirs)]).toEqual([1, 0, null]);
         await own.unlock();
       });

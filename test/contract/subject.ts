@@ -1,9 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Cluster, Redis } from "ioredis";
-import { type MockInstance, vi } from "vitest";
+import { expect, type MockInstance, vi } from "vitest";
 import {
   createLockClient,
   type EventKind,
+  type Lease,
   type Lock,
   type LockClient,
   type ReentranceOptions,
@@ -150,6 +151,12 @@ export class Subject implements Traits {
   /** What its own client holds says nothing of what a caller gets: it asks Redis. Of permits one that waits may share a place. */
   get isFair(): boolean {
     return this.kind === "fairLock" || this.kind === "permit";
+  }
+
+  /** As events and inspections tell it. */
+  tokenOf(lease: Lease): number | null {
+    expect("token" in lease).toBe(this.tokens);
+    return this.tokens ? lease.token : null;
   }
 
   /** What its events have besides. */

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { fencedSet } from "../../src/fencing/index.ts";
-import type { Lease } from "../../src/index.ts";
+import type { Lease, UnfencedLease } from "../../src/index.ts";
 import { redissonLock } from "../../src/redisson/index.ts";
 import { failure, lossOf } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 afterAll(parties.close);
 
-const write = (fence: Lease) => fencedSet(party.redis, key, "a", { fence });
+const write = (fence: UnfencedLease) => fencedSet(party.redis, key, "a", { fence: fence as Lease });
 
 it("gives its token, and its name to the errors", async () => {
   const name = freshName();
@@ -47,6 +47,6 @@ it("that is known to be lost, or was unlocked, sends nothing", async () => {
 
 it("without tokens is refused", async () => {
   const lease = await redissonLock(party.locks, freshName()).lock();
-  await expect(write(lease)).rejects.toThrow(/fence must be a fencing token, received 0; .*redissonLock/);
+  await expect(write(lease)).rejects.toThrow(/fence is a lease that has no fencing token: .*redissonLock/);
   await lease.unlock();
 });

@@ -78,9 +78,12 @@ async function run(thread: Thread, kind: Kind, name: string, verb: string, args:
   }
 }
 
+/** 0: it has none. */
+const tokenOf = (lease: Lease): number => ("token" in lease ? lease.token : 0);
+
 function keep(leases: Lease[], lease: Lease | null): number | null {
   if (lease) leases.push(lease);
-  return lease?.token ?? null;
+  return lease && tokenOf(lease);
 }
 
 /** Tasks that take one lock again and again, and let the witness in Redis see each visit. */
@@ -89,7 +92,8 @@ async function hammer(lock: Lock, witness: string, side: string, tasks: number, 
   let count = 0;
   const task = async (): Promise<void> => {
     for (; performance.now() < end; count++) {
-      await lock.withLock(async ({ token }) => {
+      await lock.withLock(async (lease) => {
+        const token = tokenOf(lease);
         await redis.eval(WITNESS, 1, witness, "in", side, token);
         await redis.eval(WITNESS, 1, witness, "out", side, token);
       });

@@ -203,7 +203,10 @@ const THINGS: readonly {
 }[] = [
   {
     noun: "Semaphore",
-    take: (locks, name, wait) => locks.semaphore(name, { permits: 1 }).acquire({ wait }),
+    take: async (locks, name, wait) => {
+      const lease = await locks.semaphore(name, { permits: 1 }).acquire({ wait });
+      return { assertHeld: () => lease.assertHeld(), unlock: () => lease.release() };
+    },
     late: /^Semaphore '\S+' had too few free permits for this call \(wants 1\) when .*: \S+:\d+ has some; .*tryAcquire\(\)/,
     force: (locks, name) => locks.semaphore(name).forceUnlock(),
   },

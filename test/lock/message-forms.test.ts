@@ -113,7 +113,7 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
     const lease = await locks.lock(name).lock();
     const permit = await locks.semaphore(name, { permits: 1 }).acquire();
     const term = await locks.election(name).campaign();
-    await Promise.all([lease.unlock(), permit.unlock(), term.resign()]);
+    await Promise.all([lease.unlock(), permit.release(), term.resign()]);
     const checks = [lease, permit, term].map(async (one) => one.assertHeld());
     return Promise.all(checks.map(failure));
   },

@@ -92,11 +92,11 @@ describe("a label", () => {
     await until(async () => (await slots.inspect()).waiters.length === 1);
     const { holders, waiters } = await slots.inspect();
     expect([holders[0]?.label, waiters[0]?.label]).toEqual(["first", "second"]);
-    await first.unlock();
+    await first.release();
     const granted = await second;
     await granted.extend(30_000);
     expect((await slots.inspect()).holders).toMatchObject([{ label: "second" }]);
-    await granted.unlock();
+    await granted.release();
     const names = [freshName(), freshName()];
     const both = await locks.multiLock(names).lock({ label });
     for (const name of names) expect((await locks.lock(name).inspect()).holder?.label).toBe(label);
@@ -182,7 +182,7 @@ describe("forceUnlock with a token", () => {
     expect(await slots.forceUnlock({ holder: `${seen?.id}0` })).toBe(0);
     expect(await slots.forceUnlock({ holder: seen?.id })).toBe(1);
     expect((await slots.inspect()).holders).toMatchObject([{ id: kept?.id }]);
-    const outcomes = await Promise.allSettled([one.unlock(), other.unlock()]);
+    const outcomes = await Promise.allSettled([one.release(), other.release()]);
     expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
   });
 
@@ -234,7 +234,7 @@ describe("a caller that has waited in vain", () => {
       () => both.lock({ wait }),
     ])
       await expect(call()).rejects.toMatchObject({ code: "LOCK_TIMEOUT", holder: { label: "job" } });
-    for (const lease of [permit, reader, member]) await lease.unlock();
+    for (const lease of [permit, reader, member]) await lease[Symbol.asyncDispose]();
   });
 
   it("for its own process needs no question, and many callers share one look", async () => {

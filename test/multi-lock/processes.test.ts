@@ -89,7 +89,7 @@ describe(`processes (seed ${seed})`, { timeout: SECONDS * 1_000 + 60_000 }, () =
     const lease = await waiting;
     expect(performance.now() - begin).toBeLessThan(3 * (2_000 + 1_875));
     for (const [i, name] of lease.names.entries())
-      expect(lease.token(name)).toBeGreaterThan(tokens?.[i] ?? Number.POSITIVE_INFINITY);
+      expect(lease.tokens.get(name)).toBeGreaterThan(tokens?.[i] ?? Number.POSITIVE_INFINITY);
     await lease.unlock();
     await cleared(names);
   });

@@ -26,15 +26,15 @@ describe("scopes", () => {
       expect([lock.isHeldHere(), locks.lock(b).isHeldHere(), locks.multiLock([a, "x"]).isHeldHere()]).toEqual(
         [true, true, false],
       );
-      await locks.lock(b).withLock((inner) => expect(inner.token).toBe(outer.token(b)));
-      await lock.withLock((inner) => expect(inner.token(c)).toBe(outer.token(c)));
+      await locks.lock(b).withLock((inner) => expect(inner.token).toBe(outer.tokens.get(b)));
+      await lock.withLock((inner) => expect(inner.tokens.get(c)).toBe(outer.tokens.get(c)));
       await Promise.all([
         locks.multiLock([a, b]).withLock(section.visit),
         lock.withLock(section.visit),
         locks.lock(b).withLock(section.visit),
       ]);
       const again = await locks.multiLock([c, b]).lock();
-      expect(again.token(b)).toBe(outer.token(b));
+      expect(again.tokens.get(b)).toBe(outer.tokens.get(b));
       await again.unlock();
       expect([outer.held, section.most, section.visits]).toEqual([true, 1, 3]);
       expect(await count.scripts()).toBe(0);
@@ -48,7 +48,7 @@ describe("scopes", () => {
     const [a, , c] = names;
     await mine.locks.lock(a).withLock(async (single) => {
       await mine.locks.multiLock(names).withLock(async (all) => {
-        expect(all.token(a)).toBe(single.token);
+        expect(all.tokens.get(a)).toBe(single.token);
         expect(await several.holders(names)).toEqual(Array(3).fill(mine.locks.id));
       });
       expect(await several.holders([a, c])).toEqual([mine.locks.id, ""]);

@@ -38,7 +38,7 @@ describe("multi-locks side by side in one scope", () => {
         a.locks.multiLock([one, two])[how](NO_OPTIONS),
         a.locks.multiLock([two, three])[how](NO_OPTIONS),
       ]);
-      expect([p?.held, q?.held, q?.token(two)]).toEqual([true, true, p?.token(two)]);
+      expect([p?.held, q?.held, q?.tokens.get(two)]).toEqual([true, true, p?.tokens.get(two)]);
       await p?.unlock();
       expect([q?.held, await b.locks.lock(two).tryLock()]).toEqual([true, null]);
       await q?.unlock();
@@ -55,7 +55,7 @@ describe("multi-locks side by side in one scope", () => {
           a.locks.multiLock([one, two]).lock(),
           a.locks.lock(two)[how](NO_OPTIONS),
         ]);
-        expect([single?.held, single?.token]).toEqual([true, multi.token(two)]);
+        expect([single?.held, single?.token]).toEqual([true, multi.tokens.get(two)]);
         await Promise.all([multi.unlock(), single?.unlock()]);
       });
       await isFree(one, two);
@@ -69,7 +69,7 @@ describe("multi-locks side by side in one scope", () => {
         a.locks.lock(one).lock(),
         a.locks.multiLock([one, two])[how](NO_OPTIONS),
       ]);
-      expect([multi?.held, multi?.token(one)]).toEqual([true, single.token]);
+      expect([multi?.held, multi?.tokens.get(one)]).toEqual([true, single.token]);
       await Promise.all([multi?.unlock(), single.unlock()]);
     });
     await isFree(one, two);
@@ -86,7 +86,7 @@ describe("multi-locks side by side in one scope", () => {
       await a.redis.ping();
       await foreign.unlock();
       const leases = await Promise.all([first, second]);
-      expect(leases[1].token(one)).toBe(leases[0].token(one));
+      expect(leases[1].tokens.get(one)).toBe(leases[0].tokens.get(one));
       for (const lease of leases) await lease.unlock();
     });
     await isFree(one, two, three);

@@ -105,8 +105,10 @@ import {
   type LockStats,
   LockTimeoutError,
   type LossReason,
+  type PermitLease,
   type RedisLike,
   StaleTokenError,
+  type UnfencedLease,
 } from "holdfast";
 import { type FencedSetOptions, fencedSet } from "holdfast/fencing";
 import { optimistic, type Transaction } from "holdfast/optimistic";
@@ -132,7 +134,7 @@ const other = others.fairLock(name);
 
 const told = new Set<string>();
 locks.on("acquire", ({ name, token, waitedFor, kept }) => {
-  const types: [string, number, number, boolean] = [name, token, waitedFor, kept];
+  const types: [string, number | null, number, boolean] = [name, token, waitedFor, kept];
   told.add(types.length === 4 ? "acquire" : "nothing");
 });
 locks.on("recall", ({ name, kind, idle, uses }) => {
@@ -152,7 +154,7 @@ locks.on("lost", ({ error }: { error: LockLostError }) => {
   const reason: LossReason = error.reason;
   return reason;
 });
-const onError = (error: Error): void => console.error(error);
+const onError = (error: LockError): void => console.error(error.code, error.lockName, error.cause);
 locks.on("error", onError).off("error", onError);
 
 async function awaitUsing(): Promise<void> {
@@ -331,5 +333,23 @@ export async function refused(lease: Lease): Promise<void> {
   lease.token = 5;
   // @ts-expect-error null is none
   await lock.lock({ signal: null });
+  const unfenced: Lock<UnfencedLease> = spinLock(locks, "x");
+  const any: readonly Lock<UnfencedLease>[] = [unfenced, lock, redissonLock(locks, "x"), redissonFencedLock(locks, "x")];
+  const tokens: ReadonlyMap<string, number> = (await locks.multiLock([...any, "y"]).lock()).tokens;
+  const bare: UnfencedLease = await unfenced.lock();
+  // @ts-expect-error it has none
+  bare.token;
+  // @ts-expect-error its leases have no tokens
+  const fenced: Lock = unfenced;
+  // @ts-expect-error no fence
+  await fencedSet(redis, "x", String(tokens.size), { fence: bare });
+  const permits: PermitLease = await locks.semaphore("x").acquire();
+  await permits.release();
+  // @ts-expect-error permits are released
+  await permits.unlock();
+  // @ts-expect-error permits fence nothing
+  permits.token;
+  // @ts-expect-error it is two locks
+  await locks.readWriteLock("x").withLock(() => fenced);
 }
 `;

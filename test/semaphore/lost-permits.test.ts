@@ -16,7 +16,7 @@ async function shared(options: LockOptions) {
   const alone = pair.mine.acquire(1);
   await waiting(pair.theirs, 1);
   const all = [options, {}, {}].map((own) => pair.mine.acquire(1, own));
-  await held.unlock();
+  await held.release();
   const leases = (await Promise.all(all)) as [PermitLease, PermitLease, PermitLease];
   return { ...pair, alone: await alone, leases };
 }
@@ -32,12 +32,12 @@ it("permits that a caller has lost are passed to no other one, also when a liste
   // Without a turn of the event loop no timer tells that its time is over.
   while (performance.now() - since < 200);
   // What it leaves may be had by a caller that comes in this turn.
-  const unlocked = second.unlock();
+  const unlocked = second.release();
   expect(() => first.assertHeld()).toThrow(/lost/);
   expect([tried.length, passed]).toEqual([1, []]);
   await unlocked;
-  await (await tried[0])?.unlock();
-  await Promise.all([third.unlock(), alone.unlock()]);
+  await (await tried[0])?.release();
+  await Promise.all([third.release(), alone.release()]);
   await used(theirs, 0);
 });
 
@@ -49,13 +49,13 @@ it("a hold of which Redis says that it is gone has nothing for a listener that i
   await stage.far.redis.del(`holdfast:semaphore:{${mine.name}}`);
   stage.near.locks.on("acquire", (told) => passed.push(told.passed));
   stage.near.locks.once("lost", () => {
-    void second.unlock().catch(() => {});
+    void second.release().catch(() => {});
     tried.push(mine.tryAcquire(1));
   });
-  await expect(first.unlock()).rejects.toMatchObject({ code: "LOCK_LOST", reason: "gone" });
+  await expect(first.release()).rejects.toMatchObject({ code: "LOCK_LOST", reason: "gone" });
   const [lease] = await Promise.all(tried);
   expect([lease?.held, passed]).toEqual([true, [false]]);
-  await lease?.unlock();
-  await Promise.allSettled([second.unlock(), third.unlock(), alone.unlock()]);
+  await lease?.release();
+  await Promise.allSettled([second.release(), third.release(), alone.release()]);
   await used(theirs, 0);
 });

@@ -60,10 +60,10 @@ describe("the number of permits", () => {
     expect(await b.inspect()).toMatchObject({ permits: 1, used: 4 });
     const next = b.acquire();
     await waiting(a, 1);
-    for (const lease of held.slice(0, 3)) await lease.unlock();
+    for (const lease of held.slice(0, 3)) await lease.release();
     expect((await b.inspect()).waiters).toHaveLength(1); // one is in use, which is all there is
-    await held[3]?.unlock();
-    await (await next).unlock();
+    await held[3]?.release();
+    await (await next).release();
     // It counts on where nobody holds any, whatever the code says.
     expect(await a.tryAcquire()).not.toBeNull();
     expect(await b.tryAcquire()).toBeNull();
@@ -80,11 +80,11 @@ describe("the number of permits", () => {
     await waiting(a, 3);
     await a.setPermits(2);
     const told = expect(large).rejects.toMatchObject({ code: "PERMITS_DIFFER", stored: 2, units: 3 });
-    await blocker.unlock();
+    await blocker.release();
     await told;
     const lease = await small;
     expect((await a.inspect()).waiters).toMatchObject([{ units: 2 }]);
-    await lease.unlock();
-    await (await middle).unlock();
+    await lease.release();
+    await (await middle).release();
   });
 });

@@ -23,13 +23,13 @@ it("permits are passed on so many times, then another process has its turn", asy
   const enter = async (slots: Semaphore, label: string): Promise<void> => {
     const lease = await slots.acquire();
     order.push(label);
-    await lease.unlock();
+    await lease.release();
   };
   const all = Array.from({ length: 6 }, () => enter(mine, "mine"));
   await waiting(1);
   all.push(enter(theirs, "theirs"));
   await waiting(2);
-  await first?.unlock();
+  await first?.release();
   await Promise.all(all);
   expect(order).toEqual(["mine", "mine", "mine", "mine", "theirs", "mine", "mine"]);
 });

@@ -5,6 +5,7 @@ import { Dice } from "../chaos/dice.ts";
 import { PoolStage, together } from "../support/pooled.ts";
 import { used } from "../support/semaphores.ts";
 import { named } from "../support/tcp-proxy.ts";
+import { turnOf } from "../support/turn.ts";
 import { until } from "../support/until.ts";
 
 // A hold of several callers of one process that is lost, given back by halves, or used at random.
@@ -24,7 +25,7 @@ describe("a hold that is lost", () => {
     await expect(shared[0]?.extend(60_000)).rejects.toMatchObject({ code: "LOCK_LOST", reason: "gone" });
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
     expect(other?.held).toBe(true);
-    await other?.unlock();
+    await other?.release();
     expect(await pair.theirs.inspect()).toMatchObject({ holders: [] });
   });
 
@@ -35,7 +36,7 @@ describe("a hold that is lost", () => {
     expect(await pair.theirs.forceUnlock({ label: "me" })).toBe(2);
     await until(() => signals.every(({ aborted }) => aborted));
     expect(signals[2]?.reason).toMatchObject({ reason: "revoked", by: "me" });
-    for (const lease of all) await expect(lease.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
+    for (const lease of all) await expect(lease.release()).rejects.toMatchObject({ code: "LOCK_LOST" });
   });
 
   it("a user's own end takes nothing from the others, and what it had goes back", async () => {
@@ -45,7 +46,7 @@ describe("a hold that is lost", () => {
       PermitLease,
       PermitLease,
     ];
-    await first.unlock();
+    await first.release();
     await until(() => second.signal.aborted && third.signal.aborted);
     await used(pair.theirs, 0);
   });
@@ -55,7 +56,7 @@ it("what a caller has left goes back also where the command was lost: its caller
   const pair = await stage.open(4, { localHandoffs: 0 });
   const [other, ...shared] = await together(pair, 4, [1, 1, 2]);
   const dropped = stage.proxy.dropCommand(named("evalsha"));
-  const unlocked = shared[1]?.unlock().then(
+  const unlocked = shared[1]?.release().then(
     () => "released",
     (error: unknown) => (error as { code: unknown }).code,
   );
@@ -64,8 +65,8 @@ it("what a caller has left goes back also where the command was lost: its caller
   expect(["released", "LOCK_UNAVAILABLE"]).toContain(await unlocked);
   await used(pair.theirs, 2);
   expect(shared[0]?.held).toBe(true);
-  await shared[0]?.unlock();
-  await other?.unlock();
+  await shared[0]?.release();
+  await other?.release();
 });
 
 describe("whatever callers do", () => {
@@ -76,7 +77,7 @@ describe("whatever callers do", () => {
     let inside = 0;
     let most = 0;
     let served = 0;
-    const tokens = new Set<number>();
+    const turns = new Set<number>();
     const caller = async (slots: Semaphore): Promise<void> => {
       for (let i = 0; i < 15; i++) {
         const units = dice.chance(0.7) ? 1 : dice.int(1, 5);
@@ -90,8 +91,8 @@ describe("whatever callers do", () => {
         inside += units;
         most = Math.max(most, inside);
         served++;
-        expect(tokens.has(held.token)).toBe(false);
-        tokens.add(held.token);
+        expect(turns.has(turnOf(held))).toBe(false);
+        turns.add(turnOf(held));
         // Now and then its time is over before it leaves.
         const late = lease === 60 && dice.chance(0.5);
         let isInside = true;
@@ -102,7 +103,7 @@ describe("whatever callers do", () => {
         held.signal.addEventListener("abort", out);
         await pause(late ? 80 : dice.int(0, 2));
         out();
-        await held.unlock().catch(() => {});
+        await held.release().catch(() => {});
       }
     };
     await Promise.all([mine, theirs].flatMap((slots) => Array.from({ length: 10 }, () => caller(slots))));

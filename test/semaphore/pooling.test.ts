@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { PermitLease, Semaphore } from "../../src/index.ts";
 import { PoolStage, together } from "../support/pooled.ts";
 import { used, waiting } from "../support/semaphores.ts";
+import { turnOf } from "../support/turn.ts";
 import { until } from "../support/until.ts";
 
 // Callers of one process at a semaphore: in which order they come in by a hold that they share, and what others are left.
@@ -12,28 +13,28 @@ const commandsOf = ({ name }: Semaphore): number =>
   stage.proxy.commands.filter(({ command }) => command.some((word) => word.includes(`{${name}}`))).length;
 
 describe("callers of one process", () => {
-  it("a hundred of them have one place, and come in by it in order, each with a token of its own", async () => {
+  it("a hundred of them have one place, and come in by it in order, each with a number of its own", async () => {
     const { mine, theirs } = await stage.open(5);
     const held = await theirs.acquire(5);
     stage.proxy.record();
     const order: number[] = [];
-    const tokens: number[] = [];
+    const turns: number[] = [];
     let inside = 0;
     let most = 0;
     const all = Array.from({ length: 100 }, async (_, i) => {
       const lease = await mine.acquire();
       order.push(i);
-      tokens.push(lease.token);
+      turns.push(turnOf(lease));
       most = Math.max(most, ++inside);
       await pause(1);
       inside--;
-      await lease.unlock();
+      await lease.release();
     });
     await waiting(theirs, 1);
-    await held.unlock();
+    await held.release();
     await Promise.all(all);
     expect(order).toEqual(Array.from(all.keys()));
-    expect(new Set(tokens).size).toBe(100);
+    expect(new Set(turns).size).toBe(100);
     expect(most).toBe(5);
     // An acquisition and a release for each would be two hundred.
     expect(commandsOf(mine)).toBeLessThan(150);
@@ -41,17 +42,17 @@ describe("callers of one process", () => {
     await used(theirs, 0);
   });
 
-  it("share a hold, with tokens that grow, and what each leaves goes back", async () => {
+  it("share a hold, with numbers that grow, and what each leaves goes back", async () => {
     const pair = await stage.open(6, { localHandoffs: 0 });
     const [, ...shared] = await together(pair, 6, [1, 1, 2, 1]);
-    expect(new Set(shared.map(({ token }) => token)).size).toBe(3);
-    expect(shared.map(({ token }) => token)).toEqual(shared.map(({ token }) => token).sort((a, b) => a - b));
+    expect(new Set(shared.map(turnOf)).size).toBe(3);
+    expect(shared.map(turnOf)).toEqual(shared.map(turnOf).sort((a, b) => a - b));
     const { holders } = await pair.theirs.inspect();
     expect(holders.map(({ units }) => units).sort()).toEqual([1, 4]);
-    await shared[1]?.unlock();
+    await shared[1]?.release();
     expect((await pair.theirs.inspect()).used).toBe(3);
-    await (await pair.theirs.acquire(3)).unlock();
-    await Promise.all([shared[0]?.unlock(), shared[2]?.unlock()]);
+    await (await pair.theirs.acquire(3)).release();
+    await Promise.all([shared[0]?.release(), shared[2]?.release()]);
     expect((await pair.theirs.inspect()).used).toBe(1);
   });
 
@@ -63,13 +64,13 @@ describe("callers of one process", () => {
     await waiting(theirs, 1);
     const first = mine.acquire();
     const gone = [1, 2].map((units) => mine.acquire(units, { signal: leaving.signal }).catch(() => null));
-    await held.unlock();
-    await (await left).unlock();
+    await held.release();
+    await (await left).release();
     leaving.abort();
     await Promise.all(gone);
     const lease = await first;
     await used(theirs, 1);
-    await lease.unlock();
+    await lease.release();
   });
 
   it("that want more are not overtaken by those behind them, however little these want", async () => {
@@ -84,9 +85,9 @@ describe("callers of one process", () => {
     const large = enter(3, "large");
     const small = enter(1, "small");
     await waiting(theirs, 1);
-    for (const lease of held) await lease.unlock();
-    await (await large).unlock();
-    await (await small).unlock();
+    for (const lease of held) await lease.release();
+    await (await large).release();
+    await (await small).release();
     expect(order).toEqual(["large", "small"]);
   });
 
@@ -103,10 +104,10 @@ describe("callers of one process", () => {
       const next = mine.acquire(second);
       leaving.abort();
       await gone;
-      if (second === 4) await held.unlock();
+      if (second === 4) await held.release();
       const lease = await next;
       expect(lease.units).toBe(second);
-      await lease.unlock();
+      await lease.release();
     }
   });
 
@@ -116,11 +117,11 @@ describe("callers of one process", () => {
     const waits = mine.acquire();
     await waiting(theirs, 1);
     expect(await mine.tryAcquire()).toBeNull();
-    await held.unlock();
+    await held.release();
     const lease = await waits;
     const other = await mine.tryAcquire();
     expect(other?.held).toBe(true);
-    await Promise.all([lease.unlock(), other?.unlock()]);
+    await Promise.all([lease.release(), other?.release()]);
   });
 });
 
@@ -134,7 +135,7 @@ describe("another process", () => {
         const lease = await mine.acquire();
         passes++;
         await pause(0);
-        await lease.unlock();
+        await lease.release();
       }
     });
     await until(() => passes > 20);
@@ -143,7 +144,7 @@ describe("another process", () => {
       const lease = await theirs.acquire();
       // Two holds, and two by the place that stands before this one, each of which is passed 16 times; and what was on its way.
       expect(passes - before).toBeLessThan(4 * 17 + 12);
-      await lease.unlock();
+      await lease.release();
     }
     isOver = true;
     await Promise.all(busy);
@@ -161,13 +162,13 @@ describe("another process", () => {
       const lease = await slots.acquire();
       order.push(label);
       await pause(turn);
-      await lease.unlock();
+      await lease.release();
     };
     const all = [enter(mine, "mine"), enter(mine, "mine")];
     await waiting(theirs, 1);
     all.push(enter(theirs, "theirs"));
     await waiting(theirs, 2);
-    await first.unlock();
+    await first.release();
     await Promise.all(all);
     expect(order).toEqual(expected);
   });
@@ -178,8 +179,8 @@ it("fair: true has a place for each caller, and takes no passes", async () => {
   const held = await theirs.acquire();
   const all = [mine.acquire(), mine.acquire(), mine.acquire()];
   await waiting(theirs, 3);
-  await held.unlock();
-  for (const one of all) await (await one).unlock();
+  await held.release();
+  for (const one of all) await (await one).release();
   const wrong = (): Semaphore =>
     stage.near.locks.semaphore("x", { permits: 1, fair: true, localHandoffs: 3 });
   expect(wrong).toThrow(/with fair: true there are no local hand-offs/);

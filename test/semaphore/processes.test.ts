@@ -35,7 +35,7 @@ describe("over all processes", () => {
         await new Promise((done) => setTimeout(done, dice.int(0, 2)));
         expect(lease.held).toBe(true);
         used -= units;
-        await lease.unlock();
+        await lease.release();
       }
     };
     const callers = parties.flatMap(({ locks }) =>
@@ -67,6 +67,6 @@ describe("over all processes", () => {
     await actor.kill();
     const lease = await waiting;
     expect(performance.now() - killed).toBeLessThan(4_000); // the lease, and a look
-    await lease.unlock();
+    await lease.release();
   });
 });

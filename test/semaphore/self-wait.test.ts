@@ -42,7 +42,7 @@ it("a caller whose process holds permits is warned of a deadlock only where it w
   expect(warned).toEqual([
     expect.stringMatching(/for a permit of 'test:.*', of which this process \(pid \d+\)/),
   ]);
-  await mine.unlock();
-  await (await stuck).unlock();
-  await got.unlock();
+  await mine.release();
+  await (await stuck).release();
+  await got.release();
 });

@@ -4,6 +4,7 @@ import type { PermitLease, Semaphore } from "../../src/index.ts";
 import { record } from "../contract/observe.ts";
 import { freshName } from "../support/fixture.ts";
 import { SemaphoreServer, waiting } from "../support/semaphores.ts";
+import { turnOf } from "../support/turn.ts";
 import { until } from "../support/until.ts";
 
 // Permits as callers use them: what is given and in which order, and what is left behind.
@@ -19,7 +20,7 @@ describe("permits", () => {
   it("with fair: true are given in the order of callers: a large one is not overtaken", async () => {
     const [a, b] = (await own.openFair(2, 3)) as [Semaphore, Semaphore];
     const [one, two] = [await a.acquire(), await a.acquire()];
-    expect([one.held, two.held, one.units, one.token < two.token]).toEqual([true, true, 1, true]);
+    expect([one.held, two.held, one.units, turnOf(one) < turnOf(two)]).toEqual([true, true, 1, true]);
     expect(await b.tryAcquire(2)).toBeNull();
     const order: string[] = [];
     const enter = async (slots: Semaphore, units: number, label: string): Promise<PermitLease> => {
@@ -32,12 +33,12 @@ describe("permits", () => {
     const small = enter(a, 1, "small");
     await waiting(a, 2);
     expect(await a.tryAcquire()).toBeNull(); // one is free, and somebody waits for it
-    await one.unlock();
+    await one.release();
     expect(order).toEqual([]);
     const since = performance.now();
-    await two.unlock();
-    await (await large).unlock();
-    await (await small).unlock();
+    await two.release();
+    await (await large).release();
+    await (await small).release();
     expect(order).toEqual(["large", "small"]);
     expect(performance.now() - since).toBeLessThan(1_400); // by messages, not by looking again
     expect(await own.admin.exists(...keys(a))).toBe(0);
@@ -50,11 +51,11 @@ describe("permits", () => {
     const all = [2, 3, 1, 4, 1].map(async (units, i) => {
       const lease = await b.acquire(units);
       order.push(i);
-      await lease.unlock();
+      await lease.release();
     });
     await waiting(a, 5);
     expect((await a.inspect()).waiters.map(({ units }) => units)).toEqual([2, 3, 1, 4, 1]);
-    await held.unlock();
+    await held.release();
     await Promise.all(all);
     expect(order).toEqual([0, 1, 2, 3, 4]);
   });
@@ -63,7 +64,7 @@ describe("permits", () => {
     const [a] = (await own.open(1, 10)) as [Semaphore];
     const all = await Promise.all(Array.from({ length: 7 }, () => a.acquire()));
     expect(await own.admin.pubsub("CHANNELS", "holdfast:client:*")).toEqual([]);
-    await Promise.all(all.map((lease) => lease.unlock()));
+    await Promise.all(all.map((lease) => lease.release()));
   });
 
   it("have leases of their own, which end, are renewed and are extended by themselves", async () => {
@@ -71,7 +72,7 @@ describe("permits", () => {
     const [short, renewed] = [await a.acquire({ lease: 200 }), await a.acquire()];
     expect((await b.acquire()).held).toBe(true);
     expect([short.held, renewed.held]).toEqual([false, true]);
-    await expect(short.unlock()).rejects.toMatchObject({ code: "LOCK_LOST", reason: "expired" });
+    await expect(short.release()).rejects.toMatchObject({ code: "LOCK_LOST", reason: "expired" });
     await renewed.extend(90_000);
     const { holders } = await a.inspect();
     expect(Math.max(...holders.map(({ remaining }) => remaining))).toBeGreaterThan(80_000);
@@ -79,7 +80,7 @@ describe("permits", () => {
 
   it("go to bodies, which hear of a loss", async () => {
     const [a, b] = (await own.open(2, 2)) as [Semaphore, Semaphore];
-    await (await b.acquire()).unlock();
+    await (await b.acquire()).release();
     const seen: unknown[] = [];
     expect(await a.withPermits(({ units }) => units)).toBe(1);
     expect(await a.withPermits(2, { wait: 100 }, async ({ units }) => units)).toBe(2);
@@ -104,7 +105,7 @@ describe("permits", () => {
     const blocker = await b.acquire();
     const held = a.acquire(); // so that this client listens
     await waiting(b, 1);
-    await blocker.unlock();
+    await blocker.release();
     const { signal } = await held;
     expect(await b.forceUnlock({ label: "alice" })).toBe(1);
     await until(() => signal.aborted);
@@ -125,7 +126,7 @@ describe("permits", () => {
     expect(told.release).toEqual([]);
     for (const [i, lease] of leases.entries()) {
       expect([lease.held, lease.signal.reason]).toEqual([false, told.lost[i]?.error]);
-      await expect(lease.unlock()).rejects.toBe(told.lost[i]?.error);
+      await expect(lease.release()).rejects.toBe(told.lost[i]?.error);
     }
     expect(await slots.tryAcquire(3)).not.toBeNull();
   });
@@ -135,7 +136,7 @@ describe("permits", () => {
     const lease = await a.withPermits(() => a.acquire(2));
     expect([lease.held, lease.signal.aborted, (await b.inspect()).used]).toEqual([true, false, 2]);
     expect(await b.tryAcquire(2)).toBeNull();
-    await lease.unlock();
+    await lease.release();
     expect(await b.tryAcquire(3)).not.toBeNull();
   });
 });
@@ -176,8 +177,8 @@ describe("a caller", () => {
     // As a copy of its command does, that the network kept.
     await own.admin.zadd(queue, ticket, entry);
     const since = performance.now();
-    await blocker.unlock();
-    await (await a.acquire()).unlock();
+    await blocker.release();
+    await (await a.acquire()).release();
     expect(performance.now() - since).toBeLessThan(1_000); // the grant's own end is 3 s away
   });
 });
@@ -215,8 +216,8 @@ describe("what a semaphore shows", () => {
       `Semaphore { name: '${name}', kind: 'semaphore', permits: 5 }`,
     );
     expect(JSON.parse(JSON.stringify(lease))).toMatchObject({ name, held: true, units: 4 });
-    await lease.unlock();
-    await (await waiter).unlock();
+    await lease.release();
+    await (await waiter).release();
   });
 
   it("its events, with their units", async () => {
@@ -229,7 +230,7 @@ describe("what a semaphore shows", () => {
       );
     const lease = await slots.acquire(2);
     expect(await slots.tryAcquire(3, 30)).toBeNull();
-    await lease.unlock();
+    await lease.release();
     expect(told).toEqual([
       ["acquire", "semaphore", 1, 2],
       ["wait", "semaphore", 2, 3],

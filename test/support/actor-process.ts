@@ -18,6 +18,7 @@ import { Runs } from "./runs.ts";
 import { type Address, addressOf, openConnection } from "./servers/connection.ts";
 import { keep } from "./stays.ts";
 import { StopWatch } from "./stop-watch.ts";
+import { turnOf } from "./turn.ts";
 
 export type LockKind = Exclude<Maker, "permit" | "readLock" | "writeLock">;
 
@@ -78,9 +79,10 @@ const methods = {
     await once(redis, "ready"); // rejects on the first error
   },
 
+  /** `token`: of a permit the number that Redis has for it. */
   async acquire(kind: Maker, name: string, wait?: number, lease?: number) {
     const acquired = await lockOf(current().locks, kind, name).tryLock(wait, lease);
-    return acquired && { handle: leases.push(acquired) - 1, token: acquired.token };
+    return acquired && { handle: leases.push(acquired) - 1, token: turnOf(acquired) };
   },
 
   /** A candidate that writes its token to the end of a list as long as it leads; it is not waited for. */
@@ -150,8 +152,8 @@ const methods = {
     const { locks } = current();
     const slots = locks.semaphore(name, { permits: 3 });
     const take = () => (kind === "read" ? locks.readWriteLock(name).read.lock() : slots.acquire());
-    await (await take()).unlock();
-    for (const lease of await Promise.all([take(), take(), take()])) void lease.unlock();
+    await (await take())[Symbol.asyncDispose]();
+    for (const lease of await Promise.all([take(), take(), take()])) void lease[Symbol.asyncDispose]();
     process.exit();
   },
 
@@ -186,7 +188,7 @@ const methods = {
   /** Takes several and keeps them; their tokens. */
   async acquireAll(names: string[], wait?: number, lease?: number) {
     const acquired = await current().locks.multiLock(names).tryLock(wait, lease);
-    return acquired?.names.map((name) => acquired.token(name)) ?? null;
+    return acquired && [...acquired.tokens.values()];
   },
 
   /** Takes the lock and gives it back until this process keeps it although nobody is inside. */

@@ -1,7 +1,7 @@
 import type { Writable } from "node:stream";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import type { Redis } from "ioredis";
-import { createLockClient, type LockClient } from "../../src/index.ts";
+import { type BaseLease, createLockClient, type LockClient, type MultiLease } from "../../src/index.ts";
 import { type SubscriberLike, unref } from "../../src/redis/types.ts";
 import { redissonLock } from "../../src/redisson/index.ts";
 import { spinLock } from "../../src/spin/index.ts";
@@ -74,9 +74,9 @@ async function keepReads(name: string, locks: LockClient): Promise<void> {
 }
 
 const givesBack =
-  (lease: { unlock(): Promise<void> }): GiveBack =>
+  (lease: BaseLease | MultiLease): GiveBack =>
   () =>
-    void lease.unlock().catch(() => {});
+    void lease[Symbol.asyncDispose]().catch(() => {});
 
 async function run({ address, prefix, ending, held, isApart }: ExitOrder): Promise<void> {
   const redis = openConnection(address, { connectionName: prefix }) as Redis;

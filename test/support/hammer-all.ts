@@ -99,8 +99,9 @@ async function visitAll(
   await Promise.all(
     places.map(async ({ name, mark, count, token }, i) => {
       report.visits[name] = (report.visits[name] ?? 0) + 1;
-      const last = await redis.getset(token, lease.token(name));
-      if (Number(last ?? 0) >= lease.token(name)) report.staleTokens++;
+      const own = lease.tokens.get(name) ?? 0;
+      const last = await redis.getset(token, own);
+      if (Number(last ?? 0) >= own) report.staleTokens++;
       await redis.set(count, Number(counts[i] ?? 0) + 1);
       await redis.del(mark);
     }),

@@ -1,12 +1,13 @@
 import type {
   ForceUnlockOptions,
   Inspection,
-  Lease,
   Lock,
   LockClient,
   PassingOptions,
+  PermitLease,
   ReentranceOptions,
   Semaphore,
+  UnfencedLease,
 } from "../../src/index.ts";
 import { redissonFencedLock, redissonLock } from "../../src/redisson/index.ts";
 import { spinLock } from "../../src/spin/index.ts";
@@ -25,13 +26,22 @@ export type Maker =
   | "readLock"
   | "writeLock";
 
-/** The lock with this name, of whatever kind; not every kind has every option. */
+/** The lock with this name, of whatever kind; not every kind has every option. Leases of a `redissonLock`, a `spinLock` and a `permit` have no token. */
 export function lockOf(
   locks: LockClient,
   kind: Maker,
   name: string,
   options?: PassingOptions & ReentranceOptions,
 ): Lock {
+  return unfencedOf(locks, kind, name, options) as Lock;
+}
+
+function unfencedOf(
+  locks: LockClient,
+  kind: Maker,
+  name: string,
+  options?: PassingOptions & ReentranceOptions,
+): Lock<UnfencedLease> {
   if (kind === "readLock") return locks.readWriteLock(name, options).read;
   if (kind === "writeLock") return locks.readWriteLock(name, options).write;
   if (kind === "permit") return new Permit(locks.semaphore(name, { permits: 1 }));
@@ -54,10 +64,14 @@ export function opponentOf(locks: LockClient, name: string): Lock {
   });
 }
 
-type Loose = (...args: unknown[]) => Promise<never>;
+type Loose<T> = (...args: unknown[]) => Promise<T>;
+
+/** Unlocked as a lock is. */
+const unlockable = (lease: PermitLease): UnfencedLease =>
+  Object.defineProperty(lease, "unlock", { value: () => lease.release() }) as unknown as UnfencedLease;
 
 /** A semaphore with one permit, with the methods of a lock: for what takes one lock at a time. */
-class Permit implements Lock {
+class Permit implements Lock<UnfencedLease> {
   readonly name: string;
   readonly #slots: Semaphore;
 
@@ -66,16 +80,20 @@ class Permit implements Lock {
     this.#slots = slots;
   }
 
-  tryLock(...args: unknown[]): Promise<Lease | null> {
-    return (this.#slots.tryAcquire as Loose).call(this.#slots, 1, ...args);
+  async tryLock(...args: unknown[]): Promise<UnfencedLease | null> {
+    const lease = await (this.#slots.tryAcquire as Loose<PermitLease | null>).call(this.#slots, 1, ...args);
+    return lease && unlockable(lease);
   }
 
-  lock(...args: unknown[]): Promise<Lease> {
-    return (this.#slots.acquire as Loose).call(this.#slots, 1, ...args);
+  async lock(...args: unknown[]): Promise<UnfencedLease> {
+    return unlockable(await (this.#slots.acquire as Loose<PermitLease>).call(this.#slots, 1, ...args));
   }
 
   withLock<T>(...args: unknown[]): Promise<T> {
-    return (this.#slots.withPermits as Loose).call(this.#slots, 1, ...args);
+    const [body] = args.slice(-1) as [(lease: UnfencedLease) => T];
+    const given =
+      typeof body === "function" ? [...args.slice(0, -1), (one: PermitLease) => body(unlockable(one))] : args;
+    return (this.#slots.withPermits as Loose<T>).call(this.#slots, 1, ...given);
   }
 
   isHeldHere(): boolean {

@@ -24,8 +24,8 @@ export class PoolStage extends Stage {
       const held = await one.acquire(permits);
       const waits = other.acquire();
       await waiting(mine, 1);
-      await held.unlock();
-      await (await waits).unlock();
+      await held.release();
+      await (await waits).release();
     }
     return { mine, theirs };
   }
@@ -43,6 +43,6 @@ export async function together(
   const first = mine.acquire(each[0], options);
   await waiting(theirs, 1);
   const others = each.slice(1).map((units) => mine.acquire(units, options));
-  await held.unlock();
+  await held.release();
   return Promise.all([first, ...others]);
 }

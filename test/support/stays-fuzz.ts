@@ -134,7 +134,7 @@ class Run {
       if (!all) return;
       const leave = all.names.map((one) =>
         this.witness.enter(one, by, {
-          token: all.token(one),
+          token: all.tokens.get(one) ?? 0,
           get held() {
             return all.held;
           },

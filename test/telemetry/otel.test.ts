@@ -203,8 +203,8 @@ describe("traces", () => {
     const permit = await slots.acquire();
     const next = slots.acquire();
     await until(async () => (await slots.inspect()).waiters.length === 1);
-    await permit.unlock();
-    await (await next).unlock();
+    await permit.release();
+    await (await next).release();
     const spans = take();
     expect(spans.filter((span) => span.name === "lock hold")).toHaveLength(3);
     expect(linksOf(spans)).toEqual([[], []]);
@@ -221,7 +221,7 @@ describe("traces", () => {
     undo();
     const [span, ...more] = take();
     expect([span?.attributes["lock.kind"], more]).toEqual(["semaphore", []]);
-    await lease.unlock();
+    await lease.release();
     expect(take()).toEqual([]);
   });
 

@@ -43,7 +43,7 @@ describe("locks in memory", () => {
     const [first] = [await slots.acquire(), await slots.acquire()];
     const next = other.semaphore("smtp", { permits: 2 }).acquire();
     expect(await slots.tryAcquire()).toBe(null);
-    await first?.unlock();
+    await first?.release();
     expect((await next).units).toBe(1);
     await slots.setPermits(5);
     expect(await other.semaphore("smtp").inspect()).toMatchObject({ permits: 5, isSet: true, used: 2 });

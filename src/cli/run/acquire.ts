@@ -1,14 +1,16 @@
 import type { Lock, LockClient, LockOptions } from "../../index.ts";
 import type { Held } from "./guard.ts";
+import type { Fenced } from "./holding.ts";
 import type { RunPlan, Wanted } from "./plan.ts";
 
 /** Held for the command. */
 export interface Acquired extends Held {
-  readonly held: readonly { readonly name: string; readonly token: number }[];
+  /** What it runs under. Without a token: permits. */
+  readonly held: readonly Fenced[];
   /** Aborts when somebody waits. To read it subscribes the client, so that it hears at once when the lock is taken by force. */
   readonly wanted: AbortSignal;
   extend(ms: number): Promise<void>;
-  unlock(): Promise<void>;
+  leave(): Promise<void>;
 }
 
 /** A name as the lock that is wanted of it. */
@@ -26,24 +28,23 @@ export async function acquire(
   const options: LockOptions = { wait, signal };
   if (wanted.kind === "permit") {
     const lease = await locks.semaphore(names[0], { permits: wanted.slots }).acquire(1, options);
-    return acquired(lease, [lease]);
+    return acquired(lease, () => lease.release(), [{ name: lease.name }]);
   }
   const all = names.map((name) => lockOf(locks, name, wanted));
   const [only] = all;
   if (only && all.length === 1) {
     const lease = await only.lock(options);
-    return acquired(lease, [lease]);
+    return acquired(lease, () => lease.unlock(), [lease]);
   }
   const lease = await locks.multiLock(all).lock(options);
-  return acquired(
-    lease,
-    names.map((name) => ({ name, token: lease.token(name) })),
-  );
+  const held = names.map((name) => ({ name, token: lease.tokens.get(name) }));
+  return acquired(lease, () => lease.unlock(), held);
 }
 
 function acquired(
-  lease: Omit<Acquired, "held">,
-  held: readonly { readonly name: string; readonly token: number }[],
+  lease: Omit<Acquired, "held" | "leave">,
+  leave: () => Promise<void>,
+  held: readonly Fenced[],
 ): Acquired {
   return {
     held: held.map(({ name, token }) => ({ name, token })),
@@ -53,6 +54,6 @@ function acquired(
       return lease.remaining;
     },
     extend: (ms) => lease.extend(ms),
-    unlock: () => lease.unlock(),
+    leave,
   };
 }

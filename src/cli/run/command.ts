@@ -28,7 +28,7 @@ export interface Running {
  */
 export async function start(
   [file, ...args]: readonly [string, ...string[]],
-  environment: Readonly<Record<string, string>>,
+  environment: Readonly<Record<string, string | undefined>>,
   hasTerminal: boolean,
 ): Promise<Running> {
   const before = hasTerminal ? everything() : null;

@@ -6,11 +6,20 @@ import { showDuration } from "../durations.ts";
 import { EXIT, type ExitError, UsageError } from "../exit-codes.ts";
 import { failureOf, judge } from "../judge.ts";
 import type { Output } from "../output.ts";
-import { acquire } from "./acquire.ts";
+import { type Acquired, acquire } from "./acquire.ts";
 import { codeOf } from "./command.ts";
 import { dieBy } from "./death.ts";
 import { RUN } from "./flags.ts";
-import { conflicts, covers, environmentOf, type Inherited, inheritedFrom, isStillHeld } from "./holding.ts";
+import {
+  conflicts,
+  covers,
+  environmentOf,
+  type Fenced,
+  type Inherited,
+  inheritable,
+  inheritedFrom,
+  isStillHeld,
+} from "./holding.ts";
 import { endWaiting, Interrupted } from "./interrupted.ts";
 import { clientOptions, type RunPlan, runPlanOf, type Wanted } from "./plan.ts";
 import { Signals } from "./signals.ts";
@@ -150,12 +159,12 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
       if (signals.received) throw new Interrupted();
       output.detail(`Got ${names.map(quoteWhole).join(", ")} after ${showDuration(waited)}.`);
       lease.wanted.addEventListener("abort", () => output.detail("Another caller waits for the lock now."));
-      const now = lease.held.map((one) => ({ ...one, kind: wanted.kind }));
+      const now = inheritable(wanted.kind, lease.held, locks.id);
       const environment = environmentOf(lease.held, plan.lease, [...around, ...now]);
       const outcome = await runUnder(lease, plan, environment, signals, output);
       return reportOf(await released(lease, outcome, output), plan, lease.held, waited);
     } finally {
-      await lease.unlock().catch(() => {});
+      await lease.leave().catch(() => {});
     }
   } catch (error) {
     if (!(error instanceof LockTimeoutError)) throw error;
@@ -169,13 +178,9 @@ async function runLocked(job: Job, wanted: Exclude<Wanted, { kind: "once" }>): P
 }
 
 /** Gives it back. That may tell that it was lost before. */
-async function released(
-  lease: { unlock(): Promise<void> },
-  outcome: Outcome,
-  output: Output,
-): Promise<Outcome> {
+async function released(lease: Pick<Acquired, "leave">, outcome: Outcome, output: Output): Promise<Outcome> {
   try {
-    await lease.unlock();
+    await lease.leave();
   } catch (error) {
     // Told already, where the command was stopped for it.
     if (outcome.cause !== "lost") output.fail((error as Error).message);
@@ -224,20 +229,15 @@ async function runOnce(
     signals.to(null);
   }
   if (outcome === null) throw new Error("the command did not run");
-  return reportOf(outcome, plan, [{ token }], 0);
+  return reportOf(outcome, plan, [{ name, token }], 0);
 }
 
-function reportOf(
-  outcome: Outcome,
-  plan: RunPlan,
-  held: readonly { token: number }[],
-  waitedFor: number,
-): Report {
+function reportOf(outcome: Outcome, plan: RunPlan, held: readonly Fenced[], waitedFor: number): Report {
   return {
     outcome: outcome.cause ?? "exited",
     code: exitCodeOf(outcome, plan),
     signal: outcome.signal,
-    tokens: held.map(({ token }) => token),
+    tokens: held.flatMap(({ token = [] }) => token),
     waitedFor: Math.round(waitedFor),
   };
 }
@@ -262,7 +262,7 @@ export const RUN_COMMAND = command(
     ],
     notes: [
       "Exit code: the command's own, or 128 + n where signal n has ended it. 64: this command line makes no sense. 69: Redis does not answer, or refuses. 75 (-E): not got in time. 79: lost while the command ran. 124: --max-hold was over. 126, 127: the command cannot be run, is not there.",
-      "The command finds in its environment: HOLDFAST_LOCK (the name; several one a line), HOLDFAST_TOKEN (the fencing token of each), HOLDFAST_LEASE_MS and HOLDFAST_HOLD, by which a run of the same name inside it knows that it may borrow the lock.",
+      "The command finds in its environment: HOLDFAST_LOCK (the name; several one a line), HOLDFAST_TOKEN (the fencing token of each; not with --slots), HOLDFAST_LEASE_MS and HOLDFAST_HOLD, by which a run of the same name inside it knows that it may borrow the lock.",
     ],
     flags: RUN,
   },

@@ -34,7 +34,7 @@ export const UNGUARDED: Held = {
 export async function runUnder(
   held: Held,
   plan: Plan,
-  environment: Readonly<Record<string, string>>,
+  environment: Readonly<Record<string, string | undefined>>,
   signals: Signals,
   output: Output,
   started: () => void = () => {},

@@ -1,13 +1,25 @@
-import type { Election, Lease, LockClient, LockOptions, MultiLease, Term } from "../../../src/index.ts";
+import type {
+  Election,
+  Lease,
+  LockClient,
+  LockOptions,
+  MultiLease,
+  PermitLease,
+  Term,
+  UnfencedLease,
+} from "../../../src/index.ts";
 import { lockOf } from "../../support/permit.ts";
+import { callOf, turnOf } from "../../support/turn.ts";
 import { PERMITS } from "../arenas/arena.ts";
 import { TERM_LEASE } from "../settings.ts";
 import type { Wish } from "./wish.ts";
 
 /** What a caller has: what all of it has in common. */
 export interface AnyLease {
-  /** Of a lock, or of one of several. */
+  /** Of a lock, or of one of several; of permits the number that Redis has for their turn, which grows as tokens do. 0: there is none. */
   token(lock: string): number;
+  /** By what the events of the client call it. */
+  told(lock: string): string;
   readonly held: boolean;
   readonly signal: AbortSignal;
   /** ms; 0 where it does not tell. */
@@ -45,10 +57,12 @@ export function anyLock(locks: LockClient, { kind, lock, also, particular }: Wis
   }
 }
 
+type OneLease = Lease | UnfencedLease | PermitLease | MultiLease;
+
 interface LockLike {
-  lock(options: LockOptions): Promise<Lease | MultiLease>;
-  tryLock(options: LockOptions): Promise<Lease | MultiLease | null>;
-  withLock(options: LockOptions, body: (lease: Lease | MultiLease) => Promise<void>): Promise<void>;
+  lock(options: LockOptions): Promise<OneLease>;
+  tryLock(options: LockOptions): Promise<OneLease | null>;
+  withLock(options: LockOptions, body: (lease: OneLease) => Promise<void>): Promise<void>;
 }
 
 const ofLock = (one: LockLike): AnyLock => ({
@@ -69,10 +83,18 @@ const permits = (locks: LockClient, name: string, units: number): AnyLock => {
   });
 };
 
-function asAny(lease: Lease | MultiLease): AnyLease {
-  const { token } = lease;
+/** Events name a lease by its token; one without by its call. */
+export const toldAs = (lock: string, token: number | null, call: number): string =>
+  token === null ? `${lock} by call ${call}` : `${lock} ${token}`;
+
+function asAny(lease: OneLease): AnyLease {
+  const fence = (lock: string): number | null => {
+    if ("tokens" in lease) return lease.tokens.get(lock) ?? null;
+    return "token" in lease ? lease.token : null;
+  };
   return {
-    token: (lock) => (typeof token === "function" ? token.call(lease, lock) : token),
+    token: (lock) => fence(lock) ?? ("names" in lease ? 0 : turnOf(lease)),
+    told: (lock) => toldAs(lock, fence(lock), "names" in lease ? 0 : callOf(lease)),
     get held() {
       return lease.held;
     },
@@ -83,7 +105,7 @@ function asAny(lease: Lease | MultiLease): AnyLease {
       return lease.remaining;
     },
     extend: (ms) => lease.extend(ms),
-    unlock: () => lease.unlock(),
+    unlock: () => ("release" in lease ? lease.release() : lease.unlock()),
   };
 }
 
@@ -127,6 +149,7 @@ const FIRST = "1";
 
 const ofTerm = (one: Term): AnyLease => ({
   token: () => one.token,
+  told: (lock) => toldAs(lock, one.token, 0),
   get held() {
     return one.held;
   },
@@ -158,6 +181,7 @@ function run(
       const { ran } = await locks.runOnce(name, { every, aligned, onCrash, lease, signal }, async (turn) => {
         await body({
           token: () => turn.begin,
+          told: (lock) => toldAs(lock, turn.begin, 0),
           get held() {
             return turn.held;
           },

@@ -22,7 +22,7 @@ export interface Desk {
   readonly taste: Taste;
   readonly dice: Dice;
   readonly recorder: Recorder;
-  /** Calls and their leases by lock and token, for the events of the client: readers have the same one. */
+  /** Calls and their leases as the events of the client tell of them: readers have the same token. */
   readonly holding: Map<string, Map<number, AnyLease>>;
   /** Names of runs whose end Redis did not confirm. */
   readonly unended: Set<string>;
@@ -191,7 +191,7 @@ class Round {
     }, at);
     this.#desk.grants += this.#calls.length;
     for (const { number, lock } of this.#calls) {
-      const key = `${lock} ${lease.token(lock)}`;
+      const key = lease.told(lock);
       holding.set(key, (holding.get(key) ?? new Map()).set(number, lease));
     }
     const lost = (): void => {
@@ -202,7 +202,7 @@ class Round {
     const before = micros();
     this.#tell((call) => ({ is: "unlock", call, held: lease.held }), before);
     for (const { number, lock } of this.#calls) {
-      const key = `${lock} ${lease.token(lock)}`;
+      const key = lease.told(lock);
       const together = holding.get(key);
       if (together?.delete(number) && together.size === 0) holding.delete(key);
     }

@@ -4,7 +4,7 @@ import type { Connection } from "../../support/servers/connection.ts";
 import { Dice } from "../dice.ts";
 import { micros } from "../history/events.ts";
 import { Recorder } from "../history/recorder.ts";
-import type { AnyLease } from "./any-lock.ts";
+import { type AnyLease, toldAs } from "./any-lock.ts";
 import { startBystanders } from "./bystanders.ts";
 import { caller, type Desk } from "./caller.ts";
 import { connect, createLocks } from "./connect.ts";
@@ -52,16 +52,15 @@ async function start(options: WorkerOptions): Promise<void> {
 }
 
 function listen(locks: LockClient, { holding, unended, recorder }: Desk): void {
-  locks.on("renew", ({ name, token, remaining }) => {
-    // `remaining` was true a moment ago: a deadline that is a little too late would be unfair to the client. Of a lock without tokens
-    // a caller may have lost it, and another one of this process have it: only one of their leases is renewed.
-    for (const [call, lease] of holding.get(`${name} ${token}`) ?? [])
+  locks.on("renew", ({ name, token, call: caller, remaining }) => {
+    // `remaining` was true a moment ago: a deadline that is a little too late would be unfair to the client.
+    for (const [call, lease] of holding.get(toldAs(name, token, caller)) ?? [])
       if (lease.held)
         recorder.tell({ is: "seen", call, after: "a renewal", held: true, left: remaining - 0.1 });
   });
   // `close()` takes leases from their holders, and others have them at once: also from those who look only now and then.
-  locks.on("lost", ({ name, token, error: { reason } }) => {
-    for (const call of (reason === "closed" && holding.get(`${name} ${token}`)?.keys()) || [])
+  locks.on("lost", ({ name, token, call: caller, error: { reason } }) => {
+    for (const call of (reason === "closed" && holding.get(toldAs(name, token, caller))?.keys()) || [])
       recorder.tell({ is: "seen", call, after: "a close", held: false, left: 0 });
   });
   locks.on("error", (error) => {

@@ -172,7 +172,7 @@ it("tells its client's events", async () => {
   const { name, here, there } = await two();
   const events: unknown[] = [];
   for (const locks of [here, there]) {
-    locks.on("acquire", ({ kind, token, kept }) => events.push(["acquire", kind, token > 0, kept]));
+    locks.on("acquire", ({ kind, token, kept }) => events.push(["acquire", kind, Number(token) > 0, kept]));
     locks.on("release", ({ kind, heldFor }) => events.push(["release", kind, heldFor >= 0]));
     locks.on("giveup", ({ kind, why }) => events.push(["giveup", kind, why]));
   }

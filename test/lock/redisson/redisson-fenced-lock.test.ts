@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Lock } from "../../../src/index.ts";
+import type { Lock, UnfencedLease } from "../../../src/index.ts";
 import { redissonFencedLock, redissonLock } from "../../../src/redisson/index.ts";
 import { describeLock } from "../../contract/describe-lock.ts";
 import { counterOf, JavaThread } from "../../contract/java.ts";
@@ -22,7 +22,7 @@ describe("redissonFencedLock beside Java", () => {
   function fresh(name = freshName("fenced")): { name: string; counter: string; lock: Lock } {
     return { name, counter: counterOf(name), lock: redissonFencedLock(party.locks, name) };
   }
-  const plain = (name: string): Lock => redissonLock(party.locks, name);
+  const plain = (name: string): Lock<UnfencedLease> => redissonLock(party.locks, name);
 
   it.each(["", "{tag}"])("the token is Java's counter, which has no TTL (name with '%s')", async (tag) => {
     const { name, counter, lock } = fresh(tag + freshName("fenced"));
@@ -60,7 +60,11 @@ describe("redissonFencedLock beside Java", () => {
     expect(await plain(name).tryLock()).toBe(null);
     await lease.unlock();
     const other = await plain(name).lock();
-    expect([other.token, await lock.tryLock(), await party.redis.get(counter)]).toEqual([0, null, "1"]);
+    expect(["token" in other, await lock.tryLock(), await party.redis.get(counter)]).toEqual([
+      false,
+      null,
+      "1",
+    ]);
     await other.unlock();
   });
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { Mutex } from "redis-semaphore";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Lock } from "../../../src/index.ts";
+import type { Lock, UnfencedLease } from "../../../src/index.ts";
 import { spinLock } from "../../../src/spin/index.ts";
 import { failure } from "../../contract/observe.ts";
 import { awake } from "../../support/awake.ts";
@@ -61,7 +61,7 @@ beforeAll(async () => {
 afterAll(parties.close);
 
 describe.each(Object.entries(LIBRARIES))("beside %s", (_, { prefix, open }) => {
-  function fresh(): { key: string; ours: Lock; theirs: Their } {
+  function fresh(): { key: string; ours: Lock<UnfencedLease>; theirs: Their } {
     const name = freshName("beside");
     return {
       key: prefix + name,

@@ -17,7 +17,7 @@ async function passedOn(reason: "gone" | "taken") {
   const name = freshName();
   const mine = near.locks.lock(name);
   const lost: number[] = [];
-  near.locks.on("lost", (event) => event.name === name && lost.push(event.token));
+  near.locks.on("lost", (event) => event.name === name && lost.push(Number(event.token)));
   const first = await mine.lock();
   const [second, third] = [mine.lock(), mine.lock()];
   await far.redis.del(new Keys("", false).of(name).lock);

@@ -2,9 +2,10 @@ import { expect, it } from "vitest";
 import type { PermitLease, Semaphore } from "../../../src/index.ts";
 import { launchWithClock, type ServerClock } from "../../support/server-clock.ts";
 import { Stage } from "../../support/stage.ts";
+import { turnOf } from "../../support/turn.ts";
 import { until } from "../../support/until.ts";
 
-// The server's clock is stepped. Ends of permits are times of it, and tokens follow it. Clients have their own clocks.
+// The server's clock is stepped. Ends of permits are times of it, and so are the numbers of turns. Clients have their own clocks.
 
 const HOUR = 3_600_000;
 const LEASE = 600;
@@ -29,20 +30,20 @@ async function scene() {
   return { mine, theirs, held, next };
 }
 
-it("back by an hour: permits are held, renewed and given back as before, with larger tokens", async () => {
+it("back by an hour: permits are held, renewed and given back as before, with larger numbers", async () => {
   const { theirs, held, next } = await scene();
   const renewed = new Promise<void>((resolve) => void stage.near.locks.once("renew", () => resolve()));
   clock.jump(-HOUR);
   await renewed;
   expect(held.map((one) => one.held)).toEqual([true, true]);
   const since = performance.now();
-  await held[0].unlock();
+  await held[0].release();
   const lease = await next;
   expect(performance.now() - since).toBeLessThan(LEASE); // by its message
-  expect(lease.token).toBeGreaterThan(held[1].token);
+  expect(turnOf(lease)).toBeGreaterThan(turnOf(held[1]));
   expect((await theirs.inspect()).used).toBe(2);
-  await lease.unlock();
-  await held[1].unlock();
+  await lease.release();
+  await held[1].release();
   expect((await theirs.inspect()).used).toBe(0);
 });
 
@@ -58,7 +59,7 @@ it("back by an hour, and the holder has crashed: its permits are taken until tha
   expect(await theirs.forceUnlock()).toBe(2);
   const lease = await next;
   expect((await theirs.inspect()).used).toBe(1);
-  await lease.unlock();
+  await lease.release();
 });
 
 it("an hour forward: every hold is over, the waiter has its permit by looking, the holders learn it", async () => {
@@ -67,6 +68,6 @@ it("an hour forward: every hold is over, the waiter has its permit by looking, t
   await until(() => held.every(({ signal }) => signal.aborted));
   expect(held[0].signal.reason).toMatchObject({ reason: "gone" });
   const lease = await next;
-  expect([lease.token > held[1].token, (await theirs.inspect()).used]).toEqual([true, 1]);
-  await lease.unlock();
+  expect([turnOf(lease) > turnOf(held[1]), (await theirs.inspect()).used]).toEqual([true, 1]);
+  await lease.release();
 });

@@ -3,6 +3,7 @@ import type { Semaphore } from "../../../src/index.ts";
 import { Actor } from "../../support/actor.ts";
 import { freshName } from "../../support/fixture.ts";
 import { OwnServer } from "../../support/own-server.ts";
+import { turnOf } from "../../support/turn.ts";
 import { until } from "../../support/until.ts";
 
 // Holders of permits that die, stand still, or whose permits Redis forgets.
@@ -13,20 +14,20 @@ const LEASE = 600;
 /** A process of its own with the one permit of a semaphore, and that semaphore as a client here sees it. */
 async function scene(
   lease?: number,
-): Promise<{ actor: Actor; handle: number; token: number; slots: Semaphore }> {
+): Promise<{ actor: Actor; handle: number; turn: number; slots: Semaphore }> {
   const name = freshName();
   const actor = await Actor.start({ url: own.url, client: { leaseTime: LEASE } });
   onTestFinished(() => actor.end());
   const held = await actor.call("acquire", "permit", name, 0, lease);
   const { locks } = await own.parties.join({ url: own.url });
-  const { handle = -1, token = 0 } = held ?? {};
-  return { actor, handle, token, slots: locks.semaphore(name, { permits: 1 }) };
+  const { handle = -1, token: turn = 0 } = held ?? {};
+  return { actor, handle, turn, slots: locks.semaphore(name, { permits: 1 }) };
 }
 const waiting = (slots: Semaphore, count: number): Promise<unknown> =>
   until(async () => (await slots.inspect()).waiters.length === count);
 
 it("killed: its permits are there for the first one that asks behind its lease, without anybody's sweep", async () => {
-  const { actor, slots, token } = await scene();
+  const { actor, slots, turn } = await scene();
   actor.kill();
   await actor.exit;
   const [{ remaining = 0 } = {}] = (await slots.inspect()).holders;
@@ -34,9 +35,9 @@ it("killed: its permits are there for the first one that asks behind its lease, 
   // Nobody waits, and nothing is sent meanwhile.
   await new Promise((over) => setTimeout(over, remaining + 5));
   const lease = await slots.tryAcquire();
-  expect(lease?.token).toBeGreaterThan(token);
+  expect(lease && turnOf(lease)).toBeGreaterThan(turn);
   expect((await slots.inspect()).used).toBe(1);
-  await lease?.unlock();
+  await lease?.release();
 });
 
 it("killed, and nobody comes any more: nothing is left in Redis", async () => {
@@ -46,17 +47,17 @@ it("killed, and nobody comes any more: nothing is left in Redis", async () => {
 });
 
 it("stopped: what it believes is over when it goes on, and the next one keeps what it was given", async () => {
-  const { actor, slots, handle, token } = await scene();
+  const { actor, slots, handle, turn } = await scene();
   const next = slots.acquire();
   await waiting(slots, 1);
   actor.kill("SIGSTOP");
   const lease = await next;
-  expect(lease.token).toBeGreaterThan(token);
+  expect(turnOf(lease)).toBeGreaterThan(turn);
   actor.kill("SIGCONT");
   expect(await actor.call("state", handle)).toMatchObject({ held: false, aborted: true });
   await expect(actor.call("unlock", handle)).rejects.toMatchObject({ code: "LOCK_LOST" });
   expect([lease.held, (await slots.inspect()).used]).toEqual([true, 1]);
-  await lease.unlock();
+  await lease.release();
 });
 
 it("stopped while it waits, until its grant is over: it has nothing when it goes on, and is granted again", async () => {
@@ -72,13 +73,13 @@ it("stopped while it waits, until its grant is over: it has nothing when it goes
   const granted = actor.call("acquire", "permit", name, 20_000, 30_000);
   await waiting(slots, 1);
   actor.kill("SIGSTOP");
-  await held.unlock();
+  await held.release();
   const lease = await slots.acquire(); // behind the window
   actor.kill("SIGCONT");
   await waiting(slots, 1);
   expect([lease.held, (await slots.inspect()).used]).toEqual([true, 1]);
-  await lease.unlock();
-  expect((await granted)?.token).toBeGreaterThan(lease.token);
+  await lease.release();
+  expect((await granted)?.token).toBeGreaterThan(turnOf(lease));
 });
 
 it.each(["FLUSHALL", "DEL"])(
@@ -101,19 +102,19 @@ it.each(["FLUSHALL", "DEL"])(
     else await own.admin.flushall();
     await Promise.all(told);
     for (const { signal } of old) expect(signal.reason).toMatchObject({ reason: "gone" });
-    const tokens: number[] = [];
+    const turns: number[] = [];
     let inside = 0;
     await Promise.all(
       next.map(async (one) => {
         const lease = await one;
         expect(++inside).toBeLessThanOrEqual(2);
         expect((await theirs.inspect()).used).toBeLessThanOrEqual(2);
-        tokens.push(lease.token);
+        turns.push(turnOf(lease));
         inside--;
-        await lease.unlock();
+        await lease.release();
       }),
     );
-    expect(new Set(tokens).size).toBe(3);
-    expect(Math.min(...tokens)).toBeGreaterThan(Math.max(...old.map(({ token }) => token)));
+    expect(new Set(turns).size).toBe(3);
+    expect(Math.min(...turns)).toBeGreaterThan(Math.max(...old.map(turnOf)));
   },
 );

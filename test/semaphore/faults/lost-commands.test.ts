@@ -31,8 +31,8 @@ async function open(redis: object = {}): Promise<{ mine: Semaphore; theirs: Sema
     Semaphore,
     Semaphore,
   ];
-  await (await mine.acquire()).unlock();
-  await (await theirs.acquire()).unlock();
+  await (await mine.acquire()).release();
+  await (await theirs.acquire()).release();
   return { mine, theirs };
 }
 const waiting = (slots: Semaphore, count: number): Promise<unknown> =>
@@ -46,7 +46,7 @@ describe("a lost reply", () => {
     const lease = await mine.acquire(2);
     await dropped;
     expect([lease.held, await used(theirs)]).toEqual([true, 2]);
-    await lease.unlock();
+    await lease.release();
     expect(await used(theirs)).toBe(0);
   });
 
@@ -55,7 +55,7 @@ describe("a lost reply", () => {
     const dropped = stage.proxy.dropReply(acquires);
     await expect(mine.acquire(2)).rejects.toMatchObject(unavailable);
     await dropped;
-    await (await theirs.acquire(2, { wait: 10_000 })).unlock();
+    await (await theirs.acquire(2, { wait: 10_000 })).release();
   });
 
   it("of an acquire that queues: the place is given up, and another one taken", async () => {
@@ -69,10 +69,10 @@ describe("a lost reply", () => {
       const { waiters } = await theirs.inspect();
       return waiters.length === 1 && waiters[0]?.id !== first?.id;
     });
-    await held.unlock();
+    await held.release();
     const lease = await calling;
     expect(await used(theirs)).toBe(1);
-    await lease.unlock();
+    await lease.release();
   });
 
   it("of a release that ioredis sends again: it is no loss, and what the next one has is its own", async () => {
@@ -81,10 +81,10 @@ describe("a lost reply", () => {
     const next = theirs.acquire(2);
     await waiting(theirs, 1);
     const dropped = stage.proxy.dropReply(runs("release"));
-    await lease.unlock();
+    await lease.release();
     await dropped;
     expect([(await next).held, await used(theirs)]).toEqual([true, 2]);
-    await (await next).unlock();
+    await (await next).release();
   });
 
   it("of a release that fails: unlock() rejects, the next one has the permits, and what is told once more takes none of them", async () => {
@@ -93,13 +93,13 @@ describe("a lost reply", () => {
     const next = theirs.acquire(2);
     await waiting(theirs, 1);
     const again = stage.proxy.dropReply(runs("release"));
-    await expect(lease.unlock()).rejects.toMatchObject(unavailable);
+    await expect(lease.release()).rejects.toMatchObject(unavailable);
     await again;
     const theirLease = await next;
     expect(lease.held).toBe(false);
     expect(await mine.tryAcquire(1, 500)).toBeNull(); // behind what takes the lost release back
     expect([theirLease.held, await used(theirs)]).toEqual([true, 2]);
-    await theirLease.unlock();
+    await theirLease.release();
   });
 });
 
@@ -121,12 +121,12 @@ describe("Redis away and back", () => {
     expect(held.held).toBe(true);
     stage.proxy.refuse(false);
     await heard(2);
-    await other.unlock();
+    await other.release();
     const lease = await next; // the first in the queue
     expect(await used(theirs)).toBe(2);
-    await held.unlock();
-    await (await last).unlock();
-    await lease.unlock();
+    await held.release();
+    await (await last).release();
+    await lease.release();
   });
 
   it("for longer than the lease: the holder knows before another one has its permits, and a waiter queues again", async () => {
@@ -145,11 +145,11 @@ describe("Redis away and back", () => {
     const [knew, { lease, at }] = await Promise.all([told, next]);
     expect([signal.reason.reason, at > knew, lease.held]).toEqual(["expired", true, true]);
     stage.proxy.refuse(false);
-    await lease.unlock();
+    await lease.release();
     const outcome = await blocked;
     if (outcome instanceof Error) expect(outcome).toMatchObject(unavailable);
-    else await (outcome as Awaited<ReturnType<Semaphore["acquire"]>>).unlock();
+    else await (outcome as Awaited<ReturnType<Semaphore["acquire"]>>).release();
     const [again] = await timed(mine.acquire(2, { wait: 10_000 }));
-    await again.unlock();
+    await again.release();
   });
 });

@@ -4,6 +4,7 @@ import { inStep } from "../../support/duet.ts";
 import { freshName, Parties } from "../../support/fixture.ts";
 import { staysQuiet } from "../../support/quiet.ts";
 import { SentinelGroup } from "../../support/servers/sentinel.ts";
+import { turnOf } from "../../support/turn.ts";
 import { until } from "../../support/until.ts";
 
 // The primary is replaced while permits are held and waited for.
@@ -40,13 +41,13 @@ it("the holders keep their permits, and one that waits for several has them when
   ]);
   const seen = await until(async () => await mine.inspect().catch(() => null));
   expect([seen.used, seen.permits]).toEqual([2, 2]);
-  for (const lease of held) await lease.unlock();
+  for (const lease of held) await lease.release();
   const since = performance.now();
   const lease = await next;
   await annotate(
     `failover ${Math.round(took)} ms; the waiter ${Math.round(performance.now() - since)} ms later`,
   );
-  expect(lease.token).toBeGreaterThan(Math.max(...held.map(({ token }) => token)));
+  expect(turnOf(lease)).toBeGreaterThan(Math.max(...held.map(turnOf)));
   expect((await theirs.inspect()).used).toBe(2);
-  await lease.unlock();
+  await lease.release();
 }, 60_000);
