@@ -62,7 +62,14 @@ export interface Lock {
   withLock<T>(body: LockBody<T>): Promise<T>;
   withLock<T>(options: BodyOptions, body: LockBody<T>): Promise<T>;
 
-  /** Does the current scope hold this lock? Asks nobody. @throws TypeError in a client with `scopes: false` */
+  /**
+   * Does the current scope hold this lock? Asks nobody.
+   *
+   * @throws TypeError in a client with `scopes: false`
+   * @example
+   * const save = () => { if (!lock.isHeldHere()) throw new Error("save() needs the lock"); };
+   * await lock.withLock(() => save());
+   */
   isHeldHere(): boolean;
 
   /**
@@ -71,6 +78,8 @@ export interface Lock {
    * `write.isLocked()` is false while others read.
    *
    * @throws LockUnavailableError
+   * @example
+   * if (await lock.isLocked()) return "another process works on it"; // and may have ended by now
    */
   isLocked(): Promise<boolean>;
 
@@ -93,6 +102,9 @@ export interface Lock {
    * client that may keep it with nobody inside (`kept`). One command.
    *
    * @throws LockUnavailableError
+   * @example
+   * const { holder, waiters } = await lock.inspect();
+   * console.log(holder?.label, holder?.host, holder?.pid, waiters?.length);
    */
   inspect(): Promise<Inspection>;
 

@@ -45,6 +45,10 @@ export function redissonLock(locks: LockClient, name: string, options?: PassingO
  * @param locks a client of `createLockClient`.
  * @throws TypeError, RangeError as `redissonLock`; TypeError for options, because every holder needs the next token from Redis,
  *   and on a connection with a keyPrefix, behind which Java would not find the counter.
+ * @example
+ * import { redissonFencedLock } from "holdfast/redisson";
+ * const lock = redissonFencedLock(locks, "orders"); // getFencedLock("orders") in Java
+ * await lock.withLock((lease) => charge(order, { fence: lease.token }));
  */
 export function redissonFencedLock(locks: LockClient, name: string): Lock;
 export function redissonFencedLock(locks: LockClient, name: string, options?: unknown): Lock {
