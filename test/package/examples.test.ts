@@ -33,6 +33,10 @@ const PLANTED = [
   example("hangs", "await new Promise((resolve) => redis.once('close', resolve));"),
   example("comes after one that hangs", "await redis.ping();"),
   example("leaves a lease", 'await locks.lock("left").lock();'),
+  example(
+    "finds its lock held",
+    'await using _ = await lock.lock(); if (!(await lock.tryLock())) return "busy";',
+  ),
   example("rejects beside", "void Promise.reject(new Error('nobody listens'));"),
   example("ends its process", "process.exit(7);"),
   example("has a wrong type", "\nawait locks.lock(42);"),
@@ -129,13 +133,14 @@ describe("the examples of the doc comments", () => {
 });
 
 describe("this check", () => {
-  it("sees an example that throws, warns, rejects, hangs or ends its process, and goes on after it", () => {
+  it("sees an example that throws, warns, rejects, returns, hangs or ends its process, and goes on after it", () => {
     const seen = PLANTED.map(({ name }) => [name, planted.get(name)?.join("\n").split("\n")[0]]);
     expect(Object.fromEntries(seen)).toEqual({
       throws: "Error: a bad example",
       hangs: "hangs: it did not end in 500 ms",
       "comes after one that hangs": "",
       "leaves a lease": expect.stringContaining("LOCK_LEFT_BEHIND"),
+      "finds its lock held": 'left its way: it returned "busy"',
       "rejects beside": expect.stringContaining("nobody listens"),
       "ends its process": expect.stringMatching(/^its process ended \(7\): /),
       "has a wrong type": expect.stringContaining("TypeError"),

@@ -13,7 +13,8 @@ for (const [index, module] of modules.entries()) {
   troubles = [];
   try {
     const { default: example } = await import(module);
-    await example();
+    const returned = await example();
+    if (returned !== undefined) troubles.push(`left its way: it returned ${JSON.stringify(returned)}`);
   } catch (error) {
     troubles.push(error?.stack ?? String(error));
   }
