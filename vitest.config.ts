@@ -45,7 +45,14 @@ export default defineConfig({
         },
       },
       // What a user gets, built and compiled against.
-      { extends: true, test: { name: "package", include: ["test/package/*.test.ts"] } },
+      {
+        extends: true,
+        test: {
+          name: "package",
+          include: ["test/package/*.test.ts"],
+          globalSetup: ["test/package/pack.ts"],
+        },
+      },
       // The program `holdfast`: each test has processes of its own, and most wait for them.
       { extends: true, test: { name: "cli", include: ["test/cli/**/*.test.ts"] } },
       // The page in a real browser; `npm run test:page` finds or installs one.

@@ -257,7 +257,7 @@ const ENDS: Readonly<Record<string, string>> = {
  * that `await using` makes when both the body and the release throw.
  *
  * @example
- * try { await sell(); } catch (error) { if (isLockLost(error)) return "try again"; throw error; }
+ * try { await sell(); } catch (error) { if (!isLockLost(error)) throw error; console.log("try again"); }
  */
 export function isLockLost(error: unknown): boolean {
   const seen = new Set<unknown>();

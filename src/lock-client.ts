@@ -46,13 +46,32 @@ export interface CommonClient {
    */
   outside<T>(body: () => T): T;
 
-  /** Adds a listener; `LockEvents` says what is told. @throws TypeError for an event that is not there. */
+  /**
+   * Adds a listener; `LockEvents` says what is told.
+   *
+   * @throws TypeError for an event that is not there.
+   * @example
+   * locks.on("lost", ({ name, error }) => console.error(name, error.reason));
+   */
   on<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
 
-  /** Adds a listener for the next event only. @throws TypeError as `on`. */
+  /**
+   * Adds a listener for the next event only.
+   *
+   * @throws TypeError as `on`.
+   * @example
+   * locks.once("wait", ({ name }) => console.log(`the first call that has to wait: ${name}`));
+   */
   once<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
 
-  /** Removes a listener. */
+  /**
+   * Removes a listener.
+   *
+   * @example
+   * const onLost = ({ error }: { error: LockLostError }) => console.error(error.message);
+   * locks.on("lost", onLost);
+   * locks.off("lost", onLost);
+   */
   off<K extends keyof LockEvents>(event: K, listener: LockEvents[K]): this;
 
   /**
@@ -77,6 +96,9 @@ export interface CommonClient {
    * It closes only connections that this client opened: quit your own afterwards.
    *
    * @throws TypeError or RangeError for bad options.
+   * @example
+   * await locks.close({ grace: 10_000 });
+   * await redis.quit();
    */
   close(options?: CloseOptions): Promise<void>;
 
@@ -130,6 +152,8 @@ export interface LockClient extends CommonClient {
    * never passed on inside a process, nor kept there, so it takes no other option than `reentrant`.
    *
    * @throws TypeError or RangeError for a bad name; TypeError for other options.
+   * @example
+   * await locks.fairLock("checkout").withLock((lease) => charge(order, { fence: lease.token }));
    */
   fairLock(name: string, options?: ReentranceOptions): Lock;
 
@@ -215,7 +239,7 @@ export interface LockClient extends CommonClient {
    * @throws TypeError or RangeError for a bad name or bad options.
    * @example
    * const election = locks.election("scheduler", { lease: 10_000 });
-   * await election.runAsLeader((term) => schedule(term.signal), { value: "10.0.0.7:8080", signal: stopping });
+   * await election.runAsLeader({ value: "10.0.0.7:8080", signal: stopping }, (term) => schedule({ fence: term.token }));
    */
   election(name: string, options?: ElectionOptions): Election;
 

@@ -39,6 +39,12 @@ export interface BaseLease {
    * The line to put before an irreversible write: it knows of a deadline that passed before any timer could fire.
    *
    * @throws LockLostError when the lock is lost, LockError `LOCK_RELEASED` after it was given back.
+   * @example
+   * await lock.withLock(async (lease) => {
+   *   await charge(order, { signal: lease.signal, fence: lease.token });
+   *   lease.assertHeld();
+   *   await send(mail);
+   * });
    */
   assertHeld(): void;
   /** Whole ms until the lease ends unless it is renewed or extended; 0 when it is not held. */
@@ -49,6 +55,9 @@ export interface BaseLease {
    * @param ms whole milliseconds, 10 to 2^31-1.
    * @throws LockLostError when it was lost, LockUnavailableError when Redis did not answer, LockError `LOCK_RELEASED` when it
    *   was given back before or meanwhile.
+   * @example
+   * await using lease = await lock.lock({ lease: 10_000 });
+   * await lease.extend(60_000); // the rest takes longer
    */
   extend(ms: number): Promise<void>;
   /** `await using`: gives it back, as `unlock()` of a lock and `release()` of permits do. */
@@ -71,6 +80,9 @@ export interface UnfencedLease extends BaseLease {
    *
    * @throws LockLostError, once, when the lease had been lost before; LockUnavailableError when Redis did not confirm (the
    *   release is tried again in the background until the lease is over). A release that is answered late is no loss.
+   * @example
+   * const lease = await lock.lock();
+   * try { await work({ signal: lease.signal }); } finally { await lease.unlock(); }
    */
   unlock(): Promise<void>;
 }

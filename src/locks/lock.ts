@@ -66,7 +66,13 @@ export interface Lock<L extends UnfencedLease = Lease> {
   withLock<T>(body: LockBody<T, L>): Promise<T>;
   withLock<T>(options: BodyOptions, body: LockBody<T, L>): Promise<T>;
 
-  /** Does the current scope hold this lock? Asks nobody. */
+  /**
+   * Does the current scope hold this lock? Asks nobody.
+   *
+   * @example
+   * const save = () => { if (!lock.isHeldHere()) throw new Error("save() needs the lock"); };
+   * await lock.withLock(() => save());
+   */
   isHeldHere(): boolean;
 
   /**
@@ -75,6 +81,8 @@ export interface Lock<L extends UnfencedLease = Lease> {
    * `write.isLocked()` is false while others read.
    *
    * @throws LockUnavailableError
+   * @example
+   * if (await lock.isLocked()) return "another process works on it"; // and may have ended by now
    */
   isLocked(): Promise<boolean>;
 
@@ -97,6 +105,9 @@ export interface Lock<L extends UnfencedLease = Lease> {
    * client that may keep it with nobody inside (`kept`). One command.
    *
    * @throws LockUnavailableError
+   * @example
+   * const { holder, waiters } = await lock.inspect();
+   * console.log(holder?.label, holder?.host, holder?.pid, waiters?.length);
    */
   inspect(): Promise<Inspection>;
 

@@ -52,6 +52,10 @@ export function redissonLock(
  * @param locks a client of `createLockClient`.
  * @throws TypeError, RangeError as `redissonLock`; TypeError for other options than `reentrant`, because every holder needs
  *   the next token from Redis, and on a connection with a keyPrefix, behind which Java would not find the counter.
+ * @example
+ * import { redissonFencedLock } from "holdfast/redisson";
+ * const lock = redissonFencedLock(locks, "orders"); // getFencedLock("orders") in Java
+ * await lock.withLock((lease) => charge(order, { fence: lease.token }));
  */
 export function redissonFencedLock(locks: LockClient, name: string, options?: ReentranceOptions): Lock {
   const inside = insideOf(locks, "redissonFencedLock(locks, name)");

@@ -54,7 +54,14 @@ export interface LockTests {
    */
   lose(name: string): Promise<number>;
 
-  /** The same with the reason "expired": as when a process stood still for longer than its lease. */
+  /**
+   * The same with the reason "expired": as when a process stood still for longer than its lease.
+   *
+   * @example
+   * const paying = payments.pay("42");
+   * await locks.test.expire("order:42");
+   * await expect(paying).rejects.toThrow(LockLostError);
+   */
   expire(name: string): Promise<number>;
 
   /**

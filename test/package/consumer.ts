@@ -353,3 +353,37 @@ export async function refused(lease: Lease): Promise<void> {
   await locks.readWriteLock("x").withLock(() => fenced);
 }
 `;
+
+/** The entry points that MAIN has nothing of. It is compiled only: their own tests run what they do. */
+export const ENTRIES = `
+import { createServer } from "node:http";
+import { metrics, trace } from "@opentelemetry/api";
+import { createLockClient, type LockClient } from "holdfast";
+import { fencedEval } from "holdfast/fencing";
+import { instrument, type OtelOptions } from "holdfast/otel";
+import { register } from "holdfast/prometheus";
+import { createTestLocks, type TestLocks } from "holdfast/testing";
+import { createLockUI, type LockUI, observe } from "holdfast/ui";
+import { Redis } from "ioredis";
+import { Registry } from "prom-client";
+
+const redis = new Redis();
+const locks: LockClient = createLockClient(redis);
+const testing: TestLocks = createTestLocks({ leaseTime: 5_000 });
+const options: OtelOptions = { meter: metrics.getMeter("locks"), tracer: trace.getTracer("locks") };
+const undo: (() => void)[] = [
+  instrument(locks, options),
+  register(testing, new Registry(), { nameOf: (name: string) => name }),
+  observe(locks, redis),
+];
+const ui: LockUI = createLockUI({ locks, authorize: (request) => request.headers.has("authorization") });
+export const server = createServer(ui.node);
+export const written: Promise<unknown> = fencedEval(redis, "return 1", { keys: ["a"], args: [1], fence: 1 });
+// @ts-expect-error neither a meter nor a tracer
+instrument(locks, { meter: 1 });
+// @ts-expect-error no Registry
+register(locks, redis);
+// @ts-expect-error not a lock client
+createLockUI({ locks: redis });
+for (const one of undo) one();
+`;

@@ -1,11 +1,10 @@
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, mkdir, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { build } from "esbuild";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, inject, it } from "vitest";
 import { fencingLua } from "../../src/fencing/lua.generated.ts";
 import { quorumLua } from "../../src/quorum/lua.generated.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
@@ -14,7 +13,7 @@ import { spinLua } from "../../src/spin/lua.generated.ts";
 import { uiLua } from "../../src/ui/lua.generated.ts";
 import { links } from "../../tools/check/docs/markdown.ts";
 import { freshName, testUrl } from "../support/fixture.ts";
-import { COPIED_AT, consumer, npm, packPackage } from "../support/package.ts";
+import { COPIED_AT, consumer, npm } from "../support/package.ts";
 import { CPU, MAIN, OLD, OLD_TSCONFIG, REQUIRE, SAID, TSCONFIG } from "./consumer.ts";
 
 // The package as npm would publish it, in the hands of users: packed, unpacked, compiled against and run.
@@ -37,15 +36,8 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 const run = promisify(execFile);
 const tsc = join(root, "node_modules/typescript/bin/tsc");
 
-let temp: string;
-/** The paths in the tarball, without its top folder. */
-let packed: string[];
-
-beforeAll(async () => {
-  temp = await mkdtemp(join(tmpdir(), "holdfast-package-"));
-  packed = await packPackage(temp);
-});
-afterAll(() => rm(temp, { recursive: true, force: true }));
+const temp = inject("packedIn");
+const packed = inject("packed");
 
 describe("the tarball", () => {
   it("has what users need, and nothing else", () => {

@@ -34,22 +34,39 @@ export async function packPackage(temp: string): Promise<string[]> {
     .map((entry) => join(entry.parentPath, entry.name).slice(join(temp, "package/").length));
 }
 
+/** What it needs beside ioredis: its own dependencies and peers, and the types of Node.js. */
+const DEPENDENCIES = [
+  "eventemitter3",
+  "p-timeout",
+  "@opentelemetry/api",
+  "prom-client",
+  "@types/node",
+  "undici-types",
+];
+
 /** npm as a user calls it: what the npm that runs the tests was told must not reach it. */
 export function npm(cwd: string, ...args: string[]) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
   return run("npm", args, { cwd, env: { ...env, npm_config_update_notifier: "false" } });
 }
 
-/** A project of a user with these files: it has the unpacked package, this version of ioredis, and a second copy of both. */
-export async function consumer(temp: string, alias: string, files: Record<string, string>): Promise<string> {
+/** A project of a user with these files: it has the unpacked package, its peers, this version of ioredis, and a second copy of both. */
+export async function consumer(
+  temp: string,
+  alias: string,
+  files: Record<string, string>,
+  unpacked = join(temp, "package"),
+): Promise<string> {
   const folder = join(temp, `consumer-${alias}`);
   const modules = join(folder, "node_modules");
-  await mkdir(join(modules, "@types"), { recursive: true });
+  await mkdir(modules, { recursive: true });
   for (const name of ["holdfast", "second-holdfast"])
-    await cp(join(temp, "package"), join(modules, name), { recursive: true });
+    await cp(unpacked, join(modules, name), { recursive: true });
   const installed = join(root, "node_modules");
-  for (const name of ["eventemitter3", "p-timeout", "@types/node", "undici-types"])
+  for (const name of DEPENDENCIES) {
+    await mkdir(join(modules, name, ".."), { recursive: true });
     await symlink(join(installed, name), join(modules, name));
+  }
   await symlink(join(installed, alias), join(modules, "ioredis"));
   // A copy, so that it is another class with another type; its own dependencies are found beside it.
   await cp(join(installed, alias), join(modules, "second-ioredis"), { recursive: true });

@@ -12,6 +12,11 @@ import { reachable } from "./declarations.mjs";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const dist = join(root, "dist");
 const LINE = 120;
+/**
+ * What declarations take from Node.js: AbortSignal, Symbol.dispose, Buffer. From TypeScript 6 on a program that names no `types`
+ * has none of it by itself, and a lease's `signal` would have no type there.
+ */
+const NODE_TYPES = '/// <reference types="node" />\n';
 const config = join(root, "tsconfig.build.json");
 /** The paths below src of the modules that users import or run, by the names that they have below dist. */
 const entries = entriesOf(JSON.parse(readFileSync(join(root, "package.json"), "utf8")));
@@ -23,12 +28,13 @@ const all = mkdtempSync(join(root, "node_modules", ".holdfast-types-"));
 try {
   const tsc = join(root, "node_modules/typescript/bin/tsc");
   execFileSync(process.execPath, [tsc, "-p", config, "--outDir", all], { stdio: "inherit" });
-  for (const [path, text] of reachable(Object.values(entries).map((path) => join(all, `${path}.d.ts`)))) {
+  const declared = Object.values(entries).map((path) => join(all, `${path}.d.ts`));
+  for (const [path, text] of reachable(declared)) {
     const flattened = text.replace(/(\bfrom ")(\.[^"]+)"/g, (_, before, specifier) => {
       const target = join(dirname(path), specifier.replace(/\.[jt]s$/, ".d.ts"));
       return `${before}./${flat(target).replace(/\.d\.ts$/, ".js")}"`;
     });
-    writeFileSync(join(dist, flat(path)), flattened);
+    writeFileSync(join(dist, flat(path)), declared.includes(path) ? NODE_TYPES + flattened : flattened);
   }
 } finally {
   rmSync(all, { recursive: true });

@@ -1,0 +1,131 @@
+import { execFile } from "node:child_process";
+import { appendFile, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { consumer } from "../support/package.ts";
+import { ENTRIES, MAIN } from "./consumer.ts";
+import { entryPoints } from "./examples/doc-comments.ts";
+
+// The declarations under the compilers and settings that users have, with nothing skipped.
+
+interface Settings {
+  readonly moduleResolution: "nodenext" | "bundler";
+  readonly lib: "es2022" | "esnext";
+  readonly exactOptionalPropertyTypes: boolean;
+}
+
+const ALL: readonly Settings[] = (["nodenext", "bundler"] as const).flatMap((moduleResolution) =>
+  (["es2022", "esnext"] as const).flatMap((lib) =>
+    [true, false].map((exactOptionalPropertyTypes) => ({
+      moduleResolution,
+      lib,
+      exactOptionalPropertyTypes,
+    })),
+  ),
+);
+
+/** Each value of each setting once: the compilers in JavaScript take seconds for a program. */
+const OPPOSITES: readonly Settings[] = [
+  { moduleResolution: "nodenext", lib: "es2022", exactOptionalPropertyTypes: true },
+  { moduleResolution: "bundler", lib: "esnext", exactOptionalPropertyTypes: false },
+];
+
+const [DEFAULTS] = OPPOSITES as [Settings, Settings];
+
+/** By the packages that have them, with what `tsc --version` must say. */
+const COMPILERS: Readonly<
+  Record<string, { readonly version: string; readonly settings: readonly Settings[] }>
+> = {
+  typescript58: { version: "Version 5.8.", settings: OPPOSITES },
+  typescript: { version: "Version 6.", settings: OPPOSITES },
+  typescript7: { version: "Version 7.", settings: ALL },
+};
+
+/** ms that a compiler may take on a busy machine. */
+const COMPILING = 120_000;
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const packed = inject("packedIn");
+const run = promisify(execFile);
+
+let temp: string;
+let folder: string;
+
+beforeAll(async () => {
+  temp = await mkdtemp(join(tmpdir(), "holdfast-compilers-"));
+  const files = { "package.json": '{ "type": "module" }', "main.ts": MAIN, "entries.ts": ENTRIES };
+  folder = await consumer(temp, "ioredis", files, join(packed, "package"));
+});
+afterAll(() => rm(temp, { recursive: true, force: true }));
+
+/** What a compiler says about files; "" when it is content. Without `types`, it takes what it takes of itself. */
+async function said(
+  compiler: string,
+  files: readonly string[],
+  settings: Settings,
+  types?: readonly string[],
+): Promise<string> {
+  const config = join(folder, `tsconfig-${files.join("-")}.json`);
+  const compilerOptions = {
+    ...settings,
+    lib: [settings.lib],
+    target: "es2022",
+    module: settings.moduleResolution === "nodenext" ? "nodenext" : "esnext",
+    strict: true,
+    skipLibCheck: false,
+    noEmit: true,
+    ...(types && { types }),
+  };
+  await writeFile(config, JSON.stringify({ compilerOptions, files }));
+  const tsc = join(root, "node_modules", compiler, "bin/tsc");
+  return run(process.execPath, [tsc, "-p", config], { cwd: folder }).then(
+    ({ stdout }) => stdout,
+    ({ stdout, stderr }) => `${stdout}${stderr}`,
+  );
+}
+
+describe.each(Object.entries(COMPILERS))("%s", (compiler, { version, settings }) => {
+  it("is the compiler that is meant", async () => {
+    const tsc = join(root, "node_modules", compiler, "bin/tsc");
+    expect((await run(process.execPath, [tsc, "--version"])).stdout).toContain(version);
+  });
+
+  it.each(settings)(
+    "has nothing to say about what users write: $moduleResolution, $lib, exactOptionalPropertyTypes $exactOptionalPropertyTypes",
+    async (settings) => {
+      expect(await said(compiler, ["main.ts", "entries.ts"], settings)).toBe("");
+    },
+    COMPILING,
+  );
+});
+
+describe("a program that names no types, as it is the default from TypeScript 6 on", () => {
+  it.each([...entryPoints(join(packed, "package")).keys()])(
+    "compiles with %s alone, which brings the types of Node.js",
+    async (entry) => {
+      const file = `${entry.replaceAll("/", "-")}.ts`;
+      await writeFile(join(folder, file), `export * from "${entry}";\n`);
+      expect(await said("typescript7", [file], DEFAULTS, [])).toBe("");
+    },
+    COMPILING,
+  );
+});
+
+describe("this check", () => {
+  it(
+    "sees a declaration that is wrong, and a wrong use of a right one",
+    async () => {
+      const path = join(folder, "node_modules/second-holdfast/dist/spin.d.ts");
+      await appendFile(path, "export declare const wrong: NotThere;\n");
+      const uses = 'import { spinLock } from "second-holdfast/spin";\nspinLock(1);\n';
+      await writeFile(join(folder, "wrong.ts"), uses);
+      const text = await said("typescript7", ["wrong.ts"], DEFAULTS);
+      expect(text).toContain("Cannot find name 'NotThere'");
+      expect(text).toContain("wrong.ts(2,1)");
+    },
+    COMPILING,
+  );
+});
