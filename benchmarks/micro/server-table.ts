@@ -43,7 +43,7 @@ const line = (head: string, cells: readonly string[]): void =>
 
 /** Prints what the server needs for an acquisition and its release, of Holdfast, another commit's Holdfast, and others, side by side. */
 export async function printServerTable(other: OtherCommit | null): Promise<void> {
-  const players = findPlayers({ isCold: false, profile: null, other });
+  const players = findPlayers({ profile: null, other });
   const meter = await launchMeter();
   const text = ({ cost, calls }: ServerWork): string =>
     `${cost.toFixed(1)} ${meter.unit}, ${calls.toFixed(1)} cmds`;

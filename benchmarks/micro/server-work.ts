@@ -84,6 +84,7 @@ async function record(
       program: player.program,
       processes: 1,
       job: { contender: player.contender, library: player.library, url, seed: 1 },
+      cold: null,
       warmUp: task(WARM_UP),
       task: task(size),
       signal: AbortSignal.timeout(2 * WITHIN),

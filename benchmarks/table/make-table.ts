@@ -1,5 +1,7 @@
 import { print } from "../../demo/terminal.ts";
+import { describeBusy } from "../figures/busy.ts";
 import type { LoadFigures, ScenarioResult } from "../figures/result.ts";
+import { watchMachine } from "../machine.ts";
 import { loadOf } from "../report/entries.ts";
 import { short } from "../report/numbers.ts";
 import { saveTable } from "../report/results.ts";
@@ -40,6 +42,7 @@ const librariesHere = (java: boolean): Library[] =>
  */
 export async function makeTable(chosen: readonly Scenario[], run: Run, dir: string | null): Promise<boolean> {
   const libraries = librariesHere(run.javaTrouble === null);
+  const watched = await watchMachine(run.redis);
   const results: ScenarioResult[] = [];
   for (const scenario of chosen) results.push(await runScenario(scenario, run));
   run.progress.clear();
@@ -50,15 +53,17 @@ export async function makeTable(chosen: readonly Scenario[], run: Run, dir: stri
   print(`|---|${titles.map(() => "---|").join("")}`);
   for (const one of rows) print(line(one));
   print();
-  print(`Medians of ${run.rounds} rounds. In brackets: how many times Holdfast's figure it is.`);
+  print(`Medians of ${run.rounds} rounds, warm. In brackets: how many times Holdfast's figure it is.`);
   const floor = entriesOf(results, "uncontended").find(({ id }) => id === FLOOR);
   const figures = floor && loadOf(floor);
   if (figures) print(`Two scripts that do nothing, on the same connection: ${short(pair(figures))} µs.`);
   if (run.javaTrouble !== null) print(`Redisson is left out: ${run.javaTrouble}.`);
-  if (dir !== null) {
+  const busy = await watched();
+  if (busy !== null) print(`${describeBusy(busy)}: measure it again. Nothing is saved.`);
+  else if (dir !== null) {
     const about = "The README's comparison, by round. Null: no answer within 30 s.";
     const { seed, machine } = run;
-    await saveTable(dir, { about, seed, machine, libraries: titles, rows });
+    await saveTable(dir, { about, seed, machine, busy, libraries: titles, rows });
   }
   const ours = results.flatMap(({ entries }) => entries).filter(({ id }) => id === "lock");
   return ours.every(({ trouble }) => trouble.length === 0);
