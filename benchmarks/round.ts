@@ -8,8 +8,10 @@ import { alone, serverState, wipe } from "./redis/server-state.ts";
 import { LOAD, type Scenario } from "./scenarios/scenario.ts";
 
 const TURNS_WARM_UP = 3_000;
-/** ms for which so many processes run cold: on two cores each makes its first 2 000 acquisitions, if a hand-off takes them 0.3 ms. */
-const cold = (processes: number): number => Math.max(2_500, 600 * processes);
+/**
+ * ms for which so many processes run cold: on two cores enough for the first 2 000 acquisitions of each, but not for those of 32 processes.
+ */
+const cold = (processes: number): number => Math.min(12_000, Math.max(2_500, 1_000 * processes));
 
 /** What a round needs besides its scenario and its contender. */
 export interface Stage {

@@ -9,11 +9,13 @@ import { type Run, runScenario } from "../run.ts";
 import { scenarios } from "../scenarios/all.ts";
 import type { Scenario } from "../scenarios/scenario.ts";
 import { type Figure, line, type Row, row } from "./lines.ts";
-import { type Library, timesToError, timeToLoss } from "./trials.ts";
+import { type Library, type Renewing, timesToError, timeToLoss } from "./trials.ts";
 
 const TITLES: Readonly<Record<Library, string>> = {
   lock: "Holdfast `lock`",
-  redlock: "redlock",
+  redlock4: "redlock 4.2",
+  redlock: "redlock 5 beta",
+  "redlock-universal": "redlock-universal",
   "redis-semaphore": "redis-semaphore",
   "java-lock": "Redisson `RLock` (Java)",
 };
@@ -30,6 +32,10 @@ export function tableScenarios(java: boolean): Scenario[] {
       contenders: scenario.contenders.filter((id) => ids.includes(id)),
     }));
 }
+
+/** The others never tell of a loss: redlock 4 renews nothing by itself, and Redisson has no such signal. */
+const isRenewing = (library: Library): library is Renewing =>
+  library !== "java-lock" && library !== "redlock4";
 
 const librariesHere = (java: boolean): Library[] =>
   (Object.keys(TITLES) as Library[]).filter((library) => library !== "java-lock" || java);
@@ -104,7 +110,7 @@ async function trialRows(run: Run, libraries: readonly Library[]): Promise<Row[]
   const hanging: (number | null)[][] = [];
   for (let round = 0; round < run.rounds; round++) {
     for (const library of libraries)
-      if (library !== "java-lock")
+      if (isRenewing(library))
         losses.set(library, [...(losses.get(library) ?? []), await timeToLoss(library, run.signal)]);
     gone.push(await timesToError(libraries, "gone", run.signal));
     hanging.push(await timesToError(libraries, "hangs", run.signal));

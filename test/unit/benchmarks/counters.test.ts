@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { callgrindTotal, perfCount } from "../../benchmarks/micro/counters.ts";
+import { callgrindTotal, perfCount } from "../../../benchmarks/micro/counters.ts";
 
 // What the benchmarks read from perf and valgrind.
 
