@@ -71,9 +71,9 @@ export function frame(
   return { height: top + height + bottom, option };
 }
 
-/** "Medians of 5 rounds", "One round". */
+/** "Medians of 5 warm rounds", "One warm round". */
 export function roundsOf({ rounds }: ScenarioResult): string {
-  return rounds === 1 ? "One round" : `Medians of ${rounds} rounds`;
+  return rounds === 1 ? "One warm round" : `Medians of ${rounds} warm rounds`;
 }
 
 /** "Intel Xeon Platinum 8375C, 8 cores · Node.js 20.20.2 · Redis 7.2.4 · Java 17.0.19" */

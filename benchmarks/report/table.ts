@@ -49,7 +49,7 @@ function printEntry(
 }
 
 /** What the processes needed when they had just started; null: that was not measured. */
-export function coldLine(entry: Entry): string | null {
+function coldLine(entry: Entry): string | null {
   const figures = loadOf(entry);
   if (figures === null) return null;
   const ms = (value: number | null): string => (value === null ? NONE : inMs(value));

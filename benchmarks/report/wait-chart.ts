@@ -29,7 +29,7 @@ export function waitChart(title: string, result: ScenarioResult, ids: ReadonlySe
     .filter((entry) => ids.has(entry.id) && loadRoundsOf(entry).some(({ waits }) => waits.length > 0))
     .map(curveOf)
     .sort(holdfastLast);
-  const rounds = result.rounds === 1 ? "One round" : `All ${result.rounds} rounds together`;
+  const rounds = result.rounds === 1 ? "One warm round" : `All ${result.rounds} warm rounds together`;
   const lines = [
     `${result.about}. ${rounds}; at the right, the ${LAST_PERCENT}th percentile and the longest wait.`,
     machineLine(result.machine),

@@ -1,7 +1,15 @@
 import { expect, it } from "vitest";
-import { readCommandLine } from "../../../benchmarks/command-line.ts";
-import { findPlayers } from "../../../benchmarks/crew/players.ts";
 import { scenarios } from "../../../benchmarks/scenarios/all.ts";
+import type { Scenario } from "../../../benchmarks/scenarios/scenario.ts";
+
+// Not by their names: they lead to libraries whose types are not here before the benchmarks are installed.
+const load = (path: string) => import(new URL(`../../../benchmarks/${path}`, import.meta.url).href);
+const { readCommandLine } = (await load("command-line.ts")) as {
+  readCommandLine(args: readonly string[]): { readonly scenarios: readonly Scenario[] } | null;
+};
+const { findPlayers } = (await load("crew/players.ts")) as {
+  findPlayers(how: { profile: null; other: null }): ReadonlyMap<string, unknown>;
+};
 
 it("scenarios have names of their own, and contenders that exist, each once", () => {
   const names = scenarios.map(({ name }) => name);
