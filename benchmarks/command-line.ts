@@ -43,7 +43,7 @@ const HELP = `npm run bench -- [options]
   --list               the names of scenarios and contenders`;
 
 const QUICK = 200;
-const QUICK_BEFORE = 0.05;
+const QUICK_BEFORE = 0.03;
 const QUICK_FLEETS = { seconds: 3, kills: 1 };
 const JAVA = /^java-/;
 /** They always take part: without them the figures of the others say little. */

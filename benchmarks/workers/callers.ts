@@ -48,6 +48,8 @@ export class Callers {
     const pause = (isWriter ? this.#load.writer : null) ?? this.#load.think;
     const times = this.#load.times ?? Number.POSITIVE_INFINITY;
     const random = seeded(this.#seed + caller);
+    // All at once, callers with pauses would begin with a crowd that never comes again.
+    if (pause > 0) await delay(random() * pause);
     for (let i = 0; i < times && micros() < until; i++) {
       let which =
         own > 0 && random() < own
