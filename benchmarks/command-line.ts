@@ -14,8 +14,8 @@ export interface Wishes {
   readonly rounds: number;
   readonly seed: number;
   readonly save: boolean;
-  /** A factor for every contender's warm-up. */
-  readonly warmUp: number;
+  /** A factor for the time in which processes run cold, and for every contender's warm-up. */
+  readonly before: number;
   /** Is there anything for Java to do? It is compiled before. */
   readonly java: boolean;
   /** The figures of the README's table, and nothing else. */
@@ -42,7 +42,8 @@ const HELP = `npm run bench -- [options]
   --no-save            prints, and leaves results and charts as they are
   --list               the names of scenarios and contenders`;
 
-const QUICK = 500;
+const QUICK = 200;
+const QUICK_BEFORE = 0.03;
 const QUICK_FLEETS = { seconds: 3, kills: 1 };
 const JAVA = /^java-/;
 /** They always take part: without them the figures of the others say little. */
@@ -93,7 +94,7 @@ export function readCommandLine(args: readonly string[]): Wishes | null {
     rounds: values.quick ? 1 : atLeast(1, values.rounds),
     seed: Number(values.seed),
     save: chosen.length > 0 && !values.quick && !values["no-save"] && values.against === undefined,
-    warmUp: values.quick ? 0.05 : 1,
+    before: values.quick ? QUICK_BEFORE : 1,
     java: !values.quick && (values.table || chosen.some(hasJava)),
     table: values.table,
     against: values.against ?? null,

@@ -38,7 +38,7 @@ async function bench(wishes: Wishes, signal: AbortSignal): Promise<boolean> {
       url: server.url,
       seed: wishes.seed,
       rounds: wishes.rounds,
-      warmUp: wishes.warmUp,
+      before: wishes.before,
       signal,
       profile: wishes.profile,
       other,
@@ -52,7 +52,8 @@ async function bench(wishes: Wishes, signal: AbortSignal): Promise<boolean> {
       const result = await runScenario(scenario, run);
       run.progress.clear();
       printScenario(result);
-      if (wishes.save) await saveScenario(`${HERE}results`, result);
+      // What was saved before is better than this.
+      if (wishes.save && result.busy === null) await saveScenario(`${HERE}results`, result);
       fine &&= result.entries.every((entry) => !SOUND.includes(entry.id) || isSound(entry));
     }
     for (const fleet of wishes.fleets) {

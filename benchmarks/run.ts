@@ -3,6 +3,7 @@ import type { Player } from "./crew/player.ts";
 import { findPlayers, type OtherCommit } from "./crew/players.ts";
 import { medians } from "./figures/medians.ts";
 import type { Figures, Machine, ScenarioResult } from "./figures/result.ts";
+import { watchMachine } from "./machine.ts";
 import type { Progress } from "./report/progress.ts";
 import { runRound } from "./round.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
@@ -13,8 +14,8 @@ export interface Run {
   readonly url: string;
   readonly seed: number;
   readonly rounds: number;
-  /** A factor for the contenders' warm-up. */
-  readonly warmUp: number;
+  /** A factor for the time in which processes run cold, and for the contenders' warm-up. */
+  readonly before: number;
   readonly signal: AbortSignal;
   readonly progress: Progress;
   readonly machine: Machine;
@@ -37,12 +38,13 @@ interface Record {
  * machine does meanwhile hits them alike. One that hangs or fails is noted, and has its next chance in the next round.
  */
 export async function runScenario(scenario: Scenario, run: Run): Promise<ScenarioResult> {
-  const players = findPlayers({ isCold: scenario.isCold, profile: run.profile, other: run.other });
+  const players = findPlayers({ profile: run.profile, other: run.other });
   const records = scenario.contenders.flatMap((id): Record[] => {
     const player = players.get(id);
     return player ? [{ player, rounds: [], trouble: new Set() }] : [];
   });
   const rounds = run.rounds * scenario.slices;
+  const busy = await watchMachine(run.redis);
   for (let round = 1; round <= rounds; round++) {
     for (const record of round % 2 === 1 ? records : [...records].reverse())
       await takeTurn(scenario, record, { round, rounds }, run);
@@ -53,6 +55,7 @@ export async function runScenario(scenario: Scenario, run: Run): Promise<Scenari
     seed: run.seed,
     rounds,
     machine: run.machine,
+    busy: await busy(),
     entries: records.map(({ player, rounds, trouble }) => ({
       id: player.id,
       title: player.title,
@@ -85,7 +88,7 @@ async function takeTurn(
         redis: run.redis,
         url: run.url,
         seed: run.seed + round,
-        warmUp: run.warmUp,
+        before: run.before,
         signal,
         onProgress: (acquired) => progress.show(acquired),
       }),

@@ -56,9 +56,19 @@ export const contenders: Readonly<Record<string, Contender>> = {
     open: async (url, place) => (await import("./article-spin-locks.ts")).openSpin10(url, place),
   },
   redlock: {
-    title: "redlock",
+    title: "redlock 5 beta",
     waits: "polling",
     open: async (url, place) => (await import("./redlock.ts")).openRedlock(url, place),
+  },
+  redlock4: {
+    title: "redlock 4.2",
+    waits: "polling",
+    open: async (url, place) => (await import("./redlock4.ts")).openRedlock4(url, place),
+  },
+  "redlock-universal": {
+    title: "redlock-universal",
+    waits: "polling",
+    open: async (url, place) => (await import("./redlock-universal.ts")).openRedlockUniversal(url, place),
   },
   "redis-semaphore": {
     title: "redis-semaphore",

@@ -1,8 +1,14 @@
-/** Holdfast's own locks. */
-export const HOLDFAST: readonly string[] = ["lock", "lingering-lock", "fair-lock", "redisson-lock"];
+/** Holdfast's own locks, with their defaults. */
+export const HOLDFAST: readonly string[] = ["lock", "fair-lock", "redisson-lock"];
 
 /** All that is Holdfast's. */
-export const OURS: readonly string[] = [...HOLDFAST, "labelled-lock", "read-write-lock", "semaphore"];
+export const OURS: readonly string[] = [
+  ...HOLDFAST,
+  "lingering-lock",
+  "labelled-lock",
+  "read-write-lock",
+  "semaphore",
+];
 
 /** Permits of every semaphore. */
 export const PERMITS = 10;

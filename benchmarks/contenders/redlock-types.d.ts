@@ -1,4 +1,4 @@
-// redlock ships types, but its `exports` do not name them: tsc finds none. This is what is used of them.
+// redlock 5 ships types, but its `exports` do not name them; redlock 4 has none. This is what is used of them.
 declare module "redlock" {
   import type { Redis } from "ioredis";
 
@@ -20,4 +20,24 @@ declare module "redlock" {
   }
   /** The vote of a server where somebody else holds the lock. */
   export class ResourceLockedError extends Error {}
+}
+
+declare module "redlock4" {
+  import type { Redis } from "ioredis";
+
+  // biome-ignore lint/style/noDefaultExport: it has one.
+  export default class Redlock {
+    constructor(
+      clients: Redis[],
+      options?: { retryCount?: number; retryDelay?: number; retryJitter?: number },
+    );
+    on(event: "clientError", listener: (error: Error) => void): this;
+    lock(resource: string, ttl: number): Promise<{ unlock(): Promise<unknown> }>;
+    lockWithOptions(
+      resource: string,
+      ttl: number,
+      options: { retryCount: number },
+    ): Promise<{ unlock(): Promise<unknown> }>;
+    quit(): Promise<void>;
+  }
 }

@@ -11,6 +11,7 @@ export function loadFigures(
   reports: readonly Done[],
   load: Load,
   round: {
+    cold: readonly Done[];
     warmedUp: readonly Done[];
     room: number;
     from: number;
@@ -28,6 +29,9 @@ export function loadFigures(
   const isMeasured = (one: Acquisition): boolean =>
     (!load.turns?.isLastMeasured || workerOf(one) === reports.length - 1) &&
     (load.writer === null || isWriter(one));
+  const coldWaits = merge(round.cold, each)
+    .filter(isMeasured)
+    .map(({ acquired, asked }) => (acquired - asked) / 1_000);
   const counted = all.filter(
     (one) => one.acquired >= round.from && one.acquired < round.until && isMeasured(one),
   );
@@ -45,13 +49,20 @@ export function loadFigures(
   if (counted.length === 0) throw new Error(nobody(reports));
   const total = sum(reports.map((report) => recorded(report).acquired)) ?? 0;
   const rated = sum(counted.map((one) => weights[workerOf(one)] ?? 1)) ?? 0;
-  const before = round.warmedUp.map((report) => recorded(report).acquired);
+  const acquiredBefore = (worker: number): number =>
+    [round.cold[worker], round.warmedUp[worker]].reduce(
+      (total, report) => total + (report ? recorded(report).acquired : 0),
+      0,
+    );
   const written = sum(reports.map(({ writes }) => writes));
   const first = counted[0]?.acquired ?? 0;
   const last = counted.at(-1)?.left ?? 0;
   return {
     is: "load",
-    warmUp: before.length === 0 ? 0 : Math.min(...before),
+    warmUp: Math.min(...reports.map((_, worker) => acquiredBefore(worker))),
+    coldFirst1000: cpuOfFirst(0, round.cold),
+    coldFirst2000: cpuOfFirst(1, round.cold),
+    coldWaitMax: coldWaits.length === 0 ? null : coldWaits.reduce((most, wait) => Math.max(most, wait)),
     // A drain ends when it is done; a loop is cut in the middle.
     perSecond: rated / ((load.times === null ? round.until - round.from : last - first) / 1_000_000),
     handoffMedian: handoff.length === 0 ? null : percentile(handoff, 0.5),
@@ -73,6 +84,12 @@ export function loadFigures(
     messages: [...new Set(reports.flatMap(({ messages }) => messages))],
     waits: pick(waits, WAITS_KEPT),
   };
+}
+
+/** ms of CPU time of a process until it reached this one of the MILESTONES, median of those that did; null: none did. */
+function cpuOfFirst(milestone: number, cold: readonly Done[]): number | null {
+  const reached = cold.flatMap(({ cpuAt = [] }) => cpuAt.slice(milestone, milestone + 1));
+  return reached.length === 0 ? null : median(reached) / 1_000;
 }
 
 function nobody(reports: readonly Done[]): string {

@@ -8,6 +8,8 @@ export interface ScenarioResult {
   readonly seed: number;
   readonly rounds: number;
   readonly machine: Machine;
+  /** Measured on a busy machine: the share of it that other processes used. Null: it was quiet. */
+  readonly busy: number | null;
   readonly entries: readonly Entry[];
 }
 
@@ -38,8 +40,13 @@ export type Figures = LoadFigures | StillFigures;
 /** Of callers in a closed loop. Null: not measured in this scenario. All latencies in ms. */
 export interface LoadFigures {
   readonly is: "load";
-  /** Acquisitions of the process with the fewest, before those that count. 0: the processes had just started. */
+  /** Acquisitions of the process with the fewest, before those that count. */
   readonly warmUp: number;
+  /** CPU time in ms of a new process until it had made 1 000 and 2 000 acquisitions, its start left out; median of the processes. Null: none made so many. */
+  readonly coldFirst1000: number | null;
+  readonly coldFirst2000: number | null;
+  /** The longest wait of new processes, from the first moment on. Null: nobody got the lock. */
+  readonly coldWaitMax: number | null;
   readonly perSecond: number;
   /** Release called → next holder running, of those who were waiting already. */
   readonly handoffMedian: number | null;

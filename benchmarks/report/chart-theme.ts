@@ -1,6 +1,6 @@
 import type { Waits } from "../contenders/contender.ts";
 import type { Entry, Machine, ScenarioResult } from "../figures/result.ts";
-import { isHoldfast } from "./entries.ts";
+import { isHoldfast, isWarm } from "./entries.ts";
 
 // What all charts share. They are shown at a width of 800 px, on white, in whatever sans-serif font the reader has.
 
@@ -71,9 +71,13 @@ export function frame(
   return { height: top + height + bottom, option };
 }
 
-/** "Medians of 5 rounds", "One round". */
-export function roundsOf({ rounds }: ScenarioResult): string {
-  return rounds === 1 ? "One round" : `Medians of ${rounds} rounds`;
+/** "Medians of 5 warm rounds", "One warm round"; of results from before there was a warm-up: "One round". */
+export function roundsOf(
+  result: ScenarioResult,
+  several = (rounds: string) => `Medians of ${rounds}`,
+): string {
+  const what = isWarm(result) ? "warm round" : "round";
+  return result.rounds === 1 ? `One ${what}` : several(`${result.rounds} ${what}s`);
 }
 
 /** "Intel Xeon Platinum 8375C, 8 cores · Node.js 20.20.2 · Redis 7.2.4 · Java 17.0.19" */

@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { refuseBusy } from "../figures/busy.ts";
 import type { Entry, ScenarioResult } from "../figures/result.ts";
 import { affinityChart } from "./affinity-chart.ts";
 import { callsChart, type Size } from "./calls-chart.ts";
@@ -34,8 +35,10 @@ const SHARES = [0, 50, 90, 100];
  * | waits-first-of-another.svg | first-of-another |
  *
  * @returns the paths of the files
+ * @throws Error for a result of a busy machine
  */
 export async function drawCharts(dir: string, results: readonly ScenarioResult[]): Promise<string[]> {
+  for (const result of results) refuseBusy(result.scenario, result);
   const drawable = results.filter(({ entries }) => entries.some((entry) => perSecondOf(entry) > 0));
   const charts = chartsOf(new Map(drawable.map((result) => [result.scenario, result])));
   await mkdir(dir, { recursive: true });
@@ -61,12 +64,10 @@ function chartsOf(results: ReadonlyMap<string, ScenarioResult>): Map<string, Cha
   }
   const uncontended = results.get("uncontended");
   if (uncontended !== undefined) {
-    // A lock that asks nobody would leave all others a bar of no length.
-    const asking = uncontended.entries.filter(({ id }) => id !== "lingering-lock");
-    const alone = { ...uncontended, entries: asking };
+    const floor = floorIn(uncontended);
     charts.set(
       "throughput-uncontended",
-      throughputChart("Acquisitions per second without contention", alone, floorIn(alone)),
+      throughputChart("Acquisitions per second without contention", uncontended, floor),
     );
   }
   const sizes = sizesIn(results);

@@ -1,4 +1,4 @@
-import type { Entry, LoadFigures } from "../figures/result.ts";
+import type { Entry, LoadFigures, ScenarioResult } from "../figures/result.ts";
 
 // What tables and charts ask of a contender's results.
 
@@ -23,6 +23,10 @@ export function loadRoundsOf({ rounds }: Entry): LoadFigures[] {
 export function perSecondOf(entry: Entry): number {
   return loadOf(entry)?.perSecond ?? 0;
 }
+
+/** Had all processes of all rounds warmed up? */
+export const isWarm = ({ entries }: ScenarioResult): boolean =>
+  entries.flatMap(loadRoundsOf).every(({ warmUp }) => warmUp > 0);
 
 /** What must stand beside a figure lest it misleads; empty for most. */
 export function caveatOf(entry: Entry, wanted: number): string {

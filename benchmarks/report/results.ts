@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { refuseBusy } from "../figures/busy.ts";
 import type { ScenarioResult } from "../figures/result.ts";
 
 const INDENT = 2;
@@ -31,7 +32,7 @@ export async function saveTable(dir: string, table: object): Promise<void> {
   );
 }
 
-/** All that {@link saveScenario} has written into `dir`, by name; none when `dir` does not exist. */
+/** All that {@link saveScenario} has written into `dir`, by name; none when `dir` does not exist. @throws Error for a result of a busy machine */
 export async function loadScenarios(dir: string): Promise<ScenarioResult[]> {
   const names = (await namesIn(dir)).filter((name) => name.endsWith(".json") && name !== TABLE).sort();
   return Promise.all(names.map((name) => loadScenario(join(dir, name))));
@@ -41,6 +42,7 @@ async function loadScenario(path: string): Promise<ScenarioResult> {
   const result: unknown = JSON.parse(await readFile(path, "utf8"));
   if (!isScenario(result))
     throw new Error(`${path} is not a result of the benchmarks. Delete it, or run its scenario again.`);
+  refuseBusy(path, result);
   return result;
 }
 

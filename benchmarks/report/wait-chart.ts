@@ -1,6 +1,6 @@
 import { percentile } from "../../tools/numbers.ts";
 import type { Entry, ScenarioResult } from "../figures/result.ts";
-import { AXIS, frame, lineSeries, logAxis, MUTED, machineLine } from "./chart-theme.ts";
+import { AXIS, frame, lineSeries, logAxis, MUTED, machineLine, roundsOf } from "./chart-theme.ts";
 import { holdfastLast, loadRoundsOf } from "./entries.ts";
 import { inMs } from "./numbers.ts";
 import type { Chart } from "./render-svg.ts";
@@ -29,7 +29,7 @@ export function waitChart(title: string, result: ScenarioResult, ids: ReadonlySe
     .filter((entry) => ids.has(entry.id) && loadRoundsOf(entry).some(({ waits }) => waits.length > 0))
     .map(curveOf)
     .sort(holdfastLast);
-  const rounds = result.rounds === 1 ? "One round" : `All ${result.rounds} rounds together`;
+  const rounds = roundsOf(result, (all) => `All ${all} together`);
   const lines = [
     `${result.about}. ${rounds}; at the right, the ${LAST_PERCENT}th percentile and the longest wait.`,
     machineLine(result.machine),

@@ -1,21 +1,32 @@
 import { HOLDFAST, PERMITS } from "../contenders/ids.ts";
-import { cold, LOAD, type Scenario } from "./scenario.ts";
+import { LOAD, type Scenario } from "./scenario.ts";
 
 const SPINNING = ["spin-1-128", "spin-80", "spin-10"];
-const PEERS = ["redlock", "redis-semaphore", "simple-redis-mutex", "node-redisson"];
+const PEERS = [
+  "redlock4",
+  "redlock",
+  "redlock-universal",
+  "redis-semaphore",
+  "simple-redis-mutex",
+  "node-redisson",
+];
 const JAVA = ["java-lock", "java-fair-lock"];
 const ALL = [...HOLDFAST, ...SPINNING, ...PEERS, ...JAVA];
 /** Where a round is long, one of each sort. */
 const ONE_OF_EACH = [
   ...HOLDFAST,
   "spin-1-128",
+  "redlock4",
   "redlock",
+  "redlock-universal",
   "redis-semaphore",
   "simple-redis-mutex",
   "java-lock",
 ];
 /** With lingering and without, and what sends as little as a lock can. */
 const LINGERING = ["lock", "lingering-lock", "redis-semaphore"];
+/** Whose caller can take the lock again at once, while the others pause. */
+const RETAKING = [...SPINNING, "redlock4", "redlock", "redlock-universal", "redis-semaphore"];
 const HOPS = ["floor-hop", "floor-hop-and-ask", "principle"];
 
 /** One lock, P processes with T callers each. A caller that has released the lock asks for it again at once. */
@@ -27,10 +38,15 @@ function hot(processes: number, tasks: number, contenders: readonly string[], ho
     load: { ...LOAD, tasks, hold },
     duration: hold >= 100 ? 8_000 : 3_000,
     slices: 1,
-    isCold: false,
     contenders: [...HOPS, ...contenders],
   };
 }
+
+/** The same as `hot`, with what it takes to give up a little fairness and crash recovery for the rate: `linger`. */
+const lingeringHot = (processes: number, tasks: number): Scenario => ({
+  ...hot(processes, tasks, ["lock", "fair-lock", "lingering-lock", ...RETAKING]),
+  name: `lingering-${processes}x${tasks}`,
+});
 
 /** So many callers come at once, and each gets the lock once, for a millisecond. */
 function drain(callers: number, processes: number): Scenario {
@@ -41,7 +57,6 @@ function drain(callers: number, processes: number): Scenario {
     load: { ...LOAD, tasks: callers / processes, hold: 1, times: 1, wait: 60_000 },
     duration: 30_000,
     slices: 1,
-    isCold: false,
     contenders: ONE_OF_EACH,
   };
 }
@@ -57,12 +72,14 @@ function affinity(percent: number): Scenario {
     load: { ...LOAD, tasks: 4, names: THOUSAND, own: percent / 100 },
     duration: 4_000,
     slices: 1,
-    isCold: false,
     contenders: LINGERING,
   };
 }
 
 const lingering: readonly Scenario[] = [
+  lingeringHot(32, 1),
+  lingeringHot(8, 1),
+  lingeringHot(4, 4),
   affinity(100),
   affinity(90),
   affinity(50),
@@ -74,7 +91,6 @@ const lingering: readonly Scenario[] = [
     load: { ...LOAD, turns: { every: 8, first: 1, isLastMeasured: false } },
     duration: 4_000,
     slices: 1,
-    isCold: false,
     contenders: LINGERING,
   },
   {
@@ -84,7 +100,6 @@ const lingering: readonly Scenario[] = [
     load: { ...LOAD, tasks: 16 },
     duration: 3_000,
     slices: 1,
-    isCold: false,
     contenders: [...LINGERING, "fair-lock"],
   },
   {
@@ -99,7 +114,6 @@ const lingering: readonly Scenario[] = [
     },
     duration: 4_000,
     slices: 1,
-    isCold: false,
     contenders: LINGERING,
   },
 ];
@@ -113,7 +127,6 @@ function reads(hold: number): Scenario {
     load: { ...LOAD, tasks: 16, hold },
     duration: 3_000,
     slices: 1,
-    isCold: false,
     contenders: ["lock", "read-write-lock"],
   };
 }
@@ -127,7 +140,6 @@ const sharing: readonly Scenario[] = [
     load: { ...LOAD, tasks: 4, hold: 1 },
     duration: 3_000,
     slices: 1,
-    isCold: false,
     contenders: ["semaphore", "redis-semaphore-permits"],
   },
   reads(1),
@@ -140,12 +152,11 @@ const sharing: readonly Scenario[] = [
     load: { ...LOAD, tasks: 8, hold: 1, writer: 20 },
     duration: 30_000,
     slices: 1,
-    isCold: false,
     contenders: ["read-write-lock"],
   },
 ];
 
-const warm: readonly Scenario[] = [
+const most: readonly Scenario[] = [
   {
     name: "uncontended",
     about: "One caller takes and releases a free lock, again and again",
@@ -153,7 +164,6 @@ const warm: readonly Scenario[] = [
     load: LOAD,
     duration: 1_000,
     slices: 3,
-    isCold: false,
     contenders: ["floor-pair", ...ALL],
   },
   hot(2, 1, ONE_OF_EACH),
@@ -176,7 +186,6 @@ const warm: readonly Scenario[] = [
     load: { ...LOAD, tasks: 4, hold: 1, leases: [1_000, 5_000, 30_000, null] },
     duration: 3_000,
     slices: 1,
-    isCold: false,
     contenders: ONE_OF_EACH,
   },
   {
@@ -186,7 +195,6 @@ const warm: readonly Scenario[] = [
     load: { ...LOAD, tasks: 4, names: THOUSAND },
     duration: 3_000,
     slices: 1,
-    isCold: false,
     contenders: ALL,
   },
   drain(10, 2),
@@ -200,8 +208,17 @@ const warm: readonly Scenario[] = [
     load: { ...LOAD, hold: 5, think: 20 },
     duration: 5_000,
     slices: 1,
-    isCold: false,
     contenders: ["floor-hop", "principle", ...ONE_OF_EACH],
+  },
+  {
+    name: "steady",
+    about:
+      "64 names, each wanted once a second on average, as by 64 processes that have one each: 8 processes with 8 callers each",
+    processes: 8,
+    load: { ...LOAD, tasks: 8, names: THOUSAND.slice(0, 64), own: 1, think: 2_000 },
+    duration: 10_000,
+    slices: 1,
+    contenders: ["floor-pair", "principle", ...HOLDFAST, "lingering-lock", ...PEERS],
   },
   {
     name: "held-leases",
@@ -210,8 +227,7 @@ const warm: readonly Scenario[] = [
     load: { is: "held", callers: 10_000, watch: 30_000 },
     duration: 60_000,
     slices: 1,
-    isCold: false,
-    contenders: [...HOLDFAST.filter((id) => id !== "lingering-lock"), "redis-semaphore"],
+    contenders: [...HOLDFAST, "redis-semaphore"],
   },
   {
     name: "parked-waiters",
@@ -220,31 +236,8 @@ const warm: readonly Scenario[] = [
     load: { is: "parked", callers: 10_000, watch: 5_000 },
     duration: 60_000,
     slices: 1,
-    isCold: false,
     contenders: ONE_OF_EACH.filter((id) => !JAVA.includes(id)),
   },
 ];
 
-/** Where it matters what has been compiled. */
-const COLD = ["uncontended", "hot-4x4", "hot-32x1", "many-locks"];
-
-/** The cost of a start: what the first acquisitions of a process need, most of which is V8's. */
-const first1000: Scenario = {
-  name: "first-1000-cold",
-  about:
-    "One lock, a new process with 8 callers, until it was acquired 1 000 times: µs of CPU per acquisition are ms for all",
-  processes: 1,
-  load: { ...LOAD, tasks: 8, times: 125 },
-  duration: 30_000,
-  slices: 3,
-  isCold: true,
-  contenders: [...HOPS, ...ALL],
-};
-
-export const scenarios: readonly Scenario[] = [
-  ...warm,
-  ...lingering,
-  ...sharing,
-  ...warm.filter(({ name }) => COLD.includes(name)).map(cold),
-  first1000,
-];
+export const scenarios: readonly Scenario[] = [...most, ...lingering, ...sharing];

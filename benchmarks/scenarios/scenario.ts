@@ -7,20 +7,12 @@ export interface Scenario {
   readonly about: string;
   readonly processes: number;
   readonly load: Load | Still;
-  /** Measured from the first acquisition of new processes on. Else each has made 2 000 before the clock starts. */
-  readonly isCold: boolean;
   /** ms that count, after a warm-up. Where each caller has so many acquisitions and no more: ms after which it must be over. */
   readonly duration: number;
   /** So many short rounds for each that was asked for. Where contenders are close, they must alternate faster than the machine's speed drifts. */
   readonly slices: number;
   /** Ids from the registry. */
   readonly contenders: readonly string[];
-}
-
-/** The same in processes that have just started: their code is not compiled, and their subscriber is not connected. */
-export function cold(scenario: Scenario): Scenario {
-  const { name, about } = scenario;
-  return { ...scenario, name: `${name}-cold`, about: `${about}; new processes`, isCold: true };
 }
 
 /** Callers of one hot lock that want it again and again. */

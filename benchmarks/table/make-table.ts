@@ -1,5 +1,7 @@
 import { print } from "../../demo/terminal.ts";
+import { describeBusy } from "../figures/busy.ts";
 import type { LoadFigures, ScenarioResult } from "../figures/result.ts";
+import { watchMachine } from "../machine.ts";
 import { loadOf } from "../report/entries.ts";
 import { short } from "../report/numbers.ts";
 import { saveTable } from "../report/results.ts";
@@ -7,11 +9,13 @@ import { type Run, runScenario } from "../run.ts";
 import { scenarios } from "../scenarios/all.ts";
 import type { Scenario } from "../scenarios/scenario.ts";
 import { type Figure, line, type Row, row } from "./lines.ts";
-import { type Library, timesToError, timeToLoss } from "./trials.ts";
+import { type Library, type Renewing, timesToError, timeToLoss } from "./trials.ts";
 
 const TITLES: Readonly<Record<Library, string>> = {
   lock: "Holdfast `lock`",
-  redlock: "redlock",
+  redlock4: "redlock 4.2",
+  redlock: "redlock 5 beta",
+  "redlock-universal": "redlock-universal",
   "redis-semaphore": "redis-semaphore",
   "java-lock": "Redisson `RLock` (Java)",
 };
@@ -29,6 +33,10 @@ export function tableScenarios(java: boolean): Scenario[] {
     }));
 }
 
+/** The others never tell of a loss: redlock 4 renews nothing by itself, and Redisson has no such signal. */
+const isRenewing = (library: Library): library is Renewing =>
+  library !== "java-lock" && library !== "redlock4";
+
 const librariesHere = (java: boolean): Library[] =>
   (Object.keys(TITLES) as Library[]).filter((library) => library !== "java-lock" || java);
 
@@ -40,6 +48,7 @@ const librariesHere = (java: boolean): Library[] =>
  */
 export async function makeTable(chosen: readonly Scenario[], run: Run, dir: string | null): Promise<boolean> {
   const libraries = librariesHere(run.javaTrouble === null);
+  const watched = await watchMachine(run.redis);
   const results: ScenarioResult[] = [];
   for (const scenario of chosen) results.push(await runScenario(scenario, run));
   run.progress.clear();
@@ -50,15 +59,17 @@ export async function makeTable(chosen: readonly Scenario[], run: Run, dir: stri
   print(`|---|${titles.map(() => "---|").join("")}`);
   for (const one of rows) print(line(one));
   print();
-  print(`Medians of ${run.rounds} rounds. In brackets: how many times Holdfast's figure it is.`);
+  print(`Medians of ${run.rounds} rounds, warm. In brackets: how many times Holdfast's figure it is.`);
   const floor = entriesOf(results, "uncontended").find(({ id }) => id === FLOOR);
   const figures = floor && loadOf(floor);
   if (figures) print(`Two scripts that do nothing, on the same connection: ${short(pair(figures))} µs.`);
   if (run.javaTrouble !== null) print(`Redisson is left out: ${run.javaTrouble}.`);
-  if (dir !== null) {
+  const busy = await watched();
+  if (busy !== null) print(`${describeBusy(busy)}: measure it again. Nothing is saved.`);
+  else if (dir !== null) {
     const about = "The README's comparison, by round. Null: no answer within 30 s.";
     const { seed, machine } = run;
-    await saveTable(dir, { about, seed, machine, libraries: titles, rows });
+    await saveTable(dir, { about, seed, machine, busy, libraries: titles, rows });
   }
   const ours = results.flatMap(({ entries }) => entries).filter(({ id }) => id === "lock");
   return ours.every(({ trouble }) => trouble.length === 0);
@@ -99,7 +110,7 @@ async function trialRows(run: Run, libraries: readonly Library[]): Promise<Row[]
   const hanging: (number | null)[][] = [];
   for (let round = 0; round < run.rounds; round++) {
     for (const library of libraries)
-      if (library !== "java-lock")
+      if (isRenewing(library))
         losses.set(library, [...(losses.get(library) ?? []), await timeToLoss(library, run.signal)]);
     gone.push(await timesToError(libraries, "gone", run.signal));
     hanging.push(await timesToError(libraries, "hangs", run.signal));

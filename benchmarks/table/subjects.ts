@@ -1,6 +1,8 @@
 // The libraries of the table, called as their documentation shows it first, with their defaults.
 import { Mutex } from "redis-semaphore";
 import Redlock from "redlock";
+import { createLock, IoredisAdapter } from "redlock-universal";
+import Redlock4 from "redlock4";
 import { createLockClient } from "../../src/index.ts";
 import { connect } from "../contenders/connect.ts";
 
@@ -14,6 +16,20 @@ export interface Subject {
 
 /** It has no default. */
 const REDLOCK_LEASE = 30_000;
+
+/** Resolves when the body of `using` runs. It never ends: what happens after the loss is not of interest here. */
+function inside(
+  using: (body: (signal?: AbortSignal) => Promise<void>) => Promise<unknown>,
+  lost: () => void,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    using(async (signal) => {
+      signal?.addEventListener("abort", lost);
+      resolve();
+      await new Promise(() => {});
+    }).catch(reject);
+  });
+}
 
 export const subjects: Readonly<Record<string, (url: string) => Promise<Subject>>> = {
   async lock(url) {
@@ -38,16 +54,30 @@ export const subjects: Readonly<Record<string, (url: string) => Promise<Subject>
         const lock = await redlock.acquire([name], REDLOCK_LEASE);
         return () => lock.release();
       },
-      hold: (name, lease, lost) =>
-        new Promise<void>((resolve, reject) => {
-          // What happens after the loss is not of interest here: the body never ends.
-          const body = async (signal: AbortSignal) => {
-            signal.addEventListener("abort", lost);
-            resolve();
-            await new Promise(() => {});
-          };
-          redlock.using([name], lease, body).catch(reject);
-        }),
+      hold: (name, lease, lost) => inside((body) => redlock.using([name], lease, body), lost),
+    };
+  },
+
+  async redlock4(url) {
+    const redlock = new Redlock4([await connect(url)]);
+    return {
+      async lock(name) {
+        const lock = await redlock.lock(name, REDLOCK_LEASE);
+        return () => lock.unlock();
+      },
+      hold: () => Promise.reject(new Error("It renews nothing by itself")),
+    };
+  },
+
+  async "redlock-universal"(url) {
+    const adapter = new IoredisAdapter(await connect(url));
+    return {
+      async lock(key) {
+        const lock = createLock({ adapter, key });
+        const handle = await lock.acquire();
+        return () => lock.release(handle);
+      },
+      hold: (key, ttl, lost) => inside((body) => createLock({ adapter, key, ttl }).using(body), lost),
     };
   },
 

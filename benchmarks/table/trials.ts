@@ -11,16 +11,15 @@ const TRIAL = fileURLToPath(new URL("./trial.js", import.meta.url));
 const START_WITHIN = 60_000;
 
 /** What takes part: the same ids as in the scenarios. */
-export type Library = "lock" | "redlock" | "redis-semaphore" | "java-lock";
+export type Library = "lock" | "redlock4" | "redlock" | "redlock-universal" | "redis-semaphore" | "java-lock";
+/** Those that renew a lease, and tell when it is lost. */
+export type Renewing = Exclude<Library, "java-lock" | "redlock4">;
 
 /**
  * ms from the end of a block of the event loop, which was longer than the lease, to the call that tells the holder. Null:
  * it was not told in 30 s.
  */
-export async function timeToLoss(
-  library: Exclude<Library, "java-lock">,
-  signal: AbortSignal,
-): Promise<number | null> {
+export async function timeToLoss(library: Renewing, signal: AbortSignal): Promise<number | null> {
   const server = await launchServer();
   try {
     const trial = new Trial(node("blocked", library, server.url), signal);

@@ -2,17 +2,24 @@ import { setTimeout as delay } from "node:timers/promises";
 import { seeded } from "../../tools/numbers.ts";
 import type { Release, Session } from "../contenders/contender.ts";
 import { micros } from "./clock.ts";
-import { callersEach, type Job, type Load, type Turns } from "./protocol.ts";
+import { callersEach, type Job, type Load, MILESTONES, type Turns } from "./protocol.ts";
 import { Samples } from "./samples.ts";
 import { Troubles } from "./troubles.ts";
 
 /** After an error a caller pauses, ms: a library that fails at once must not turn the loop into a spin. */
 const AFTER_ERROR = 20;
 
+export function cpuMicros(): number {
+  const { user, system } = process.cpuUsage();
+  return user + system;
+}
+
 /** The callers of one process, from one start to its end. */
 export class Callers {
   readonly samples = new Samples();
   readonly troubles = new Troubles();
+  /** What CPU time the process had used, in µs, when it reached each of the MILESTONES. */
+  readonly cpuAt: number[] = [];
   timeouts = 0;
   readonly #session: Session;
   readonly #load: Load;
@@ -41,6 +48,8 @@ export class Callers {
     const pause = (isWriter ? this.#load.writer : null) ?? this.#load.think;
     const times = this.#load.times ?? Number.POSITIVE_INFINITY;
     const random = seeded(this.#seed + caller);
+    // All at once, callers with pauses would begin with a crowd that never comes again.
+    if (pause > 0) await delay(random() * pause);
     for (let i = 0; i < times && micros() < until; i++) {
       let which =
         own > 0 && random() < own
@@ -68,6 +77,7 @@ export class Callers {
       const acquired = micros();
       if (hold > 0) await delay(hold);
       this.samples.push(caller, which, asked, acquired, micros());
+      if (this.samples.count === MILESTONES[this.cpuAt.length]) this.cpuAt.push(cpuMicros());
       try {
         await release();
       } catch (error) {

@@ -67,17 +67,24 @@ export interface Still {
   readonly watch: number;
 }
 
-/**
- * "start": the callers begin, and stop asking at `until`, in µs of the system's monotonic clock (what process.hrtime and
- * System.nanoTime read on Linux). May come again behind its answer: after a warm-up. "leave": close and exit.
- */
+/** "start": the callers begin. Comes again after its answer: a process runs cold, warms up, and is measured. "leave": close and exit. */
 export type Word = Start | { readonly do: "leave" };
 
 export interface Start {
   readonly do: "start";
   readonly load: Load | Still;
+  /**
+   * The callers begin at `from`, the same moment for all processes, and stop asking at `until`. In µs of the system's monotonic
+   * clock, which process.hrtime and System.nanoTime read on Linux.
+   */
+  readonly from: number;
   readonly until: number;
+  /** From now on V8 compiles early: what takes minutes in a service must not take minutes here. Has no meaning to a JVM. */
+  readonly compileEarly: boolean;
 }
+
+/** Numbers of acquisitions at which a process notes what CPU time it has used. */
+export const MILESTONES = [1_000, 2_000] as const;
 
 export type Report =
   | { readonly is: "ready" }
@@ -103,6 +110,8 @@ export interface Done {
   readonly writes: number | null;
   /** CPU time of this process from "start" on, in µs. */
   readonly cpu: number;
+  /** The same when it had reached each of the MILESTONES; shorter when it has not reached them all. Left out: not noted. */
+  readonly cpuAt?: readonly number[];
   readonly timeouts: number;
   /** How many acquisitions or releases rejected, and the first few messages, each once. */
   readonly errors: number;

@@ -118,17 +118,20 @@ describe("the check of the docs", () => {
     );
   });
 
-  it("finds a figure of the comparison that was measured otherwise", () => {
+  it("finds a figure of the comparison that was measured otherwise, or on a busy machine", () => {
     const row = "| lock and unlock, nobody else | 150 µs | 180 µs (1.2 ×) | never |";
     const folder = changed("README.md", (text) => `${text}${row}\n`);
-    const measure = (ours: number): string[] => {
+    const measure = (ours: number, busy: number | null = null): string[] => {
       const rows = [{ about: "lock and unlock, nobody else", figures: [[ours, 150, 160], [180], "never"] }];
       mkdirSync(join(folder, "benchmarks/results"), { recursive: true });
-      writeFileSync(join(folder, "benchmarks/results/table.json"), JSON.stringify({ rows }));
+      writeFileSync(join(folder, "benchmarks/results/table.json"), JSON.stringify({ rows, busy }));
       return checkMeasured(folder);
     };
     expect(measure(140)).toEqual([]);
     expect(measure(170)).toHaveLength(1);
+    expect(measure(140, 0.5)).toEqual([
+      expect.stringContaining("table.json: other processes used 50 % of the machine"),
+    ]);
   });
 
   it("finds a recipe that differs from its program, and one that is not shown", () => {

@@ -1,15 +1,19 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { whyNotShown } from "../../../benchmarks/figures/busy.ts";
 import { line, type Row } from "../../../benchmarks/table/lines.ts";
 import { readText } from "./markdown.ts";
 
 /** Written by `npm run bench -- --table`. */
 const TABLE = "benchmarks/results/table.json";
 
-/** The README's comparison has the rows that were measured last, as they were. */
+/** The README's comparison has the rows that were measured last, as they were; a table of a busy machine has no place there. */
 export function checkMeasured(root: string): string[] {
   if (!existsSync(join(root, TABLE))) return [];
-  const { rows } = JSON.parse(readText(root, TABLE)) as { rows: Row[] };
+  const table = JSON.parse(readText(root, TABLE)) as { rows: Row[]; busy?: number | null };
+  const why = whyNotShown(TABLE, table);
+  if (why !== null) return [why];
+  const { rows } = table;
   const page = readText(root, "README.md").split("\n");
   return rows
     .map(line)

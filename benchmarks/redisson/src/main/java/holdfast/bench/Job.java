@@ -23,5 +23,6 @@ record Job(String contender, String url, int worker, int workers, long seed) {
   }
 
   /** Every line after the first. */
-  record Word(@JsonProperty("do") String what, Load load, double until) {}
+  @JsonIgnoreProperties("compileEarly")
+  record Word(@JsonProperty("do") String what, Load load, double from, double until) {}
 }

@@ -63,6 +63,12 @@ public final class Worker {
   }
 
   private static void run(Job job, Function<String, RLock> locks, Job.Word word) {
+    try {
+      long notice = (long) (word.from() - System.nanoTime() / 1000.0);
+      if (notice > 0) TimeUnit.MICROSECONDS.sleep(notice);
+    } catch (InterruptedException error) {
+      throw new IllegalStateException(error);
+    }
     long before = SYSTEM.getProcessCpuTime();
     Callers callers = new Callers(job, locks, word);
     try {
