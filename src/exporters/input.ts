@@ -1,4 +1,4 @@
-import { quote } from "../quote.ts";
+import { visible } from "../util/visible.ts";
 import type { Observed } from "./census.ts";
 
 // The input of the exporters. It is checked when they begin: what they are given is called where locks are handed over, and in
@@ -21,7 +21,7 @@ export function checkHas(value: unknown, name: string, wanted: string, methods: 
 export function checkKnown(options: unknown, known: readonly string[]): void {
   if (typeof options !== "object" || options === null) throw bad("options must be an object");
   const unknown = Object.keys(options).find((key) => !known.includes(key));
-  if (unknown !== undefined) throw bad(`unknown option ${quote(unknown)}; known are ${known.join(", ")}`);
+  if (unknown !== undefined) throw bad(`unknown option '${visible(unknown)}'; known are ${known.join(", ")}`);
 }
 
 /** What is observed by what. Protects the numbers from counting everything twice. */
