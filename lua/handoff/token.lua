@@ -1,8 +1,8 @@
 -- Included on the common way to a token, where the server's time has 16 digits: puts the time, and so many µs behind it as
--- `passes` says, into the clock. `token`: the next one; nothing where only shared can tell: then `last` is what stood in the clock,
+-- `passes` says, into the clock. `token`, which was nothing: the next one; still nothing where only shared can tell: then `last` is what stood in the clock,
 -- and must stand there again. `passes`: text; nothing for none. `try`: call or pcall; with pcall `last` is a table where the clock's
 -- key is of another type.
-local ahead, token = text, nil
+local ahead = text
 if passes then
   -- The six digits of the µs alone are reckoned with: a number of 16 digits costs a slow printf.
   local till = micros + passes

@@ -1,17 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { PATIENCE_MIN } from "../../src/defaults.ts";
 import { codes } from "../../src/redis/codes.generated.ts";
-import {
-  BareScripts,
-  CLIENTS,
-  CLOCK,
-  channel,
-  entry,
-  hold,
-  LOCK,
-  NEVER,
-  QUEUE,
-} from "../support/bare-scripts.ts";
+import { BareScripts, CLIENTS, CLOCK, channel, entry, hold, LOCK, QUEUE } from "../support/bare-scripts.ts";
 import { until } from "../support/until.ts";
 
 // The hand-off's scripts by themselves: what stands in Redis that no client of today would write, or that time has changed.
