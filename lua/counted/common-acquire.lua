@@ -4,7 +4,7 @@ local floor, units, permits, till = sub(text, 1, 13), ARGV[5], ARGV[6], format("
 -- A server whose long numbers have 32 bits cannot write an end so: its text has other digits.
 local fits = #till == 13 and #units == 7 and #permits == 7 and units <= permits
 local used, holds, first, phase = units, "00001", till, "0000000000000000"
-local rest, stamp, isShared = floor .. " ", " 0000000000000000", false
+local rest, stamp, isShared
 if fits and books then
   -- @include plain
   local sum, count = tonumber(sub(books, 4, 10)), tonumber(sub(books, 20, 24))
@@ -27,7 +27,8 @@ if fits then
   end
   if token then
     call("HSET", hash, hold, "1" .. mode .. " " .. till .. " " .. units .. " " .. token .. (ARGV[10] or ""), "=",
-      "1c " .. used .. " " .. permits .. " " .. holds .. " " .. first .. " " .. rest .. (mode == "r" and token or phase) .. stamp)
+      "1c " .. used .. " " .. permits .. " " .. holds .. " " .. first .. " " .. (rest or floor .. " ")
+        .. (mode == "r" and token or phase) .. (stamp or " 0000000000000000"))
     -- The hash stands for a lease longer than the hold, as in put.
     local longer = 2 * ARGV[2]
     if not books or call("PTTL", hash) < longer then
