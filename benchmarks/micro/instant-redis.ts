@@ -16,7 +16,7 @@ export function instantRedis(): RedisLike {
   let token = micros();
   const answers: Record<string, (args: Args, keys: number) => unknown> = {
     [handoffLua.firstAcquire.sha]: () => [codes.OWNER, micros(), ++token, 0],
-    [handoffLua.acquire.sha]: () => [codes.OWNER, micros(), ++token, 0],
+    [handoffLua.acquire.sha]: () => `${++token}`,
     [handoffLua.yield.sha]: () => [codes.OWNER, micros(), ++token, 0],
     [handoffLua.release.sha]: () => codes.RELEASED,
     [handoffLua.renewStays.sha]: (args, keys) => [

@@ -5,14 +5,18 @@
 --       2 lease ms
 --       3 not after   server time in µs after which this command is stale
 --       4 mode        r, w or p
---       5 units       at least so many, 6 up to so many
---       7 permits     how many there are by the caller's code, 0 = as many as are stored
---       8 passes      for how many of them tokens are reserved
+--       5 units       at least so many; 7 digits
+--       6 permits     how many there are by the caller's code, 0 = as many as are stored; 7 digits
+--       behind these only what differs: arguments at the end that are "" may be left out
+--       7 passes      for how many of them tokens are reserved; "": 0
+--       8 up to       so many units; "": as many as in 5
 --       9 entry       made once for this hold, see start; "": it tries, and does not queue
---       10 label      of the caller, with a space before it; "" or left out: none. With a + before that: its client may keep
+--       10 label      of the caller, with a space before it; "": none. With a + before that: its client may keep
 --                     the hold with nobody inside, and is to be told when somebody waits for it
 --       11 nonce      of a try that asks idle holders to give their holds up; left out: none
--- RETURNS { OWNER, now µs, token, units, waits, more[, 1] }      waits: 1 = somebody stands in the queue; 1: its client is told
+-- RETURNS now µs, as text                                       OWNER: this is the token, it has as many units as in 5, nobody
+--                                                                stands in the queue, and its client is not told
+--         { OWNER, now µs, token, units, waits, more[, 1] }      waits: 1 = somebody stands in the queue; 1: its client is told
 --         { MINE, now µs, token, units, waits, ttl ms, more }    it had them already
 --         { HELD, now µs, ttl ms, place, more[, 2] }             2: some holders may have nobody inside; ttl: when the first place looks again, at the latest; place:
 --                                                                0 = head, -1 = not queued
@@ -24,16 +28,28 @@
 -- MODEL  `run_` with QUEUE in proof/counted-server.pml
 
 -- @include start
--- @include ../handoff/time
--- @include field
-local hold, lease, entry = ARGV[1], tonumber(ARGV[2]), ARGV[9]
-local asks, upTo, number, joins = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), false
+-- @include ../handoff/time-text
+local hold, mode, upTo, entry = ARGV[1], ARGV[4], ARGV[8] or "", ARGV[9] or ""
 
 -- RACE: a copy of an acquire that the network kept would own or queue a hold with which no caller waits any more.
-if now > tonumber(ARGV[3]) then
-  return { STALE, now }
+local isCommon = #text == 16 and #ARGV[3] == 16
+if isCommon and text > ARGV[3] or not isCommon and tonumber(text) > tonumber(ARGV[3]) then
+  return { STALE, tonumber(text) }
 end
 
+local now = tonumber(text)
+local stored = call("HMGET", hash, "=", hold)
+local books = stored[1]
+-- The common way: it is new, nobody waits, and its client need not be told.
+if isCommon and not stored[2] and upTo == "" and sub(ARGV[10] or "", 1, 1) ~= "+"
+  and call("EXISTS", hash, queue) == (books and 1 or 0) then
+  -- @include common-acquire
+end
+
+-- @include field
+local lease = tonumber(ARGV[2])
+local asks, number, joins = tonumber(ARGV[5]), tonumber(ARGV[6]), false
+upTo = tonumber(upTo) or asks
 local looks, queues, nonce = false, false, ARGV[11]
 -- @include books
 -- @include shared
@@ -71,7 +87,7 @@ if not got and not usedUp and isFirst and asks <= permits - used then
       label = sub(label, 2)
     end
   end
-  got = own(hold, ARGV[4], units, lease, tonumber(ARGV[8]), label)
+  got = own(hold, ARGV[4], units, lease, tonumber(ARGV[7]) or 0, label)
 end
 if got then
   local waits = commit(true)

@@ -10,6 +10,7 @@
 -- @include ../handoff/time
 -- @include field
 local hold, number, looks, queues = "", 0, false, false
+local stored = call("HMGET", hash, "=", hold)
 -- @include books
 -- @include shared
 if heads[1] then

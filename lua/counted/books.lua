@@ -1,11 +1,10 @@
--- Included behind time and field: reads all keys, and takes out what is over when it is time for that. `hold`: whose field is
--- read too, "" for none; `number`: how many permits there are by the caller's code, for a resource that does not say it itself,
+-- Included behind time and field: reads all keys, and takes out what is over when it is time for that. `stored`: what the script has
+-- read of the hash: the books, and the field of its hold; `number`: how many permits there are by the caller's code, for a resource that does not say it itself,
 -- 0 = not known.
 --
 -- All keys that a script cannot do without are read before the first write: one that holds something else ends it with nothing
 -- done. Where the clock does, there is no token, and what needs none goes on.
 local ms, NEVER, NONE = math.ceil(now / 1000), 9999999999999, "0000000000000000"
-local stored = call("HMGET", hash, "=", hold)
 local heads = call("ZRANGE", queue, 0, 0, "WITHSCORES")
 if heads[1] then
   call("ZSCORE", clients, "")

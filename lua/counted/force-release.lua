@@ -11,6 +11,7 @@
 -- @include ../handoff/time
 -- @include field
 local hold, number, looks, queues = "", 0, false, false
+local stored = call("HMGET", hash, "=", hold)
 -- @include books
 -- @include shared
 local meant = ARGV[3] or ""

@@ -11,6 +11,7 @@
 -- @include ../handoff/time
 -- @include field
 local hold, entry, number, looks, queues = ARGV[1], ARGV[2], 0, false, false
+local stored = call("HMGET", hash, "=", hold)
 -- @include books
 -- @include shared
 -- @include end

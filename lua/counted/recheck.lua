@@ -23,6 +23,7 @@ if words[1] then
   asks, number = words[6], words[8]
 end
 local looks, queues, nonce = true, false, nil
+local stored = call("HMGET", hash, "=", hold)
 -- @include books
 -- @include shared
 if isMine then

@@ -1,17 +1,26 @@
 -- Ends a hold, or leaves it fewer units, and gives what that frees to those that wait.
 --
 -- KEYS  hash, queue, clients, clock
--- ARGV  1 hold   2 units that stay, 0: it ends   3 its token now, passes included
--- RETURNS { RELEASED, more }          more: as in acquire
+-- ARGV  1 hold   2 units that stay   3 its token now, passes included; without these two it ends
+-- RETURNS RELEASED                    nobody waits
+--         { RELEASED, more }          more: as in acquire
 --         { GONE, last token of the clock, more }
 -- INVARIANTS  Safe to send twice, late, and in any order: units only shrink. The first write is one that a full Redis does not
 --         refuse.
 -- MODEL  `run_` with RELEASE in proof/counted-server.pml
 
 -- @include start
--- @include ../handoff/time
+-- @include ../handoff/time-text
+local hold = ARGV[1]
+local stored = call("HMGET", hash, "=", hold)
+local books, field = stored[1], stored[2]
+if not ARGV[2] and books and field and #text == 16 and call("EXISTS", queue) == 0 then
+  -- @include common-release
+end
+
+local now = tonumber(text)
 -- @include field
-local hold, stays, number, looks, queues = ARGV[1], tonumber(ARGV[2]), 0, false, false
+local stays, number, looks, queues = tonumber(ARGV[2] or 0), 0, false, false
 -- @include books
 -- @include shared
 -- @include end

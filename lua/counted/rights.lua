@@ -4,10 +4,10 @@ local function needed(channel)
   return {
     { "TIME" }, { "HGET", hash, "" }, { "HMGET", hash, "" }, { "HGETALL", hash }, { "HSET", hash, "", "" }, { "HDEL", hash, "" },
     { "DEL", hash }, { "PTTL", hash }, { "PTTL", queue }, { "PTTL", clients }, { "PEXPIRE", hash, 1 }, { "PEXPIRE", queue, 1 },
-    { "PEXPIRE", clients, 1 }, { "PERSIST", hash }, { "EXISTS", queue }, { "ZRANGE", queue, 0, 0 }, { "ZRANK", queue, "" },
+    { "PEXPIRE", clients, 1 }, { "PERSIST", hash }, { "EXISTS", hash, queue }, { "ZRANGE", queue, 0, 0 }, { "ZRANK", queue, "" },
     { "ZREVRANK", queue, "" }, { "ZSCORE", queue, "" }, { "ZSCORE", clients, "" }, { "ZMSCORE", clients, "" }, { "ZCARD", queue },
     { "ZADD", queue, 1, "" }, { "ZADD", clients, 1, "" }, { "ZREM", queue, "" }, { "ZREM", clients, "" },
-    { "ZREMRANGEBYSCORE", clients, 0, 0 }, { "GET", clock }, { "SET", clock, "" }, { "PUBLISH", channel, "" },
+    { "ZREMRANGEBYSCORE", clients, 0, 0 }, { "GET", clock }, { "SET", clock, "" }, { "GETSET", clock, "" }, { "PUBLISH", channel, "" },
     { "PUBSUB", "NUMSUB", channel },
   }
 end

@@ -12,6 +12,7 @@
 -- @include ../handoff/time
 -- @include field
 local hold, number, looks, queues = "", 0, false, false
+local stored = call("HMGET", hash, "=", hold)
 -- @include books
 -- @include shared
 local asked, old = format("%016.0f", ARGV[2]), isKnown and permits or 0

@@ -8,7 +8,7 @@
 
 -- @include rights
 -- @include ../rights
-local missing = missingRight(needed(ARGV[#ARGV]))
+local missing = missingRight(needed(table.remove(ARGV)))
 if missing then
   return missing
 end

@@ -33,7 +33,7 @@ end
 local function putBack(entry, ticket)
   call("ZADD", queue, ticket, entry)
   if call("PTTL", queue) < 0 then
-    call("PEXPIRE", queue, ENTRY_TTL / 500)
+    call("PEXPIRE", queue, "QUEUE_TTL")
   end
 end
 

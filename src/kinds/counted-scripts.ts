@@ -12,6 +12,7 @@ import {
   decodeCountedRelease,
   decodeCountedYield,
   decodeSetPermits,
+  decodeTaken,
 } from "../redis/counted-replies.ts";
 import { countedLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
@@ -24,6 +25,12 @@ const wholeRelease: Script = { ...lua.release, isWhole: true };
 
 /** No reply has told the server's time: a command may be executed whenever it comes. */
 const NEVER = Number.MAX_SAFE_INTEGER;
+
+/** The place of the units among the arguments of an acquire. */
+const UNITS = 4;
+
+/** As the books have a number. */
+const digits = (number: number): string => String(number).padStart(7, "0");
 
 /** Of a counted resource. */
 interface CountedHold {
@@ -86,26 +93,30 @@ export class CountedScripts extends HoldScripts {
     const isKnown = this.knownIn === commands.epoch;
     const { mode, lease, entryTtl, channel } = ask;
     const isNew = mode === "try" || mode === "queue";
-    const args = isNew
-      ? [
-          hold.id,
-          lease,
-          commands.notAfter(keys) * 1_000 || NEVER,
-          ask.as,
-          ask.units,
-          ask.upTo,
-          ask.permits ?? 0,
-          ask.passes,
-          mode === "queue" ? this.#entryOf(hold, ask) : "",
-        ]
-      : [
-          hold.id,
-          lease,
-          mode === "join" ? "1" : "0",
-          hold.entry && hold.entry + hold.id + hold.label,
-          entryTtl,
-          channel?.counted ? "1" : "0",
-        ];
+    const { mayStay = false, nonce = null } = ask;
+    let args: (string | number)[];
+    if (isNew) {
+      const notAfter = commands.notAfter(keys) * 1_000 || NEVER;
+      args = [hold.id, lease, notAfter, ask.as, digits(ask.units), digits(ask.permits ?? 0)];
+      const upTo = ask.upTo > ask.units ? ask.upTo : "";
+      const label = mayStay ? `+${hold.label}` : hold.label;
+      // Each argument costs the server more than a thousand instructions, so those at the end that say nothing are left out.
+      if (mode === "queue" || label !== "" || nonce !== null) {
+        args.push(ask.passes || "", upTo, mode === "queue" ? this.#entryOf(hold, ask) : "");
+        if (label !== "" || nonce !== null) args.push(label);
+        if (nonce !== null) args.push(nonce);
+      } else if (upTo !== "") args.push(ask.passes || "", upTo);
+      else if (ask.passes > 0) args.push(ask.passes);
+    } else {
+      args = [
+        hold.id,
+        lease,
+        mode === "join" ? "1" : "0",
+        hold.entry && hold.entry + hold.id + hold.label,
+        entryTtl,
+        channel?.counted ? "1" : "0",
+      ];
+    }
     const script = isNew
       ? isKnown
         ? lua.acquire
@@ -113,17 +124,15 @@ export class CountedScripts extends HoldScripts {
       : isKnown
         ? lua.recheck
         : lua.firstRecheck;
-    const { mayStay = false, nonce = null } = ask;
-    if (isNew && (hold.label !== "" || !isKnown || mayStay || nonce !== null))
-      args.push(mayStay ? `+${hold.label}` : hold.label);
-    if (isNew && nonce !== null) args.push(nonce);
     // Behind a look at the rights, for a connection whose rights are not known.
     if (!isKnown) args.push(commands.keys.anyChannel);
     commands.send(script, keys, args, this.#attempted, told);
   }
 
   readonly #attempted = (reply: unknown, call: Asked): CountedAnswer => {
-    const answer = decodeCounted(plain(reply), Number(call.argv[1]));
+    const answer = Array.isArray(reply)
+      ? decodeCounted(plain(reply), Number(call.argv[1]))
+      : decodeTaken(reply, Number(call.argv[1]), Number(call.argv[UNITS]));
     this.commands.tellTime(call.keys, answer.at);
     this.knownIn = call.epoch;
     this.#advance(call.keys, answer);
@@ -133,7 +142,8 @@ export class CountedScripts extends HoldScripts {
   /** Ends a hold, or leaves it fewer units. `isWhole`: the script goes with it. */
   release({ id, name, token }: Held, stays: number, told: Told<CountedRelease>, isWhole = false): void {
     const script = isWhole ? wholeRelease : lua.release;
-    this.commands.send(script, this.#keysOf(name), [id, stays, token], this.#released, told);
+    const args = stays > 0 ? [id, stays, token] : [id];
+    this.commands.send(script, this.#keysOf(name), args, this.#released, told);
   }
 
   /** Ends holds, by a command each: they go together, in one write. `isFirst`: none has gone just before them. */

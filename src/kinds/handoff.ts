@@ -36,6 +36,9 @@ const NEVER = Number.MAX_SAFE_INTEGER;
 /** The place of the clock among the keys of a lock: the last. */
 const CLOCK = 3;
 
+/** The place of the digit among the arguments of an acquire. */
+const DIGIT = 4;
+
 const PLACED: ReadonlySet<unknown> = new Set([codes.OWNER, codes.MINE, codes.HELD]);
 
 /** Where the keys of a lock are apart for a moment, a renewal of the lock alone must still be in time. */
@@ -119,16 +122,14 @@ export class HandoffLock extends HoldScripts implements LockKind {
       decode = this.#lookedAgain;
     } else {
       const notAfter = commands.notAfter(script) * 1_000 || NEVER;
-      args = [
-        hold.id + hold.label,
-        lease,
-        notAfter,
-        passes,
-        mode === "queue" ? this.#entryOf(hold, ask) : "",
-        digit,
-      ];
+      const owner = hold.id + hold.label;
+      // Each argument costs the server 1 to 3 thousand instructions, so those at the end that say nothing are left out.
+      if (mode === "queue" || after || nonce !== null)
+        args = [owner, lease, notAfter, passes, digit, mode === "queue" ? this.#placeOf(hold, ask) : ""];
+      else if (digit > 0) args = [owner, lease, notAfter, passes, digit];
+      else args = passes > 0 ? [owner, lease, notAfter, passes] : [owner, lease, notAfter];
       if (after) keys = commands.keysOf([...script.names, this.keysOf(after).lock]);
-      if (after || nonce !== null || !isKnown)
+      if (after || nonce !== null)
         args.push(after ? after.id + after.label : asDigits(ask.meant ?? null), nonce ?? "");
     }
     // Behind a look at the rights, for a connection whose rights are not known.
@@ -136,16 +137,16 @@ export class HandoffLock extends HoldScripts implements LockKind {
     commands.send(lines, keys, args, decode, told);
   }
 
-  /** Most are told that they own the lock: nothing else is looked at then. */
+  /** Most are told that they own the lock, with nobody behind them: a text is all of that answer, the time that is the token too. */
   readonly #attempted = (reply: unknown, call: Asked): AttemptAnswer => {
-    const told = call.argv[5];
-    if (!Array.isArray(reply) || reply[0] !== codes.OWNER) return this.learned(reply, call, told);
-    const at = Number(reply[1]);
+    const told = call.argv[DIGIT] ?? 0;
+    if (Array.isArray(reply)) return this.learned(reply, call, told);
+    const at = Number(reply);
+    if (!(at > 0)) throw new TypeError(`unexpected answer ${JSON.stringify(reply)}`);
     this.commands.tellTime(call.keys, at);
     this.knownIn = call.epoch;
     const ttl = Number(call.argv[1]);
-    const waits = reply[3] === 1;
-    return { is: "owner", at, token: Number(reply[2]), ttl, already: false, waits, isTold: told !== 0 };
+    return { is: "owner", at, token: at, ttl, already: false, waits: false, isTold: told !== 0 };
   };
 
   readonly #lookedAgain = (reply: unknown, call: Asked): AttemptAnswer =>
@@ -199,13 +200,18 @@ export class HandoffLock extends HoldScripts implements LockKind {
   }
 
   /** A hold's entry in the queue: as it is made, it stays, because every later command names it. */
-  #entryOf(hold: Hold, { channel, lease, passes }: Ask): string {
+  #entryOf(hold: Hold, ask: Ask): string {
+    return this.#placeOf(hold, ask) + hold.id + hold.label;
+  }
+
+  /** The same up to its id. */
+  #placeOf(hold: Hold, { channel, lease, passes }: Ask): string {
     // RACE: a waiter that hears nothing finds its grant when it looks again. The grant must live until then, however short
     // the waiter's lease.
     const shortest = channel?.isHeard === false ? Math.max(lease, GRANT_WINDOW) : lease;
     const counted = channel?.counted ? 1 : 0;
     hold.entry ||= `${counted} ${Math.min(shortest, this.#window)} ${passes} `;
-    return hold.entry + hold.id + hold.label;
+    return hold.entry;
   }
 
   // ---- what is rare

@@ -114,7 +114,18 @@ export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
   throw unexpected(reply);
 }
 
+/** Of an attempt that took so many units on the common way: the answer is the time, which is the token too. */
+export function decodeTaken(reply: unknown, ttl: number, units: number): CountedAnswer {
+  const at = Number(reply);
+  if (!(at > 0)) throw unexpected(reply);
+  const usual = { already: false, waits: false, more: false, isTold: false } as const;
+  return { is: "owner", at, token: at, units, ttl, ...usual };
+}
+
+const RELEASED: CountedRelease = { is: "released", clock: 0, more: false };
+
 export function decodeCountedRelease(reply: unknown): CountedRelease {
+  if (reply === codes.RELEASED) return RELEASED;
   const [code, first, second] = fields(reply);
   if (code === codes.RELEASED) return { is: "released", clock: 0, more: first === 1 };
   if (code !== codes.GONE) throw unexpected(reply);

@@ -58,8 +58,8 @@ function wantedBy(entry: string): Wanted {
 
 /** A hold, how many of its units stay with it, its token. */
 type Ended = readonly [string, number, number];
-/** A hold, its lease, until when it counts, mode, units, up to so many, of so many permits, passes, entry. */
-type Acquire = readonly [string, number, number, string, number, number, number, number, string, ...string[]];
+/** A hold, its lease, until when it counts, mode, units, of so many permits; passes, up to so many units, entry, label. */
+type Acquire = readonly [string, number, number, string, string, string, ...string[]];
 
 /** The scripts of read-write locks and semaphores. */
 export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
@@ -138,9 +138,11 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
   }
 
   const acquire = ([key, queue]: Two, argv: Acquire): Reply => {
-    const [hold, ttl, , mode, units, upTo, of, passes, entry, label = ""] = argv;
+    const [hold, ttl, , mode, asked, permits, passes = "", upTo = "", entry = "", label = ""] = argv;
+    const units = Number(asked);
+    const numbers = { units, upTo: Number(upTo) || units, of: Number(permits), passes: Number(passes) };
     // Nothing is kept here: nobody is told of those that wait.
-    const wanted = { hold, label: label.replace(/^\+/, ""), ttl, mode, units, upTo, of, passes };
+    const wanted = { hold, label: label.replace(/^\+/, ""), ttl, mode, ...numbers };
     const already = mine(key, queue, hold, wanted.ttl);
     if (already) return already;
     const book = open(key);
@@ -188,7 +190,10 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
     return true;
   }
 
-  const release = ([key, queue]: Two, [hold, stays, token]: Ended): Reply => {
+  const release = (
+    [key, queue]: Two,
+    [hold, stays = 0, token = 0]: readonly [string, ...number[]],
+  ): Reply => {
     const wasThere = end(key, hold, stays, token);
     advance(key, queue);
     return wasThere ? [RELEASED, 0] : [GONE, db.lastToken, 0];
@@ -266,7 +271,10 @@ export function counted(db: Memory): Partial<Record<keyof typeof lua, Run>> {
     };
   return {
     acquire: closing(acquire),
-    firstAcquire: closing(acquire),
+    // Behind all others it has the channel that it looks at.
+    firstAcquire: closing((keys: Two, argv: Acquire) =>
+      acquire(keys, argv.slice(0, -1) as unknown as Acquire),
+    ),
     recheck: closing(recheck),
     firstRecheck: closing(recheck),
     release: closing(release),

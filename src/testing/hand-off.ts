@@ -19,8 +19,8 @@ import {
 type Keys = readonly [lock: string, queue: string, clients: string, clock: string, ...before: string[]];
 /** A hold, its token. */
 type Ended = readonly [string, number];
-/** A hold, its lease, until when it counts, passes, entry, digit; a lock that must be held or the token of the holder that is asked, a nonce. */
-type Acquire = readonly [string, number, number, number, string, number, ...string[]];
+/** A hold, its lease, until when it counts; passes, digit, its entry up to the hold; a lock that must be held or the token of the holder that is asked, a nonce. */
+type Acquire = readonly [string, number, number, ...(string | number)[]];
 type Recheck = readonly [string, number, number, string, number, number, number];
 type Yield = readonly [...Ended, string, number, number, string, number];
 
@@ -69,7 +69,8 @@ export function handOff(db: Memory): Partial<Record<keyof typeof lua, Run>> & { 
 
   /** A free lock goes to the first that waits before it goes to the caller. */
   function acquire([lock, queue, , , before]: Keys, argv: Acquire, isAgain = false): Reply {
-    const [hold, lease, , passes, entry, told, after, nonce] = argv;
+    const [hold, lease, , passes = 0, told = 0, place, after, nonce] = argv;
+    const entry = place && place + hold;
     let held = heldAt(lock);
     if (held && held.hold === hold) return mine(held, lease, queue);
     if (before !== undefined && heldAt(before)?.hold !== after) {
@@ -79,21 +80,22 @@ export function handOff(db: Memory): Partial<Record<keyof typeof lua, Run>> & { 
     if (held && nonce && after && before === undefined && held.token !== Number(after))
       return [HELD, db.now, db.left(held), -1, 0];
     if (!held && (grantNext(lock, queue, undefined, hold) ?? hold) === hold) {
-      const token = own(lock, hold, lease, passes, undefined, told);
+      const token = own(lock, hold, lease, Number(passes), undefined, Number(told));
       return [OWNER, db.now, token, db.waits(queue)];
     }
     held = heldAt(lock);
     const digit = held?.told ?? 0;
-    const place = entry && (!nonce || digit === 2) ? db.enqueue(queue, entry) : -1;
-    if (held && (nonce ? digit === 2 : (place === 0 || isAgain) && digit > 0)) recall(held, lock, nonce);
-    return [HELD, db.now, db.left(held), place, digit];
+    const at = entry && (!nonce || digit === 2) ? db.enqueue(queue, entry) : -1;
+    if (held && (nonce ? digit === 2 : (at === 0 || isAgain) && digit > 0)) recall(held, lock, nonce);
+    return [HELD, db.now, db.left(held), at, digit];
   }
 
   /** It never queues. */
   const recheck = (keys: Keys, [hold, lease, passes, entry, , , told]: Recheck): Reply => {
     const [lock, queue] = keys;
     const isThere = heldAt(lock)?.hold === hold || db.placeOf(queue, entry) >= 0;
-    return isThere ? acquire(keys, [hold, lease, 0, passes, entry, told], true) : [GONE, db.now];
+    const place = entry.slice(0, entry.length - hold.length);
+    return isThere ? acquire(keys, [hold, lease, 0, passes, told, place], true) : [GONE, db.now];
   };
 
   const release = ([lock, queue]: Two, [hold, token]: Ended): Reply => {
@@ -121,7 +123,8 @@ export function handOff(db: Memory): Partial<Record<keyof typeof lua, Run>> & { 
 
   return {
     acquire: (keys: Keys, argv: Acquire) => acquire(keys, argv),
-    firstAcquire: (keys: Keys, argv: Acquire) => acquire(keys, argv),
+    // Behind all others it has the channel that it looks at.
+    firstAcquire: (keys: Keys, argv: Acquire) => acquire(keys, argv.slice(0, -1) as unknown as Acquire),
     recheck,
     firstRecheck: recheck,
     release,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
-import { BareScripts, channel, entry, hold, LOCK, NEVER, QUEUE } from "../support/bare-scripts.ts";
+import { BareScripts, channel, entry, hold, LOCK, listed, NEVER, QUEUE } from "../support/bare-scripts.ts";
 
 // What the scripts of the hand-off do for a lock whose holder is told of waiters, and may have nobody inside.
 
@@ -197,8 +197,8 @@ describe("the same for a whole fleet: a first command of a connection", () => {
   it("takes the same arguments, with the channel that it looks at behind them", async () => {
     const first = (...args: (string | number)[]): Promise<unknown> =>
       scripts.run("firstAcquire", ...args, channel("any"));
-    expect(await first(hold("a"), 30_000, NEVER, 0, "", 2, "", "")).toEqual([OWNER, some, some, 0]);
-    const asking = [hold("b"), 30_000, NEVER, 0, entry(hold("b")), 0, ""] as const;
+    expect(listed(await first(hold("a"), 30_000, NEVER, 0, 2))).toEqual([OWNER, some, some, 0]);
+    const asking = [hold("b"), 30_000, NEVER, 0, 0, "1 3000 0 ", ""] as const;
     expect(await first(...asking, "")).toEqual([HELD, some, some, 0, 2]);
     expect(await first(...asking, NONCE)).toEqual([HELD, some, some, 0, 2]);
     const looking = [hold("b"), 30_000, 0, entry(hold("b")), 4_500, "1", 0, channel("any")] as const;

@@ -1,5 +1,6 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach } from "vitest";
+import { codes } from "../../src/redis/codes.generated.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { present } from "./present.ts";
@@ -61,14 +62,16 @@ export class BareScripts {
   }
 
   /** `nonce`: of a try that asks an idle holder. */
-  acquire(of: string, queueing = "", passes = 0, told: Digit = 0, nonce = ""): Promise<unknown> {
-    return this.run("acquire", of, 30_000, NEVER, passes, queueing, told, "", nonce);
+  async acquire(of: string, queueing = "", passes = 0, told: Digit = 0, nonce = ""): Promise<unknown> {
+    const place = queueing.slice(0, queueing.length - of.length);
+    return listed(await this.run("acquire", of, 30_000, NEVER, passes, told, place, "", nonce));
   }
 
   /** As part of a multi-lock: behind `holdfast:{y}`, which `before` must own. */
-  behind(of: string, before: string, ...nonce: string[]): Promise<unknown> {
-    const args = [of, 30_000, NEVER, 0, "", 0, before, ...nonce];
-    return this.redis.eval(handoffLua.acquire.lua, KEYS.length + 1, ...KEYS, "holdfast:{y}", ...args);
+  async behind(of: string, before: string, ...nonce: string[]): Promise<unknown> {
+    const args = [of, 30_000, NEVER, 0, 0, "", before, ...nonce];
+    const keys = [...KEYS, "holdfast:{y}"];
+    return listed(await this.redis.eval(handoffLua.acquire.lua, keys.length, ...keys, ...args));
   }
 
   recheck(
@@ -119,3 +122,7 @@ export class BareScripts {
     return this.heard;
   }
 }
+
+/** An answer of acquire in its long form: a text is the time, which is the token too, of an owner with nobody behind it. */
+export const listed = (answer: unknown): unknown =>
+  typeof answer === "string" ? [codes.OWNER, Number(answer), Number(answer), 0] : answer;

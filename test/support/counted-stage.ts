@@ -10,6 +10,7 @@ import {
   decodeCountedInspection,
   decodeCountedRelease,
   decodeSetPermits,
+  decodeTaken,
 } from "../../src/redis/counted-replies.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
 import { decodeRenewal, type RenewAnswer } from "../../src/redis/replies.ts";
@@ -64,8 +65,22 @@ export class CountedHold {
 
   async #acquire(entry: string, notAfter = Number.MAX_SAFE_INTEGER): Promise<CountedAnswer> {
     const { mode, permits = ALL, passes = 0 } = this.asked;
-    const args = [this.id, this.lease, notAfter, mode, this.units, this.upTo, permits, passes, entry];
-    return decodeCounted(await this.#stage.run("acquire", ...args), this.lease);
+    const upTo = this.upTo > this.units ? this.upTo : "";
+    const args = [
+      this.id,
+      this.lease,
+      notAfter,
+      mode,
+      digits(this.units),
+      digits(permits),
+      passes || "",
+      upTo,
+      entry,
+    ];
+    const reply = await this.#stage.run("acquire", ...args);
+    return Array.isArray(reply)
+      ? decodeCounted(reply, this.lease)
+      : decodeTaken(reply, this.lease, this.units);
   }
 
   try(notAfter?: number): Promise<CountedAnswer> {
@@ -87,7 +102,8 @@ export class CountedHold {
   }
 
   async release(stays = 0, token = 1_800_000_000_000_000): Promise<CountedRelease> {
-    return decodeCountedRelease(await this.#stage.run("release", this.id, stays, token));
+    const args = stays > 0 ? [this.id, stays, token] : [this.id];
+    return decodeCountedRelease(await this.#stage.run("release", ...args));
   }
 
   async leave(): Promise<CountedRelease> {
@@ -105,6 +121,9 @@ export class CountedHold {
 }
 
 export const ALL = 1_000_000;
+
+/** As the books have a number. */
+const digits = (number: number): string => String(number).padStart(7, "0");
 
 /**
  * A server of its own, and the scripts of a counted resource. Clients `a` to `d` hear their messages; nobody hears those of others.

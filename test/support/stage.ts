@@ -136,6 +136,8 @@ const ACQUIRING = {
 /** The second one is sent in Cluster only, while a slot moves. */
 const RENEWING = ["renewStays", "renew"] as const;
 const SCRIPTS = { ...handoffLua, ...connectionLua };
+/** An entry up to its hold: the argument of an acquire that queues. */
+const ENTRY = /^[01] \d+ \d+ $/;
 
 /**
  * Matches a run of this script, as a server or a Cluster gets it; "acquire" is any attempt, or one in this mode, and "renew" any renewal. Servers of a
@@ -153,7 +155,7 @@ export function runs(script: keyof typeof SCRIPTS, mode?: keyof typeof ACQUIRING
     (command[0] === "evalsha" ? shas : texts).includes(`${command[1]}`) &&
     (mode === undefined ||
       mode === "again" ||
-      (command[7 + Number(command[2])] !== "") === (mode === "queue"));
+      ENTRY.test(`${command[8 + Number(command[2])]}`) === (mode === "queue"));
 }
 
 /** Resolves with the result and the ms that it took. */

@@ -15,7 +15,11 @@ export const plants = {
   /** The script grants a lock without a look at its holder. */
   "grant unchecked"() {
     for (const script of ["acquire", "firstAcquire"] as const)
-      patch(script, "local left\nif not value then", "value = nil\nlocal left\nif not value then");
+      patch(
+        script,
+        "local left\nif not value then",
+        "value, now = nil, tonumber(text)\nlocal left\nif not value then",
+      );
   },
 
   /** A release ends the hold that it finds, not its own: a second copy of it ends the next holder's. */

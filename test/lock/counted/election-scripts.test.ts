@@ -38,9 +38,8 @@ const run = (script: keyof typeof electionLua, ...args: (string | number)[]): Pr
   redis.eval(electionLua[script].lua, 2, keys.lock, keys.leader, ...args);
 const { lock, queue, clients, clock } = keys;
 const campaign = async (of: string): Promise<number> => {
-  const args = [of, 30_000, Number.MAX_SAFE_INTEGER, 0, "", 0, "", ""];
-  const answer = await redis.eval(handoffLua.acquire.lua, 4, lock, queue, clients, clock, ...args);
-  return Number((answer as unknown[])[2]);
+  const args = [of, 30_000, Number.MAX_SAFE_INTEGER];
+  return Number(await redis.eval(handoffLua.acquire.lua, 4, lock, queue, clients, clock, ...args));
 };
 const resign = (of: string, token: number): Promise<unknown> =>
   redis.eval(handoffLua.release.lua, 4, lock, queue, clients, clock, of, token);

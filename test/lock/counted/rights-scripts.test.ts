@@ -14,7 +14,7 @@ const documented = rights.counted.map((rule) => rule.replace(/^\+|\|.*$/g, ""));
 /** Every command that stands in one of the scripts. */
 const called = new Set(
   Object.values(countedLua).flatMap(({ lua }) =>
-    [...lua.matchAll(/\bp?call\("([A-Z]+)"/g)].map(([, command = ""]) => command.toLowerCase()),
+    [...lua.matchAll(/\b(?:p?call|try)\("([A-Z]+)"/g)].map(([, command = ""]) => command.toLowerCase()),
   ),
 );
 

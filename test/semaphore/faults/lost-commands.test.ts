@@ -19,7 +19,7 @@ const runs = (...scripts: (keyof typeof countedLua)[]): Match => {
 };
 const acquires = runs("acquire", "firstAcquire");
 /** It names an entry. */
-const queues: Match = (command) => acquires(command) && command[15] !== "";
+const queues: Match = (command) => acquires(command) && /^[01]p /.test(command[15] ?? "");
 
 /** Two permits as `near` and `far` see them; both have used them already. */
 async function open(redis: object = {}): Promise<{ mine: Semaphore; theirs: Semaphore }> {
