@@ -31,6 +31,8 @@ export interface Request {
   readonly explicit: number | null;
   /** How often the lock may have been passed on in this process before this call gets it. Left out: as its kind has it. */
   readonly passes?: number | undefined;
-  /** May it enter what its scope holds, and calls of its scope what it gets? Left out: it does not say. */
-  readonly reentrant?: boolean | undefined;
+  /** May it enter what its scope holds, and calls of its scope what it gets? As it says itself, or as its lock or its client says. */
+  readonly reentrant: boolean;
+  /** What it says of that itself. Left out: nothing. */
+  readonly says?: boolean | undefined;
 }

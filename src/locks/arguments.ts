@@ -132,12 +132,20 @@ export class CallRules {
     watchdog = lease === undefined,
     maxHold = Number.POSITIVE_INFINITY,
     signal?: AbortSignal,
-    reentrant?: boolean,
+    says?: boolean,
   ): Request {
     const own = this.#terms;
     const isUsual = lease === undefined && watchdog && maxHold === own.maxHold;
     const terms = isUsual ? own : { lease: lease ?? own.lease, watchdog, maxHold, linger: own.linger };
-    return { terms, wait, signal, explicit: lease ?? null, passes: this.passes, reentrant };
+    return {
+      terms,
+      wait,
+      signal,
+      explicit: lease ?? null,
+      passes: this.passes,
+      reentrant: says ?? this.reentrant,
+      says,
+    };
   }
 }
 

@@ -17,11 +17,9 @@ import type { Place } from "./own-wait.ts";
 import type { Scopes } from "./scope.ts";
 import { keyOf } from "./with-lock.ts";
 
-/** A call, and where it stands in the application. Null: nobody needs that. */
+/** A call, and where it stands in the application. Left out: nobody needs that. */
 export interface PlacedRequest extends Request {
-  /** May it enter what its scope holds, and calls of its scope what it gets? Of several locks each says it for itself. */
-  readonly reentrant: boolean;
-  readonly place: Place | null;
+  readonly place?: Place | null;
 }
 
 /**
@@ -42,7 +40,9 @@ export function waitBeside<T>(
   return new Promise((resolve) => {
     let leave = (_: unknown): void => {};
     const wanted = [{ kind, name, key }];
-    const watch = scopes.watch(wanted, kind.eventKind, request.wait, request.place, (error) => leave(error));
+    const watch = scopes.watch(wanted, kind.eventKind, request.wait, request.place ?? null, (error) =>
+      leave(error),
+    );
     let hasEntered = false;
     // RACE: `enter` counts itself among the lock's users in this very statement of the call that got it. A moment later that
     // call may have unlocked it again, and this one would be last in line.
@@ -113,7 +113,9 @@ export async function acquireAllBeside(
   const unlisten = signal && onAbort(signal, () => controller.abort(signal.reason));
   if (signal?.aborted) controller.abort(signal.reason);
   const unwant = scopes.want(keys, () => controller.abort(OVERTAKEN));
-  watch = scopes.watch(wanted, "multi", request.wait, request.place, (error) => controller.abort(error));
+  watch = scopes.watch(wanted, "multi", request.wait, request.place ?? null, (error) =>
+    controller.abort(error),
+  );
   try {
     // RACE: its scope holds them before this call is forgotten. In between another one, which found them busy, would find
     // neither a lock of its scope nor a call that is about to get it.
@@ -140,7 +142,9 @@ export function waitAlone<T>(
 ): Promise<T | null> {
   let leave = (_: unknown): void => {};
   const wanted = [{ kind, name, key: keyOf(kind.protocol, name) }];
-  const watch = scopes.watch(wanted, kind.eventKind, request.wait, request.place, (error) => leave(error));
+  const watch = scopes.watch(wanted, kind.eventKind, request.wait, request.place ?? null, (error) =>
+    leave(error),
+  );
   if (!watch) return manager.enter(kind, name, request, take);
   const came = (waiter: Waiter): void => {
     leave = (reason) => waiter.aborted(reason);

@@ -122,8 +122,7 @@ export class CountingSemaphore implements Semaphore {
   }
 
   #wait<T>(request: Request, take: (shared: SharedLease) => T): Promise<T | null> {
-    const wanted = { ...request, reentrant: false, place: null };
-    return waitAlone(this.#manager, this.#scopes, this.#kind, this.name, wanted, take);
+    return waitAlone(this.#manager, this.#scopes, this.#kind, this.name, request, take);
   }
 
   #timedOut({ wait, terms }: Request): Promise<never> {

@@ -30,11 +30,6 @@ interface Seat extends ReentrantMember {
   lease: SharedLease | null;
 }
 
-/** `own`: what the call says itself of re-entrance. Left out: each member's own word counts. */
-interface MultiRequest extends PlacedRequest {
-  readonly own: boolean | undefined;
-}
-
 /** Enters what the scope holds, and notes how each is left again, for when the rest cannot be had. */
 type Enter = (held: readonly Holding[], undo: (() => unknown)[]) => Promise<void>;
 
@@ -127,7 +122,7 @@ export class OrderedMultiLock implements MultiLock {
 
   // ---- acquiring
 
-  async #acquire(request: MultiRequest): Promise<MultiLeaseHandle | Busy> {
+  async #acquire(request: PlacedRequest): Promise<MultiLeaseHandle | Busy> {
     const scope = this.#scopes.current();
     // The scope may have ended while this waited: then they are of the scope around it, or of the caller alone.
     const keeper = (): Scope | null => scope?.living ?? null;
@@ -149,7 +144,7 @@ export class OrderedMultiLock implements MultiLock {
    * what was busy.
    */
   async #take(
-    request: MultiRequest,
+    request: PlacedRequest,
     enter: Enter,
     took?: (seat: Seat, lease: SharedLease) => void,
   ): Promise<readonly Seat[] | Busy> {
@@ -180,10 +175,10 @@ export class OrderedMultiLock implements MultiLock {
   }
 
   /** @throws LockLostError, LockError LOCK_ORDER, LOCK_UPGRADE. */
-  #seats({ wait, own }: MultiRequest): readonly Seat[] {
+  #seats({ wait, says }: PlacedRequest): readonly Seat[] {
     const seats = this.#members.map((member) => {
       const key = keyOf(member.kind.protocol, member.name);
-      const reentrant = own ?? member.reentrant;
+      const reentrant = says ?? member.reentrant;
       // A reader of a scope that writes is one more user of the writer's lease.
       const holding = holdingFor(this.#scopes, member.kind, member.name, reentrant);
       return { ...member, reentrant, key, holding, lease: holding?.shared ?? null };
@@ -210,11 +205,11 @@ export class OrderedMultiLock implements MultiLock {
 
   // ---- small parts
 
-  /** With the place of the call, to the method `below`. */
-  #placed(request: Request, below: (...args: never[]) => unknown): MultiRequest {
-    const { reentrant: own } = request;
-    const reentrant = own ?? this.#members.every((member) => member.reentrant);
-    return { ...request, own, reentrant, place: this.#scopes.placeOf(reentrant, below) };
+  /** With the place of the call, to the method `below`, where somebody needs that. */
+  #placed(request: Request, below: (...args: never[]) => unknown): PlacedRequest {
+    const isReentrant = request.says ?? this.#members.every(({ reentrant }) => reentrant);
+    const place = this.#scopes.placeOf(isReentrant, below);
+    return place ? { ...request, place } : request;
   }
 
   #timedOut({ kind, name }: Busy["busy"], { wait }: Request): Promise<never> {
@@ -223,7 +218,7 @@ export class OrderedMultiLock implements MultiLock {
   }
 }
 
-const taking = ({ reentrant }: Seat, { place }: PlacedRequest): Taken => ({
+const taking = ({ reentrant }: Seat, { place = null }: PlacedRequest): Taken => ({
   isOrdered: true,
   isReentrant: reentrant,
   place,

@@ -146,7 +146,7 @@ export class ReentrantLock implements Lock {
   #acquire(asked: Request, below: Method): Promise<Lease | null> {
     const scope = this.#scopes.isUsed ? this.#scopes.current() : null;
     if (!scope) {
-      if (asked.reentrant === false) this.#scopes.notesPlaces = true;
+      if (!asked.reentrant) this.#scopes.notesPlaces = true;
       return this.#manager.enter(this.#kind, this.name, asked, lockHandle);
     }
     const request = this.#placed(asked, below);
@@ -219,10 +219,10 @@ export class ReentrantLock implements Lock {
     return holdingFor(this.#scopes, this.#kind, this.name, reentrant);
   }
 
-  /** With what this lock says where the call does not, and with the place of the call, to the method `below`. */
+  /** With the place of the call, to the method `below`, where somebody needs that. */
   #placed(request: Request, below: Method): PlacedRequest {
-    const reentrant = request.reentrant ?? this.#rules.reentrant;
-    return { ...request, reentrant, place: this.#scopes.placeOf(reentrant, below) };
+    const place = this.#scopes.placeOf(request.reentrant, below);
+    return place ? { ...request, place } : request;
   }
 
   // ---- small parts
@@ -249,11 +249,9 @@ const INSPECTED = "it could not be inspected";
 
 type Method = (...args: never[]) => unknown;
 
-const taken = ({ reentrant, place }: PlacedRequest): Taken => ({
-  isOrdered: false,
-  isReentrant: reentrant,
-  place,
-});
+const PLAIN: Taken = { isOrdered: false, isReentrant: true, place: null };
+const taken = ({ reentrant, place }: PlacedRequest): Taken =>
+  place ? { isOrdered: false, isReentrant: reentrant, place } : PLAIN;
 
 const itself = (shared: SharedLease): SharedLease => shared;
 

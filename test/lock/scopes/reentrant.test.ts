@@ -160,7 +160,7 @@ describe("a call that waits for its own scope", () => {
       });
   });
 
-  it("a frozen Error, and one that makes stacks of its own, cost the place and no more", async () => {
+  it("costs an application that makes stacks of its own, and fails, the place and no more", async () => {
     const { locks } = await join(OFF);
     const lock = locks.lock(freshName());
     const { prepareStackTrace } = Error;
