@@ -1,4 +1,4 @@
-import type { Lease, LockClient, LockClientOptions } from "../../src/index.ts";
+import type { LockClient, LockClientOptions, PermitLease, UnfencedLease } from "../../src/index.ts";
 import { connect } from "./connect.ts";
 import type { Ask, Contender, Release } from "./contender.ts";
 import { PERMITS } from "./ids.ts";
@@ -33,7 +33,12 @@ function openKind(kind: "lock" | "fairLock", options?: LockClientOptions): Conte
 }
 
 function open(
-  acquire: (locks: LockClient, name: string, ask: Ask, library: Library) => Promise<Lease | null>,
+  acquire: (
+    locks: LockClient,
+    name: string,
+    ask: Ask,
+    library: Library,
+  ) => Promise<UnfencedLease | PermitLease | null>,
   options?: LockClientOptions,
 ): Contender["open"] {
   return async (url, { library }) => {
@@ -49,4 +54,5 @@ function open(
   };
 }
 
-const toRelease = (lease: Lease | null): Release | null => lease && (() => lease.unlock());
+const toRelease = (lease: UnfencedLease | PermitLease | null): Release | null =>
+  lease && (() => ("release" in lease ? lease.release() : lease.unlock()));

@@ -221,6 +221,7 @@ describe("traces", () => {
     undo();
     const [span, ...more] = take();
     expect([span?.attributes["lock.kind"], more]).toEqual(["semaphore", []]);
+    expect(span?.attributes).not.toHaveProperty("lock.token"); // permits have none
     await lease.release();
     expect(take()).toEqual([]);
   });
