@@ -221,7 +221,7 @@ export function released(name: string, noun: string): LockError {
 const causeOf = (cause: unknown): string => (cause instanceof Error ? cause.message.replace(/\.$/, "") : "");
 
 /** With its full stop. What Redis and connections say ends as it ends. */
-const sentence = (text: string): string => (/[.?!…]$/.test(text) ? text : `${text}.`);
+export const sentence = (text: string): string => (/[.?!…]$/.test(text) ? text : `${text}.`);
 
 /** What messages call a thing, by its kind. Only an error asks. */
 export function nounOf({ protocol, mode }: Kind): string {

@@ -1,11 +1,12 @@
 import { EventEmitter } from "eventemitter3";
 import { POINTS } from "./channels.ts";
+import { listenerFailed } from "./code-failed.ts";
 import type { DeadlockLink } from "./deadlock-error.ts";
 import { LockError, type LockLostError, LockUnavailableError } from "./errors.ts";
 import { type GiveUpReason, reasonOf } from "./give-up.ts";
 import { clocks } from "./util/clock.ts";
 import { outside } from "./util/outside.ts";
-import { refuse, saying } from "./validate.ts";
+import { refuse } from "./validate.ts";
 
 /**
  * By which method a caller came: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of several masters; `multiLock`; the two
@@ -227,7 +228,7 @@ export class Events extends EventEmitter {
     if (known) return known;
     const heed = (told: unknown): void => {
       const failed = (thrown: unknown): void => {
-        const failure = new LockError("LISTENER_FAILED", lockOf(told), failing(event, thrown), thrown);
+        const failure = listenerFailed(String(event), lockOf(told), thrown);
         // A listener for errors is not told of its own: that would go on without an end.
         if (event === "error") this.#warn(failure);
         else this.report(failure);
@@ -291,9 +292,6 @@ const UNSEEN = "something failed that no caller was told of";
 /** The lock that an event or an error is about. */
 const lockOf = (told: unknown): string | null =>
   told instanceof LockError ? told.lockName : (told as LockEvent).name;
-
-const failing = (event: Event, thrown: unknown): string =>
-  `A listener for the event '${String(event)}' failed: ${saying(thrown)}`;
 
 const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   typeof value === "object" && value !== null && "then" in value;

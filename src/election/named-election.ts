@@ -1,5 +1,6 @@
+import { bodyFailed } from "../code-failed.ts";
 import { CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD } from "../defaults.ts";
-import { ClientClosedError, isLockLost, LockError, LockUnavailableError, nounOf, quote } from "../errors.ts";
+import { ClientClosedError, isLockLost, LockUnavailableError, nounOf } from "../errors.ts";
 import type { Events } from "../events.ts";
 import { encodeLabel } from "../label.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
@@ -13,7 +14,6 @@ import { orAbort } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { printAs } from "../util/print.ts";
 import { doubling } from "../util/random.ts";
-import { saying } from "../validate.ts";
 import type { Election, LeaderBody, LeadResult } from "./election.ts";
 import type { Elections } from "./elections.ts";
 import { Observer } from "./observer.ts";
@@ -73,7 +73,7 @@ export class NamedElection implements Election {
           if ("value" in ended) return { terms, value: ended.value };
           if (ended.is === "failed") throw ended.error;
           failures = ended.is === "lost" ? 0 : failures + 1;
-          if (ended.is === "broken") events.report(brokenBody(this.name, ended.error));
+          if (ended.is === "broken") events.report(bodyFailed(this.name, ended.error));
         } else failures++;
         // A loss that was everybody's, such as that of the key: not all of them at once, nor a body that fails on and on.
         const ms = doubling(failures, CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD);
@@ -141,15 +141,6 @@ const itself = (shared: SharedLease): SharedLease => shared;
 /** Did the call or its body end because this signal aborted? */
 const isAbortBy = (signal: AbortSignal, error: unknown): boolean =>
   signal.aborted && (error === signal.reason || (error instanceof Error && error.name === "AbortError"));
-
-/** What no caller sees: another term has begun, or will. */
-const brokenBody = (name: string, error: unknown): LockError =>
-  new LockError(
-    "BODY_FAILED",
-    name,
-    `The body of runAsLeader for election ${quote(name)} failed after its term was lost: ${saying(error)}`,
-    error,
-  );
 
 /** How a body has ended: while it led; behind a loss, with or without an error of its own. */
 type Ended<T> =

@@ -78,7 +78,7 @@ it("an error after a loss is the cause of an event, the loss itself is none, and
   expect(errors[0]).toMatchObject({
     code: "BODY_FAILED",
     lockName: name,
-    message: `The body of runAsLeader for election '${name}' failed after its term was lost: first`,
+    message: `The body of runAsLeader for election '${name}' failed after its term was lost: first.`,
   });
   const pauses = ends.map((end, i) => (begins[i + 1] ?? 0) - end);
   // 300, 600, and 150 behind a loss alone, by a quarter less at the least.

@@ -103,7 +103,7 @@ describe("a listener", () => {
     if (what !== "never ends") await until(() => told.length === 2);
     const failed = { code: "LISTENER_FAILED", lockName: name, cause: theirs };
     const messages = ["acquire", "release"].map(
-      (event) => `A listener for the event '${event}' failed: theirs`,
+      (event) => `A listener for the event '${event}' of '${name}' failed: theirs.`,
     );
     expect(told.every((error) => error instanceof LockError)).toBe(true);
     expect(told).toMatchObject(what === "never ends" ? [] : [failed, failed]);
@@ -147,10 +147,11 @@ describe("a listener", () => {
     locks.on("acquire", () => {
       throw new Error("first");
     });
-    await locks.lock(freshName()).withLock(() => {});
+    const name = freshName();
+    await locks.lock(name).withLock(() => {});
     await until(() => warnings.length > 0);
     process.off("warning", heard);
-    const message = "A listener for the event 'error' failed: theirs";
+    const message = `A listener for the event 'error' of '${name}' failed: theirs.`;
     expect(warnings).toMatchObject([{ message, code: "LISTENER_FAILED" }]);
     expect(warnings[0]?.detail).toContain(`Caused by: ${theirs.stack}`);
     await expect(unhandled.assertNone()).rejects.toThrow(`warning: HoldfastWarning: ${message}`);

@@ -20,5 +20,5 @@ it("every error that is reported is told as a LockError", () => {
     { code: "LOCK_UNAVAILABLE", lockName: null, cause: "no error at all" },
   ]);
   expect(told[2]).toBeInstanceOf(LockUnavailableError);
-  expect(told[2]?.message).toMatch(/from elsewhere$/);
+  expect(told[2]?.message).toMatch(/from elsewhere\.$/);
 });
