@@ -5,7 +5,7 @@ import { BareScripts, CLOCK, entry, hold, LOCK, NEVER, QUEUE } from "../support/
 
 // The hand-off's scripts where nothing is unusual: short answers, and no more commands than that takes.
 
-const { OWNER, MINE, STALE } = codes;
+const { OWNER, MINE, HELD, STALE } = codes;
 const scripts = new BareScripts();
 const some = expect.anything();
 
@@ -41,6 +41,18 @@ describe("a free lock with nobody behind it", () => {
     expect(await scripts.redis.exists(LOCK, CLOCK)).toBe(0);
   });
 });
+
+it.each(["tries", "would queue"])(
+  "a free lock with somebody behind it goes to that one, and not to one that %s",
+  async (how) => {
+    await scripts.acquire(hold("a"));
+    await scripts.acquire(hold("b"), entry(hold("b")));
+    await scripts.redis.del(LOCK);
+    const place = how === "tries" ? "" : entry(hold("c"));
+    expect(await scripts.acquire(hold("c"), place)).toEqual([HELD, some, 3_000, place === "" ? -1 : 0, 0]);
+    expect(await scripts.holder()).toBe(hold("b"));
+  },
+);
 
 it("a queue's key stands for twice the patience, and never without an end", async () => {
   await scripts.acquire(hold("a"));
