@@ -53,7 +53,7 @@ describe("a run inside of another one", () => {
 
   it("with a slot has no token, not even that of the run around it", async () => {
     const [name, slots] = [freshName(), freshName()];
-    const line = 'echo "$HOLDFAST_LOCK $HOLDFAST_LEASE_MS ${HOLDFAST_TOKEN-none}"';
+    const line = 'echo "$HOLDFAST_LOCK $HOLDFAST_LEASE_MS $(printenv HOLDFAST_TOKEN || echo none)"';
     const nested = inside("run", "--json", "--slots", "2", slots, "--", "sh", "-c", line);
     const outer = await cli("run", name, ...nested).finished;
     expect([outer.stdout, outer.code]).toEqual([`${slots} 30000 none\n`, 0]);
