@@ -194,8 +194,8 @@ export interface LockClient extends CommonClient {
    * @throws TypeError or RangeError for bad arguments, and for one name as two kinds of lock.
    * @example
    * await locks.multiLock(["account:1", "account:2"]).withLock(async (lease) => {
-   *   await withdraw(1, { signal: lease.signal, fence: lease.tokens.get("account:1") });
-   *   await deposit(2, { signal: lease.signal, fence: lease.tokens.get("account:2") });
+   *   await withdraw(1, { signal: lease.signal, fence: lease.tokens.get("account:1")! });
+   *   await deposit(2, { signal: lease.signal, fence: lease.tokens.get("account:2")! });
    * });
    */
   multiLock(members: readonly (string | Lock<UnfencedLease>)[]): MultiLock;

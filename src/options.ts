@@ -51,7 +51,8 @@ export interface LockOptions {
    * other caller does; and no call of its scope enters the hold that it gets. Default: that of the lock.
    *
    * @example
-   * queue.push(() => lock.withLock({ reentrant: false }, () => serve(request))); // whatever scope runs the queue's jobs
+   * const job = () => lock.withLock({ reentrant: false }, () => charge(order)); // waits, whatever scope runs it
+   * await job();
    */
   reentrant?: boolean | undefined;
 }

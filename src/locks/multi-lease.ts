@@ -17,8 +17,8 @@ import { type BaseLease, isFenced, type LeaseHandle, type UnfencedLease } from "
  *
  * @example
  * await using lease = await locks.multiLock(["account:1", "account:2"]).lock();
- * await withdraw(1, { signal: lease.signal, fence: lease.tokens.get("account:1") });
- * await deposit(2, { signal: lease.signal, fence: lease.tokens.get("account:2") });
+ * await withdraw(1, { signal: lease.signal, fence: lease.tokens.get("account:1")! });
+ * await deposit(2, { signal: lease.signal, fence: lease.tokens.get("account:2")! });
  */
 export interface MultiLease extends Omit<UnfencedLease, "name"> {
   /** The locks' names, in the order in which they are taken. */
@@ -28,6 +28,7 @@ export interface MultiLease extends Omit<UnfencedLease, "name"> {
    * tokens, a `spinLock` or a plain `redissonLock`, has no entry.
    *
    * @example
+   * await using lease = await locks.multiLock(["account:1", "account:2"]).lock();
    * const fence = lease.tokens.get("account:1"); // undefined: no lock of this name, or one without tokens
    */
   readonly tokens: ReadonlyMap<string, number>;

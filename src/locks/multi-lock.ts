@@ -49,8 +49,8 @@ export interface MultiLock {
    *   with `options.confirm` LockUnavailableError when the body is done and Redis did not say whether all were held so far.
    * @example
    * await locks.multiLock(["account:1", "account:2"]).withLock(async (lease) => {
-   *   await withdraw(1, { signal: lease.signal, fence: lease.tokens.get("account:1") });
-   *   await deposit(2, { signal: lease.signal, fence: lease.tokens.get("account:2") });
+   *   await withdraw(1, { signal: lease.signal, fence: lease.tokens.get("account:1")! });
+   *   await deposit(2, { signal: lease.signal, fence: lease.tokens.get("account:2")! });
    * });
    */
   withLock<T>(body: MultiLockBody<T>): Promise<T>;

@@ -131,7 +131,9 @@ export function events(subject: Subject): void {
       const lock = subject.on(locks, subject.name());
       await locks.scope(() => lock.lock().then(() => {}));
       await until(() => seen.length > 0);
-      expect(seen.map(({ message }) => message)).toEqual(["A listener for the event 'error' failed: theirs"]);
+      expect(seen.map(({ message }) => message)).toEqual([
+        `A listener for the event 'error' of '${lock.name}' failed: theirs.`,
+      ]);
       await (await lock.lock({ wait: 10_000 })).unlock();
     });
   });

@@ -86,7 +86,7 @@ export function holding(subject: Subject): void {
       await lossOf(lost.signal);
       await failure(lost.unlock());
       for (const event of ["acquire", "wait", "giveup", "release", "renew", "lost"])
-        expect(told.errors).toContain(`A listener for the event '${event}' failed: theirs`);
+        expect(told.errors).toContain(`A listener for the event '${event}' of '${name}' failed: theirs.`);
     });
 
     it("warns of a caller that waits for its own client longer than a lease", async ({ onTestFinished }) => {

@@ -152,7 +152,7 @@ export function reentrance(subject: Subject): void {
       ]) {
         const { take, token, end, theirs } = await meet(where);
         const { lease, leave } = await take("lock()");
-        expect("token" in lease && lease.token).toBe(token);
+        expect("token" in lease ? lease.token : undefined).toBe(token);
         expect(await end()).toBe(true);
         await leave();
         await (await theirs.lock({ wait: 10_000 })).unlock();

@@ -148,7 +148,7 @@ describe("commands sent", () => {
     const all = await warm(4);
     const { locks, redis } = await parties.join({ url });
     const name = freshName();
-    const held = await locks.lock(name).lock();
+    const held = await locks.lock(name).lock({ wait: 0 });
     const waiting = all.map((party) => party.locks.lock(name).tryLock(4_000, 30_000));
     await until(async () => (await redis.zcard(`holdfast:{${name}}:queue`)) === 4);
     const count = await countCommands(redis);

@@ -73,7 +73,7 @@ describe.each(Object.entries(UNFENCED))("a lease of %s", (_, make) => {
       await inner.unlock();
     });
     expect([...told.acquire, ...told.release].map((one) => one.token)).toEqual(Array(5).fill(null));
-    expect(told.lost).toMatchObject([{ token: null, since: null }]);
+    expect(told.lost).toMatchObject([{ token: null, firstToken: null }]);
   });
 
   it("as a member of a multi-lease has no entry in `tokens`", async () => {
@@ -205,7 +205,7 @@ describe("a lease of permits", () => {
     const lease = await locks.scope(() => slots.acquire());
     expect(await failure(lease.release())).toMatchObject({ code: "LOCK_LOST", reason: "scope" });
     expect((await slots.inspect()).used).toBe(0);
-    expect(told.lost).toMatchObject([{ token: null, since: null }]);
+    expect(told.lost).toMatchObject([{ token: null, firstToken: null }]);
     const [error] = told.error;
     expect(error).toBeInstanceOf(LockError);
     expect(error?.message).toMatch(/release it in the scope/);

@@ -260,7 +260,7 @@ it("replicas that are slower than the grant window: the turn is kept, for Redis 
 
 it("costs nothing where it is off: no connection, no command", async () => {
   const { locks, redis } = await parties.join({ url: primary.url });
-  await (await locks.lock(freshName()).lock()).unlock();
+  await locks.check(); // it has subscribed
   const connections = async () =>
     String(await redis.client("LIST"))
       .trim()

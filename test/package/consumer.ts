@@ -323,8 +323,8 @@ export async function refused(lease: Lease): Promise<void> {
   redissonLock(quorum, "x", transaction);
   // @ts-expect-error a function beside the client
   locks.spinLock("x");
-  // @ts-expect-error no options
-  redissonFencedLock(locks, "x", {});
+  // @ts-expect-error no such option
+  redissonFencedLock(locks, "x", { localHandoffs: 5 });
   // @ts-expect-error a client needs a connection
   createLockClient("redis://127.0.0.1");
   // @ts-expect-error no such option

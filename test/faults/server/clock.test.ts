@@ -70,6 +70,7 @@ describe("the server's clock jumps an hour forward", () => {
   it("what was sent before it is stale, and sent again: the caller does not notice", async () => {
     const { near, lock, proxy } = stage;
     await visits(2); // the server's clock is known
+    await near.locks.check(); // it has subscribed
     clock.jump(HOUR);
     proxy.record();
     const lease = await near.locks.lock(lock.name).lock();
