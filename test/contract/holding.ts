@@ -126,7 +126,7 @@ export function holding(subject: Subject): void {
     it("forceUnlock frees the lock, and the holder learns of it at its next renewal", async () => {
       const party = await subject.join({ leaseTime: 3_000 });
       const { name, theirs } = subject.pair();
-      const lease = await subject.of(party, name).lock();
+      const lease = await subject.of(party, name).lock({ wait: 0 }); // it hears no message yet
       // Together: a renewal between them would find it gone. To several masters they come one by one.
       const [forced, next] = await Promise.all([theirs.forceUnlock(), theirs.lock({ wait: 10_000 })]);
       expect(forced).toBe(true);
