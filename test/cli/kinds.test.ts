@@ -27,7 +27,7 @@ describe("a run inside of another one", () => {
   ])("does not wait for it with %s", async (_, flags, args) => {
     const name = freshName();
     const outer = await cli("run", ...flags, name, ...inside("run", ...args(name), "--", "true")).finished;
-    expect(outer).toMatchObject({ code: 64, stderr: expect.stringContaining("for ever") });
+    expect(outer).toMatchObject({ code: 64, stderr: expect.stringContaining("forever") });
   });
 
   it("takes the lock where the run around it does not hold it any more", async () => {

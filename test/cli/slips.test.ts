@@ -60,7 +60,7 @@ it("nothing is suggested where nothing is near", async () => {
 it.each([
   [["ls", "--sort", "wiat"], "--sort takes wait, held or name, not 'wiat': did you mean wait?"],
   [["ls", "--kind", "semaphor"], "not 'semaphor': did you mean semaphore?"],
-  [["ask", "--kind", "readwrite", "x"], "not 'readwrite': did you mean readWrite?"],
+  [["recall", "--kind", "readwrite", "x"], "not 'readwrite': did you mean readWrite?"],
   [
     ["run", "--on-loss", "wran", "x", "--", "true"],
     "--on-loss takes kill or warn, not 'wran': did you mean warn?",

@@ -264,7 +264,7 @@ it.skipIf(!has("fish"))("completion is what fish understands", async () => {
 
 it.each([
   [["nonsense"], /no command/],
-  [["ask", "order:42"], /no command "ask": it is `holdfast recall` now\./],
+  [["ask", "order:42"], /no command 'ask': it is `holdfast recall` now\./],
   [["help", "ask"], /it is `holdfast recall` now\./],
   [["ls", "a", "b"], /one pattern/],
   [["ls", "--json", "--plain"], /two formats/],
