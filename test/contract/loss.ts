@@ -39,8 +39,8 @@ export function loss(subject: Subject): void {
         );
         expect(error).toBeInstanceOf(LockLostError);
         expect(error).toMatchObject({ lockName: name, cause: bodyError, reason: reasons[0] });
-        // A client that may keep it hears of force at once, where it hears messages already.
-        const forced = subject.lingers ? ["gone", "revoked"] : ["gone"];
+        // Its client hears of force at once, where it hears messages already.
+        const forced = subject.queues ? ["gone", "revoked"] : ["gone"];
         expect(how === "taken" ? [subject.taken] : how === "forced" ? forced : ["gone"]).toContain(
           reasons[0],
         );
