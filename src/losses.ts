@@ -10,7 +10,7 @@ const LOSSES: Record<LossReason, string> = {
   revoked: "forceUnlock() ended it",
   closed:
     "this lock client was closed while it was held; let its holder finish before close(), or give a longer `grace`",
-  scope: "the scope in which it was taken ended; unlock it in the scope, or use `await using`",
+  scope: "the scope in which it was taken ended; give it back in the scope, or use `await using`",
   unknown: "the connection broke while it was released, and Redis cannot tell whether it was held until then",
 };
 

@@ -146,7 +146,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
     this.commands.tellTime(call.keys, at);
     this.knownIn = call.epoch;
     const ttl = Number(call.argv[1]);
-    return { is: "owner", at, token: at, ttl, already: false, waits: false, isTold: told !== 0 };
+    return { is: "owner", at, token: at, ttl, already: false, waits: false, isTold: told === 1 || told === 2 };
   };
 
   readonly #lookedAgain = (reply: unknown, call: Asked): AttemptAnswer =>

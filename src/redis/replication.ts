@@ -12,10 +12,10 @@ import {
   type ClusterLike,
   isCluster,
   NO_NODE,
+  neverKeepAlive,
   ownerOf,
   type RedisLike,
   type SubscriberLike,
-  unref,
 } from "./types.ts";
 
 interface Job {
@@ -144,7 +144,7 @@ class Link {
     this.#wanted = wanted;
     this.#timeout = timeout;
     connection.on("error", () => {});
-    connection.on("ready", () => unref(connection));
+    neverKeepAlive(connection);
   }
 
   get ended(): boolean {

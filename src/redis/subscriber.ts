@@ -2,14 +2,13 @@ import pTimeout, { TimeoutError } from "p-timeout";
 import { RECHECK_SPREAD, RETRY_MAX, RETRY_MIN, SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
-import { outside } from "../util/outside.ts";
 import { doubling, newNonce } from "../util/random.ts";
-import { customTimers, setImmediate, setTimeout } from "../util/real-timers.ts";
+import { idleTimers as customTimers, setImmediate, setTimeout } from "../util/real-timers.ts";
 import { Channel, type Listener } from "./channel.ts";
 import { probeMessage, publishProbe } from "./messages.ts";
 import type { ScriptRunner } from "./script-runner.ts";
 import type { Audience, Subscriptions } from "./transport.ts";
-import { isConnection, type RedisLike, SUBSCRIBER_OPTIONS, type SubscriberLike, unref } from "./types.ts";
+import { openSubscriber, type RedisLike, type SubscriberLike } from "./types.ts";
 
 const BLOCK = 1_000; // channels in one SUBSCRIBE
 const isReplyError = (it: unknown): it is Error => it instanceof Error && it.name === "ReplyError";
@@ -147,9 +146,7 @@ export class Subscriber implements Subscriptions {
     // ioredis asks for a delay when the connection is lost; null: it stays closed until somebody waits again.
     const retryStrategy = (times: number): number | null =>
       this.#source.isWanted() ? Math.min(times * 50, 2_000) : null;
-    const connection = outside(() => this.#source.redis.duplicate({ ...SUBSCRIBER_OPTIONS, retryStrategy }));
-    if (!isConnection(connection))
-      throw new TypeError("duplicate() of the ioredis connection made no connection");
+    const connection = openSubscriber(this.#source.redis, retryStrategy);
     this.#connection = connection;
     // ioredis 5 tells of a slot that went away only by being confused.
     connection.on("error", (error) => {
@@ -162,10 +159,7 @@ export class Subscriber implements Subscriptions {
       else for (const listener of this.#channels.get(channel)?.listeners ?? []) listener(text);
     });
     connection.on("moved", () => this.#moved(connection));
-    connection.on("ready", () => {
-      unref(connection);
-      this.#subscribeAll(connection);
-    });
+    connection.on("ready", () => this.#subscribeAll(connection));
     connection.on("close", () => {
       // A connection that was replaced closes late: what its successor has acknowledged stays.
       if (this.#connection !== connection) return;

@@ -1,4 +1,5 @@
 import { outside } from "../util/outside.ts";
+import { setImmediate } from "../util/real-timers.ts";
 
 /** What a command carries. */
 export type RedisArgument = string | number | Buffer;
@@ -75,8 +76,12 @@ export interface ClusterLike extends Connection {
   duplicate(overrideStartupNodes?: never[], overrideOptions?: object): ClusterLike;
 }
 
-/** A duplicate must reconnect whatever the caller chose for its own connection. `Subscriber` subscribes again. */
-export const SUBSCRIBER_OPTIONS = {
+/**
+ * A duplicate must reconnect whatever the caller chose for its own connection. `Subscriber` subscribes again. When it is closed, nothing
+ * waits for the server to close it too: that would keep a process alive for 2 s.
+ */
+const SUBSCRIBER_OPTIONS = {
+  disconnectTimeout: 0,
   enableOfflineQueue: true,
   enableAutoPipelining: false,
   autoResendUnfulfilledCommands: true,
@@ -89,10 +94,30 @@ export const SUBSCRIBER_OPTIONS = {
   readOnly: false,
 };
 
+/** A subscriber connection like this one, which keeps no process alive. @throws TypeError where the connection makes none */
+export function openSubscriber(
+  redis: RedisLike,
+  retryStrategy: (times: number) => number | null,
+): SubscriberLike {
+  const connection = outside(() => redis.duplicate({ ...SUBSCRIBER_OPTIONS, retryStrategy }));
+  if (!isConnection(connection))
+    throw new TypeError("duplicate() of the ioredis connection made no connection");
+  neverKeepAlive(connection);
+  return connection;
+}
+
 /** The socket of a connection that was opened here must not keep a finished program running. Each reconnect makes a new one. */
 export function unref(connection: SubscriberLike): void {
   const { stream } = connection as { stream?: { unref?(): void } };
   stream?.unref?.();
+}
+
+/** The same of each of its sockets, from its first moment on: perhaps nothing ever answers there. */
+export function neverKeepAlive(connection: SubscriberLike): void {
+  const quieten = (): void => unref(connection);
+  // The socket is made a turn later; with Sentinel it is there when it has connected.
+  connection.on("connecting", () => setImmediate(quieten));
+  for (const event of ["connect", "ready"]) connection.on(event, quieten);
 }
 
 const METHODS = [

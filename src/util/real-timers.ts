@@ -8,3 +8,9 @@ export const { clearImmediate, clearInterval, clearTimeout, setImmediate, setInt
 
 /** The same for p-timeout. */
 export const customTimers = { clearTimeout, setTimeout };
+
+/** The same where nobody need wait for the end: they keep no process alive. */
+export const idleTimers = {
+  clearTimeout,
+  setTimeout: ((ring: () => void, ms: number) => setTimeout(ring, ms).unref()) as typeof setTimeout,
+};
