@@ -16,6 +16,8 @@ beforeAll(() => {
 const OFF = { reentrant: false };
 /** A call that waits for ever fails its test by this, and not by the time of the whole test. */
 const WAIT = { wait: 10_000 };
+/** The same, where a call looks once more when its `wait` is over. */
+const within = () => ({ signal: AbortSignal.timeout(10_000) });
 
 const waiting = (calls: number): Promise<unknown> =>
   until(() => mine.locks.stats().waiting === calls, { what: `${calls} to wait` });
@@ -29,7 +31,7 @@ describe("a multi-lock that waits for its turn in a lock of its scope", () => {
       const first = await locks.lock(a).lock();
       const inside = new Gate();
       const body = locks.lock(a).withLock(() => inside.passed);
-      const both = locks.multiLock([a, b]).withLock(WAIT, ({ tokens }) => tokens.get(b));
+      const both = locks.multiLock([a, b]).withLock(within(), ({ tokens }) => tokens.get(b));
       const second = await locks.lock(b).lock();
       inside.open();
       await body;
