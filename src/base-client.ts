@@ -8,7 +8,6 @@ import { encodeLabel } from "./label.ts";
 import type { CommonClient } from "./lock-client.ts";
 import { CallRules, type LockSettings } from "./locks/arguments.ts";
 import { CountingSemaphore, type PermitKind } from "./locks/counting-semaphore.ts";
-import type { UnfencedLease } from "./locks/lease.ts";
 import type { Lock } from "./locks/lock.ts";
 import { orderMembers } from "./locks/members.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
@@ -165,11 +164,12 @@ export abstract class BaseClient implements CommonClient {
   }
 
   /** @internal */
-  protected multiLockOf(members: readonly (string | Lock<UnfencedLease>)[], kind: LockKind): MultiLock {
-    const ordered = orderMembers(members, (one) => {
+  protected multiLockOf(members: unknown, kind: LockKind, options: unknown): MultiLock {
+    const memberOf = (one: unknown) => {
       if (typeof one === "string") return { kind, name: checkName(one), reentrant: this.#parts.reentrant };
       return typeof one === "object" && one !== null ? ReentrantLock.memberOf(one, this.#locks) : null;
-    });
+    };
+    const ordered = orderMembers(members, memberOf, options);
     return new OrderedMultiLock(ordered, this.#locks, this.#scopes, this.#unkept);
   }
 

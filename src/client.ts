@@ -143,8 +143,8 @@ export class ServerClient extends BaseClient implements LockClient {
     return { scripts, kinds: readWriteKinds(scripts, settings.localHandoffs ?? LOCAL_HANDOFFS) };
   }
 
-  multiLock(members: readonly (string | Lock<UnfencedLease>)[]): MultiLock {
-    return this.multiLockOf(members, this.#kinds.lock);
+  multiLock(members: readonly (string | Lock<UnfencedLease>)[], options?: unknown): MultiLock {
+    return this.multiLockOf(members, this.#kinds.lock, options);
   }
 
   async runOnce<T>(

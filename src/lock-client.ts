@@ -190,7 +190,7 @@ export interface LockClient extends CommonClient {
    * Several locks as one: all or none, always taken in the same order, so that overlapping ones never deadlock.
    *
    * @param members 1 to 100 names of `lock`, or locks of this client, such as `locks.fairLock(name)`. A name that comes
-   *   twice counts once.
+   *   twice counts once. Options are each member's own: `locks.lock(name, { reentrant: false })`.
    * @throws TypeError or RangeError for bad arguments, and for one name as two kinds of lock.
    * @example
    * await locks.multiLock(["account:1", "account:2"]).withLock(async (lease) => {

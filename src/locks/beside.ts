@@ -13,6 +13,7 @@ import type { LockManager } from "../waiting/lock-manager.ts";
 import type { Waiter } from "../waiting/waiter.ts";
 import type { Holding } from "./holding.ts";
 import type { ReentrantMember } from "./members.ts";
+import { isInTheWay } from "./modes.ts";
 import type { Place } from "./own-wait.ts";
 import type { Scopes } from "./scope.ts";
 import { keyOf } from "./with-lock.ts";
@@ -86,12 +87,16 @@ export function waitBeside<T>(
  * Takes all of which the call may enter nothing yet, and hands it to `take`. Resolves with what was busy; null: nothing was.
  * Rejects with OVERTAKEN when the scopes got one of these locks by another call. What was taken is given back then, because
  * the order in which the rest must be taken may have changed.
+ *
+ * `hasEntered`: the call is inside other holds of the scopes. Then this counts also for a lock that it may not enter, because it must
+ * not wait for its own scope so.
  */
 export async function acquireAllBeside(
   manager: LockManager,
   scopes: Scopes,
   members: readonly ReentrantMember[],
   request: PlacedRequest,
+  hasEntered: boolean,
   take: (leases: readonly SharedLease[]) => void,
 ): Promise<Busy | null> {
   const acquire = async (signal: AbortSignal | undefined): Promise<Busy | null> => {
@@ -109,10 +114,25 @@ export async function acquireAllBeside(
   if (!scopes.current()) return acquire(signal);
   const wanted = members.map((one) => ({ ...one, key: keyOf(one.kind.protocol, one.name) }));
   const keys = wanted.filter(({ reentrant }) => reentrant).map(({ key }) => key);
+  const overtakes = ({ key, shared }: Holding): boolean =>
+    wanted.some(
+      (one) =>
+        one.key === key &&
+        (one.reentrant || (hasEntered && request.wait > 0 && isInTheWay(one.kind, shared))),
+    );
+  // RACE: the call may have waited before, for its turn in what it has entered. Nobody has told it what the scopes got by other
+  // calls in that time, and it would wait for its own scope, for ever.
+  for (const { key } of wanted) {
+    const found = scopes.find(key);
+    if (found && overtakes(found)) throw OVERTAKEN;
+  }
   const controller = new AbortController();
   const unlisten = signal && onAbort(signal, () => controller.abort(signal.reason));
   if (signal?.aborted) controller.abort(signal.reason);
-  const unwant = scopes.want(keys, () => controller.abort(OVERTAKEN));
+  const told = (holding: Holding): void => {
+    if (overtakes(holding)) controller.abort(OVERTAKEN);
+  };
+  const unwant = scopes.want(hasEntered ? wanted.map(({ key }) => key) : keys, told);
   watch = scopes.watch(wanted, "multi", request.wait, request.place ?? null, (error) =>
     controller.abort(error),
   );

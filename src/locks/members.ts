@@ -14,15 +14,20 @@ const CANNOT = "Cannot create a multi-lock";
 
 /**
  * The members of a multi-lock, each once, in the order of their protocol and name by code units: the same in every
- * process, whatever its locale. `memberOf` finds the lock behind what was given.
+ * process, whatever its locale. `memberOf` finds the lock behind what was given. `options`: what a caller without types gave besides.
  *
  * @throws TypeError, RangeError
  */
 export function orderMembers(
   given: unknown,
   memberOf: (one: unknown) => ReentrantMember | null,
+  options: unknown,
 ): readonly [ReentrantMember, ...ReentrantMember[]] {
   if (!Array.isArray(given)) throw new TypeError(`${CANNOT}: it takes an array, received ${show(given)}`);
+  if (options !== undefined)
+    throw new TypeError(
+      `${CANNOT}: it has no options of its own, each member has: multiLock([locks.lock(name, { reentrant: false }), …])`,
+    );
   const members = new Map<string, ReentrantMember>();
   for (const one of given as unknown[]) {
     const member = memberOf(one);

@@ -60,6 +60,19 @@ export function toWrite(holding: Holding): Holding {
 export const isGated = ({ owner }: SharedLease): boolean =>
   owner.kind.mode !== "read" || (owner.writer !== null && owner.writer !== undefined && !owner.writer.ended);
 
+/** Must a call of this kind that may not enter it wait for its end? Readers alone stand side by side. */
+export const isInTheWay = ({ mode }: LockKind, shared: SharedLease): boolean =>
+  shared.held && (mode !== "read" || isGated(shared));
+
+/** Must a call that may not enter a lock wait for its own scopes? */
+export function isInTheWayOf(scopes: Scopes, kind: LockKind, name: string): boolean {
+  const fits = (shared: SharedLease): boolean => isInTheWay(kind, shared);
+  return (
+    scopes.holds(keyOf(kind.protocol, name), fits) ||
+    (kind.mode === "write" && scopes.holds(besideKey(kind.protocol, name), fits))
+  );
+}
+
 /** Is it a reader's, in a scope that writes? Then it is a lease of its own. */
 export const isInside = ({ mode }: LockKind, { owner }: SharedLease): boolean =>
   mode === "read" && owner.kind.mode === "write";

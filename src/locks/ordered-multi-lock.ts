@@ -11,27 +11,16 @@ import type { Busy } from "../waiting/acquire-all.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import type { CallRules } from "./arguments.ts";
 import { acquireAllBeside, type PlacedRequest } from "./beside.ts";
-import type { Holding, Taken } from "./holding.ts";
+import type { Holding } from "./holding.ts";
 import { lockHandle } from "./lease.ts";
 import type { ReentrantMember } from "./members.ts";
-import { holdingFor, isHeldIn } from "./modes.ts";
+import { holdingFor, isHeldIn, isInTheWayOf } from "./modes.ts";
 import { type MultiLease, MultiLeaseHandle } from "./multi-lease.ts";
 import type { MultiLock, MultiLockBody } from "./multi-lock.ts";
 import type { Scope, Scopes } from "./scope.ts";
+import { type Enter, enterAll, holdings, lengthenAll, type Seat, taking } from "./seats.ts";
 import { timedOut } from "./timed-out.ts";
-import { assertKept, type BodyHold, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
-
-/** A member in one call, which may say itself whether it is entered again. */
-interface Seat extends ReentrantMember {
-  readonly key: string;
-  /** What the call may enter of it. */
-  readonly holding: Holding | null;
-  /** What this call has of it, or will have: the scope's, or its own. */
-  lease: SharedLease | null;
-}
-
-/** Enters what the scope holds, and notes how each is left again, for when the rest cannot be had. */
-type Enter = (held: readonly Holding[], undo: (() => unknown)[]) => Promise<void>;
+import { assertKept, type BodyHold, keyOf, noUnlock, runBody } from "./with-lock.ts";
 
 /** A multi-lock as the caller sees it: arguments, scopes and handles around the gathering of its members. */
 export class OrderedMultiLock implements MultiLock {
@@ -67,14 +56,14 @@ export class OrderedMultiLock implements MultiLock {
     const request = this.#placed(asked, OrderedMultiLock.prototype.withLock);
     const until = clocks.mono.now() + request.wait;
     let gates: LocalSemaphore[] = [];
-    const seats = await this.#take(request, async (held, undo) => {
+    const seats = await this.#take(request, async (held, undo, mayWait) => {
       gates = [];
       for (const { shared } of held) {
         shared.share();
         undo.push(() => shared.leave());
       }
       for (const holding of held) {
-        await this.#borrow(holding, request, until);
+        await this.#borrow(holding, request, until, mayWait);
         gates.push(holding.gate);
         undo.push(() => holding.gate.leave());
       }
@@ -149,8 +138,12 @@ export class OrderedMultiLock implements MultiLock {
     took?: (seat: Seat, lease: SharedLease) => void,
   ): Promise<readonly Seat[] | Busy> {
     const until = clocks.mono.now() + request.wait;
-    const seats = this.#seats(request);
+    let seats = this.#seats(request);
     const missing = seats.filter(({ holding }) => !holding);
+    const hasEntered = missing.length < seats.length;
+    // RACE: while a call waits for a hold of its own scope, it keeps nothing else of that. Another call may be inside that hold, and
+    // wait for what this one keeps: each would wait for the other, for ever.
+    const own = hasEntered && request.wait > 0 ? missing.filter(this.#isOwn) : [];
     const undo: (() => unknown)[] = [];
     const leaveAll = (): Promise<unknown> => Promise.allSettled(undo.map(async (leave) => leave()));
     const takeMissing = (leases: readonly SharedLease[]): void => {
@@ -160,11 +153,36 @@ export class OrderedMultiLock implements MultiLock {
       }
     };
     let busy: Busy | null = null;
-    try {
-      if (missing.length < seats.length) await enter(holdings(seats), undo);
+    const acquire = (members: readonly Seat[], take: typeof takeMissing): Promise<Busy | null> => {
       const wanted = { ...request, wait: rest(until) };
-      if (missing.length > 0)
-        busy = await acquireAllBeside(this.#manager, this.#scopes, missing, wanted, takeMissing);
+      return acquireAllBeside(
+        this.#manager,
+        this.#scopes,
+        members,
+        wanted,
+        members === missing && hasEntered,
+        take,
+      );
+    };
+    try {
+      if (own.length > 0) {
+        let leases: readonly SharedLease[] = [];
+        busy = await acquire(own, (taken) => {
+          leases = taken;
+          for (const lease of taken) undo.push(() => lease.leave());
+        });
+        if (!busy)
+          seats = await this.#join(
+            new Map(own.map(({ key }, i) => [key, leases[i] ?? null])),
+            request,
+            enter,
+            undo,
+            took,
+          );
+      } else {
+        if (hasEntered) await enter(holdings(seats), undo, true);
+        if (missing.length > 0) busy = await acquire(missing, takeMissing);
+      }
     } catch (error) {
       await leaveAll();
       if (error !== OVERTAKEN) throw error;
@@ -172,6 +190,27 @@ export class OrderedMultiLock implements MultiLock {
     }
     if (busy) await leaveAll();
     return busy ?? seats;
+  }
+
+  /**
+   * What its scope held is over, and this call has it now. RACE: these may come after the others in the order of locks, so it
+   * enters the others without waiting, or rejects with OVERTAKEN: then it gives these back, and looks again.
+   */
+  async #join(
+    own: ReadonlyMap<string, SharedLease | null>,
+    request: PlacedRequest,
+    enter: Enter,
+    undo: (() => unknown)[],
+    took?: (seat: Seat, lease: SharedLease) => void,
+  ): Promise<readonly Seat[]> {
+    const seats = this.#seats({ ...request, wait: 0 });
+    if (seats.some(({ holding, key }) => !holding && !own.has(key))) throw OVERTAKEN;
+    await enter(holdings(seats), undo, false);
+    for (const seat of seats) {
+      seat.lease = own.get(seat.key) ?? seat.lease;
+      if (!seat.holding && seat.lease) took?.(seat, seat.lease);
+    }
+    return seats;
   }
 
   /** @throws LockLostError, LockError LOCK_ORDER, LOCK_UPGRADE. */
@@ -186,6 +225,10 @@ export class OrderedMultiLock implements MultiLock {
     for (const { shared } of holdings(seats)) assertKept(shared);
     const missing = seats.find(({ holding }) => !holding);
     if (!missing || wait === 0) return seats;
+    // It waits for its own scope first, and keeps nothing meanwhile, so nobody waits for it. Then it looks again.
+    const hasEntered = seats.some(({ holding }) => holding);
+    if (hasEntered ? seats.some((seat) => !seat.holding && this.#isOwn(seat)) : this.#isOwn(missing))
+      return seats;
     // RACE: the holder of the earlier one may wait for the later one, which this scope holds: each would wait for the
     // other, for ever. Also a lock that is none of these, when a multi-lock around this one has taken it.
     const last = holdings(seats).findLast(({ key }) => key > missing.key) ?? this.#scopes.behind(missing.key);
@@ -193,9 +236,18 @@ export class OrderedMultiLock implements MultiLock {
     return seats;
   }
 
+  /** Of a member that the call may not enter: must it wait for its own scope? */
+  readonly #isOwn = ({ kind, name }: Seat): boolean => isInTheWayOf(this.#scopes, kind, name);
+
   /** @throws LockTimeoutError when another body of the scope has borrowed it for all of the time; LockError LOCK_ORDER. */
-  async #borrow({ key, gate, shared }: Holding, { signal, wait }: Request, until: number): Promise<void> {
+  async #borrow(
+    { key, gate, shared }: Holding,
+    { signal, wait }: Request,
+    until: number,
+    mayWait: boolean,
+  ): Promise<void> {
     if (await gate.enter(0, signal)) return;
+    if (!mayWait) throw OVERTAKEN;
     // The same between the borrowers of one scope.
     const last = wait > 0 ? this.#scopes.behind(key) : null;
     if (last) throw outOfOrder(shared.name, last.shared.name);
@@ -217,30 +269,6 @@ export class OrderedMultiLock implements MultiLock {
     return timedOut(this.#manager, kind, name, wait, { ...own, members: this.names.length });
   }
 }
-
-const taking = ({ reentrant }: Seat, { place = null }: PlacedRequest): Taken => ({
-  isOrdered: true,
-  isReentrant: reentrant,
-  place,
-});
-
-const holdings = (seats: readonly Seat[]): Holding[] => seats.flatMap(({ holding }) => holding ?? []);
-
-/**
- * Enters all of these once more, or none. RACE: all in the statement of the call. Behind an answer a later one may have been
- * unlocked, and would be entered in vain.
- */
-const enterAll: Enter = async (held, undo) => {
-  const entering = held.map(async ({ shared }) => {
-    await shared.enter();
-    undo.push(() => shared.leave(true));
-  });
-  for (const entered of await Promise.allSettled(entering))
-    if (entered.status === "rejected") throw entered.reason;
-};
-
-const lengthenAll = (seats: readonly Seat[], request: Request): Promise<unknown> =>
-  Promise.all(holdings(seats).map(({ shared }) => lengthen(shared, request)));
 
 const rest = (until: number): number => Math.max(0, until - clocks.mono.now());
 

@@ -62,6 +62,19 @@ describe("the members", () => {
     );
   });
 
+  it("say themselves whether they are entered again: options of the whole are refused", () => {
+    const { locks } = mine;
+    const loose = locks as unknown as { multiLock(members: unknown, options: unknown): unknown };
+    for (const options of [{ reentrant: false }, {}, null, "b"])
+      expect(() => loose.multiLock(["a", "b"], options)).toThrow(
+        new TypeError(
+          "Cannot create a multi-lock: it has no options of its own, each member has: multiLock([locks.lock(name, { reentrant: false }), …])",
+        ),
+      );
+    expect(() => loose.multiLock("a", "b")).toThrow("it takes an array, received 'a'");
+    loose.multiLock(["a", "b"], undefined);
+  });
+
   it("must have names that a lock may have", () => {
     expect(() => mine.locks.multiLock(["a", ""])).toThrow("name must be a non-empty string");
   });
