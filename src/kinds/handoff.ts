@@ -139,14 +139,22 @@ export class HandoffLock extends HoldScripts implements LockKind {
 
   /** Most are told that they own the lock, with nobody behind them: a text is all of that answer, the time that is the token too. */
   readonly #attempted = (reply: unknown, call: Asked): AttemptAnswer => {
-    const told = call.argv[DIGIT] ?? 0;
+    const told = call.argv[DIGIT];
     if (Array.isArray(reply)) return this.learned(reply, call, told);
     const at = Number(reply);
     if (!(at > 0)) throw new TypeError(`unexpected answer ${JSON.stringify(reply)}`);
     this.commands.tellTime(call.keys, at);
     this.knownIn = call.epoch;
     const ttl = Number(call.argv[1]);
-    return { is: "owner", at, token: at, ttl, already: false, waits: false, isTold: told === 1 || told === 2 };
+    return {
+      is: "owner",
+      at,
+      token: at,
+      ttl,
+      already: false,
+      waits: false,
+      isTold: told === 1 || told === 2,
+    };
   };
 
   readonly #lookedAgain = (reply: unknown, call: Asked): AttemptAnswer =>
