@@ -60,7 +60,7 @@ export class LockChannel {
     if (!this.isHeard) this.ready().catch(() => {});
   }
 
-  /** The same behind a try for callers that may wait, once for a client, or where they queue in any case. */
+  /** The same after the command of callers that may wait: once for a client after a try, and each time that they queue. */
   prepare(mode: "try" | "queue"): void {
     const { name } = this;
     if (mode === "queue") this.listen();

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import ts from "typescript";
 import { expect, inject, it } from "vitest";
+import { strictOptions } from "./strict-options.ts";
 
 // What an editor lists after a dot is the first that a newcomer reads of the library: it has every name that users may use, and
 // no other.
@@ -66,12 +67,7 @@ const service = ts.createLanguageService({
   ...ts.sys,
   useCaseSensitiveFileNames: () => ts.sys.useCaseSensitiveFileNames,
   getCompilationSettings: () => ({
-    target: ts.ScriptTarget.ES2023,
-    lib: ["lib.es2023.d.ts", "lib.esnext.disposable.d.ts"],
-    module: ts.ModuleKind.NodeNext,
-    types: ["node"],
-    typeRoots: [join(root, "node_modules/@types")],
-    strict: true,
+    ...strictOptions(root),
   }),
   getCurrentDirectory: () => folder,
   getDefaultLibFileName: ts.getDefaultLibFilePath,

@@ -9,6 +9,7 @@ import { launchAll } from "../support/servers/launch-all.ts";
 import { documented } from "./examples/doc-comments.ts";
 import { APPLICATION, type Example, examplesOf, programOf, SERVERS } from "./examples/programs.ts";
 import { type Running, runAll } from "./examples/run.ts";
+import { strictOptions } from "./strict-options.ts";
 
 // Every `@example` of what the entry points export, as an editor shows it: under strict types, and against real servers.
 
@@ -89,12 +90,7 @@ async function compile(examples: readonly Example[]): Promise<ReadonlyMap<string
   );
   for (const [path, { text }] of programs) await writeFile(path, text);
   const program = ts.createProgram([...programs.keys()], {
-    target: ts.ScriptTarget.ES2023,
-    lib: ["lib.es2023.d.ts", "lib.esnext.disposable.d.ts"],
-    module: ts.ModuleKind.NodeNext,
-    types: ["node"],
-    typeRoots: [join(folder, "node_modules/@types")],
-    strict: true,
+    ...strictOptions(folder),
     exactOptionalPropertyTypes: true,
     noUncheckedIndexedAccess: true,
     skipLibCheck: true, // compilers.test.ts checks it

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import type { Lock } from "../../../src/index.ts";
 import { HandoffLock } from "../../../src/kinds/handoff.ts";
 import { FakeKeeper, type Manners } from "../../support/fake-keeper.ts";
-import { patience } from "../../support/patience.ts";
+import { AT_ONCE, keptElsewhere, SILENCE, scriptsSent } from "../../support/kept-elsewhere.ts";
 import { lockOf } from "../../support/permit.ts";
 import { runs, Stage, timed, timedAwake } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
@@ -10,22 +10,11 @@ import { until } from "../../support/until.ts";
 // Questions to a client that may keep a lock with nobody inside, by callers that do not want to wait for it.
 
 vi.mock("../../../src/defaults.ts", async (all) => (await import("../../support/patience.ts")).patient(all));
-/** ms until a keeper that does not answer is given up. */
-const SILENCE = 200;
-/** ms of what is told at once: far less than the time of one that would answer. */
-const AT_ONCE = 400;
 const stage = new Stage();
 
-async function kept(manners: Manners): Promise<FakeKeeper> {
-  patience.keeper = manners === "silent" ? SILENCE : 3_000;
-  const keeper = await FakeKeeper.start(stage.server.url, manners);
-  await keeper.keep(stage.lock.name);
-  return keeper;
-}
+const kept = (manners: Manners): Promise<FakeKeeper> => keptElsewhere(stage, manners);
 const mine = (kind: "lock" | "fairLock" = "lock") => stage.near.locks[kind](stage.lock.name);
-/** How many commands of this script the client has sent. */
-const sent = (...script: Parameters<typeof runs>): number =>
-  stage.proxy.commands.filter(({ command }) => runs(...script)(command)).length;
+const sent = (...script: Parameters<typeof runs>): number => scriptsSent(stage, ...script);
 
 describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
   it.each([

@@ -1,29 +1,19 @@
 import { describe, expect, it, vi } from "vitest";
-import { FakeKeeper, type Manners } from "../../support/fake-keeper.ts";
-import { patience } from "../../support/patience.ts";
+import type { FakeKeeper, Manners } from "../../support/fake-keeper.ts";
+import { AT_ONCE, keptElsewhere, SILENCE, scriptsSent } from "../../support/kept-elsewhere.ts";
 import { runs, Stage, timed, timedAwake } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
 
 // tryLock() without wait, of a lock that another client may keep with nobody inside.
 
 vi.mock("../../../src/defaults.ts", async (all) => (await import("../../support/patience.ts")).patient(all));
-/** ms until a keeper that does not answer is given up. */
-const SILENCE = 200;
-/** ms of what is told at once: far less than the time of one that would answer. */
-const AT_ONCE = 400;
 const stage = new Stage();
 
-async function kept(manners: Manners): Promise<FakeKeeper> {
-  patience.keeper = manners === "silent" ? SILENCE : 3_000;
-  const keeper = await FakeKeeper.start(stage.server.url, manners);
-  await keeper.keep(stage.lock.name);
-  return keeper;
-}
+const kept = (manners: Manners): Promise<FakeKeeper> => keptElsewhere(stage, manners);
 const questions = (keeper: FakeKeeper): number =>
   keeper.recalls.filter((text) => / [^ -][^ ]*\.[0-9a-f]{16} /.test(text)).length;
 const wants = (keeper: FakeKeeper): number => keeper.recalls.filter((text) => text.includes(" - ")).length;
-const sent = (...script: Parameters<typeof runs>): number =>
-  stage.proxy.commands.filter(({ command }) => runs(...script)(command)).length;
+const sent = (...script: Parameters<typeof runs>): number => scriptsSent(stage, ...script);
 
 describe.each(["lock", "fairLock"] as const)("%s", (kind) => {
   const mine = () => stage.near.locks[kind](stage.lock.name);
