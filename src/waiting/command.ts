@@ -2,7 +2,7 @@ import type { Hold } from "../lease/hold.ts";
 import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
 import type { LockChannel } from "./lock-channel.ts";
-import type { Ask, Told } from "./lock-kind.ts";
+import type { Ask, Run, Told } from "./lock-kind.ts";
 import { entryTtl } from "./schedule.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -15,16 +15,35 @@ export interface Yielded {
 
 /** The acquisition. */
 interface Asking {
-  answered(attempt: Attempt, answer: AttemptAnswer | YieldAnswer): void;
-  failed(attempt: Attempt, error: unknown): void;
+  answered(command: Command, answer: AttemptAnswer | YieldAnswer): void;
+  failed(command: Command, error: unknown): void;
+}
+
+/** What a command is to ask. */
+interface CommandOptions {
+  readonly hold: Hold;
+  readonly mode: Ask["mode"];
+  readonly head: Waiter;
+  /** What the lock's value is to say of this process. */
+  readonly told: Ask["told"];
+  /** The lease in ms, of a hold that may stay with this process. */
+  readonly window: number;
+  /** Null: no caller would wait. */
+  readonly channel: LockChannel | null;
+  /** In the queue, of a hold that looks again. */
+  readonly position: number | null;
+  /** Of a semaphore: what is asked for. */
+  readonly run: Run | null;
+  readonly yielded: Yielded | null;
 }
 
 /**
- * A command of an acquisition that is under way: what it asks, and what was true when it was sent. Protects waiters from an
- * answer that is older than it looks: "held" is not the last word when a message, or the acknowledgement of the
- * subscription, has come between its sending and its reading.
+ * A command of an acquisition that is under way: what it asks, and what was true when it was sent.
+ * Protects waiters from an answer that is older than it looks: "held" is not the last word when a
+ * message, or the acknowledgement of the subscription, has come between its sending and its
+ * reading.
  */
-export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
+export class Command implements Ask, Told<AttemptAnswer | YieldAnswer> {
   readonly hold: Hold;
   readonly head: Waiter;
   readonly mode: Ask["mode"];
@@ -35,6 +54,7 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
   readonly after: Hold | null;
   readonly channel: Ask["channel"];
   readonly told: Ask["told"];
+  readonly run: Run | null;
   nonce: string | null = null;
   /** Is every message about the lock heard since it was sent? */
   isHeard: boolean;
@@ -42,40 +62,31 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
   wakes = UNHEARD;
   isWoken = false;
   /** Is it a try for a caller that will queue? */
-  isFirst = false;
-  yielded: Yielded | null = null;
+  readonly isFirst: boolean;
+  readonly yielded: Yielded | null;
   readonly #asking: Asking;
 
-  /**
-   * `told`: what the lock's value is to say of this process. `window`: the lease, in ms, of a hold that may stay with it.
-   * `channel`: null where no caller would wait. `position`: in the queue, of a hold that looks again.
-   */
-  constructor(
-    asking: Asking,
-    hold: Hold,
-    mode: Ask["mode"],
-    head: Waiter,
-    told: Ask["told"],
-    window: number,
-    channel: LockChannel | null,
-    position: number | null,
-  ) {
+  constructor(asking: Asking, options: CommandOptions) {
+    const { hold, mode, head, told, window, channel, position, run, yielded } = options;
     const { terms, passes } = head;
     this.#asking = asking;
     this.hold = hold;
     this.head = head;
     this.told = told;
     this.mode = mode;
+    this.run = run;
+    this.yielded = yielded;
     this.sent = mode === "again" ? now() : hold.sent;
     this.lease = hold.lingers ? window : terms.lease;
     this.entryTtl = mode === "again" ? entryTtl(position) : 0;
     this.after = (mode !== "again" && head.link?.before?.hold) || null;
     if (head.link) head.link.hold = hold;
+    this.isFirst = mode === "try" && channel !== null;
     this.isHeard = channel?.isHeard ?? false;
     this.channel = channel && mode !== "try" ? channel.told(mode !== "again") : null;
     hold.asks(this.lease, this.sent.mono);
-    // A hold can be asked for by one caller after the other. Its tokens are reserved by the command that wins it, and nobody
-    // knows which that was: what all of them reserve there is for certain.
+    // A hold can be asked for by one caller after the other. Its tokens are reserved by the command
+    // that wins it, and nobody knows which that was: what all of them reserve there is for certain.
     if (passes < hold.mayPass) hold.mayPass = passes;
     this.passes = hold.mayPass;
   }
@@ -89,5 +100,8 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
   }
 }
 
-/** As if no message had been heard. RACE: an answer from before the acknowledgement is not the last one, whenever it is read. */
+/**
+ * As if no message had been heard. RACE: an answer from before the acknowledgement is not the last
+ * one, whenever it is read.
+ */
 const UNHEARD = -1;
