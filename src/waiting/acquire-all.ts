@@ -17,10 +17,10 @@ import { atMost, orAbort, pause } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { between } from "../util/random.ts";
 import { isOurs, thrownAt } from "../util/stacks.ts";
-import { fits } from "./policies/fits.ts";
 import { BLOCKED, type Link, type Member } from "./lock-kind.ts";
 import type { LockManager } from "./lock-manager.ts";
 import { outran } from "./outrun.ts";
+import { fits } from "./policies/fits.ts";
 import type { Entrance } from "./waiter.ts";
 
 /** The lock that somebody else held when the time to wait was over. */

@@ -14,10 +14,10 @@ import { CallTimer } from "../util/timers.ts";
 import { Command, type Yielded } from "./command.ts";
 import type { Expecting } from "./grant-inbox.ts";
 import { Line } from "./line.ts";
-import type { LockChannel } from "./lock-channel.ts";
+import type { LockChannel, Seen } from "./lock-channel.ts";
 import { type Ask, BLOCKED, type LockKind, type Run } from "./lock-kind.ts";
-import { isFor } from "./policies/pooled.ts";
 import type { Outrun } from "./outrun.ts";
+import { isFor, runFrom } from "./policies/pooled.ts";
 import type { RecheckGroup } from "./recheck-group.ts";
 import type { RedisHealth } from "./redis-health.ts";
 import { backOff, cooldown, nextTry, sleep } from "./schedule.ts";
@@ -47,9 +47,7 @@ export interface AcquisitionHome {
   readonly told: Ask["told"];
   /** May a hold for this caller stay with this process? Then it is acquired for the window only. */
   mayLinger(head: Waiter): boolean;
-  /** Of a semaphore: what one hold is to serve, from this caller on. Null: of all other kinds. */
-  runFrom(first: Waiter): Run | null;
-  /** Has this caller something to join that this process has? Then nothing new is asked for. */
+  /** Where readers share: may this caller join what they have? Then nothing new is asked for. */
   joins(one: Acquisition, first: Waiter): boolean;
   /** A caller waits in Redis. */
   waits(head: Waiter): void;
@@ -151,15 +149,16 @@ export class Acquisition implements Expecting {
   start(): void {
     const { first } = this.line;
     if (!first) this.stop();
-    else if (!this.#lock.joins(this, first)) this.startAnew(first);
+    else if (!this.#lock.kind.sharing || !this.#lock.joins(this, first)) this.startAnew(first);
   }
 
   /** Asks with a new hold. */
   startAnew(head: Waiter): void {
     const lock = this.#lock;
-    const isPatient = this.line.patient > 0;
-    const mode = isPatient && lock.channel.mayQueue ? "queue" : "try";
-    if (isPatient) {
+    const { kind, services } = lock;
+    const seen = this.#seen;
+    const mode = seen && lock.channel.mayQueueAt(seen) ? "queue" : "try";
+    if (seen) {
       // RACE: at a fair lock no caller queues before one that came earlier and whose try is not
       // answered yet, or which is told of the subscription in a moment. And a thousand callers that
       // come at once need not all try before they queue.
@@ -170,9 +169,15 @@ export class Acquisition implements Expecting {
         return;
       }
     }
-    this.#run = lock.runFrom(head);
-    this.#ask(lock.services.newHold(lock.kind, lock.name, this, head.terms.label), mode, head);
-    if (isPatient) lock.channel.prepare(mode);
+    this.#run = kind.pooling ? runFrom(head, services.window) : null;
+    const hold = services.newHold(kind, lock.name, this, head.terms.label);
+    this.#ask(hold, mode, head, seen, null);
+    if (seen && !seen.isHeard) lock.channel.prepare(mode);
+  }
+
+  /** Where callers that wait hear of the lock. Null: none would wait. */
+  get #seen(): Seen | null {
+    return this.line.patient > 0 ? this.#lock.channel.look() : null;
   }
 
   /** Its callers are asked for by a command about what this process has: `joins`. */
@@ -188,22 +193,26 @@ export class Acquisition implements Expecting {
     const { kind, name, services } = this.#lock;
     const hold = services.newHold(kind, name, this, head.terms.label);
     return new Promise((tell, fail) => {
-      this.#ask(hold, "yield", head, { hold: old, tell, fail });
+      this.#ask(hold, "yield", head, this.#seen, { hold: old, tell, fail });
     });
   }
 
-  #ask(hold: Hold, mode: Ask["mode"], head: Waiter, yielded: Yielded | null = null): void {
+  #ask(hold: Hold, mode: Ask["mode"], head: Waiter, seen: Seen | null, yielded: Yielded | null): void {
     const lock = this.#lock;
     const { kind, health, services } = lock;
     if (head.terms.linger > 0 && !this.outrun && (mode === "try" || mode === "queue"))
       hold.lingers = lock.mayLinger(head);
+    // Where it is granted by message the client's channel is the lock's.
+    const isQueued = kind.wake.by === "grant";
+    const isTold = seen && isQueued ? kind.hasStays && seen.isHeard : lock.told === 1;
     const command = new Command(this, {
       hold,
       mode,
       head,
-      told: hold.lingers ? 2 : lock.told,
+      told: hold.lingers ? 2 : isTold ? 1 : 0,
       window: services.idle.window,
-      channel: this.line.patient > 0 ? lock.channel : null,
+      seen,
+      isQueued,
       position: this.#position,
       run: this.#run,
       yielded,
@@ -583,7 +592,7 @@ export class Acquisition implements Expecting {
       this.#lock.services.timers.clear(this);
       this.#lock.waits(first);
       // A listener may have aborted the caller, and with it the acquisition.
-      if (this.hold === hold && this.line.first) this.#ask(hold, "again", this.line.first);
+      if (this.hold === hold && this.line.first) this.#ask(hold, "again", this.line.first, this.#seen, null);
     }
   }
 
@@ -600,7 +609,7 @@ export class Acquisition implements Expecting {
     // when it would have.
     else if (state === "parked" && hold && first && !this.#command) {
       this.#lock.services.timers.clear(this);
-      this.#ask(hold, "again", first);
+      this.#ask(hold, "again", first, this.#seen, null);
     }
   }
 

@@ -1,7 +1,7 @@
 import type { Hold } from "../lease/hold.ts";
 import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../redis/replies.ts";
 import { type Instant, now } from "../util/clock.ts";
-import type { LockChannel } from "./lock-channel.ts";
+import type { Seen } from "./lock-channel.ts";
 import type { Ask, Run, Told } from "./lock-kind.ts";
 import { entryTtl } from "./schedule.ts";
 import type { Waiter } from "./waiter.ts";
@@ -28,8 +28,10 @@ interface CommandOptions {
   readonly told: Ask["told"];
   /** The lease in ms, of a hold that may stay with this process. */
   readonly window: number;
-  /** Null: no caller would wait. */
-  readonly channel: LockChannel | null;
+  /** Where its callers hear of the lock. Null: no caller would wait. */
+  readonly seen: Seen | null;
+  /** Does Redis keep a queue, and grant by message? */
+  readonly isQueued: boolean;
   /** In the queue, of a hold that looks again. */
   readonly position: number | null;
   /** Of a semaphore: what is asked for. */
@@ -67,7 +69,7 @@ export class Command implements Ask, Told<AttemptAnswer | YieldAnswer> {
   readonly #asking: Asking;
 
   constructor(asking: Asking, options: CommandOptions) {
-    const { hold, mode, head, told, window, channel, position, run, yielded } = options;
+    const { hold, mode, head, told, window, seen, isQueued, position, run, yielded } = options;
     const { terms, passes } = head;
     this.#asking = asking;
     this.hold = hold;
@@ -81,9 +83,12 @@ export class Command implements Ask, Told<AttemptAnswer | YieldAnswer> {
     this.entryTtl = mode === "again" ? entryTtl(position) : 0;
     this.after = (mode !== "again" && head.link?.before?.hold) || null;
     if (head.link) head.link.hold = hold;
-    this.isFirst = mode === "try" && channel !== null;
-    this.isHeard = channel?.isHeard ?? false;
-    this.channel = channel && mode !== "try" ? channel.told(mode !== "again") : null;
+    this.isFirst = mode === "try" && seen !== null;
+    this.isHeard = seen?.isHeard ?? false;
+    // A hold that is queued is told where messages will be heard; one that looks again, where they
+    // are.
+    const isNamed = isQueued && mode !== "try" && (this.isHeard || mode !== "again");
+    this.channel = isNamed ? seen : null;
     hold.asks(this.lease, this.sent.mono);
     // A hold can be asked for by one caller after the other. Its tokens are reserved by the command
     // that wins it, and nobody knows which that was: what all of them reserve there is for certain.

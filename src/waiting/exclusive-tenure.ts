@@ -32,8 +32,6 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   isUsed = false;
   /** Of a writer: its readers, in its time. */
   readers: SharedTenure | null = null;
-  /** The first token for which Redis has not said yet that the lock was ours. */
-  #firstToken: number;
   /** The last one when it was asked for that. */
   #sentToken: number;
   readonly #one: Acquisition;
@@ -42,7 +40,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     super(lock, hold);
     this.#one = one;
     this.sentAt = hold.seen.mono;
-    this.#firstToken = hold.token;
+    this.firstToken = hold.token;
     this.#sentToken = hold.token;
   }
 
@@ -55,10 +53,6 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     return null;
   }
 
-  protected override get firstToken(): number {
-    return this.#firstToken;
-  }
-
   protected override ttlFor(terms: Terms): number {
     return this.kind.hasStays ? ttlFor(terms, this.services.idle.window) : terms.lease;
   }
@@ -66,11 +60,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   // ---- callers come
 
   protected give(one: Acquisition, waiter: Waiter): void {
-    this.#admit(one, waiter, this.hold.passes > 0);
-  }
-
-  #admit(one: Acquisition, waiter: Waiter, isPassed: boolean): void {
-    this.admit(one, waiter, this.enter(waiter.terms, waiter), isPassed);
+    this.admit(one, waiter, this.enter(waiter.terms, waiter), this.hold.passes > 0);
     const { line } = one;
     if (!line.first) return;
     line.tellBusy();
@@ -124,7 +114,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
 
   #passTo(waiter: Waiter): void {
     this.#countPass(waiter.call, waiter.terms);
-    this.#admit(this.#one, waiter, true);
+    this.give(this.#one, waiter);
   }
 
   #countPass(call: number, terms: Terms): void {
@@ -317,11 +307,6 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     });
   }
 
-  protected override end(by: Departure | null): void {
-    if (by) by.firstToken = this.#firstToken;
-    super.end(by);
-  }
-
   protected override learnEnd(wasIdle: boolean): void {
     const { keeping, hold } = this;
     if (!keeping) return;
@@ -358,7 +343,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   protected override applyRenewal(sent: Instant, answer: RenewAnswer, told: ToldDigit | null): boolean {
     if (!super.applyRenewal(sent, answer, told)) return false;
     if (answer.at > this.tokensUntil) this.tokensUntil = answer.at;
-    if (sent.mono >= this.sentAt) this.#firstToken = this.#sentToken;
+    if (sent.mono >= this.sentAt) this.firstToken = this.#sentToken;
     // It says that the lock is ours, and not whether anybody waits.
     if (this.kind.hasStays && answer.waits === null) this.hold.want(clocks.mono.now());
     return true;

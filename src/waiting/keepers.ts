@@ -196,7 +196,10 @@ class Recall implements Ask, Told<AttemptAnswer>, Expecting {
     this.meant = meant;
     this.#kind = kind;
     this.#services = services;
-    this.channel = services.inbox.told(services.inbox.channelOf(name), true);
+    const { subscriptions, channelOf } = services.inbox;
+    const own = channelOf(name);
+    const isHeard = subscriptions.isReady(own);
+    this.channel = { name: own, isHeard, counted: isHeard && subscriptions.isCounted(own) };
     this.#hold = services.newHold(kind, name, this);
     this.#hold.asks(this.lease);
   }

@@ -10,9 +10,8 @@ import { Acquisition, type AcquisitionHome } from "./acquisition.ts";
 import { ExclusiveTenure } from "./exclusive-tenure.ts";
 import { lastTryOf } from "./line.ts";
 import { LockChannel } from "./lock-channel.ts";
-import { type LockKind, policyOf, type Run } from "./lock-kind.ts";
+import { type LockKind, policyOf } from "./lock-kind.ts";
 import type { Comer } from "./policies/fits.ts";
-import { runFrom } from "./policies/pooled.ts";
 import { PooledTenure } from "./pooled-tenure.ts";
 import { RecheckGroup } from "./recheck-group.ts";
 import { RedisHealth } from "./redis-health.ts";
@@ -248,14 +247,11 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   left(one: Acquisition): void {
     if (this.#several ? !this.#several.delete(one) || this.#several.size > 0 : this.shared !== one) return;
     this.shared = null;
-    this.#mayBeGone();
+    if (this.#tenures.size > 0) this.look();
+    else this.#end();
   }
 
-  #mayBeGone(): void {
-    if (this.#tenures.size > 0 || this.shared || this.#several?.size) {
-      this.look();
-      return;
-    }
+  #end(): void {
     this.isOpen = false;
     this.#channel?.unlisten();
     if (this.#selfWaitTimer) this.services.timers.clear(this.#selfWaitTimer);
@@ -265,20 +261,20 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   // ---- what they have
 
   /** Becomes ours: to the first in line. */
-  won(one: Acquisition, hold: Hold, grant: Grant, isDirect: boolean): void {
-    const tenure = this.#tenureOf(one, hold, grant);
-    // Others keep as many as may be kept: so long it need not be asked for like one that may stay.
-    if (this.#policy === "shared" && isDirect && hold.lingers && hold.told !== 2)
-      this.services.linger.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
-    this.began(tenure);
-    tenure.found(one, isDirect);
-  }
-
-  #tenureOf(one: Acquisition, hold: Hold, { units }: Grant): Tenure {
+  won(one: Acquisition, hold: Hold, { units }: Grant, isDirect: boolean): void {
     const { run } = one;
-    if (run) return new PooledTenure(this, hold, run, units ?? run.units);
-    if (this.#policy === "shared") return new SharedTenure(this, hold, { lingers: hold.told === 2 });
-    return new ExclusiveTenure(this, one, hold);
+    const isShared = this.#policy === "shared";
+    // Others keep as many as may be kept: so long it need not be asked for like one that may stay.
+    if (isShared && isDirect && hold.lingers && hold.told !== 2)
+      this.services.linger.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
+    const tenure = run
+      ? new PooledTenure(this, hold, run, units ?? run.units)
+      : isShared
+        ? new SharedTenure(this, hold, { lingers: hold.told === 2 })
+        : new ExclusiveTenure(this, one, hold);
+    this.#tenures.add(tenure);
+    this.services.inbox.expected.set(hold.id, tenure);
+    tenure.found(one, isDirect);
   }
 
   began(tenure: Tenure): void {
@@ -289,7 +285,8 @@ export class LocalLock implements AcquisitionHome, TenureHome {
 
   ended(tenure: Tenure): void {
     this.#tenures.delete(tenure);
-    this.#mayBeGone();
+    if (this.#tenures.size === 0 && !this.shared && !this.#several?.size) this.#end();
+    else if (this.isOpen || this.#policy !== "exclusive") this.look();
   }
 
   look(): void {
@@ -305,10 +302,6 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     if (this.writerSince < Number.POSITIVE_INFINITY) return false;
     for (const tenure of this.#tenures) if (tenure.joinedBy(one, first)) return true;
     return false;
-  }
-
-  runFrom(first: Waiter): Run | null {
-    return this.#policy === "pooled" ? runFrom(first, this.services.window) : null;
   }
 
   gather(): void {

@@ -61,12 +61,17 @@ export class PooledTenure extends Tenure implements Pool {
     return this.free > 0;
   }
 
-  /** Those after the first caller do not come in before it: else it was asked for one that has gone. */
-  protected override hasFor({ terms }: Waiter): boolean {
-    return unitsOf(terms) <= this.free;
-  }
-
   // ---- callers come
+
+  override found(one: Acquisition, isDirect: boolean): void {
+    const { first } = one.line;
+    if (!first || unitsOf(first.terms) <= this.free) super.found(one, isDirect);
+    else {
+      // It was asked for by one that has gone. Those after the first do not come in before it.
+      this.leave();
+      one.start();
+    }
+  }
 
   /** To this caller, and to those after it, in order, as far as it goes. The rest goes back. */
   protected give(one: Acquisition, waiter: Waiter): void {

@@ -77,6 +77,8 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   terms: Terms = NO_TERMS;
   /** When a caller that would not wait was last told that somebody is inside. */
   protected triedAt = Number.NEGATIVE_INFINITY;
+  /** The first token for which Redis has not said yet that the lock was ours; undefined: its own. */
+  protected firstToken: number | undefined = undefined;
   /** A caller that gets the hold as soon as a renewal is answered. */
   claiming: Waiter | null = null;
   /** Have two users been inside at a time? */
@@ -131,11 +133,6 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     return lease;
   }
 
-  /** What one hold may serve of what the first caller wants. */
-  protected hasFor(_head: Waiter): boolean {
-    return true;
-  }
-
   // ---- it comes
 
   /** To the first caller in line, as it is or after a claim. `isDirect`: by an answer. */
@@ -143,13 +140,13 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     const { hold, kind, services } = this;
     const head = one.line.first;
     const left = hold.left();
-    const isWanted = head !== null && left > 0 && !hold.isRevoked && this.hasFor(head);
+    const isWanted = head !== null && left > 0 && !hold.isRevoked;
     // One that may linger was not asked for so long.
     const isFull = isDirect && head !== null && hold.mayLive >= head.terms.lease;
     const how = isWanted ? fits(hold, left, head.terms, services.window, isFull) : "too much";
     if (!head || how === "too much") {
       // Nobody wants it any more; or the message was read so late that another client may have it;
-      // or it was asked for by a caller with a much longer lease, or other wishes, which has left.
+      // or it was asked for by a caller with a much longer lease, which has left.
       this.leave();
       const isLate = head !== null && isDirect && !hold.isRevoked && left <= 0;
       if (isLate) tryAgain(this.lock, one, head, now().mono - hold.asked.mono);
@@ -173,7 +170,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     isNext: boolean,
     within: number,
   ): Promise<void> {
-    const { hold, kind, services } = this;
+    const { hold, kind } = this;
     const { health } = this.lock;
     const { line } = one;
     line.remove(waiter);
@@ -242,7 +239,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     one.outrun = null;
     one.line.remove(waiter);
     waiter.give(lease);
-    this.tellAcquired(lease, waiter.since, isPassed, false);
+    if (this.services.events.isUsed) this.tellAcquired(lease, waiter.since, isPassed, false);
   }
 
   /** `kept`: nobody was inside, and nobody was asked. */
@@ -392,16 +389,17 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   }
 
   /** `by`: who was inside last; null: nobody is told of a loss. */
-  protected end(_by: Departure | null): void {
+  protected end(by: Departure | null): void {
     const { linger, inbox } = this.services;
     const { state } = this;
     if (state === "ended") return;
+    if (by) by.firstToken = this.firstToken;
     this.state = "ended";
     if (state === "idle") linger.stats.kept--;
     if (state === "leaving") linger.passedBack(this.known, false);
     inbox.forget(this.hold);
     this.lock.ended(this);
-    this.learnEnd(state === "idle");
+    if (this.keeping || this.hold.lingers) this.learnEnd(state === "idle");
   }
 
   /** It has ended; `wasIdle`: with nobody inside. */
@@ -432,11 +430,6 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
       settle() {},
       lostAtRelease() {},
     };
-  }
-
-  /** The first token for which Redis has not said yet that the lock was ours. */
-  protected get firstToken(): number | undefined {
-    return undefined;
   }
 
   // ---- it is lost
