@@ -56,6 +56,17 @@ describe("a kept lock", () => {
     expect(keeper.locks.stats().takenAgain).toBeGreaterThan(0);
   });
 
+  it("is busy for the next caller here while it is taken again, without a command", async () => {
+    const { name } = await kept();
+    const mine = keeper.locks.lock(name);
+    const again = await mine.tryLock();
+    expect(again?.held).toBe(true);
+    expect(await mine.tryLock()).toBeNull();
+    const next = mine.lock();
+    await again?.unlock();
+    await (await next).unlock();
+  });
+
   it("goes to another process as soon as that wants it, also under fake timers", async () => {
     const { name } = await kept();
     const fakes = [
