@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { register } from "./checker/register.ts";
+import { register } from "./checker/exclusion.ts";
 import { tellStory } from "./checker/tell-story.ts";
 import type { Event, LockKind, Told } from "./history/events.ts";
 
