@@ -18,7 +18,8 @@ import type { Taste } from "./worker/orders.ts";
 import type { Plant } from "./worker/plants.ts";
 import type { SharedName } from "./worker/shared-wish.ts";
 
-// A checker that finds nothing proves nothing: with a bug in every worker, one of a few short runs must show it.
+// A checker that finds nothing proves nothing: with a bug in every worker, one of a few short runs
+// must show it.
 
 interface Ill extends Omit<RunOptions, "topology" | "seed" | "plant"> {
   readonly plant: Plant;
@@ -30,7 +31,7 @@ interface Ill extends Omit<RunOptions, "topology" | "seed" | "plant"> {
 
 // What the bugs need to show themselves.
 
-/** Stops a worker, one by its place or any: for longer than the shorter leases, or than a grant by message may live. */
+/** Stops a worker, one by its place or any: for longer than short leases, or than a grant lives. */
 const longStop = (ms: number, who?: number): Fault => ({
   kind: "stop a worker for long",
   weight: 1,

@@ -9,12 +9,12 @@ interface Allows {
   /** How many of them one call takes; null: as many as it asks for. */
   readonly takes: number | null;
   /**
-   * "grow": each holder's token is larger than all before it. "shared": the same, but readers with no writer between them share
-   * one. "apart": no two holders have the same one, but they are inside together and may hear of it in another order. "times": it
-   * is the server's time, in ms, at the begin of a run.
+   * "grow": each holder's token is larger than all before it. "shared": the same, but readers with
+   * no writer between them share one. "apart": no two holders have the same one, but they are inside
+   * together and may hear of it in another order. "times": the server's ms when a run began.
    */
   readonly tokens: "grow" | "shared" | "apart" | "times";
-  /** Redis keeps its waiters in order, so none of them starves. Without a queue the caller that asks first is first. */
+  /** Redis keeps waiters in order, so none starves. Else the caller that asks first is first. */
   readonly isQueued: boolean;
   /** What fits beside the present holders is given at once. */
   readonly isPrompt: boolean;
@@ -65,9 +65,9 @@ interface InForce extends Span {
 }
 
 /**
- * How many units a lock has: what its kind says, until callers set another number. A number may be in force from when it is asked
- * for until a later one surely is. When a server has forgotten, it may be once more, until one that is asked for after that
- * surely is.
+ * How many units a lock has: what its kind says, until callers set another number. A number may be
+ * in force from when it is asked for until a later one surely is. When a server has forgotten, it
+ * may be once more, until one that is asked for after that surely is.
  */
 export function unitsOf({ settings, forgettings }: Story, { lock, kind }: Call): readonly InForce[] {
   const never = Number.NEGATIVE_INFINITY;

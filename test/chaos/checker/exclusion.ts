@@ -5,8 +5,8 @@ import type { Hold, Story } from "./story.ts";
 import { ms, nameOf, type Violation } from "./violation.ts";
 
 /**
- * Those who count on a lock at the same time never take more units than there are. Where callers set the number, that is the
- * largest one since the first of them asked: what is held is not taken away when the number is lowered.
+ * Those who count on a lock at the same time never take more units than there are. Where callers set
+ * the number, that is the largest one since the first of them asked.
  */
 export function exclusion(story: Story): Violation[] {
   return [...story.holds].flatMap(([lock, holds]) => {
@@ -46,10 +46,11 @@ interface Claimed {
 }
 
 /**
- * A register of claims on one clock. Each process reads the machine's monotonic clock right before its lease says "held", and
- * writes that down. Two such stretches of a lock that overlap are a proof by themselves: it needs no word of a server, no token, no
- * deadline and no wall clock. `exclusion` finds more, because a holder counts on its lock before and after its claims; but it
- * believes what leases say of their deadlines.
+ * A register of claims on one clock. Each process reads the machine's monotonic clock right before
+ * its lease says "held", and writes that down. Two such stretches of a lock that overlap are a proof
+ * by themselves: it needs no word of a server, no token, no deadline and no wall clock. `exclusion`
+ * finds more, because a holder counts on its lock before and after its claims; but it believes what
+ * leases say of their deadlines.
  */
 export function register(story: Story): Violation[] {
   return [...story.holds].flatMap(([lock, holds]) => {

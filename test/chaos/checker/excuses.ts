@@ -2,86 +2,126 @@ import { LONGEST_LEASE, LONGEST_WINDOW, TERM_LEASE } from "../settings.ts";
 import { allows } from "./allows.ts";
 import type { Forgetting, Hold, Life, Span, Story, Trouble } from "./story.ts";
 
-// All that the rules forgive, and why: first the times, in ms, then what else may have happened.
+// What counts as no violation. Nothing else is forgiven; what a kind of lock allows stands in
+// `allows.ts`.
+//
+// rule                       forgiven                           because
+// one holder, enough permits `Forgotten.isBetween`              a server forgot one of the two
+//                            `wasOver`                          it had no time in which to count on it
+//                            a number of permits since the      what is held is not taken away when the
+//                            first of them asked                number is lowered
+// monotonic register,        `mayBeForgotten`                   they have no tokens to tell the holds
+// linearizable                                                  before and after apart
+// monotonic register         `GRAIN`                            times are whole µs
+// linearizable               `wasOver`                          as above
+// growing tokens             `Forgotten.isBetween`, `isPassed`, their grants were earlier than they say
+//                            `isOfExchange`, `wasWrittenLate`
+// answers in time,           `GRACE.firstReply`, `ending`,      first commands, claims, busy machines
+// every unlock ends          `unlock`; `stoodStill`; death      a process that stands still, or is dead
+// every call ends            death                              it need not answer any more
+// nobody starves             all but `calmStretches`            a fault delays everybody
+// no loss without a reason   all but calm, `GRACE.nearDeadline` a late command finds the lease over
+// living processes           a death that is meant              the director killed it
+// once per interval          `hasFailed`, `hasLostTurn`         the turn is open again
+// turns come again           all but calm, `GRACE.nextRun`      the lease of a crashed run must end first
+// what fits is given         `disturbs`, and in `waiting.ts`    other calls may have what it wants, or its
+//                            `unreached`, `lowered`, `usedBy`   process may not reach Redis
+// leaders in order, in time  `hasOldAnswers`, `GRACE.shown`,    Redis may say what was true before
+//                            `stoodStill`
+// signals tell losses,       `GRACE.signal`, `unknowing`,       a loss is learned by a renewal
+// one leader                 `stoodStill`, `isBetween`
 
+/** ms. */
 export const GRACE = {
-  /** "answers in time": a client's first command may take so long although its caller would not wait so long. */
+  /** A client's first command may take so long although its caller would not wait so long. */
   firstReply: 500,
-  /** "answers in time", "every unlock ends": on top of every bound, for a claim and a busy machine. */
+  /** On top of every bound, for a claim and a busy machine. */
   ending: 4_000,
-  /** "every unlock ends": the longest reply timeout of the workers' clients. */
+  /** The longest reply timeout of the workers' clients. */
   unlock: 5_000,
-  /** "nobody starves": calm in which every waiter has its turn. Dozens of callers hold the lock for less than a second each. */
+  /** Calm in which every waiter has its turn: dozens of callers hold a lock for less than 1 s each. */
   turn: 15_000,
-  /** "no loss without a reason": so near to its deadline a lease may be over when a late command arrives. */
+  /** So near to its deadline a lease may be over when a late command arrives. */
   nearDeadline: 500,
-  /** "once per interval": besides the interval and the lease of a run that failed, until the turn comes again. */
+  /** Until a turn comes again, besides its interval and the lease of a run that failed. */
   nextRun: 3_000,
-  /** "what fits is given": so long it may wait: less than until its own next re-check, which would find it in any case. */
+  /** What fits may wait: less than until its own next re-check, which would find it in any case. */
   fits: 900,
   /**
-   * "what fits is given": for a command whose answer no caller waits for. So far apart, callers may also come to the queue in
-   * another order than they asked in.
+   * For a command whose answer no caller waits for. So far apart, callers may also come to the
+   * queue in another order than they asked in.
    */
   soon: 500,
-  /** "what fits is given": in which a process connects after its first call, also on a busy machine. */
+  /** In which a process connects after its first call, also on a busy machine. */
   connecting: 1_500,
-  /** "what fits is given": in which Redis executes what a process sent before it died. */
+  /** In which Redis executes what a process sent before it died. */
   lastWords: 100,
-  /** "leaders in time": the last answer of Redis counts so long at most; and for a busy machine. */
+  /** The last answer of Redis counts so long at most; and for a busy machine. */
   shown: Math.max(TERM_LEASE, LONGEST_WINDOW) + 1_500,
-  /** "leaders in order", "leaders in time": what a server has forgotten, or its clock, may still be in an answer. */
+  /** What a server has forgotten, or its clock, may still be in an answer. */
   oldAnswer: 10_000,
-  /** "signals tell losses", "one leader": from a loss to its signal, and to the end of the body, on a busy machine. */
+  /** From a loss to its signal, and to the end of the body that listens to it, on a busy machine. */
   signal: 1_000,
-  /** "one leader": a leader whose key was lost learns that by its next renewal. */
+  /** A leader whose key was lost learns that by its next renewal. */
   unknowing: TERM_LEASE / 3,
-  /** "one holder", "growing tokens": a process asks whether it has the lock when it has not heard so for 100 ms; and for a busy machine. */
+  /**
+   * After a loss, in which a turn may still begin in a hold from before: a process asks whether it
+   * has the lock when it has not heard so for 100 ms. The rest is for a busy machine.
+   */
   lastPass: 100 + 400,
-  /** Every rule that needs calm: until the effects of a fault are over, such as the hold of a dead process, a window, a re-check. */
+  /** Until the effects of a fault are over: the hold of a dead process, a window, a re-check. */
   settled: 7_000,
 } as const;
 
-/** µs. "monotonic register": times are whole, so claims that share less prove nothing. */
+/** µs: claims that share less prove nothing. */
 export const GRAIN = 1;
 
 /** Does one of these last until this stretch, and `after` ms, and begin before its end? Times are µs. */
 const meets = (all: readonly Span[], { from, to }: Span, after = 0): boolean =>
   all.some((one) => one.from <= to && one.to + after * 1_000 >= from);
 
-/**
- * "monotonic register", "linearizable": what a server forgot it may give to others, until the last lease that it forgot is over.
- * Those rules know no tokens by which the holds before and after could be told apart.
- */
+/** What a server forgot it may give to others, until the last lease that it forgot is over. */
 export const mayBeForgotten = ({ forgettings }: Story, span: Span): boolean =>
   meets(forgettings, span, LONGEST_LEASE);
 
-/** "once per interval": the server has lost what it knew of the first run, or the time. */
-export const hasLostTurn = ({ forgettings, troubles }: Story, span: Span): boolean =>
-  // A clock of another rate comes back from a crash some ms earlier than it was.
-  meets(
-    [
-      ...forgettings,
-      ...troubles.filter((one) => stepsClock(one) || one.kind.startsWith("crash and restart")),
-    ],
-    span,
-  );
-
-/** "leaders in order", "leaders in time": a server that has forgotten says what was true before; one whose clock was turned keeps terms for longer. */
+/** A server that has forgotten says what was true before; a clock that was turned keeps terms. */
 export const hasOldAnswers = ({ forgettings, troubles }: Story, span: Span): boolean =>
   meets([...forgettings, ...troubles.filter(stepsClock)], span, GRACE.oldAnswer);
+
+/** Has the server lost what it knew of a run, or the time? */
+export function hasLostTurn({ forgettings, troubles }: Story, span: Span): boolean {
+  // A clock of another rate comes back from a crash some ms earlier than it was.
+  const losesTime = (one: Trouble): boolean => stepsClock(one) || one.kind.startsWith("crash and restart");
+  return meets([...forgettings, ...troubles.filter(losesTime)], span);
+}
+
+/** A run that throws, crashes or is lost leaves its turn to another one. */
+export const hasFailed = ({ unlocked, lost }: Hold): boolean =>
+  !unlocked || unlocked.error !== null || lost !== null;
 
 /** Was a server's clock stepped? That of a worker is the worker's own. */
 const stepsClock = ({ kind }: Trouble): boolean => kind.includes("clock") && !kind.includes("worker");
 
-/** Every rule with a time: a worker's moments in which it could do nothing, between two times, in µs. */
+/** What a kill does is known: for how long the holds of the worker may live. */
+export const disturbs = ({ kind }: Trouble): boolean => !kind.startsWith("kill");
+
+/** The hold was over before its holder saw it. */
+export const wasOver = ({ from, until }: Hold): boolean => until <= from;
+
+/**
+ * Its process stood still when it was to write that it has the lease, which was over after that.
+ * It had the lease some time before.
+ */
+export const wasWrittenLate = ({ from, deadline }: Hold): boolean => deadline <= from;
+
+/** The moments of a worker in which it could do nothing, between two times, in µs. */
 export function stoodStill(life: Life | undefined, from: number, to: number): number {
   let sum = 0;
   for (const one of life?.standing ?? []) sum += Math.max(0, Math.min(one.to, to) - Math.max(one.from, from));
   return sum;
 }
 
-/** "nobody starves", "no loss without a reason", "turns come again" count only in these stretches, in which nothing was wrong, nor had been shortly before. */
+/** In which nothing was wrong, nor had been shortly before. */
 export function calmStretches({ troubles, calls, over }: Story): Span[] {
   const restless = [...troubles].sort((one, other) => one.from - other.from);
   const calm = [];
@@ -94,13 +134,10 @@ export function calmStretches({ troubles, calls, over }: Story): Span[] {
   return calm;
 }
 
-/** "one holder", "enough permits", "linearizable": the hold was over before its holder saw it. */
-export const wasOver = ({ from, until }: Hold): boolean => until <= from;
-
 /**
- * "one holder", "enough permits", "growing tokens", "one leader": what a server forgot cannot exclude, so a hold from before and one
- * from after may overlap. Which of both a hold is, its times tell where they can; else its token does, which is the server's µs at
- * the grant. Some locks have no tokens.
+ * What a server forgot cannot exclude, so a hold from before and one from after may overlap. Which
+ * of both a hold is, its times tell where they can; else its token does, which is the server's µs
+ * at the grant. Some locks have no tokens.
  */
 export class Forgotten {
   readonly #story: Story;
@@ -112,14 +149,14 @@ export class Forgotten {
     this.#passed = passed(holds);
   }
 
-  /** "growing tokens": it was passed on inside its process, so it is of an earlier grant. */
+  /** So it may be of an earlier grant than it was asked for. */
   isPassed(hold: Hold): boolean {
     return this.#passed.has(hold);
   }
 
   /**
-   * "growing tokens": a reader may have the token of a phase that began while servers were exchanged. Its first reader may be a
-   * command whose caller has given up, and the old server may give others newer tokens meanwhile.
+   * Has a reader the token of a phase that began while servers were exchanged? Its first reader may
+   * be a command whose caller has given up, and the old server may give others newer tokens.
    */
   isOfExchange({ call, token }: Hold): boolean {
     const { forgettings } = this.#story;
@@ -162,8 +199,8 @@ const grantedAt = ({ call, token }: Hold): number =>
   allows(call).tokens === "times" ? token * 1_000 + 999 : token;
 
 /**
- * A pass has the token after that of its process's hold before it; a reader that comes to others, in this process or in another
- * one, has theirs.
+ * A pass has the token after that of its process's hold before it; a reader that comes to others, in
+ * this process or in another one, has theirs.
  */
 function passed(holds: readonly Hold[]): Set<Hold> {
   const known = new Set<string>();

@@ -54,7 +54,7 @@ function ofTwoTerms(story: Story): Violation[] {
 const endOfBody = ({ call, unlock }: Hold, { lives, over }: Story): number =>
   Math.min(unlock ?? over, lives.get(call.by)?.dead?.at ?? over);
 
-/** Observers of an election are shown terms, and what is proclaimed in them, in order, and none long after the end of its term. */
+/** Observers are shown terms and their proclamations in order, and no term long after its end. */
 export function observers(story: Story): Violation[] {
   return [...inOrder(story), ...inTime(story)];
 }

@@ -50,7 +50,7 @@ export interface Trouble extends Span {
   to: number;
 }
 
-/** The server may have forgotten what it had promised before: between two moments of our clock, and of the server's, in µs as tokens. */
+/** Between these moments, of our clock and of tokens, a server may have forgotten its promises. */
 export interface Forgetting extends Span {
   readonly tokens: Span;
 }

@@ -1,12 +1,13 @@
 import { allows, handedOn } from "./allows.ts";
-import { Forgotten } from "./excuses.ts";
+import { Forgotten, wasWrittenLate } from "./excuses.ts";
 import type { Hold, Story } from "./story.ts";
 import { nameOf, type Violation } from "./violation.ts";
 
 /**
- * Tokens grow in the order of the holds, passes included. When the server has forgotten its holders they may come in another
- * order, but this stays: a caller that asks after another one had the lock gets a larger token. Of those that are inside together
- * and may hear of it in another order, only that counts, and that no two have the same one.
+ * Tokens grow in the order of the holds, passes included. When the server has forgotten its holders
+ * they may come in another order, but this stays: a caller that asks after another one had the lock
+ * gets a larger token. Of those that are inside together and may hear of it in another order, only
+ * that counts, and that no two have the same one.
  */
 export function tokens(story: Story): Violation[] {
   return [...story.holds].flatMap(([lock, holds]) => {
@@ -41,8 +42,7 @@ function inOrder(holds: readonly Hold[], forgotten: Forgotten, follows: Follows)
   const found: Pair[] = [];
   let highest: Hold | undefined;
   for (const hold of holds) {
-    // Its process stood still when it was to write that it has the lease, which was over after that. It had it some time before.
-    if (hold.deadline <= hold.from) continue;
+    if (wasWrittenLate(hold)) continue;
     if (highest && !follows(highest, hold) && !forgotten.isBetween(highest, hold))
       found.push([highest, hold]);
     if (!highest || hold.token >= highest.token) highest = hold;

@@ -1,5 +1,5 @@
 import { LONGEST_LEASE } from "../settings.ts";
-import { calmStretches, GRACE, hasLostTurn } from "./excuses.ts";
+import { calmStretches, GRACE, hasFailed, hasLostTurn } from "./excuses.ts";
 import type { Call, Hold, Story } from "./story.ts";
 import { ms, nameOf, type Violation } from "./violation.ts";
 
@@ -24,10 +24,6 @@ function twice(story: Story, lock: string, holds: readonly Hold[]): Violation[] 
     return [{ rule: "once per interval", what, at: next.from, calls: [hold.call, next.call] }];
   });
 }
-
-/** A run that throws, crashes or is lost leaves its turn to another one. */
-const hasFailed = ({ unlocked, lost }: Hold): boolean =>
-  !unlocked || unlocked.error !== null || lost !== null;
 
 function isLater({ call: { every = 0, aligned }, token }: Hold, next: Hold): boolean {
   if (!aligned) return next.token - token >= every;

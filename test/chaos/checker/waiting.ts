@@ -1,6 +1,6 @@
 import { LONGEST_LEASE } from "../settings.ts";
 import { allows, taken, unitsOf } from "./allows.ts";
-import { calmStretches, GRACE, stoodStill } from "./excuses.ts";
+import { calmStretches, disturbs, GRACE, stoodStill } from "./excuses.ts";
 import type { Call, Span, Story } from "./story.ts";
 import { ms, nameOf, type Violation } from "./violation.ts";
 
@@ -59,12 +59,11 @@ interface Use extends Span {
   readonly units: number;
 }
 
-/** While nothing is wrong but that processes die, what fits beside all that are there, and before it, is given at once. */
+/** While nothing is wrong but that processes die, what fits beside those before it is given at once. */
 export function serving(story: Story): Violation[] {
   const prompt = story.calls.filter((call) => allows(call).isPrompt);
   const wrong = story.troubles
-    // What a kill does to a worker is known: for how long its holds may live.
-    .filter(({ kind }) => !kind.startsWith("kill"))
+    .filter(disturbs)
     .map(({ from, to }) => ({ from, to: to + GRACE.settled * 1_000, units: NEVER }));
   return prompt.flatMap((call) => {
     const end = endOf(call, story);
@@ -86,8 +85,8 @@ const endOf = ({ by, answered, aborted }: Call, { lives, over }: Story): number 
   Math.min(answered?.at ?? over, aborted ?? over, lives.get(by)?.dead?.at ?? over);
 
 /**
- * While its process may not reach Redis: before its first answer, for a time in which it connects on a busy machine too, and while
- * another of its calls waited that was refused.
+ * While its process may not reach Redis: before its first answer, for a time in which it connects on
+ * a busy machine too, and while another of its calls waited that was refused.
  */
 function unreached({ by }: Call, { calls }: Story): Use[] {
   const own = calls.filter((other) => other.by === by);
