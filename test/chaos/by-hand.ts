@@ -48,26 +48,18 @@ export const lost = (at: number, by: string, reason: string): Line => [
   by,
   { is: "lost", call: 1, reason },
 ];
-export const dead = (at: number, victim: string, meant = true): Line => [
-  at,
-  "director",
-  { is: "dead", victim, meant, how: "killed" },
-];
+const director = (at: number, told: Told): Line => [at, "director", told];
+export const dead = (at: number, victim: string, meant = true): Line =>
+  director(at, { is: "dead", victim, meant, how: "killed" });
 export const stopped = (from: number, to: number, victim: string): Line[] => [
-  [from, "director", { is: "stopped", victim }],
-  [to, "director", { is: "continued", victim }],
+  director(from, { is: "stopped", victim }),
+  director(to, { is: "continued", victim }),
 ];
-export const fault = (at: number, kind: string): Line => [
-  at,
-  "director",
-  { is: "fault", number: 1, kind, detail: "" },
-];
-/** The tokens, in the server's µs, between which it has forgotten. */
-export const forgot = (at: number, since: number, tokens: readonly [number, number] = [1, 2]): Line => [
-  at,
-  "director",
-  { is: "forgot", since: since * 1_000, from: tokens[0], to: tokens[1], what: "test" },
-];
+export const fault = (at: number, kind: string): Line =>
+  director(at, { is: "fault", number: 1, kind, detail: "" });
+/** `from`, `to`: the tokens, in the server's µs, between which it has forgotten. */
+export const forgot = (at: number, since: number, [from, to]: readonly [number, number] = [1, 2]): Line =>
+  director(at, { is: "forgot", since: since * 1_000, from, to, what: "test" });
 
 export function history(...lines: Line[]): Event[] {
   const events = lines.map(([at, by, told]) => ({ at: at * 1_000, by, ...told }) as Event);
