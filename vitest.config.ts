@@ -1,9 +1,14 @@
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/support/longest-first.ts";
 
-/** What is locked, and what belongs to none of these. A folder of them may have a folder for its own faults. */
-const AREAS =
-  "test/{unit,lock,multi-lock,semaphore,election,quorum,transactions,fencing,telemetry,testing,ui}/**";
+/** These have suites of their own. What lies in any other folder of test/ is in the default suite. */
+const OWN_SUITES = "test/{chaos,cli,interop,package,page,recipes,topologies}/**";
+/** What goes wrong with the default lock, and the tools that make it go wrong. */
+const FAULTS = "test/{faults,support}/**/*.test.ts";
+/** What goes wrong with one behaviour stands beside it. */
+const FAULTS_BESIDE = ["test/**/*.faults.test.ts", "test/*/**/faults/*.test.ts"];
+/** Every lock kind in the memory that users test with. */
+const MEMORY = "test/testing/contract/*.test.ts";
 
 /** Does it work on this machine at all? Each kind of lock once, what processes and faults do to the default one. A minute. */
 const SMOKE = [
@@ -31,8 +36,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: "default",
-          include: [`${AREAS}/*.test.ts`],
-          exclude: ["test/**/faults/**", "test/testing/contract/**"],
+          include: ["test/**/*.test.ts"],
+          exclude: [OWN_SUITES, FAULTS, ...FAULTS_BESIDE, MEMORY],
         },
       },
       { extends: true, test: { name: "smoke", include: SMOKE } },
@@ -41,7 +46,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: "faults",
-          include: [`${AREAS}/faults/*.test.ts`, "test/faults/**/*.test.ts", "test/support/self/*.test.ts"],
+          include: [FAULTS, ...FAULTS_BESIDE],
+          exclude: [OWN_SUITES],
         },
       },
       // What a user gets, built and compiled against.
@@ -62,7 +68,7 @@ export default defineConfig({
       // The contract of every lock kind in the memory that users test with: it waits, and computes little.
       {
         extends: true,
-        test: { name: "memory", include: ["test/testing/contract/*.test.ts"], maxWorkers: 9 },
+        test: { name: "memory", include: [MEMORY], maxWorkers: 9 },
       },
       // Locks that are shared with a real Redisson in Java; skipped where Maven or Java is missing.
       {
