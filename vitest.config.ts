@@ -16,8 +16,8 @@ const SMOKE = [
   "test/lock/lock.test.ts", // the contract of the default lock
   "test/lock/acl.test.ts",
   "test/lock/stays/keeping.test.ts",
-  "test/lock/read-write/order.test.ts",
-  "test/lock/once/once.test.ts",
+  "test/read-write/order.test.ts",
+  "test/once/once.test.ts",
   "test/multi-lock/processes.test.ts",
   "test/semaphore/processes.test.ts",
   "test/election/terms.test.ts",

@@ -15,16 +15,10 @@ import { root, runTests } from "./run-tests.mjs";
 
 const QUICK = [
   ...["lock/smoke", "lock/acl", "lock/old-server", "quorum/rights"],
-  ...[
-    "lock/lock",
-    "lock/fair/fair-lock",
-    "lock/spin/spin-lock",
-    "quorum/quorum-lock",
-    "multi-lock/multi-lock",
-  ],
-  ...["lock/redisson/redisson-lock", "lock/redisson/redisson-fenced-lock"],
-  ...["lock/read-write/read-lock", "lock/read-write/write-lock", "semaphore/permit", "semaphore/semaphore"],
-  ...["lock/list/list", "election/terms", "lock/once/once"],
+  ...["lock/lock", "lock/fair/fair-lock", "spin/spin-lock", "quorum/quorum-lock", "multi-lock/multi-lock"],
+  ...["redisson/redisson-lock", "redisson/redisson-fenced-lock"],
+  ...["read-write/read-lock", "read-write/write-lock", "semaphore/permit", "semaphore/semaphore"],
+  ...["list/list", "election/terms", "once/once"],
 ].map((name) => `test/${name}.test.ts`);
 
 const words = process.argv.slice(2);
