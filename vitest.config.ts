@@ -15,7 +15,7 @@ const SMOKE = [
   "test/lock/smoke.test.ts", // each way to connect
   "test/lock/lock.test.ts", // the contract of the default lock
   "test/lock/acl.test.ts",
-  "test/lock/stays/keeping.test.ts",
+  "test/linger/keeping.test.ts",
   "test/read-write/order.test.ts",
   "test/once/once.test.ts",
   "test/multi-lock/processes.test.ts",

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { Actor } from "../../support/actor.ts";
-import { Beside } from "../../support/beside.ts";
-import { freshName } from "../../support/fixture.ts";
-import { Onlooker } from "../../support/onlooker.ts";
-import { timed, timedAwake } from "../../support/stage.ts";
-import { LINGERING, STAY_WINDOW } from "../../support/stays.ts";
-import { TcpProxy } from "../../support/tcp-proxy.ts";
-import { until } from "../../support/until.ts";
+import { Actor } from "../support/actor.ts";
+import { Beside } from "../support/beside.ts";
+import { freshName } from "../support/fixture.ts";
+import { Onlooker } from "../support/onlooker.ts";
+import { timed, timedAwake } from "../support/stage.ts";
+import { LINGERING, STAY_WINDOW } from "../support/stays.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
+import { until } from "../support/until.ts";
 
 // A process keeps a lock although nobody is inside, and something becomes of the process, of its connections or of the key.
 

@@ -1,14 +1,14 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import { LingerPolicy } from "../../../src/waiting/linger-policy.ts";
-import { freshName } from "../../support/fixture.ts";
-import { Onlooker } from "../../support/onlooker.ts";
-import { OwnServer } from "../../support/own-server.ts";
-import { keep } from "../../support/stays.ts";
-import { until } from "../../support/until.ts";
+import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
+import { freshName } from "../support/fixture.ts";
+import { Onlooker } from "../support/onlooker.ts";
+import { OwnServer } from "../support/own-server.ts";
+import { keep } from "../support/stays.ts";
+import { until } from "../support/until.ts";
 
 /** In place of the usual 10 000. */
 const MOST = 8;
-vi.mock("../../../src/defaults.ts", async (all) => ({ ...((await all()) as object), KEPT_MOST: 8 }));
+vi.mock("../../src/defaults.ts", async (all) => ({ ...((await all()) as object), KEPT_MOST: 8 }));
 
 const own = new OwnServer();
 

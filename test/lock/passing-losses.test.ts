@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { Keys } from "../../../src/keys.ts";
-import { failure, lossOf } from "../../contract/observe.ts";
-import { freshName } from "../../support/fixture.ts";
-import { Stage, timedAwake } from "../../support/stage.ts";
-import { until } from "../../support/until.ts";
+import { Keys } from "../../src/keys.ts";
+import { failure, lossOf } from "../contract/observe.ts";
+import { freshName } from "../support/fixture.ts";
+import { Stage, timedAwake } from "../support/stage.ts";
+import { until } from "../support/until.ts";
 
 // A lock that goes from caller to caller in one process is lost: whose loss that is, and how soon it is told.
 

@@ -1,12 +1,12 @@
 import { describe, expect, it, vi } from "vitest";
-import type { FakeKeeper, Manners } from "../../support/fake-keeper.ts";
-import { AT_ONCE, keptElsewhere, SILENCE, scriptsSent } from "../../support/kept-elsewhere.ts";
-import { runs, Stage, timed, timedAwake } from "../../support/stage.ts";
-import { until } from "../../support/until.ts";
+import type { FakeKeeper, Manners } from "../support/fake-keeper.ts";
+import { AT_ONCE, keptElsewhere, SILENCE, scriptsSent } from "../support/kept-elsewhere.ts";
+import { runs, Stage, timed, timedAwake } from "../support/stage.ts";
+import { until } from "../support/until.ts";
 
 // tryLock() without wait, of a lock that another client may keep with nobody inside.
 
-vi.mock("../../../src/defaults.ts", async (all) => (await import("../../support/patience.ts")).patient(all));
+vi.mock("../../src/defaults.ts", async (all) => (await import("../support/patience.ts")).patient(all));
 const stage = new Stage();
 
 const kept = (manners: Manners): Promise<FakeKeeper> => keptElsewhere(stage, manners);

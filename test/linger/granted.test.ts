@@ -1,10 +1,10 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { LingerPolicy } from "../../../src/waiting/linger-policy.ts";
-import { Actor } from "../../support/actor.ts";
-import { Stage, timedAwake } from "../../support/stage.ts";
-import { LINGERING, PAYS } from "../../support/stays.ts";
-import { until } from "../../support/until.ts";
-import { warm } from "../../support/warm.ts";
+import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
+import { Actor } from "../support/actor.ts";
+import { Stage, timedAwake } from "../support/stage.ts";
+import { LINGERING, PAYS } from "../support/stays.ts";
+import { until } from "../support/until.ts";
+import { warm } from "../support/warm.ts";
 
 // A lock that came to its process by a message, and not by the answer to its own command: nobody could ask for it before Redis was told so.
 

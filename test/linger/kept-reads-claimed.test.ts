@@ -1,13 +1,13 @@
 import { expect, it, vi } from "vitest";
-import type { Lease } from "../../../src/index.ts";
-import { countedLua } from "../../../src/redis/lua.generated.ts";
-import { KeptReadsStage } from "../../support/kept-reads.ts";
-import { messagesRead } from "../../support/messages-read.ts";
-import { until } from "../../support/until.ts";
+import type { Lease } from "../../src/index.ts";
+import { countedLua } from "../../src/redis/lua.generated.ts";
+import { KeptReadsStage } from "../support/kept-reads.ts";
+import { messagesRead } from "../support/messages-read.ts";
+import { until } from "../support/until.ts";
 
 // A hold that may be kept is claimed before its first reader has it, because the answer that brought it was slow. Here every explicit
 // lease is claimed, and what Redis has said counts for so long that what ends it before must end it, and not that time.
-vi.mock("../../../src/defaults.ts", async (all) => ({
+vi.mock("../../src/defaults.ts", async (all) => ({
   ...((await all()) as object),
   ENOUGH_WATCHDOG: 0.99,
   FRESH: 20_000,

@@ -1,15 +1,15 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import type { ReadWriteLock } from "../../../src/index.ts";
-import { LingerPolicy } from "../../../src/waiting/linger-policy.ts";
-import { Actor } from "../../support/actor.ts";
-import { countCommands } from "../../support/command-count.ts";
-import type { Party } from "../../support/fixture.ts";
-import { heard, KeptReadsStage, keepAlways } from "../../support/kept-reads.ts";
-import { timedAwake } from "../../support/stage.ts";
-import { LINGERING, STAY_FRESH, STAY_WINDOW } from "../../support/stays.ts";
-import { until } from "../../support/until.ts";
-import { warm } from "../../support/warm.ts";
+import type { ReadWriteLock } from "../../src/index.ts";
+import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
+import { Actor } from "../support/actor.ts";
+import { countCommands } from "../support/command-count.ts";
+import type { Party } from "../support/fixture.ts";
+import { heard, KeptReadsStage, keepAlways } from "../support/kept-reads.ts";
+import { timedAwake } from "../support/stage.ts";
+import { LINGERING, STAY_FRESH, STAY_WINDOW } from "../support/stays.ts";
+import { until } from "../support/until.ts";
+import { warm } from "../support/warm.ts";
 
 // What readers of a process share stays with it when the last of them has left, until a writer wants the lock.
 

@@ -1,18 +1,18 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import type { Lock } from "../../../src/index.ts";
-import { freshName, Parties, type Party } from "../../support/fixture.ts";
-import { Onlooker } from "../../support/onlooker.ts";
-import { OwnServer } from "../../support/own-server.ts";
-import { serverIs } from "../../support/server-version.ts";
-import { RedisCluster } from "../../support/servers/cluster.ts";
-import { keep, PAYS } from "../../support/stays.ts";
-import { until } from "../../support/until.ts";
+import type { Lock } from "../../src/index.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { Onlooker } from "../support/onlooker.ts";
+import { OwnServer } from "../support/own-server.ts";
+import { serverIs } from "../support/server-version.ts";
+import { RedisCluster } from "../support/servers/cluster.ts";
+import { keep, PAYS } from "../support/stays.ts";
+import { until } from "../support/until.ts";
 
 // A lock that a client keeps with nobody inside, as another client sees it that does not wait for it.
 
 // And a caller that is inside for 100 ms on a busy machine has not come to stay.
-vi.mock("../../../src/defaults.ts", async (all) =>
-  (await import("../../support/patience.ts")).patient(all, { CLAIM_AFTER: 1_500 }),
+vi.mock("../../src/defaults.ts", async (all) =>
+  (await import("../support/patience.ts")).patient(all, { CLAIM_AFTER: 1_500 }),
 );
 
 const own = new OwnServer();

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { freshName } from "../../../support/fixture.ts";
-import { runs, Stage } from "../../../support/stage.ts";
-import { keep } from "../../../support/stays.ts";
-import { until } from "../../../support/until.ts";
+import { freshName } from "../support/fixture.ts";
+import { runs, Stage } from "../support/stage.ts";
+import { keep } from "../support/stays.ts";
+import { until } from "../support/until.ts";
 
 // The release of kept locks is executed, its reply is lost, and ioredis sends it again.
 

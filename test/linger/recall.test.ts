@@ -1,15 +1,15 @@
 import { describe, expect, it, vi } from "vitest";
-import type { Lock } from "../../../src/index.ts";
-import { HandoffLock } from "../../../src/kinds/handoff.ts";
-import { FakeKeeper, type Manners } from "../../support/fake-keeper.ts";
-import { AT_ONCE, keptElsewhere, SILENCE, scriptsSent } from "../../support/kept-elsewhere.ts";
-import { lockOf } from "../../support/permit.ts";
-import { runs, Stage, timed, timedAwake } from "../../support/stage.ts";
-import { until } from "../../support/until.ts";
+import type { Lock } from "../../src/index.ts";
+import { HandoffLock } from "../../src/kinds/handoff.ts";
+import { FakeKeeper, type Manners } from "../support/fake-keeper.ts";
+import { AT_ONCE, keptElsewhere, SILENCE, scriptsSent } from "../support/kept-elsewhere.ts";
+import { lockOf } from "../support/permit.ts";
+import { runs, Stage, timed, timedAwake } from "../support/stage.ts";
+import { until } from "../support/until.ts";
 
 // Questions to a client that may keep a lock with nobody inside, by callers that do not want to wait for it.
 
-vi.mock("../../../src/defaults.ts", async (all) => (await import("../../support/patience.ts")).patient(all));
+vi.mock("../../src/defaults.ts", async (all) => (await import("../support/patience.ts")).patient(all));
 const stage = new Stage();
 
 const kept = (manners: Manners): Promise<FakeKeeper> => keptElsewhere(stage, manners);

@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from "vitest";
-import type { Lease } from "../../../../src/index.ts";
-import { Onlooker } from "../../../support/onlooker.ts";
-import { runs, Stage } from "../../../support/stage.ts";
-import { until } from "../../../support/until.ts";
+import type { Lease } from "../../src/index.ts";
+import { Onlooker } from "../support/onlooker.ts";
+import { runs, Stage } from "../support/stage.ts";
+import { until } from "../support/until.ts";
 
 // `lease.wanted` of a client whose Redis, or whose messages, cannot be reached: it stays quiet, and tells later. That nothing
 // rejects unhandled is checked behind each test.

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { Actor } from "../../../support/actor.ts";
-import { Beside } from "../../../support/beside.ts";
-import { type CrowdOptions, type CrowdReport, micros } from "../../../support/crowd.ts";
-import { freshName } from "../../../support/fixture.ts";
-import { Onlooker } from "../../../support/onlooker.ts";
-import { timedAwake } from "../../../support/stage.ts";
-import { STAY_FRESH, STAY_WINDOW } from "../../../support/stays.ts";
-import { TcpProxy } from "../../../support/tcp-proxy.ts";
-import { until } from "../../../support/until.ts";
+import { Actor } from "../support/actor.ts";
+import { Beside } from "../support/beside.ts";
+import { type CrowdOptions, type CrowdReport, micros } from "../support/crowd.ts";
+import { freshName } from "../support/fixture.ts";
+import { Onlooker } from "../support/onlooker.ts";
+import { timedAwake } from "../support/stage.ts";
+import { STAY_FRESH, STAY_WINDOW } from "../support/stays.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
+import { until } from "../support/until.ts";
 
 // A lock that nobody else wants is passed on inside a process without a bound. As soon as somebody wants it, it goes.
 

@@ -1,16 +1,16 @@
 import { expect, it, vi } from "vitest";
-import { TURNS_TIME } from "../../../src/defaults.ts";
-import type { Lease } from "../../../src/index.ts";
-import { failure } from "../../contract/observe.ts";
-import { Stage } from "../../support/stage.ts";
-import { keep, STAY_FRESH } from "../../support/stays.ts";
-import { until } from "../../support/until.ts";
+import { TURNS_TIME } from "../../src/defaults.ts";
+import type { Lease } from "../../src/index.ts";
+import { failure } from "../contract/observe.ts";
+import { Stage } from "../support/stage.ts";
+import { keep, STAY_FRESH } from "../support/stays.ts";
+import { until } from "../support/until.ts";
 
 // tryLock() of a lock that this client keeps, while another caller of the client is on its way into it. No process holds the lock
 // then, so "busy" would be wrong.
 
 // It stays kept however busy the machine is.
-vi.mock("../../../src/defaults.ts", async (all) => ({
+vi.mock("../../src/defaults.ts", async (all) => ({
   ...((await all()) as object),
   GRANT_WINDOW: 60_000,
   STAY_WINDOW: 60_000,

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { countedLua as lua } from "../../../src/redis/lua.generated.ts";
-import { Actor } from "../../support/actor.ts";
-import { freshName } from "../../support/fixture.ts";
-import { heard, KeptReadsStage } from "../../support/kept-reads.ts";
-import { STAY_FRESH } from "../../support/stays.ts";
-import { until } from "../../support/until.ts";
+import { countedLua as lua } from "../../src/redis/lua.generated.ts";
+import { Actor } from "../support/actor.ts";
+import { freshName } from "../support/fixture.ts";
+import { heard, KeptReadsStage } from "../support/kept-reads.ts";
+import { STAY_FRESH } from "../support/stays.ts";
+import { until } from "../support/until.ts";
 
 // How the time of reads that are kept ends where something else happens than a recall.
 

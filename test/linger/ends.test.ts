@@ -1,13 +1,13 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, it, onTestFinished, vi } from "vitest";
-import type { LockClientOptions } from "../../../src/index.ts";
-import { LingerPolicy } from "../../../src/waiting/linger-policy.ts";
-import { freshName, type Party } from "../../support/fixture.ts";
-import { Onlooker } from "../../support/onlooker.ts";
-import { OwnServer } from "../../support/own-server.ts";
-import { timedAwake } from "../../support/stage.ts";
-import { keep, LINGERING, STAY_FRESH } from "../../support/stays.ts";
-import { until } from "../../support/until.ts";
+import type { LockClientOptions } from "../../src/index.ts";
+import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
+import { freshName, type Party } from "../support/fixture.ts";
+import { Onlooker } from "../support/onlooker.ts";
+import { OwnServer } from "../support/own-server.ts";
+import { timedAwake } from "../support/stage.ts";
+import { keep, LINGERING, STAY_FRESH } from "../support/stays.ts";
+import { until } from "../support/until.ts";
 
 // How the time of a kept lock ends where something else happens than a recall.
 

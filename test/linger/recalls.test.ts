@@ -1,13 +1,13 @@
 import type { Socket } from "node:net";
 import { describe, expect, it, vi } from "vitest";
-import { LingerPolicy } from "../../../src/waiting/linger-policy.ts";
-import { Gate, holdAnswer } from "../../contract/observe.ts";
-import type { Party } from "../../support/fixture.ts";
-import { messagesRead } from "../../support/messages-read.ts";
-import { Stage, timedAwake } from "../../support/stage.ts";
-import { LINGERING, STAY_FRESH, STAY_WINDOW } from "../../support/stays.ts";
-import { until } from "../../support/until.ts";
-import { warm } from "../../support/warm.ts";
+import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
+import { Gate, holdAnswer } from "../contract/observe.ts";
+import type { Party } from "../support/fixture.ts";
+import { messagesRead } from "../support/messages-read.ts";
+import { Stage, timedAwake } from "../support/stage.ts";
+import { LINGERING, STAY_FRESH, STAY_WINDOW } from "../support/stays.ts";
+import { until } from "../support/until.ts";
+import { warm } from "../support/warm.ts";
 
 // Somebody wants a lock that is kept, or would be: at every moment of its holder's commands.
 

@@ -1,6 +1,6 @@
 import { afterAll, expect, it } from "vitest";
-import { freshName, Parties } from "../../support/fixture.ts";
-import { until } from "../../support/until.ts";
+import { freshName, Parties } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
 
 const parties = new Parties();
 afterAll(parties.close);

@@ -1,8 +1,8 @@
 import { afterAll, expect, it } from "vitest";
-import { RENEWAL_BATCH } from "../../../src/defaults.ts";
-import { freshName } from "../../support/fixture.ts";
-import { OwnServer } from "../../support/own-server.ts";
-import { keep } from "../../support/stays.ts";
+import { RENEWAL_BATCH } from "../../src/defaults.ts";
+import { freshName } from "../support/fixture.ts";
+import { OwnServer } from "../support/own-server.ts";
+import { keep } from "../support/stays.ts";
 
 // Kept locks that are given back together go by as few commands, and as few bytes, as it takes: a process that ends writes only what
 // its connection takes at once.

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
-import { countCommands } from "../../support/command-count.ts";
-import { heard, KeptReadsStage } from "../../support/kept-reads.ts";
-import { timedAwake } from "../../support/stage.ts";
-import { STAY_FRESH, STAY_WINDOW } from "../../support/stays.ts";
-import { until } from "../../support/until.ts";
-import { warm } from "../../support/warm.ts";
+import { countCommands } from "../support/command-count.ts";
+import { heard, KeptReadsStage } from "../support/kept-reads.ts";
+import { timedAwake } from "../support/stage.ts";
+import { STAY_FRESH, STAY_WINDOW } from "../support/stays.ts";
+import { until } from "../support/until.ts";
+import { warm } from "../support/warm.ts";
 
 // Writers that do not wait ask those that may keep reads, and take no place in the queue before all of them have answered: it would
 // close to all readers what they share.

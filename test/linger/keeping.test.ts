@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import type { LockEvents } from "../../../src/index.ts";
-import { handoffLua } from "../../../src/redis/lua.generated.ts";
-import { LingerPolicy } from "../../../src/waiting/linger-policy.ts";
-import { Gate, holdAnswer } from "../../contract/observe.ts";
-import { freshName, Parties, type Party } from "../../support/fixture.ts";
-import { Onlooker } from "../../support/onlooker.ts";
-import { timedAwake } from "../../support/stage.ts";
-import { keep, LINGERING, STAY_FRESH, STAY_WINDOW } from "../../support/stays.ts";
-import { until } from "../../support/until.ts";
+import type { LockEvents } from "../../src/index.ts";
+import { handoffLua } from "../../src/redis/lua.generated.ts";
+import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
+import { Gate, holdAnswer } from "../contract/observe.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { Onlooker } from "../support/onlooker.ts";
+import { timedAwake } from "../support/stage.ts";
+import { keep, LINGERING, STAY_FRESH, STAY_WINDOW } from "../support/stays.ts";
+import { until } from "../support/until.ts";
 
 // What a client does with a lock that nobody here is inside of: when it is kept, which callers may have it, and when it goes.
 

@@ -1,13 +1,13 @@
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
-import { handoffLua } from "../../../src/redis/lua.generated.ts";
-import { watchTraffic } from "../../contract/observe.ts";
-import { freshName, type Party } from "../../support/fixture.ts";
-import { lockOf } from "../../support/permit.ts";
-import { onScript } from "../../support/scripts-sent.ts";
-import { until } from "../../support/until.ts";
-import { aborted, told, WantedServer, wait } from "../../support/wanting.ts";
-import { warm } from "../../support/warm.ts";
+import { handoffLua } from "../../src/redis/lua.generated.ts";
+import { watchTraffic } from "../contract/observe.ts";
+import { freshName, type Party } from "../support/fixture.ts";
+import { lockOf } from "../support/permit.ts";
+import { onScript } from "../support/scripts-sent.ts";
+import { until } from "../support/until.ts";
+import { aborted, told, WantedServer, wait } from "../support/wanting.ts";
+import { warm } from "../support/warm.ts";
 
 // `lease.wanted` of several users of one hold, and of several locks; what it costs, and where it says nothing.
 

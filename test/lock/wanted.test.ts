@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
-import { LockWantedError } from "../../../src/index.ts";
-import { Actor } from "../../support/actor.ts";
-import type { Party } from "../../support/fixture.ts";
-import { LINGERING } from "../../support/stays.ts";
-import { until } from "../../support/until.ts";
-import { aborted, KINDS, told, WantedServer, wait } from "../../support/wanting.ts";
-import { warm } from "../../support/warm.ts";
+import { LockWantedError } from "../../src/index.ts";
+import { Actor } from "../support/actor.ts";
+import type { Party } from "../support/fixture.ts";
+import { LINGERING } from "../support/stays.ts";
+import { until } from "../support/until.ts";
+import { aborted, KINDS, told, WantedServer, wait } from "../support/wanting.ts";
+import { warm } from "../support/warm.ts";
 
 // `lease.wanted`: a holder that wants to know is told when somebody waits.
 
