@@ -12,9 +12,9 @@ const MEMORY = "test/testing/contract/*.test.ts";
 
 /** Does it work on this machine at all? Each kind of lock once, what processes and faults do to the default one. A minute. */
 const SMOKE = [
-  "test/lock/smoke.test.ts", // each way to connect
+  "test/client/smoke.test.ts", // each way to connect
   "test/lock/lock.test.ts", // the contract of the default lock
-  "test/lock/acl.test.ts",
+  "test/client/acl.test.ts",
   "test/linger/keeping.test.ts",
   "test/read-write/order.test.ts",
   "test/once/once.test.ts",

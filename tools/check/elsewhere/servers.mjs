@@ -14,7 +14,7 @@ import { oldRedis } from "../../redis/old-redis.mjs";
 import { root, runTests } from "./run-tests.mjs";
 
 const QUICK = [
-  ...["lock/smoke", "lock/acl", "lock/old-server", "quorum/rights"],
+  ...["client/smoke", "client/acl", "client/old-server", "quorum/rights"],
   ...["lock/lock", "lock/fair/fair-lock", "spin/spin-lock", "quorum/quorum-lock", "multi-lock/multi-lock"],
   ...["redisson/redisson-lock", "redisson/redisson-fenced-lock"],
   ...["read-write/read-lock", "read-write/write-lock", "semaphore/permit", "semaphore/semaphore"],
