@@ -23,7 +23,7 @@ const SMOKE = [
   "test/election/terms.test.ts",
   "test/quorum/quorum-lock.test.ts",
   "test/fencing/fencing.test.ts",
-  "test/transactions/optimistic.test.ts",
+  "test/optimistic/optimistic.test.ts",
   "test/faults/process/processes.test.ts",
   "test/faults/connection/resend.test.ts",
   "test/faults/server/lost-keys.test.ts",

@@ -15,7 +15,7 @@ import { root, runTests } from "./run-tests.mjs";
 
 const QUICK = [
   ...["client/smoke", "client/acl", "client/old-server", "quorum/rights"],
-  ...["lock/lock", "lock/fair/fair-lock", "spin/spin-lock", "quorum/quorum-lock", "multi-lock/multi-lock"],
+  ...["lock/lock", "lock/fair-lock", "spin/spin-lock", "quorum/quorum-lock", "multi-lock/multi-lock"],
   ...["redisson/redisson-lock", "redisson/redisson-fenced-lock"],
   ...["read-write/read-lock", "read-write/write-lock", "semaphore/permit", "semaphore/semaphore"],
   ...["list/list", "election/terms", "once/once"],

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { spinLua } from "../../../src/spin/lua.generated.ts";
-import { Actor } from "../../support/actor.ts";
-import { loadScripts } from "../../support/load-scripts.ts";
-import { lockOf } from "../../support/permit.ts";
-import { runs, Stage, timed } from "../../support/stage.ts";
+import { spinLua } from "../../src/spin/lua.generated.ts";
+import { Actor } from "../support/actor.ts";
+import { loadScripts } from "../support/load-scripts.ts";
+import { lockOf } from "../support/permit.ts";
+import { runs, Stage, timed } from "../support/stage.ts";
 
 // A hold for which an hour was asked is not handed on to a caller with a short lease, whatever Redis has answered: if
 // that caller's process died, the others would wait for the hour.

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { failure } from "../../contract/observe.ts";
-import { runs, Stage } from "../../support/stage.ts";
-import { until } from "../../support/until.ts";
+import { failure } from "../contract/observe.ts";
+import { runs, Stage } from "../support/stage.ts";
+import { until } from "../support/until.ts";
 
 // `withLock` with `confirm`, and Redis does not say at the end whether the lock was held.
 

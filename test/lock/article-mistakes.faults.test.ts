@@ -2,19 +2,19 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, it, onTestFinished } from "vitest";
-import { spinLock } from "../../../src/spin/index.ts";
-import { plain } from "../../../tools/redis/article-spin-lock.ts";
-import { failure } from "../../contract/observe.ts";
-import { freshName, Parties, testUrl } from "../../support/fixture.ts";
-import { lockOf } from "../../support/permit.ts";
-import { until } from "../../support/until.ts";
+import { spinLock } from "../../src/spin/index.ts";
+import { plain } from "../../tools/redis/article-spin-lock.ts";
+import { failure } from "../contract/observe.ts";
+import { freshName, Parties, testUrl } from "../support/fixture.ts";
+import { lockOf } from "../support/permit.ts";
+import { until } from "../support/until.ts";
 
 // The two mistakes that articles about locks warn of, made by real processes and in real interleavings, beside what does it right.
 
 const parties = new Parties();
 afterAll(parties.close);
 
-const root = fileURLToPath(new URL("../../..", import.meta.url));
+const root = fileURLToPath(new URL("../..", import.meta.url));
 /** ms, of the locks that must run out here. */
 const LEASE = 500;
 const article = plain(10);

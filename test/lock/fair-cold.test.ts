@@ -1,13 +1,13 @@
 import { createServer } from "node:net";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { createLockClient, type LockClient } from "../../../src/index.ts";
-import { freshName, Parties, type Party, testUrl } from "../../support/fixture.ts";
-import { Onlooker } from "../../support/onlooker.ts";
-import { staysQuiet } from "../../support/quiet.ts";
-import { runs } from "../../support/stage.ts";
-import { TcpProxy } from "../../support/tcp-proxy.ts";
-import { until } from "../../support/until.ts";
+import { createLockClient, type LockClient } from "../../src/index.ts";
+import { freshName, Parties, type Party, testUrl } from "../support/fixture.ts";
+import { Onlooker } from "../support/onlooker.ts";
+import { staysQuiet } from "../support/quiet.ts";
+import { runs } from "../support/stage.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
+import { until } from "../support/until.ts";
 
 // Callers of a fair lock who come before their client hears anything: in order, and never worse off than by asking.
 

@@ -1,9 +1,9 @@
 import { afterAll, expect, it } from "vitest";
-import { freshName, Parties } from "../../support/fixture.ts";
-import { staysQuiet } from "../../support/quiet.ts";
-import { onScript } from "../../support/scripts-sent.ts";
-import { runs } from "../../support/stage.ts";
-import { until } from "../../support/until.ts";
+import { freshName, Parties } from "../support/fixture.ts";
+import { staysQuiet } from "../support/quiet.ts";
+import { onScript } from "../support/scripts-sent.ts";
+import { runs } from "../support/stage.ts";
+import { until } from "../support/until.ts";
 
 // `lock` and `fairLock` of one name are one lock, whose queue in Redis knows clients and not kinds.
 

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { type LockError, LockUnavailableError } from "../../../src/index.ts";
-import { freshName } from "../../support/fixture.ts";
-import { OwnServer } from "../../support/own-server.ts";
-import { until } from "../../support/until.ts";
+import { type LockError, LockUnavailableError } from "../../src/index.ts";
+import { freshName } from "../support/fixture.ts";
+import { OwnServer } from "../support/own-server.ts";
+import { until } from "../support/until.ts";
 
 // What `using` does not wait for, and `await using` does: a server that stands still while the block ends.
 

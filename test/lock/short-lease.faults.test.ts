@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { lockOf } from "../../support/permit.ts";
-import { Stage, timed } from "../../support/stage.ts";
+import { lockOf } from "../support/permit.ts";
+import { Stage, timed } from "../support/stage.ts";
 
 // A lease that is over before Redis has answered cannot be given. For a moment that can happen to any caller; when it
 // goes on the caller is told so, and the lock is not taken from the others for nothing.

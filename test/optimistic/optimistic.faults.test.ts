@@ -2,13 +2,13 @@ import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { TransactionError } from "../../../src/index.ts";
-import { optimistic, type Transaction } from "../../../src/optimistic/index.ts";
-import { failure } from "../../contract/observe.ts";
-import { seeded } from "../../contract/seed.ts";
-import { Stage, timed } from "../../support/stage.ts";
-import { named } from "../../support/tcp-proxy.ts";
-import { until } from "../../support/until.ts";
+import { TransactionError } from "../../src/index.ts";
+import { optimistic, type Transaction } from "../../src/optimistic/index.ts";
+import { failure } from "../contract/observe.ts";
+import { seeded } from "../contract/seed.ts";
+import { Stage, timed } from "../support/stage.ts";
+import { named } from "../support/tcp-proxy.ts";
+import { until } from "../support/until.ts";
 
 // Transactions whose connection breaks, or falls silent, at each of their steps. The transactions pass the proxy; the
 // writes that they must not overwrite go straight.

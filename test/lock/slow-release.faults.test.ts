@@ -1,14 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import type { LockLostError } from "../../../src/index.ts";
-import type { LocalServer } from "../../../tools/redis/index.ts";
-import { freshName, Parties, type Party } from "../../support/fixture.ts";
-import { trackUnhandled } from "../../support/leaks.ts";
-import { lockOf } from "../../support/permit.ts";
-import { QuorumStage } from "../../support/quorum-stage.ts";
-import { launchAll } from "../../support/servers/launch-all.ts";
-import { Stage } from "../../support/stage.ts";
-import { until } from "../../support/until.ts";
+import type { LockLostError } from "../../src/index.ts";
+import type { LocalServer } from "../../tools/redis/index.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { trackUnhandled } from "../support/leaks.ts";
+import { lockOf } from "../support/permit.ts";
+import { QuorumStage } from "../support/quorum-stage.ts";
+import { launchAll } from "../support/servers/launch-all.ts";
+import { Stage } from "../support/stage.ts";
+import { until } from "../support/until.ts";
 
 // A body ended while its lock was surely held, and the release takes long: Redis stands still, or the way to it is slow.
 // Nothing was lost: the work was protected to its end. (`replyTimeout` is 5 s.)
