@@ -8,7 +8,7 @@ import { serverIs } from "../support/server-version.ts";
 import { RedisCluster } from "../support/servers/cluster.ts";
 import { addUser } from "../support/servers/users.ts";
 import { until } from "../support/until.ts";
-import { useAll } from "../support/use-all.ts";
+import { useAll } from "./use-all.ts";
 
 // The user of docs/operating.md: each of its rights is needed, and named when it is missing. Redis 6.2 cannot look at them
 // ahead; test/client/old-server.test.ts has what is true there.

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
-import { type Books, type CountedHold, CountedStage } from "../support/counted-stage.ts";
 import { present } from "../support/present.ts";
 import { until } from "../support/until.ts";
+import { type Books, type CountedHold, CountedStage } from "./stage.ts";
 
 // The books of a counted resource, whatever has become of them: they are reckoned anew at every scan.
 

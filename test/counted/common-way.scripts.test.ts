@@ -3,7 +3,7 @@ import { Keys } from "../../src/keys.ts";
 import { codes } from "../../src/redis/codes.generated.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
 import { Dice } from "../chaos/dice.ts";
-import { CountedStage } from "../support/counted-stage.ts";
+import { CountedStage } from "./stage.ts";
 
 // The scripts of counted resources where nothing is unusual: short answers, and the same books as on the whole way.
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { CountedStage } from "../support/counted-stage.ts";
+import { CountedStage } from "./stage.ts";
 
 // A Redis that is full, and refuses what needs memory: whatever ends or is kept goes on, what is new is refused with nothing done.
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
-import { ALL, type CountedHold, CountedStage } from "../support/counted-stage.ts";
+import { ALL, type CountedHold, CountedStage } from "./stage.ts";
 
 // One hold of a counted resource: every statement about it may be executed twice, late, and in any order.
 

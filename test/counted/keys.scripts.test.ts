@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
-import { type CountedHold, CountedStage } from "../support/counted-stage.ts";
+import { type CountedHold, CountedStage } from "./stage.ts";
 
 // The keys of a counted resource: how long they live, and what the scripts do where one is gone, of another type, or full.
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type CountedHold, CountedStage } from "../support/counted-stage.ts";
+import { type CountedHold, CountedStage } from "./stage.ts";
 
 // How many permits there are: what callers say of it, and what is set.
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
-import { ALL, CountedStage } from "../support/counted-stage.ts";
 import { present } from "../support/present.ts";
 import { until } from "../support/until.ts";
+import { ALL, CountedStage } from "./stage.ts";
 
 // Which hold gets what, and in which order: the scripts of read-write locks and semaphores by themselves.
 

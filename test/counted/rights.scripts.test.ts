@@ -2,9 +2,9 @@ import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
-import { CountedStage } from "../support/counted-stage.ts";
 import { rights } from "../support/documented-rights.ts";
 import { serverIs } from "../support/server-version.ts";
+import { CountedStage } from "./stage.ts";
 
 // What the scripts of counted resources run, and that a user who may not run it learns so before anything is written.
 

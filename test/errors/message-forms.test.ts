@@ -10,8 +10,8 @@ import { launchServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
 import { circle } from "../support/circles.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
-import { faultsOf } from "../support/house-form.ts";
 import { until } from "../support/until.ts";
+import { faultsOf } from "./house-form.ts";
 
 // Every code of an error, raised as it comes to callers, and every warning: each message is one sentence, names the lock in quotes, and
 // says nothing of the inside of this package.

@@ -5,8 +5,8 @@ import { duration } from "../../src/util/duration.ts";
 import { launchServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, Parties } from "../support/fixture.ts";
-import { faultsOf } from "../support/house-form.ts";
 import { until } from "../support/until.ts";
+import { faultsOf } from "./house-form.ts";
 
 // What messages say to a stranger: which lock, which process has it, what to do.
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
-import { type FuzzFaults, fuzz } from "../support/stays-fuzz.ts";
+import { type FuzzFaults, fuzz } from "./fuzz-run.ts";
 
 // Random callers of several clients at a few locks, which they pass on and keep. Each turn is seen exactly: one holder,
 // growing tokens, and where a key is lost, turns from before that begin for 100 ms at the most.

@@ -2,10 +2,10 @@ import { describe, expect, it, vi } from "vitest";
 import type { Lock } from "../../src/index.ts";
 import { HandoffLock } from "../../src/kinds/handoff.ts";
 import { FakeKeeper, type Manners } from "../support/fake-keeper.ts";
-import { AT_ONCE, keptElsewhere, SILENCE, scriptsSent } from "../support/kept-elsewhere.ts";
 import { lockOf } from "../support/permit.ts";
 import { runs, Stage, timed, timedAwake } from "../support/stage.ts";
 import { until } from "../support/until.ts";
+import { AT_ONCE, keptElsewhere, SILENCE, scriptsSent } from "./kept-elsewhere.ts";
 
 // Questions to a client that may keep a lock with nobody inside, by callers that do not want to wait for it.
 

@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import type { FakeKeeper, Manners } from "../support/fake-keeper.ts";
-import { AT_ONCE, keptElsewhere, SILENCE, scriptsSent } from "../support/kept-elsewhere.ts";
 import { runs, Stage, timed, timedAwake } from "../support/stage.ts";
 import { until } from "../support/until.ts";
+import { AT_ONCE, keptElsewhere, SILENCE, scriptsSent } from "./kept-elsewhere.ts";
 
 // tryLock() without wait, of a lock that another client may keep with nobody inside.
 

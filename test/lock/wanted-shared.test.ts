@@ -6,8 +6,8 @@ import { freshName, type Party } from "../support/fixture.ts";
 import { lockOf } from "../support/permit.ts";
 import { onScript } from "../support/scripts-sent.ts";
 import { until } from "../support/until.ts";
-import { aborted, told, WantedServer, wait } from "../support/wanting.ts";
 import { warm } from "../support/warm.ts";
+import { aborted, told, WantedServer, wait } from "./wanting.ts";
 
 // `lease.wanted` of several users of one hold, and of several locks; what it costs, and where it says nothing.
 

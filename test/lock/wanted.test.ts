@@ -5,8 +5,8 @@ import { Actor } from "../support/actor.ts";
 import type { Party } from "../support/fixture.ts";
 import { LINGERING } from "../support/stays.ts";
 import { until } from "../support/until.ts";
-import { aborted, KINDS, told, WantedServer, wait } from "../support/wanting.ts";
 import { warm } from "../support/warm.ts";
+import { aborted, KINDS, told, WantedServer, wait } from "./wanting.ts";
 
 // `lease.wanted`: a holder that wants to know is told when somebody waits.
 

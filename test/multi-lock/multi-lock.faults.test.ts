@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { isLockLost } from "../../src/index.ts";
 import { failure } from "../contract/observe.ts";
-import { MultiLockStage } from "../support/multi-lock-stage.ts";
 import { three } from "../support/multi-locks.ts";
 import type { HeldCommand } from "../support/proxy-connection.ts";
 import { runs } from "../support/stage.ts";
 import type { Match } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
+import { MultiLockStage } from "./stage.ts";
 
 // The commands for several locks, and what can happen to them on the way.
 

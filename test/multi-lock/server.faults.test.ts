@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { type LockOptions, LockUnavailableError } from "../../src/index.ts";
 import { failure } from "../contract/observe.ts";
-import { MultiLockStage } from "../support/multi-lock-stage.ts";
 import { three } from "../support/multi-locks.ts";
 import { runs, timed } from "../support/stage.ts";
+import { MultiLockStage } from "./stage.ts";
 
 // The commands for several locks at a server that refuses them, or is silent.
 

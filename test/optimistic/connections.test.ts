@@ -8,8 +8,8 @@ import type { LocalServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
 import { compiled } from "../support/compiled.ts";
 import { connectionIds } from "../support/leaks.ts";
-import { sell, transactions } from "../support/transactions.ts";
 import { until } from "../support/until.ts";
+import { sell, transactions } from "./transactions.ts";
 
 // The connections on which transactions run, and the process that has them.
 

@@ -6,8 +6,8 @@ import { failure } from "../contract/observe.ts";
 import { seeded } from "../contract/seed.ts";
 import { connectionIds } from "../support/leaks.ts";
 import { serverIs } from "../support/server-version.ts";
-import { sell, transactions } from "../support/transactions.ts";
 import { until } from "../support/until.ts";
+import { sell, transactions } from "./transactions.ts";
 
 // WATCH, read, MULTI, EXEC. Every conflict here is a real one: another connection writes between the read and EXEC.
 

@@ -6,8 +6,8 @@ import type { LocalServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName } from "../support/fixture.ts";
 import { connectionIds } from "../support/leaks.ts";
-import { sell, transactions } from "../support/transactions.ts";
 import { until } from "../support/until.ts";
+import { sell, transactions } from "./transactions.ts";
 
 // What ends a transaction before EXEC, or is refused: signals, errors of commands, misuse.
 

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { openReadWrite } from "../support/read-write.ts";
 import { onScript } from "../support/scripts-sent.ts";
 import { Stage } from "../support/stage.ts";
 import { named } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
+import { openReadWrite } from "./pairs.ts";
 
 // Commands of readers and writers are lost, or are executed again when all is over.
 

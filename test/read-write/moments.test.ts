@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { expect, it, vi } from "vitest";
 import type { ReadWriteLock } from "../../src/index.ts";
 import { freshName } from "../support/fixture.ts";
-import { openReadWrite } from "../support/read-write.ts";
 import { Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";
+import { openReadWrite } from "./pairs.ts";
 
 // Readers come into a hold of their process without a command for 25 ms. Here they may for so long that what ends it before must end
 // it, and not that time.

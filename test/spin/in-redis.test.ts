@@ -4,9 +4,9 @@ import { spinLock } from "../../src/spin/index.ts";
 import { spinLua } from "../../src/spin/lua.generated.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, type Party } from "../support/fixture.ts";
-import { SpinStage } from "../support/spin-stage.ts";
 import { type Match, TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
+import { SpinStage } from "./stage.ts";
 
 // What the scripts of spinLock leave in Redis, also where an answer is lost.
 

@@ -7,8 +7,8 @@ import { rights } from "../support/documented-rights.ts";
 import { freshName, type Party } from "../support/fixture.ts";
 import { holdReply, onScript } from "../support/scripts-sent.ts";
 import { serverIs } from "../support/server-version.ts";
-import { SpinStage } from "../support/spin-stage.ts";
 import { until } from "../support/until.ts";
+import { SpinStage } from "./stage.ts";
 
 // How callers of spinLock wait; what it does as every lock is in spin-lock.test.ts.
 

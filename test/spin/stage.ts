@@ -1,10 +1,10 @@
 import { afterAll, beforeAll } from "vitest";
 import { spinLua } from "../../src/spin/lua.generated.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
-import { freshName, Parties, type Party } from "./fixture.ts";
-import { loadScripts } from "./load-scripts.ts";
-import { present } from "./present.ts";
-import { staysQuiet } from "./quiet.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { loadScripts } from "../support/load-scripts.ts";
+import { present } from "../support/present.ts";
+import { staysQuiet } from "../support/quiet.ts";
 
 /** A server of its own for tests of spinLock, which knows its scripts. */
 export class SpinStage {

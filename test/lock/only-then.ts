@@ -1,8 +1,8 @@
 import type { LockClient } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
-import { lockOf, type Maker, opponentOf } from "./permit.ts";
-import type { Stage } from "./stage.ts";
-import { until } from "./until.ts";
+import { lockOf, type Maker, opponentOf } from "../support/permit.ts";
+import type { Stage } from "../support/stage.ts";
+import { until } from "../support/until.ts";
 
 /** What a caller got. */
 interface Got {

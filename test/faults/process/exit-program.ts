@@ -1,13 +1,13 @@
 import type { Writable } from "node:stream";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import type { Redis } from "ioredis";
-import { type BaseLease, createLockClient, type LockClient, type MultiLease } from "../../src/index.ts";
-import { type SubscriberLike, unref } from "../../src/redis/types.ts";
-import { redissonLock } from "../../src/redisson/index.ts";
-import { spinLock } from "../../src/spin/index.ts";
+import { type BaseLease, createLockClient, type LockClient, type MultiLease } from "../../../src/index.ts";
+import { type SubscriberLike, unref } from "../../../src/redis/types.ts";
+import { redissonLock } from "../../../src/redisson/index.ts";
+import { spinLock } from "../../../src/spin/index.ts";
+import { openConnection } from "../../support/servers/connection.ts";
+import { keep, LINGERING } from "../../support/stays.ts";
 import type { Ending, ExitOrder, Held } from "./exit-stage.ts";
-import { openConnection } from "./servers/connection.ts";
-import { keep, LINGERING } from "./stays.ts";
 
 // A program that holds one of each kind, or keeps it, and ends. `ExitProgram` starts it.
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { findCommand } from "../../tools/redis/command.ts";
 import { installPackages, whyNotInstall } from "../../tools/redis/install.ts";
 import { freePort } from "../../tools/redis/probe.ts";
-import { until } from "./until.ts";
+import { until } from "../support/until.ts";
 
 /** Debian has it where users' paths do not lead. */
 const find = (): string | null =>

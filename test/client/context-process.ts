@@ -9,7 +9,7 @@ import { Redis } from "ioredis";
 import { createLockClient, type LockClientOptions } from "../../src/index.ts";
 import { optimistic } from "../../src/optimistic/index.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
-import { lockOf } from "./permit.ts";
+import { lockOf } from "../support/permit.ts";
 
 const [how = "lock", ...urls] = process.argv.slice(2);
 const requests = new AsyncLocalStorage<object>();

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll } from "vitest";
 import type { Lease, LockClientOptions } from "../../src/index.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
-import { freshName, Parties, type Party } from "./fixture.ts";
-import { Onlooker } from "./onlooker.ts";
-import { present } from "./present.ts";
-import { until } from "./until.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { Onlooker } from "../support/onlooker.ts";
+import { present } from "../support/present.ts";
+import { until } from "../support/until.ts";
 
 export const KINDS = ["lock", "fairLock"] as const;
 type Kind = (typeof KINDS)[number];

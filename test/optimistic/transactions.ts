@@ -3,9 +3,9 @@ import type { Redis as Redis5 } from "ioredis5";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import type { Transaction } from "../../src/optimistic/index.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
-import { freshName } from "./fixture.ts";
-import { connectionIds, trackUnhandled } from "./leaks.ts";
-import { until } from "./until.ts";
+import { freshName } from "../support/fixture.ts";
+import { connectionIds, trackUnhandled } from "../support/leaks.ts";
+import { until } from "../support/until.ts";
 
 /** What a test of `optimistic` works with. */
 interface Props {

@@ -1,6 +1,6 @@
-import { FakeKeeper, type Manners } from "./fake-keeper.ts";
-import { patience } from "./patience.ts";
-import { runs, type Stage } from "./stage.ts";
+import { FakeKeeper, type Manners } from "../support/fake-keeper.ts";
+import { patience } from "../support/patience.ts";
+import { runs, type Stage } from "../support/stage.ts";
 
 /** ms until a keeper that does not answer is given up. */
 export const SILENCE = 200;

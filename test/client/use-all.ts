@@ -1,6 +1,6 @@
 import { expect } from "vitest";
-import { freshName, type Party } from "./fixture.ts";
-import { lockOf, type Maker } from "./permit.ts";
+import { freshName, type Party } from "../support/fixture.ts";
+import { lockOf, type Maker } from "../support/permit.ts";
 
 /** Has two clients do all that a lock of this kind can: take, hand over, renew, inspect, take away, leave. */
 export async function useAll(kind: Maker, a: Party, b: Party): Promise<void> {

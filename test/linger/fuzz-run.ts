@@ -2,8 +2,8 @@ import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promi
 import type { Lease, LockClientOptions, LockOptions } from "../../src/index.ts";
 import { Keys } from "../../src/keys.ts";
 import { Dice } from "../chaos/dice.ts";
-import { freshName, Parties, type Party } from "./fixture.ts";
-import { TcpProxy } from "./tcp-proxy.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { TcpProxy } from "../support/tcp-proxy.ts";
 import { TurnWitness } from "./turn-witness.ts";
 
 /** What goes wrong meanwhile: nothing; a lock's key is deleted, or all are; connections. */

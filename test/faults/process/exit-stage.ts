@@ -3,16 +3,16 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Redis } from "ioredis";
 import { afterAll, beforeAll } from "vitest";
-import { createLockClient, type Lock, type LockClient } from "../../src/index.ts";
-import { redissonLock } from "../../src/redisson/index.ts";
-import { spinLock } from "../../src/spin/index.ts";
-import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
-import { makeCertificates } from "./certificates.ts";
-import { compiled } from "./compiled.ts";
-import { freshName } from "./fixture.ts";
-import type { Address } from "./servers/connection.ts";
-import { Connections } from "./servers/connections.ts";
-import { until } from "./until.ts";
+import { createLockClient, type Lock, type LockClient } from "../../../src/index.ts";
+import { redissonLock } from "../../../src/redisson/index.ts";
+import { spinLock } from "../../../src/spin/index.ts";
+import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
+import { makeCertificates } from "../../support/certificates.ts";
+import { compiled } from "../../support/compiled.ts";
+import { freshName } from "../../support/fixture.ts";
+import type { Address } from "../../support/servers/connection.ts";
+import { Connections } from "../../support/servers/connections.ts";
+import { until } from "../../support/until.ts";
 
 export type Transport = "TCP" | "Unix socket" | "TLS";
 

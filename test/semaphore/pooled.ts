@@ -1,7 +1,7 @@
 import type { LockOptions, PermitLease, Semaphore } from "../../src/index.ts";
-import { freshName } from "./fixture.ts";
-import { waiting } from "./semaphores.ts";
-import { Stage } from "./stage.ts";
+import { freshName } from "../support/fixture.ts";
+import { waiting } from "../support/semaphores.ts";
+import { Stage } from "../support/stage.ts";
 
 /** One semaphore: `mine` is behind a proxy, `theirs` is another process. */
 export interface Pair {

@@ -1,5 +1,5 @@
-import { Onlooker } from "./onlooker.ts";
-import { Stage } from "./stage.ts";
+import { Onlooker } from "../support/onlooker.ts";
+import { Stage } from "../support/stage.ts";
 
 /** What faults of several locks need: a stage whose near client passes nothing on, and what Redis knows of the locks. */
 export class MultiLockStage extends Stage {

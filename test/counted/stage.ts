@@ -16,9 +16,9 @@ import { countedLua } from "../../src/redis/lua.generated.ts";
 import { decodeRenewal, type RenewAnswer } from "../../src/redis/replies.ts";
 import { decodeShare, type Share } from "../../src/redis/share-message.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
-import { loadScripts } from "./load-scripts.ts";
-import { present } from "./present.ts";
-import { until } from "./until.ts";
+import { loadScripts } from "../support/load-scripts.ts";
+import { present } from "../support/present.ts";
+import { until } from "../support/until.ts";
 
 /** What one hold asks for. */
 export interface Asked {

@@ -1,6 +1,6 @@
 import type { ReadWriteLock } from "../../src/index.ts";
-import { freshName } from "./fixture.ts";
-import type { Stage } from "./stage.ts";
+import { freshName } from "../support/fixture.ts";
+import type { Stage } from "../support/stage.ts";
 
 /** One read-write lock as two processes see it: `mine` is behind the proxy. Both connections know the scripts. */
 export async function openReadWrite(stage: Stage): Promise<{ mine: ReadWriteLock; theirs: ReadWriteLock }> {

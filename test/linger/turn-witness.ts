@@ -1,4 +1,4 @@
-import { STAY_FRESH } from "./stays.ts";
+import { STAY_FRESH } from "../support/stays.ts";
 
 /** A lease, as far as it is watched. */
 interface Watched {
