@@ -6,7 +6,7 @@ const OWN_SUITES = "test/{chaos,cli,interop,package,page,recipes,topologies}/**"
 /** What goes wrong with the default lock, and the tools that make it go wrong. */
 const FAULTS = "test/{faults,support}/**/*.test.ts";
 /** What goes wrong with one behaviour stands beside it. */
-const FAULTS_BESIDE = ["test/**/*.faults.test.ts", "test/*/**/faults/*.test.ts"];
+const FAULTS_BESIDE = "test/**/*.faults.test.ts";
 /** Every lock kind in the memory that users test with. */
 const MEMORY = "test/testing/contract/*.test.ts";
 
@@ -37,7 +37,7 @@ export default defineConfig({
         test: {
           name: "default",
           include: ["test/**/*.test.ts"],
-          exclude: [OWN_SUITES, FAULTS, ...FAULTS_BESIDE, MEMORY],
+          exclude: [OWN_SUITES, FAULTS, FAULTS_BESIDE, MEMORY],
         },
       },
       { extends: true, test: { name: "smoke", include: SMOKE } },
@@ -46,7 +46,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "faults",
-          include: [FAULTS, ...FAULTS_BESIDE],
+          include: [FAULTS, FAULTS_BESIDE],
           exclude: [OWN_SUITES],
         },
       },
