@@ -8,12 +8,12 @@ const FAULTS = "test/{faults,support}/**/*.test.ts";
 /** What goes wrong with one behaviour stands beside it. */
 const FAULTS_BESIDE = "test/**/*.faults.test.ts";
 /** Every lock kind in the memory that users test with. */
-const MEMORY = "test/testing/contract/*.test.ts";
+const MEMORY = ["test/testing/contract/*.test.ts", "test/testing/*.memory.test.ts"];
 
 /** Does it work on this machine at all? Each kind of lock once, what processes and faults do to the default one. A minute. */
 const SMOKE = [
   "test/client/smoke.test.ts", // each way to connect
-  "test/lock/lock.test.ts", // the contract of the default lock
+  "test/lock/lock.contract.test.ts", // the contract of the default lock
   "test/client/acl.test.ts",
   "test/linger/keeping.test.ts",
   "test/read-write/order.test.ts",
@@ -21,7 +21,7 @@ const SMOKE = [
   "test/multi-lock/processes.test.ts",
   "test/semaphore/processes.test.ts",
   "test/election/terms.test.ts",
-  "test/quorum/quorum-lock.test.ts",
+  "test/quorum/quorum-lock.contract.test.ts",
   "test/fencing/fencing.test.ts",
   "test/optimistic/optimistic.test.ts",
   "test/faults/process/processes.test.ts",
@@ -37,7 +37,7 @@ export default defineConfig({
         test: {
           name: "default",
           include: ["test/**/*.test.ts"],
-          exclude: [OWN_SUITES, FAULTS, FAULTS_BESIDE, MEMORY],
+          exclude: [OWN_SUITES, FAULTS, FAULTS_BESIDE, ...MEMORY],
         },
       },
       { extends: true, test: { name: "smoke", include: SMOKE } },
@@ -68,7 +68,7 @@ export default defineConfig({
       // The contract of every lock kind in the memory that users test with: it waits, and computes little.
       {
         extends: true,
-        test: { name: "memory", include: [MEMORY], maxWorkers: 9 },
+        test: { name: "memory", include: MEMORY, maxWorkers: 9 },
       },
       // Locks that are shared with a real Redisson in Java; skipped where Maven or Java is missing.
       {

@@ -1,4 +1,4 @@
 import { describeLock } from "../../contract/describe-lock.ts";
-import { memory } from "./memory.ts";
+import { memory } from "../../contract/memory.ts";
 
 describeLock("lock", memory);

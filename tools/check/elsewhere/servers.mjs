@@ -15,9 +15,20 @@ import { root, runTests } from "./run-tests.mjs";
 
 const QUICK = [
   ...["client/smoke", "client/acl", "client/old-server", "quorum/rights"],
-  ...["lock/lock", "lock/fair-lock", "spin/spin-lock", "quorum/quorum-lock", "multi-lock/multi-lock"],
+  ...[
+    "lock/lock.contract",
+    "lock/fair-lock.contract",
+    "spin/spin-lock.contract",
+    "quorum/quorum-lock.contract",
+    "multi-lock/multi-lock",
+  ],
   ...["redisson/redisson-lock", "redisson/redisson-fenced-lock"],
-  ...["read-write/read-lock", "read-write/write-lock", "semaphore/permit", "semaphore/semaphore"],
+  ...[
+    "read-write/read-lock.contract",
+    "read-write/write-lock.contract",
+    "semaphore/permit.contract",
+    "semaphore/semaphore",
+  ],
   ...["list/list", "election/terms", "once/once"],
 ].map((name) => `test/${name}.test.ts`);
 

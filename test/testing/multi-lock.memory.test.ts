@@ -1,8 +1,8 @@
 import { afterAll } from "vitest";
-import { createTestLocks } from "../../../src/testing/index.ts";
-import { formsOf } from "../../contract/forms.ts";
-import { three } from "../../support/multi-locks.ts";
-import { until } from "../../support/until.ts";
+import { createTestLocks } from "../../src/testing/index.ts";
+import { formsOf } from "../contract/forms.ts";
+import { three } from "../support/multi-locks.ts";
+import { until } from "../support/until.ts";
 
 // In memory, several locks are taken in the forms of a single one.
 
