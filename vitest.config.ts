@@ -7,8 +7,10 @@ const OWN_SUITES = "test/{chaos,cli,interop,package,page,recipes,topologies}/**"
 const FAULTS = "test/{faults,support}/**/*.test.ts";
 /** What goes wrong with one behaviour stands beside it. */
 const FAULTS_BESIDE = "test/**/*.faults.test.ts";
-/** Every lock kind in the memory that users test with. */
-const MEMORY = ["test/testing/contract/*.test.ts", "test/testing/*.memory.test.ts"];
+/** What every lock kind promises: on one server in the default suite, and in those that say where with `contractsOn`. */
+const CONTRACTS = "test/**/*.contract.test.ts";
+/** What stands beside contracts in the suite `memory`. */
+const MEMORY = "test/testing/*.memory.test.ts";
 
 /** Does it work on this machine at all? Each kind of lock once, what processes and faults do to the default one. A minute. */
 const SMOKE = [
@@ -37,7 +39,7 @@ export default defineConfig({
         test: {
           name: "default",
           include: ["test/**/*.test.ts"],
-          exclude: [OWN_SUITES, FAULTS, FAULTS_BESIDE, ...MEMORY],
+          exclude: [OWN_SUITES, FAULTS, FAULTS_BESIDE, MEMORY],
         },
       },
       { extends: true, test: { name: "smoke", include: SMOKE } },
@@ -64,11 +66,24 @@ export default defineConfig({
       // The page in a real browser; `npm run test:page` finds or installs one.
       { extends: true, test: { name: "page", include: ["test/page/*.test.ts"] } },
       // The contract of every lock kind on every topology: minutes, beside up to nine servers.
-      { extends: true, test: { name: "topologies", include: ["test/topologies/**/*.test.ts"] } },
+      {
+        extends: true,
+        test: {
+          name: "topologies",
+          include: ["test/topologies/**/*.test.ts", CONTRACTS],
+          provide: { contractsOn: "all other topologies" },
+        },
+      },
       // The contract of every lock kind in the memory that users test with: it waits, and computes little.
       {
         extends: true,
-        test: { name: "memory", include: MEMORY, maxWorkers: 9 },
+        test: {
+          name: "memory",
+          include: [CONTRACTS, MEMORY],
+          exclude: ["test/quorum/**"],
+          provide: { contractsOn: "memory" },
+          maxWorkers: 9,
+        },
       },
       // Locks that are shared with a real Redisson in Java; skipped where Maven or Java is missing.
       {

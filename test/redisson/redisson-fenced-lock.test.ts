@@ -1,13 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Lock, UnfencedLease } from "../../src/index.ts";
 import { redissonFencedLock, redissonLock } from "../../src/redisson/index.ts";
-import { describeLock } from "../contract/describe-lock.ts";
 import { counterOf, JavaThread } from "../contract/java.ts";
 import { lossOf } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
-
-describeLock("redissonFencedLock");
 
 describe("redissonFencedLock beside Java", () => {
   const parties = new Parties();

@@ -1,14 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { Lock, UnfencedLease } from "../../src/index.ts";
 import { redissonLock } from "../../src/redisson/index.ts";
-import { describeLock } from "../contract/describe-lock.ts";
 import { channelOf, JavaThread } from "../contract/java.ts";
 import { lossOf } from "../contract/observe.ts";
 import { awake } from "../support/awake.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
-
-describeLock("redissonLock");
 
 describe("redissonLock beside Java", () => {
   const parties = new Parties();

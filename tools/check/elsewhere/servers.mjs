@@ -22,7 +22,12 @@ const QUICK = [
     "quorum/quorum-lock.contract",
     "multi-lock/multi-lock",
   ],
-  ...["redisson/redisson-lock", "redisson/redisson-fenced-lock"],
+  ...[
+    "redisson/redisson-lock.contract",
+    "redisson/redisson-fenced-lock.contract",
+    "redisson/redisson-lock",
+    "redisson/redisson-fenced-lock",
+  ],
   ...[
     "read-write/read-lock.contract",
     "read-write/write-lock.contract",
