@@ -10,7 +10,7 @@ import { serverIs } from "../support/server-version.ts";
 import { until } from "../support/until.ts";
 import { SpinStage } from "./stage.ts";
 
-// How callers of spinLock wait; what it does as every lock is in spin-lock.test.ts.
+// How callers of spinLock wait; what it does as every lock is in spin-lock.contract.test.ts.
 
 const stage = new SpinStage();
 const { join, held } = stage;

@@ -15,7 +15,7 @@ import type { TcpProxy } from "../support/tcp-proxy.ts";
 import { until } from "../support/until.ts";
 
 // The primary of a lock's slot is replaced, or says CLUSTERDOWN, while the lock is held and waited for. (Slots that move:
-// migration.test.ts.)
+// migration.faults.test.ts.)
 
 staysQuiet();
 let cluster: RedisCluster;
