@@ -9,28 +9,6 @@ import { ALL, CountedStage } from "./stage.ts";
 const stage = new CountedStage();
 
 describe("readers and writers", () => {
-  it("readers hold together, a writer waits for all of them, and no reader passes it", async () => {
-    const [one, two, writer, late, tries] = [
-      stage.reader("a"),
-      stage.reader("b"),
-      stage.writer("c"),
-      stage.reader("d"),
-      stage.reader("a"),
-    ];
-    expect(await one.queue()).toMatchObject({ is: "owner", units: 1, waits: false });
-    expect(await two.queue()).toMatchObject({ is: "owner", units: 1 });
-    expect(await writer.queue()).toMatchObject({ is: "held", position: 0 });
-    expect(await late.queue()).toMatchObject({ is: "held", position: 1 });
-    expect(await tries.try()).toMatchObject({ is: "held", position: null });
-    await one.release();
-    expect(await stage.grantees()).toEqual([]);
-    await two.release();
-    expect(await stage.grantees()).toEqual([writer.id]);
-    expect(await stage.queued()).toEqual([late.id]);
-    await writer.release();
-    expect(await stage.grantees()).toEqual([writer.id, late.id]);
-  });
-
   it("the run of readers at the head is given its units in one script, up to the first writer; each message says all", async () => {
     const holder = stage.writer("a");
     await holder.try();
@@ -79,21 +57,6 @@ describe("readers and writers", () => {
 });
 
 describe("permits", () => {
-  it("nobody overtakes: what would fit waits behind what does not", async () => {
-    const [holder, large, small] = [
-      stage.permits("a", 3, 2),
-      stage.permits("b", 3, 2),
-      stage.permits("c", 3, 1),
-    ];
-    expect(await holder.try()).toMatchObject({ is: "owner", units: 2 });
-    await large.queue();
-    expect(await small.try()).toMatchObject({ is: "held", position: null });
-    expect(await small.queue()).toMatchObject({ is: "held", position: 1 });
-    await holder.release();
-    expect(await stage.grantees()).toEqual([large.id, small.id]);
-    expect(await stage.books()).toMatchObject({ used: 3, holds: 2 });
-  });
-
   it("of what is asked for up to a number there is as much as fits, but no less than what is needed", async () => {
     const [holder, pool, next] = [
       stage.permits("a", 5, 2),
@@ -251,14 +214,5 @@ describe("what a crashed holder had comes back without anybody's sweep", () => {
       if (next === "gone") expect(await other.recheck()).toMatchObject({ is: "gone" });
       await until(async () => (await stage.grantees()).includes(waiter.id), { what: next });
     }
-  });
-
-  it("to nobody, and no key is left but the clock", async () => {
-    const crashed = stage.permits("a", 3, 2, { lease: 20 });
-    await crashed.try();
-    await until(async () => (await stage.redis.exists(stage.keys.hash)) === 0, {
-      what: "the end of the hash",
-    });
-    expect(await stage.redis.keys("*")).toEqual([stage.keys.clock]);
   });
 });
