@@ -68,7 +68,7 @@ export class CountingSemaphore implements Semaphore {
     const shared = await this.#wait(request, itself);
     if (!shared) return await this.#timedOut(request);
     const { events } = this.#manager;
-    const inside = { scopes: this.#scopes, events, confirm, own: shared };
+    const inside = { scopes: this.#scopes, events, confirm, own: shared, loan: null };
     return runBody(inside, [[KEY, shared, UNSHARED]], new PermitHandle(shared, null), body, null);
   }
 

@@ -15,11 +15,11 @@ export interface Seat extends ReentrantMember {
   lease: SharedLease | null;
 }
 
-/**
- * Enters what the scope holds, and notes how each is left again, for when the rest cannot be had. `mayWait`: false: rejects with
- * OVERTAKEN where it would have to wait for a turn.
- */
-export type Enter = (held: readonly Holding[], undo: (() => unknown)[], mayWait: boolean) => Promise<void>;
+/** What a call has entered of what its scope holds. */
+export interface Entered {
+  /** The rest cannot be had: leaves all of these. */
+  undo(): Promise<unknown>;
+}
 
 export const taking = ({ reentrant }: Seat, { place = null }: PlacedRequest): Taken => ({
   isOrdered: true,
@@ -33,14 +33,17 @@ export const holdings = (seats: readonly Seat[]): Holding[] => seats.flatMap(({ 
  * Enters all of these once more, or none. RACE: all in the statement of the call. Behind an answer a later one may have been
  * unlocked, and would be entered in vain.
  */
-export const enterAll: Enter = async (held, undo) => {
-  const entering = held.map(async ({ shared }) => {
-    await shared.enter();
-    undo.push(() => shared.leave(true));
-  });
-  for (const entered of await Promise.allSettled(entering))
-    if (entered.status === "rejected") throw entered.reason;
-};
+export async function enterAll(held: readonly Holding[]): Promise<Entered> {
+  const outcomes = await Promise.allSettled(held.map(({ shared }) => shared.enter()));
+  const entered = held.filter((_, i) => outcomes[i]?.status === "fulfilled");
+  const undo = () => Promise.allSettled(entered.map(({ shared }) => shared.leave(true)));
+  for (const one of outcomes) {
+    if (one.status === "fulfilled") continue;
+    await undo();
+    throw one.reason;
+  }
+  return { undo };
+}
 
 export const lengthenAll = (seats: readonly Seat[], request: Request): Promise<unknown> =>
   Promise.all(holdings(seats).map(({ shared }) => lengthen(shared, request)));
