@@ -11,7 +11,6 @@ import type { LockKind } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { waitingHere } from "../waiting/waiter.ts";
 import type { CallRules } from "./arguments.ts";
-import { type PlacedRequest, waitBeside } from "./beside.ts";
 import { checkForceUnlock, checkRecall } from "./holder-arguments.ts";
 import { Holding, Loan, type Taken } from "./holding.ts";
 import { type Lease, lockHandle } from "./lease.ts";
@@ -19,6 +18,7 @@ import type { Inspection, Lock, LockBody } from "./lock.ts";
 import type { ReentrantMember } from "./members.ts";
 import { besideKey, holdingFor, isGated, isHeldIn, isInside, readInside, toWrite } from "./modes.ts";
 import type { Scope, Scopes } from "./scope.ts";
+import { type PlacedRequest, waitBeside } from "./scope-wait.ts";
 import { timedOut } from "./timed-out.ts";
 import { assertKept, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 

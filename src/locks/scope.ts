@@ -101,11 +101,6 @@ export class Scope implements LeaseKeeper {
     if (wanted?.delete(told) && wanted.size === 0) this.#wanted?.delete(key);
   }
 
-  /** By how many calls the lock is wanted. */
-  wants(key: string): number {
-    return this.#wanted?.get(key)?.size ?? 0;
-  }
-
   /**
    * Held by this scope itself, and not let go yet, so that calls may enter it. A lost lock still counts: nested acquisitions must
    * hear of it.
@@ -259,13 +254,6 @@ export class Scopes {
       for (let scope = innermost; scope; scope = scope.parent)
         for (const key of keys) scope.unwant(key, told);
     };
-  }
-
-  /** Is one of these locks wanted by a second call of the scopes that the caller is in? */
-  isWantedTwice(keys: readonly string[]): boolean {
-    for (let scope = this.current(); scope; scope = scope.parent)
-      for (const key of keys) if (scope.wants(key) > 1) return true;
-    return false;
   }
 
   /**

@@ -1,9 +1,9 @@
 // A multi-lock in one call: what the call may enter of its members, what it has of them, and how it enters several at once.
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Request } from "../terms.ts";
-import type { PlacedRequest } from "./beside.ts";
 import type { Holding, Taken } from "./holding.ts";
 import type { ReentrantMember } from "./members.ts";
+import type { PlacedRequest } from "./scope-wait.ts";
 import { lengthen } from "./with-lock.ts";
 
 /** A member in one call, which may say itself whether it is entered again. */
