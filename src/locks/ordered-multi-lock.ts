@@ -1,7 +1,7 @@
 import { LockError, nounOf, quote } from "../errors.ts";
+import { OVERTAKEN } from "../give-up.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
-import { OVERTAKEN } from "../overtaken.ts";
 import { unavailable } from "../redis/replies.ts";
 import type { Request } from "../terms.ts";
 import { clocks } from "../util/clock.ts";
@@ -10,17 +10,31 @@ import { printAs } from "../util/print.ts";
 import type { Busy } from "../waiting/acquire-all.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import type { CallRules } from "./arguments.ts";
-import { type Holding, Loan } from "./holding.ts";
+import { type Holding, Loan, type Taken } from "./holding.ts";
 import { lockHandle } from "./lease.ts";
 import type { ReentrantMember } from "./members.ts";
-import { holdingFor, isHeldIn, isInTheWayOf } from "./modes.ts";
 import { type MultiLease, MultiLeaseHandle } from "./multi-lease.ts";
 import type { MultiLock, MultiLockBody } from "./multi-lock.ts";
 import type { Scope, Scopes } from "./scope.ts";
 import { acquireAllBeside, type PlacedRequest } from "./scope-wait.ts";
-import { type Entered, enterAll, holdings, lengthenAll, type Seat, taking } from "./seats.ts";
 import { timedOut } from "./timed-out.ts";
-import { assertKept, type BodyHold, keyOf, noUnlock, runBody } from "./with-lock.ts";
+import { holdingFor, isHeldIn, isInTheWayOf } from "./upgrade.ts";
+import { assertKept, type BodyHold, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
+
+/** A member in one call, which may say itself whether it is entered again. */
+interface Seat extends ReentrantMember {
+  readonly key: string;
+  /** What the call may enter of it. */
+  readonly holding: Holding | null;
+  /** What this call has of it, or will have: the scope's, or its own. */
+  lease: SharedLease | null;
+}
+
+/** What a call has entered of what its scope holds. */
+interface Entered {
+  /** The rest cannot be had: leaves all of these. */
+  undo(): Promise<unknown>;
+}
 
 /** A multi-lock as the caller sees it: arguments, scopes and handles around the gathering of its members. */
 export class OrderedMultiLock implements MultiLock {
@@ -230,6 +244,33 @@ export class OrderedMultiLock implements MultiLock {
     return timedOut(this.#manager, kind, name, wait, { ...own, members: this.names.length });
   }
 }
+
+const taking = ({ reentrant }: Seat, { place = null }: PlacedRequest): Taken => ({
+  isOrdered: true,
+  isReentrant: reentrant,
+  place,
+});
+
+const holdings = (seats: readonly Seat[]): Holding[] => seats.flatMap(({ holding }) => holding ?? []);
+
+/**
+ * Enters all of these once more, or none. RACE: all in the statement of the call. Behind an answer a later one may have been
+ * unlocked, and would be entered in vain.
+ */
+async function enterAll(held: readonly Holding[]): Promise<Entered> {
+  const outcomes = await Promise.allSettled(held.map(({ shared }) => shared.enter()));
+  const entered = held.filter((_, i) => outcomes[i]?.status === "fulfilled");
+  const undo = () => Promise.allSettled(entered.map(({ shared }) => shared.leave(true)));
+  for (const one of outcomes) {
+    if (one.status === "fulfilled") continue;
+    await undo();
+    throw one.reason;
+  }
+  return { undo };
+}
+
+const lengthenAll = (seats: readonly Seat[], request: Request): Promise<unknown> =>
+  Promise.all(holdings(seats).map(({ shared }) => lengthen(shared, request)));
 
 const rest = (until: number): number => Math.max(0, until - clocks.mono.now());
 

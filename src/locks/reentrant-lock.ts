@@ -10,16 +10,15 @@ import type { Keepers, Recalled } from "../waiting/keepers.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { waitingHere } from "../waiting/waiter.ts";
-import type { CallRules } from "./arguments.ts";
-import { checkForceUnlock, checkRecall } from "./holder-arguments.ts";
+import { type CallRules, checkForceUnlock, checkRecall } from "./arguments.ts";
 import { Holding, Loan, type Taken } from "./holding.ts";
 import { type Lease, lockHandle } from "./lease.ts";
 import type { Inspection, Lock, LockBody } from "./lock.ts";
 import type { ReentrantMember } from "./members.ts";
-import { besideKey, holdingFor, isGated, isHeldIn, isInside, readInside, toWrite } from "./modes.ts";
 import type { Scope, Scopes } from "./scope.ts";
 import { type PlacedRequest, waitBeside } from "./scope-wait.ts";
 import { timedOut } from "./timed-out.ts";
+import { besideKey, holdingFor, isGated, isHeldIn, isInside, readInside, toWrite } from "./upgrade.ts";
 import { assertKept, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 
 /**

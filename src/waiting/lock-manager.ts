@@ -47,7 +47,7 @@ export class LockManager implements Services {
   readonly keepers: Keepers = new Keepers(this);
   readonly wanted = new WantedLeases(this);
   readonly asking: Services["asking"] = new Set();
-  /** Who learns of the connections after the lock queues. */
+  /** They learn what becomes of the connections, after the lock queues. */
   readonly listeners = new Set<ConnectionListener>();
   waiting = 0;
   isSweeping = false;
