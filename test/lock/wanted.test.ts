@@ -22,11 +22,14 @@ describe.each(KINDS)("of a %s", (kind) => {
     expect(lease.wanted).toBe(wanted);
     await told(lock, far);
     expect(wanted.aborted).toBe(false);
-    const { gone } = await wait(far, lock, other, "nightly invoice");
+    const { gone } = await wait(far, lock, other);
     await aborted(wanted);
     expect(wanted.reason).toBeInstanceOf(LockWantedError);
-    const label = "nightly invoice";
-    expect(wanted.reason).toMatchObject({ code: "LOCK_WANTED", lockName: lock.name, label });
+    expect(wanted.reason).toMatchObject({
+      code: "LOCK_WANTED",
+      lockName: lock.name,
+      message: `Lock '${lock.name}' is wanted by another caller: give it back soon.`,
+    });
     const { waited } = wanted.reason;
     await until(() => wanted.reason.waited > waited);
     expect([lease.held, lease.signal.aborted]).toEqual([true, false]);
@@ -58,18 +61,17 @@ describe.each(KINDS)("of a %s", (kind) => {
   });
 
   it.each(KINDS)("callers of the same client count, by %s", async (other) => {
-    const { near, name, lease } = await hold(kind, { label: "shop/eu" });
+    const { near, name, lease } = await hold(kind);
     const { wanted } = lease;
     const next = near.locks[other](name).lock();
     expect(wanted.aborted).toBe(true);
-    expect(wanted.reason).toMatchObject({ lockName: name, label: "shop/eu" });
+    expect(wanted.reason).toMatchObject({ code: "LOCK_WANTED", lockName: name });
     await lease.unlock();
     // It waits before the first read.
     const second = await next;
-    const last = near.locks[kind](name).lock({ label: "nightly invoice" });
+    const last = near.locks[kind](name).lock();
     await near.redis.ping();
     expect(second.wanted.aborted).toBe(true);
-    expect(second.wanted.reason).toMatchObject({ label: "nightly invoice" });
     expect(second.wanted.reason.waited).toBeGreaterThan(0);
     await second.unlock();
     await (await last).unlock();
@@ -135,6 +137,16 @@ describe.each(KINDS)("of a %s", (kind) => {
     });
     await told(lock, far);
     await far.locks.lock(name).withLock(() => unlocked);
+  });
+
+  it("its listener may unlock at once, by the answer to the first read", async () => {
+    const { near, far, lock, name, lease } = await hold(kind);
+    const { gone } = await wait(far, lock);
+    await new Promise<void>((resolve) => {
+      lease.wanted.addEventListener("abort", () => resolve(lease.unlock()));
+    });
+    await gone;
+    await (await near.locks[kind](name).lock()).unlock();
   });
 });
 

@@ -41,11 +41,11 @@ export class WantedServer {
 }
 
 /** A caller that has queued in Redis; it gives the lock back when it has it. `leave`: it goes. */
-export async function wait({ locks }: Party, lock: Onlooker, kind: Kind = "lock", label?: string) {
+export async function wait({ locks }: Party, lock: Onlooker, kind: Kind = "lock") {
   const controller = new AbortController();
   const { signal } = controller;
   const gone = locks[kind](lock.name)
-    .lock({ signal, ...(label !== undefined && { label }) })
+    .lock({ signal })
     .then((lease) => lease.unlock())
     .catch((error: unknown) => {
       if (!signal.aborted) throw error;
