@@ -84,7 +84,7 @@ describe("what is written", () => {
     for (let step = 0; step < 150; step++) {
       const isNew = held.length === 0 || (held.length < 9 && dice.pick([true, false]));
       const [one] = isNew ? [] : held.splice(held.indexOf(dice.pick(held)), 1);
-      const { id } = one ?? stage.permits("a", 7);
+      const { id } = one ?? stage.hold("a", { mode: "p" });
       const units = digits(one?.units ?? dice.pick(mode === "p" ? [1, 2, 3] : [1]));
       const answers: unknown[] = [];
       for (const way of ways) {

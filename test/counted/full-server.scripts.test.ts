@@ -41,8 +41,9 @@ describe.each([
     const { holder, waiter } = await begin();
     expect(await holder.renew(60_000)).toMatchObject({ is: "renewed", ttl: 60_000 });
     expect(await holder.renew(70_000, "confirm")).toMatchObject({ is: "renewed", ttl: 70_000 });
-    const copy = stage.calls.attempt(holder.hold, { ...holder.ask, mode: "try", lease: 90_000 });
-    expect(await copy).toMatchObject({ is: "owner", already: true, ttl: 90_000 });
+    const copy = stage.permits("a", 5, 2, { lease: 90_000 });
+    Object.assign(copy, { id: holder.id });
+    expect(await copy.try()).toMatchObject({ is: "owner", already: true, ttl: 90_000 });
     await waiter.leave();
     expect(await holder.join(120_000)).toMatchObject({ is: "owner", ttl: 120_000 });
   });

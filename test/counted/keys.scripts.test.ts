@@ -22,7 +22,7 @@ describe("TTLs", () => {
     const [holder, waiter] = [hold("a", 5, 1_000), hold("b", 5)];
     await holder.try();
     await waiter.queue();
-    await waiter.recheck(30_000);
+    await waiter.recheck("1", 30_000);
     const [hash, queue] = [await stage.redis.pttl(stage.keys.hash), await stage.redis.pttl(stage.keys.queue)];
     expect(hash).toBeGreaterThanOrEqual(queue - 1_000);
     expect(queue).toBeGreaterThan(30_000);
@@ -49,7 +49,7 @@ describe("what was deleted by hand", () => {
     await stage.redis.del(stage.keys.hash);
     expect(await other.try()).toMatchObject({ is: "held" });
     expect(await stage.grantees()).toEqual([waiter.id]);
-    expect(await holder.renew(30_000)).toMatchObject({ is: "gone", ttl: 0 });
+    expect(await holder.renew()).toMatchObject({ is: "gone", ttl: 0 });
     expect(await holder.release()).toMatchObject({ is: "gone" });
   });
 
@@ -85,7 +85,7 @@ describe("a key of another type", () => {
     ])
       await expect(command()).rejects.toThrow("WRONGTYPE");
     expect(await stage.dump()).toEqual(before);
-    if (key === "hash") expect(await holder.renew(30_000)).toMatchObject({ is: "taken", ttl: 0 });
+    if (key === "hash") expect(await holder.renew()).toMatchObject({ is: "taken", ttl: 0 });
   });
 
   it("the clock: a release goes on and loses nobody; nothing is given that needs a token, and the error says why", async () => {

@@ -12,7 +12,7 @@ describe("readers and writers", () => {
   it("the run of readers at the head is given its units in one script, up to the first writer; each message says all", async () => {
     const holder = stage.writer("a");
     await holder.try();
-    const run = [stage.reader("b"), stage.reader("c"), stage.reader("d", { lease: 500 })];
+    const run = [stage.reader("b"), stage.reader("c"), stage.reader("d", { window: 500 })];
     const [next, behind] = [stage.writer("a"), stage.reader("b")];
     for (const hold of [...run, next, behind]) await hold.queue();
     await holder.release();
@@ -142,7 +142,7 @@ describe("entries", () => {
   it("of a client whose receivers prove nothing are granted", async () => {
     const holder = stage.writer("a");
     await holder.try();
-    const waiter = stage.reader("nobody", {}, false);
+    const waiter = stage.reader("nobody", { counted: 0 });
     await waiter.queue();
     await holder.release();
     expect(await stage.holders()).toEqual([waiter.id]);
@@ -155,7 +155,7 @@ describe("entries", () => {
     const old = (await stage.micros()) - codes.ENTRY_TTL - 1_000;
     for (const [i, { entry }] of [first, second, other].entries())
       await stage.redis.zadd(stage.keys.queue, old + i, entry);
-    expect(await first.recheck(60_000)).toMatchObject({ is: "held", position: 0 });
+    expect(await first.recheck("1", 60_000)).toMatchObject({ is: "held", position: 0 });
     expect(await stage.redis.zrange(stage.keys.clients, 0, "-1")).toEqual([`1${stage.channel("b")}`]);
     expect(await stage.redis.pttl(stage.keys.hash)).toBeGreaterThanOrEqual(
       await stage.redis.pttl(stage.keys.queue),

@@ -1,8 +1,7 @@
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { CountedAnswer } from "../../src/redis/counted-replies.ts";
+import { codes } from "../../src/redis/codes.generated.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
-import { CountedCalls } from "../support/counted-calls.ts";
 import { rights } from "../support/documented-rights.ts";
 import { serverIs } from "../support/server-version.ts";
 import { CountedStage } from "./stage.ts";
@@ -38,10 +37,13 @@ async function as(rules: readonly string[]): Promise<Redis> {
   return redis;
 }
 
-const first = (redis: Redis, mode: "queue" | "again"): Promise<CountedAnswer> => {
-  const calls = new CountedCalls(redis, "rw", "x");
-  onTestFinished(() => calls.end());
-  return calls.attempt(calls.hold(mode), { mode });
+const first = (redis: Redis, script: "firstAcquire" | "firstRecheck"): Promise<unknown> => {
+  const { asked, id, entry, lease } = stage.writer("a");
+  const args =
+    script === "firstAcquire"
+      ? [id, lease, Number.MAX_SAFE_INTEGER, asked.mode, 1, 1, 1, 0, entry]
+      : [id, lease, "0", entry, 4_500, "1"];
+  return redis.eval(countedLua[script].lua, 4, ...stage.names, ...args, "holdfast:client:any");
 };
 
 it("a number of permits is set for good, or not at all", async () => {
@@ -56,22 +58,22 @@ it("a number of permits is set for good, or not at all", async () => {
 describe("the first command of a connection", () => {
   it("is done for a user that has the rights of the documentation", async () => {
     const redis = await as(rights.counted);
-    expect(await first(redis, "queue")).toMatchObject({ is: "owner" });
+    expect(await first(redis, "firstAcquire")).toContain(codes.OWNER);
     expect([...called].filter((command) => !documented.includes(command))).toEqual([]);
   });
 
   it("is done for a user that may run all of them, and nothing else", async () => {
     const redis = await as([...called].map((command) => `+${command}`));
-    expect(await first(redis, "queue")).toMatchObject({ is: "owner" });
-    expect(await first(redis, "again")).toMatchObject({ is: "gone" });
+    expect(await first(redis, "firstAcquire")).toContain(codes.OWNER);
+    expect(await first(redis, "firstRecheck")).toContain(codes.GONE);
   });
 
   it.skipIf(!serverIs("7.0")).each([...called])(
     "is refused without %s, with nothing done",
     async (missing) => {
       const redis = await as([...called].flatMap((command) => (command === missing ? [] : [`+${command}`])));
-      for (const mode of ["queue", "again"] as const)
-        await expect(first(redis, mode)).rejects.toThrow(new RegExp(`NOPERM.* ${missing}\\b`));
+      for (const script of ["firstAcquire", "firstRecheck"] as const)
+        await expect(first(redis, script)).rejects.toThrow(new RegExp(`NOPERM.* ${missing}\\b`));
       expect(await stage.redis.keys("*")).toEqual([]);
     },
   );

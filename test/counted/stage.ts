@@ -5,77 +5,125 @@ import { plain } from "../../src/redis/call.ts";
 import {
   type CountedAnswer,
   type CountedInspection,
+  type CountedRelease,
+  decodeCounted,
+  decodeCountedInspection,
+  decodeCountedRelease,
   decodeSetPermits,
+  decodeTaken,
 } from "../../src/redis/counted-replies.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
 import { decodeRenewal, type RenewAnswer } from "../../src/redis/replies.ts";
-import { ScriptRunner } from "../../src/redis/script-runner.ts";
 import { decodeShare, type Share } from "../../src/redis/share-message.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
-import { type Ask, CountedCalls, type Hold } from "../support/counted-calls.ts";
 import { loadScripts } from "../support/load-scripts.ts";
 import { present } from "../support/present.ts";
 import { until } from "../support/until.ts";
 
+/** What one hold asks for. */
+export interface Asked {
+  readonly mode: "r" | "w" | "p";
+  readonly lease?: number;
+  readonly units?: number;
+  readonly upTo?: number;
+  readonly permits?: number;
+  readonly passes?: number;
+  /** Do its receivers count? */
+  readonly counted?: 0 | 1;
+  /** The TTL of a grant. */
+  readonly window?: number;
+}
+
+/** A hold with what it asks for: every command about it is a method. */
+export class CountedHold {
+  readonly id: string;
+  readonly asked: Asked;
+  readonly #stage: CountedStage;
+
+  constructor(stage: CountedStage, id: string, asked: Asked) {
+    this.#stage = stage;
+    this.id = id;
+    this.asked = asked;
+  }
+
+  get lease(): number {
+    return this.asked.lease ?? 30_000;
+  }
+
+  get entry(): string {
+    const { mode, passes = 0, permits = ALL, counted = 1, window = 3_000 } = this.asked;
+    return `${counted}${mode} ${window} ${passes} ${this.units} ${this.upTo} ${permits} ${this.id}`;
+  }
+
+  get units(): number {
+    return this.asked.units ?? (this.asked.mode === "w" ? ALL : 1);
+  }
+
+  get upTo(): number {
+    return this.asked.upTo ?? this.units;
+  }
+
+  async #acquire(entry: string, notAfter = Number.MAX_SAFE_INTEGER): Promise<CountedAnswer> {
+    const { mode, permits = ALL, passes = 0 } = this.asked;
+    const upTo = this.upTo > this.units ? this.upTo : "";
+    const args = [
+      this.id,
+      this.lease,
+      notAfter,
+      mode,
+      digits(this.units),
+      digits(permits),
+      passes || "",
+      upTo,
+      entry,
+    ];
+    const reply = await this.#stage.run("acquire", ...args);
+    return Array.isArray(reply)
+      ? decodeCounted(reply, this.lease)
+      : decodeTaken(reply, this.lease, this.units);
+  }
+
+  try(notAfter?: number): Promise<CountedAnswer> {
+    return this.#acquire("", notAfter);
+  }
+
+  queue(notAfter?: number): Promise<CountedAnswer> {
+    return this.#acquire(this.entry, notAfter);
+  }
+
+  async recheck(digit: "0" | "1" = "1", entryTtl = 4_500): Promise<CountedAnswer> {
+    const args = [this.id, this.lease, "0", this.entry, entryTtl, digit];
+    return decodeCounted(await this.#stage.run("recheck", ...args), this.lease);
+  }
+
+  async join(lease = this.lease): Promise<CountedAnswer> {
+    const args = [this.id, lease, "1", this.entry, 4_500, "1"];
+    return decodeCounted(await this.#stage.run("recheck", ...args), lease);
+  }
+
+  async release(stays = 0, token = 1_800_000_000_000_000): Promise<CountedRelease> {
+    const args = stays > 0 ? [this.id, stays, token] : [this.id];
+    return decodeCountedRelease(await this.#stage.run("release", ...args));
+  }
+
+  async leave(): Promise<CountedRelease> {
+    return decodeCountedRelease(await this.#stage.run("leave", this.id, this.entry));
+  }
+
+  async yieldTo(hold: CountedHold, stays = 0): Promise<unknown> {
+    return this.#stage.run("yield", this.id, stays, 1_800_000_000_000_000, hold.id, hold.lease, hold.entry);
+  }
+
+  async renew(ttl = this.lease, script: "renew" | "confirm" = "renew"): Promise<RenewAnswer> {
+    const { redis, keys } = this.#stage;
+    return decodeRenewal(plain(await redis.eval(countedLua[script].lua, 1, keys.hash, this.id, ttl)));
+  }
+}
+
 export const ALL = 1_000_000;
 
-/** A present token, passes included. */
-const PRESENT = 1_800_000_000_000_000;
-
-/** Sends what a test says, and nothing by itself: what a client sends next, an `advance`, is a step of the test. */
-class Steps extends ScriptRunner {
-  /** From then on, in the server's ms, commands that are sent now are stale; 0: never. */
-  staleFrom = 0;
-  isMute = false;
-
-  override notAfter(): number {
-    return this.staleFrom;
-  }
-
-  override send(...command: Parameters<ScriptRunner["send"]>): void {
-    if (!this.isMute && command[0] !== countedLua.advance) super.send(...command);
-  }
-}
-
-/** A hold with what it asks for, and every command about it, as the package sends them. */
-export type CountedHold = ReturnType<typeof holdOf>;
-
-function holdOf(
-  { calls, steps, redis, keys }: CountedStage,
-  hold: Hold,
-  ask: Partial<Ask>,
-  counted: boolean,
-) {
-  /** `staleFrom`: in ms of the server's time. */
-  const attempt = (more: Partial<Ask>, staleFrom = 0): Promise<CountedAnswer> => {
-    steps.staleFrom = staleFrom;
-    return calls.attempt(hold, { ...ask, ...more }, counted);
-  };
-  return {
-    id: hold.id,
-    hold,
-    ask,
-    /** Its place in the queue, also where it has never queued. */
-    get entry(): string {
-      steps.isMute = true;
-      void attempt({ mode: "queue" });
-      steps.isMute = false;
-      return hold.entry + hold.id;
-    },
-    try: (staleFrom?: number) => attempt({ mode: "try" }, staleFrom),
-    queue: (staleFrom?: number) => attempt({ mode: "queue" }, staleFrom),
-    recheck: (entryTtl = 4_500) => attempt({ mode: "again", entryTtl }),
-    join: (lease = ask.lease) => attempt({ mode: "join", ...(lease && { lease }) }),
-    release: (stays = 0, token = PRESENT) => calls.release({ ...hold, token }, stays),
-    leave: () => calls.scripts.withdraw(hold),
-    yieldTo: (next: { readonly hold: Hold; readonly ask: Partial<Ask> }, stays = 0) =>
-      calls.yield({ ...hold, token: PRESENT }, stays, next.hold, next.ask),
-    /** A confirmation is as `Replication` sends it. */
-    async renew(ttl: number, script: "renew" | "confirm" = "renew"): Promise<RenewAnswer> {
-      return decodeRenewal(plain(await redis.eval(countedLua[script].lua, 1, keys.hash, hold.id, ttl)));
-    },
-  };
-}
+/** As the books have a number. */
+const digits = (number: number): string => String(number).padStart(7, "0");
 
 /**
  * A server of its own, and the scripts of a counted resource. Clients `a` to `d` hear their messages; nobody hears those of others.
@@ -85,19 +133,19 @@ export class CountedStage {
   readonly names = [this.keys.hash, this.keys.queue, this.keys.clients, this.keys.clock];
   /** What was heard in this test, in order. */
   readonly heard: string[] = [];
-  #open: { server: LocalServer; redis: Redis; ears: Redis; steps: Steps; calls: CountedCalls } | undefined;
-  #marks = 0;
+  #server: LocalServer | undefined;
+  #redis: Redis | undefined;
+  #ears: Redis | undefined;
+  #made = 0;
 
   constructor(args: string[] = []) {
     beforeAll(async () => {
-      const server = await launchServer({ args });
-      const [redis, ears] = [new Redis(server.url), new Redis(server.url)];
-      const steps = new Steps(redis, 60_000);
-      this.#open = { server, redis, ears, steps, calls: new CountedCalls(redis, "rw", "x", steps) };
-      ears.on("message", (_, message) => this.heard.push(message));
-      await ears.subscribe(...["a", "b", "c", "d", "end"].map((client) => this.channel(client)));
-      await loadScripts(redis, countedLua);
-      await this.reader("a").try(); // the first one also looks at the rights
+      this.#server = await launchServer({ args });
+      this.#redis = new Redis(this.#server.url);
+      this.#ears = new Redis(this.#server.url);
+      this.#ears.on("message", (_, message) => this.heard.push(message));
+      await this.#ears.subscribe(...["a", "b", "c", "d", "end"].map((client) => this.channel(client)));
+      await loadScripts(this.#redis, countedLua);
     });
     beforeEach(async () => {
       await this.redis.flushall();
@@ -109,49 +157,40 @@ export class CountedStage {
       });
     });
     afterAll(async () => {
-      this.#open?.calls.end();
-      this.#open?.redis.disconnect();
-      this.#open?.ears.disconnect();
-      await this.#open?.server.stop();
+      this.#redis?.disconnect();
+      this.#ears?.disconnect();
+      await this.#server?.stop();
     });
   }
 
   get redis(): Redis {
-    return present(this.#open).redis;
+    return present(this.#redis);
   }
 
   get server(): LocalServer {
-    return present(this.#open).server;
-  }
-
-  get steps(): Steps {
-    return present(this.#open).steps;
-  }
-
-  get calls(): CountedCalls {
-    return present(this.#open).calls;
+    return present(this.#server);
   }
 
   channel(client: string): string {
     return `holdfast:client:${client}`;
   }
 
-  #hold(client: string, ask: Partial<Ask>, counted = true): CountedHold {
-    return holdOf(this, this.calls.hold(client), ask, counted);
+  hold(client: string, asked: Asked): CountedHold {
+    const number = `${++this.#made}`.padStart(8, "0");
+    return new CountedHold(this, `${this.channel(client)}:${number}abcdefghijklm`, asked);
   }
 
-  /** `counted`: do its client's receivers count? */
-  reader(client: string, ask: Partial<Ask> = {}, counted?: boolean): CountedHold {
-    return this.#hold(client, { as: "r", permits: ALL, ...ask }, counted);
+  reader(client: string, asked: Partial<Asked> = {}): CountedHold {
+    return this.hold(client, { mode: "r", ...asked });
   }
 
-  writer(client: string): CountedHold {
-    return this.#hold(client, { as: "w", units: ALL, upTo: ALL, permits: ALL, passes: 16 });
+  writer(client: string, asked: Partial<Asked> = {}): CountedHold {
+    return this.hold(client, { mode: "w", passes: 16, ...asked });
   }
 
   /** Of a semaphore with so many permits. */
-  permits(client: string, permits: number, units = 1, ask: Partial<Ask> = {}): CountedHold {
-    return this.#hold(client, { as: "p", permits, units, upTo: units, ...ask });
+  permits(client: string, permits: number, units = 1, asked: Partial<Asked> = {}): CountedHold {
+    return this.hold(client, { mode: "p", permits, units, ...asked });
   }
 
   async run(script: keyof typeof countedLua, ...args: (string | number)[]): Promise<unknown> {
@@ -159,8 +198,8 @@ export class CountedStage {
     return plain(await this.redis.callBuffer("evalsha", sha, this.names.length, ...this.names, ...args));
   }
 
-  inspect(): Promise<CountedInspection> {
-    return this.calls.scripts.inspect("x");
+  async inspect(): Promise<CountedInspection> {
+    return decodeCountedInspection(await this.run("inspect"));
   }
 
   async setPermits(n: number, stamp: number): Promise<ReturnType<typeof decodeSetPermits>> {
@@ -169,7 +208,7 @@ export class CountedStage {
 
   /** Every message that was sent before. */
   async listened(): Promise<string[]> {
-    const mark = `mark ${++this.#marks}`;
+    const mark = `mark ${++this.#made}`;
     await this.redis.publish(this.channel("end"), mark);
     await until(() => this.heard.includes(mark), { what: "all messages" });
     return this.heard.filter((message) => !message.startsWith("mark "));

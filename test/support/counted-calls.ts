@@ -4,8 +4,8 @@ import type { CountedAnswer, CountedRelease } from "../../src/redis/counted-repl
 import { ScriptRunner } from "../../src/redis/script-runner.ts";
 import type { ClusterLike, RedisLike } from "../../src/redis/types.ts";
 
-export type Ask = Parameters<CountedScripts["attempt"]>[1];
-export type Hold = Parameters<CountedScripts["attempt"]>[0] & { readonly token: number };
+type Ask = Parameters<CountedScripts["attempt"]>[1];
+type Hold = Parameters<CountedScripts["attempt"]>[0] & { readonly token: number };
 
 /** The typed calls of a family of counted resources, as a client makes them, with promises. */
 export class CountedCalls {
@@ -14,13 +14,8 @@ export class CountedCalls {
   readonly name: string;
   #made = 0;
 
-  constructor(
-    redis: RedisLike | ClusterLike,
-    family: "rw" | "semaphore",
-    name: string,
-    commands = new ScriptRunner(redis, 5_000),
-  ) {
-    this.commands = commands;
+  constructor(redis: RedisLike | ClusterLike, family: "rw" | "semaphore", name: string) {
+    this.commands = new ScriptRunner(redis, 5_000);
     this.scripts = new CountedScripts(this.commands, null, family, 3_000);
     this.name = name;
   }
