@@ -14,9 +14,10 @@ import {
   decodeSetPermits,
   decodeTaken,
 } from "../redis/counted-replies.ts";
+import { Fields } from "../redis/fields.ts";
 import { countedLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
-import { asDigits, fields, undecoded } from "../redis/replies.ts";
+import { asDigits, undecoded } from "../redis/replies.ts";
 import type { Script, ScriptKeys } from "../redis/script.ts";
 import type { Ask, Meant, Told } from "../waiting/lock-kind.ts";
 import { HoldScripts } from "./hold-scripts.ts";
@@ -226,9 +227,10 @@ export class CountedScripts extends HoldScripts {
       args.push(seen.hold);
     }
     return this.#run(lua.forceRelease, name, args, (reply, call) => {
-      const [count, more] = fields(plain(reply));
-      this.#advance(call.keys, { more: more === 1 });
-      return Number(count);
+      const from = new Fields(plain(reply));
+      const count = from.number();
+      this.#advance(call.keys, { more: from.flag() });
+      return count;
     });
   }
 

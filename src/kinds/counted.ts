@@ -2,13 +2,13 @@ import type { Grant, Hold } from "../lease/hold.ts";
 import type { Renewal, Renewer } from "../lease/renewer.ts";
 import type { HoldingParty } from "../party.ts";
 import type { CountedAnswer } from "../redis/counted-replies.ts";
+import { unexpected } from "../redis/fields.ts";
 import {
   type AttemptAnswer,
   type Inspected,
   inspected,
   type ReleaseAnswer,
   type RenewAnswer,
-  unexpected,
 } from "../redis/replies.ts";
 import type { Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
 import type { CountedScripts } from "./counted-scripts.ts";
@@ -82,8 +82,8 @@ export function asAttempt(answer: CountedAnswer, isShared: boolean): AttemptAnsw
       return { is: "owner", at, token, ttl, already, waits: isShared && answer.waits, isTold, units };
     }
     case "held": {
-      const { at, ttl, position, mayBeIdle } = answer;
-      return { is: "held", at, ttl, position, told: mayBeIdle ? 2 : 0 };
+      const { at, ttl, position, told } = answer;
+      return { is: "held", at, ttl, position, told };
     }
     case "gone":
     case "stale":

@@ -3,16 +3,15 @@ import { withoutBits } from "../hold-ids.ts";
 import type { Renewal } from "../lease/renewer.ts";
 import { type Asked, plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
+import { Fields, unexpected } from "../redis/fields.ts";
 import { askerOf, publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
   decodeAttempt,
   decodeRenewals,
-  fields,
   type RenewAnswer,
   type ToldDigit,
-  unexpected,
 } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
@@ -66,7 +65,7 @@ export abstract class HoldScripts {
 
   /** The holder with this id as it stands in Redis: people are shown less of it. Null: that one does not hold the lock. */
   protected async holderWith(id: string, inspect: Script, keys: readonly string[]): Promise<string | null> {
-    const text = await this.commands.run(inspect, keys, [], (reply) => String(fields(reply)[0]));
+    const text = await this.commands.run(inspect, keys, [], (reply) => new Fields(reply).text());
     return withoutBits(text) === id ? text : null;
   }
 

@@ -149,7 +149,7 @@ class ReadWriteKind extends CountedKind implements LockKind {
 
 /** As the engine knows it. `isWriter`: it waits for readers that may have nobody inside; a reader waits for writers only. */
 function asKnown(name: string, answer: CountedAnswer, isWriter: boolean): AttemptAnswer {
-  if (answer.is === "held" && !isWriter) return asAttempt({ ...answer, mayBeIdle: false }, true);
+  if (answer.is === "held" && !isWriter) return asAttempt({ ...answer, told: 0 }, true);
   if (answer.is !== "crowded") return asAttempt(answer, true);
   const why = `Read-write lock ${quote(name)} has 10 000 holders, which is the most: use several locks.`;
   return { is: "refused", at: answer.at, error: new LockError("TOO_MANY_HOLDS", name, why) };

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { codes } from "../../../src/redis/codes.generated.ts";
-import { decodeShare } from "../../../src/redis/share-message.ts";
+import { decodeMessage } from "../../../src/redis/messages.ts";
 import { CountedCalls } from "../../support/counted-calls.ts";
 import { freshName } from "../../support/fixture.ts";
 import { OwnServer } from "../../support/own-server.ts";
@@ -50,9 +50,9 @@ describe.each([
     expect(await calls.attempt(waiter, { mode: "again" })).toMatchObject({ is: "held", position: 0 });
     expect(await calls.release(holder, 3)).toEqual({ is: "released", clock: 0, more: false });
     await until(() => heard.length > 0);
-    const share = decodeShare(heard[0] ?? "");
-    expect(share).toMatchObject({ hold: waiter.id, units: 2, ttl: 3_000, waits: false, key });
-    expect(calls.commands.keys.name(share?.key ?? "")).toBe(calls.name);
+    const share = { is: "grant", hold: waiter.id, units: 2, ttl: 3_000, waits: false, key };
+    expect(decodeMessage(heard[0] ?? "")).toMatchObject(share);
+    expect(calls.commands.keys.name(key ?? "")).toBe(calls.name);
     const [renewed] = await calls.scripts.renew([{ ...waiter, ttl: 9_000, record: null, told: null }], 1_000);
     expect(renewed).toMatchObject({ is: "renewed", ttl: 9_000 });
     expect(await calls.scripts.confirm(waiter, 10_000, 1_000)).toMatchObject({ is: "renewed", ttl: 10_000 });
