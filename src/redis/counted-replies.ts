@@ -9,7 +9,9 @@ export type CountedAnswer = { readonly at: number; readonly more: boolean } & (
   | (Extract<Placed, { is: "owner" }> & { readonly units: number })
   /** `ttl`: in so many ms a unit may come back by itself. `told`: 2: some holders may have nobody inside. */
   | Extract<Placed, { is: "held" }>
-  | { readonly is: "gone" | "stale" | "crowded" }
+  | { readonly is: "gone" }
+  | { readonly is: "stale" }
+  | { readonly is: "crowded" }
   /** Null: nobody has said how many permits there are. */
   | { readonly is: "differs"; readonly permits: number | null }
 );
@@ -110,6 +112,12 @@ export function decodeCountedYield(reply: unknown, lease: number): CountedAnswer
   const code = new Fields(reply).next();
   const isOld = code === codes.RELEASED || code === codes.GONE;
   return isOld ? decodeCountedRelease(reply) : decodeCounted(reply, lease);
+}
+
+/** How many holds were ended by force. */
+export function decodeCountedForced(reply: unknown): { readonly count: number; readonly more: boolean } {
+  const from = new Fields(reply);
+  return { count: from.number(), more: from.flag() };
 }
 
 /** Of `setPermits`. `isDone`: false = a later number stands. */

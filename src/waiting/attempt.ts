@@ -3,6 +3,7 @@ import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../redis/replies
 import { type Instant, now } from "../util/clock.ts";
 import type { LockChannel } from "./lock-channel.ts";
 import type { Ask, Told } from "./lock-kind.ts";
+import { PermitHold } from "./permit-hold.ts";
 import { entryTtl } from "./schedule.ts";
 import type { Waiter } from "./waiter.ts";
 
@@ -78,6 +79,11 @@ export class Attempt implements Ask, Told<AttemptAnswer | YieldAnswer> {
     // knows which that was: what all of them reserve there is for certain.
     if (passes < hold.mayPass) hold.mayPass = passes;
     this.passes = hold.mayPass;
+  }
+
+  get pooled(): PermitHold["asked"] | null {
+    const { record } = this.hold;
+    return record instanceof PermitHold ? record.asked : null;
   }
 
   answered(answer: AttemptAnswer | YieldAnswer): void {

@@ -24,6 +24,11 @@ export interface Ask {
   readonly mode: "try" | "queue" | "again" | "yield";
   /** The caller, which says how many permits of a semaphore it wants. */
   readonly head?: { readonly terms: Terms };
+  /**
+   * Of permits that callers of one process share: up to how many units they want, and how many callers they are. As it was for the
+   * first command of the hold. Null or left out: the head alone wants them.
+   */
+  readonly pooled?: { readonly upTo: number; readonly callers: number } | null;
   /** The lease wanted, in ms. */
   readonly lease: number;
   /** How long a queue entry may stand without a re-check, in ms. */

@@ -12,7 +12,7 @@ it("in a Cluster the keys of a counted resource share a slot, and its grants are
   onTestFinished(() => cluster.stop());
   const connection = cluster.connect();
   for (const name of [freshName(), freshName("{tag} of many"), freshName("é")]) {
-    const calls = new CountedCalls(connection, "semaphore", name);
+    const calls = new CountedCalls(connection, name);
     const { hash } = calls.commands.keys.ofCounted("semaphore", name);
     const admin = await cluster.adminOf(hash);
     const ears = admin.duplicate() as Redis;
@@ -25,8 +25,8 @@ it("in a Cluster the keys of a counted resource share a slot, and its grants are
     await calls.release(holder);
     await until(() => heard.length > 0);
     expect(decodeMessage(heard[0] ?? "")).toMatchObject({ hold: waiter.id, key: hash });
-    expect(await calls.scripts.setPermits(name, 9)).toMatchObject({ isDone: true, used: 1 });
-    expect(await calls.scripts.forceRelease(name, null, null, { holder: null, token: null })).toBe(1);
+    expect(await calls.semaphore.setPermits(name, 9)).toMatchObject({ isDone: true, used: 1 });
+    expect(await calls.semaphore.forceRelease(name, null, { holder: null, token: null })).toBe(1);
     await until(() => heard.length > 1);
     ears.disconnect();
     calls.end();
