@@ -231,9 +231,9 @@ export class CountedKind extends HoldScripts implements LockKind, Pooling {
     return answer;
   }
 
-  #wanted({ head, pooled, passes }: Ask): Wanted {
+  #wanted({ head, run, passes }: Ask): Wanted {
     const { units, of } = this.#mode.wants ?? head?.terms.permits ?? ONE;
-    const { upTo, callers } = pooled ?? { upTo: units, callers: 1 };
+    const { upTo, callers } = run ?? { upTo: units, callers: 1 };
     return { units, upTo, of: of ?? 0, passes: passes + callers - 1 };
   }
 

@@ -77,7 +77,7 @@ export class CountedCalls {
     return {
       mode,
       head: { terms: { ...terms, permits: { units, of: permits } } },
-      pooled: { upTo, callers: 1 },
+      run: { units, upTo, permits, callers: 1 },
       lease: 30_000,
       entryTtl: 4_500,
       passes,
