@@ -99,8 +99,8 @@ export class ServerClient extends BaseClient implements LockClient {
     };
     const at = { commands, replication, window: grantWindow };
     this.#semaphores = {
-      pooled: new CountedKind(at, "semaphore", localHandoffs ?? LOCAL_HANDOFFS, false, null),
-      fair: new CountedKind(at, "semaphore", 0, true, null),
+      pooled: new CountedKind(at, "semaphore", localHandoffs ?? LOCAL_HANDOFFS, false),
+      fair: new CountedKind(at, "semaphore", 0, true),
     };
     const lockOf: Inside["lockOf"] = (...kind) => this.lockOf(...kind);
     hasInside(this, { commands, replication, settings, lockOf });

@@ -74,7 +74,9 @@ const MODES: Readonly<Record<"read" | "write" | "semaphore", Mode>> = {
 
 const ONE: WantedPermits = { units: 1, of: null };
 
-/** What a hold asks for: at least so many units, up to so many, of so many (0: of as many as are stored). */
+/**
+ * What a hold asks for: `units` at least, `upTo` at most, where there are `of` (0: as many as are stored).
+ */
 interface Wanted {
   readonly units: number;
   readonly upTo: number;
@@ -95,9 +97,10 @@ export interface CountedServer {
 }
 
 /**
- * A lock whose holds have units of one resource: the readers or the writers of a read-write lock, or a semaphore. Positions of arguments
- * stand here and in the headers under lua/counted, nowhere else. Where a reply says that more is to be granted than one script
- * grants, the next one is sent at once; a crash in between costs a re-check.
+ * A lock whose holds have units of one resource: the readers or the writers of a read-write lock, or
+ * the callers of a semaphore. Positions of arguments stand here and in the headers under lua/counted,
+ * nowhere else. When a reply says that one script has not made all grants, the next one is sent at
+ * once; a crash in between costs a re-check.
  */
 export class CountedKind extends HoldScripts implements LockKind, Pooling {
   readonly label: Mode["label"];
@@ -118,15 +121,16 @@ export class CountedKind extends HoldScripts implements LockKind, Pooling {
   #latest: { readonly name: string; readonly keys: ScriptKeys } | null = null;
 
   /**
-   * `passes`: how often a hold or permits are passed on in this process. `isFair`: each caller has a hold and an entry of its own, so
-   * that the order holds over all processes. `sharing`: null for a semaphore.
+   * `passes`: how often a hold or permits are passed on in this process. `isFair`: each caller has a
+   * hold and an entry of its own, so that the order holds over all processes. `sharing`: of readers
+   * and writers.
    */
   constructor(
     { commands, replication, window }: CountedServer,
     eventKind: keyof typeof MODES,
     passes: number,
     isFair: boolean,
-    sharing: Sharing | null,
+    sharing?: Sharing,
   ) {
     super(commands, replication, lua);
     this.#mode = MODES[eventKind];
@@ -140,7 +144,7 @@ export class CountedKind extends HoldScripts implements LockKind, Pooling {
     if (eventKind === "semaphore") {
       this.besides = (name, holds) => this.#besides(name, holds);
       if (!isFair) this.pooling = this;
-      // The line of a process has its place also while it has permits: nothing is queued in their stead.
+      // Callers of a process keep their place while it has permits: a release need not queue them.
       this.yield = null;
     } else {
       this.mode = eventKind;
@@ -163,12 +167,12 @@ export class CountedKind extends HoldScripts implements LockKind, Pooling {
     const notAfter = commands.notAfter(keys) * 1_000 || NEVER;
     const args = [hold.id, lease, notAfter, this.#mode.as, digits(units), digits(of)];
     const entry = ask.mode === "try" ? "" : this.#queued(hold, ask, wanted);
-    // Behind a +: its client may keep the hold with nobody inside, and is to be told when somebody waits.
+    // A +: its client may keep the hold unused, and is notified when another process waits.
     const label = ask.told === 2 ? `+${hold.label}` : hold.label;
     const more = [passes || "", upTo > units ? upTo : "", entry, label, ask.nonce ?? ""];
-    // Each argument costs the server more than a thousand instructions, so those at the end that say nothing are left out.
+    // Each argument costs the server more than a thousand instructions: empty ones at the end are left out.
     while (more.at(-1) === "") more.pop();
-    // Behind a look at the rights, for a connection whose rights are not known.
+    // The first command of a connection checks the rights of its user.
     if (!isKnown) more.push(commands.keys.anyChannel);
     const script = isKnown ? lua.acquire : lua.firstAcquire;
     const read = (reply: unknown, call: Asked) => this.#attempted(reply, call, hold.name, wanted);
@@ -216,7 +220,7 @@ export class CountedKind extends HoldScripts implements LockKind, Pooling {
     this.#advance(keys, answer.more);
     switch (answer.is) {
       case "held":
-        // A reader waits for writers, and none of them keeps a hold with nobody inside.
+        // A reader waits for writers, and they keep no hold unused.
         return this.mode === "read" ? { ...answer, told: 0 } : answer;
       case "crowded": {
         const why = `${noun} ${quote(name)} has 10 000 holders, which is the most: ${cure}.`;
@@ -251,7 +255,7 @@ export class CountedKind extends HoldScripts implements LockKind, Pooling {
     this.shrink(hold, 0, told);
   }
 
-  /** Leaves a hold so many units; 0: it ends. Of a writer's hold one is left: it becomes a reader's. */
+  /** Leaves a hold `stays` units; 0: it ends. A writer's hold with one unit left is a reader's. */
   shrink(hold: Hold, stays: number, told: Told<ReleaseAnswer>, script = lua.release): void {
     const { id, name, token, passes } = hold;
     const args = stays > 0 ? [id, stays, token + passes] : [id];
@@ -270,8 +274,9 @@ export class CountedKind extends HoldScripts implements LockKind, Pooling {
       holds.map(
         (hold, i) =>
           new Promise<ReleaseAnswer>((answered, failed) => {
-            // RACE: a process that ends reads no answer, and could not send the script behind one that says that it is not known.
-            // So the first one brings it to the server; in Cluster each does, because each may go to another server.
+            // RACE: a process that ends reads no answer which says that the server does not know the
+            // script. So the first command brings its text; in Cluster each one does, because each
+            // may go to another server.
             const isWhole = (isFirst && i === 0) || this.commands.isCluster;
             this.shrink(hold, 0, { answered, failed }, isWhole ? wholeRelease : lua.release);
           }),
@@ -297,7 +302,7 @@ export class CountedKind extends HoldScripts implements LockKind, Pooling {
     return inspected(holders[0]?.party ?? null, [], at);
   }
 
-  /** All of it. `nonce`: clients that may keep a hold with nobody inside are asked; left out: none is. */
+  /** All holders and waiters. `nonce`: asks clients that may keep a hold unused whether they do. */
   look(name: string, nonce?: string): Promise<CountedInspection> {
     return this.#inspect(name, nonce === undefined ? [] : ["", nonce]);
   }
@@ -329,8 +334,8 @@ export class CountedKind extends HoldScripts implements LockKind, Pooling {
   }
 
   /**
-   * From now on a semaphore has so many permits, whatever anybody's code says. Two commands: with the stamp of the first one a late
-   * copy of the second undoes no later number.
+   * From now on a semaphore has `permits`, whatever the code of callers says. Two commands: with the
+   * stamp of the first one a late copy of the second undoes no later number.
    */
   async setPermits(name: string, permits: number): Promise<ReturnType<typeof decodeSetPermits>> {
     const { stamp } = await this.look(name);

@@ -21,13 +21,14 @@ import type { Ask, LockKind } from "../waiting/lock-kind.ts";
 export const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * A hold's entry in the queue up to its id: as it is made, it stays, because every later command names it. `window`: the longest TTL
- * of a grant, in ms. `numbers`: how many tokens are reserved, and what else is asked for.
+ * A hold's entry in the queue up to its id: as it is made, it stays, because every later command
+ * names it. `window`: the longest TTL of a grant, in ms. `numbers`: how many tokens are reserved, and
+ * what else the hold asks for.
  */
 export function placeOf(hold: Hold, ask: Ask, window: number, mode: string, numbers: string): string {
   const { channel, lease } = ask;
-  // RACE: a waiter that hears nothing finds its grant when it looks again. The grant must live until then, however short
-  // the waiter's lease.
+  // RACE: a waiter that hears nothing finds its grant when it looks again. The grant must live until
+  // then, however short the waiter's lease.
   const shortest = channel?.isHeard === false ? Math.max(lease, GRANT_WINDOW) : lease;
   const counted = channel?.counted ? 1 : 0;
   hold.entry ||= `${counted}${mode} ${Math.min(shortest, window)} ${numbers} `;

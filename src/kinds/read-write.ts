@@ -3,7 +3,10 @@ import type { AttemptAnswer, ReleaseAnswer } from "../redis/replies.ts";
 import type { Sharing, Told } from "../waiting/lock-kind.ts";
 import { CountedKind, type CountedServer } from "./counted.ts";
 
-/** The readers and the writers of one lock, and what they are to each other. `fair`: each caller has a place of its own. */
+/**
+ * The readers and the writers of one lock, and what they are to each other. `fair`: each caller has a
+ * place of its own in the queue.
+ */
 export class ReadWriteKinds implements Sharing {
   readonly plain: { readonly read: CountedKind; readonly write: CountedKind };
   readonly fair: { readonly read: CountedKind; readonly write: CountedKind };

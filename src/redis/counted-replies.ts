@@ -4,10 +4,13 @@ import { codes } from "./codes.generated.ts";
 import { Fields, unexpected } from "./fields.ts";
 import { type Placed, placeOf, type ReleaseAnswer } from "./replies.ts";
 
-/** Of an attempt to take units, or to look again. `more`: there are more grants to be made than one script makes. */
+/**
+ * Of an attempt to take units, or to look again. `more`: there are more grants to be made than one
+ * script makes.
+ */
 export type CountedAnswer = { readonly at: number; readonly more: boolean } & (
   | (Extract<Placed, { is: "owner" }> & { readonly units: number })
-  /** `ttl`: in so many ms a unit may come back by itself. `told`: 2: some holders may have nobody inside. */
+  /** `ttl`: ms until a unit may come back by itself. `told`: 2: some holders may be unused. */
   | Extract<Placed, { is: "held" }>
   | { readonly is: "gone" }
   | { readonly is: "stale" }

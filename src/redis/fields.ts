@@ -9,8 +9,9 @@ export function listOf(reply: unknown): unknown[] {
 }
 
 /**
- * Reads the fields of a reply in their order, so that a decoder says only which field comes next. A reply that is no list is its only
- * field. Each method throws the error of an unexpected answer where the next field is missing or of another type.
+ * Reads the fields of a reply in their order, so that a decoder says only which field comes next. A
+ * reply that is no list is its only field. A field that is missing, or of another type, is the error
+ * of an unexpected answer.
  */
 export class Fields {
   readonly #reply: unknown;
@@ -84,8 +85,9 @@ export class Fields {
 }
 
 /**
- * Reads the words of a message in their order, as `Fields` reads a reply. Anybody may send messages, so it throws nothing: once a word
- * was missing or of another form, `isWhole` is false, and what was read means nothing. The last word is read by `rest`.
+ * Reads the words of a message in their order, as `Fields` reads a reply. Anybody may send messages,
+ * so it throws nothing: after a word that is missing or of another form `isWhole` is false, and what
+ * was read means nothing. `rest` reads the last word, which may have spaces.
  */
 export class Words {
   isWhole = true;
@@ -113,7 +115,7 @@ export class Words {
     let number = 0;
     for (let at = this.#at; ; at++) {
       const digit = text.charCodeAt(at) - ZERO;
-      // Also behind the end of the text, where there is none.
+      // After the end of the text it is NaN.
       if (!(digit >= 0 && digit <= 9)) {
         if (digit !== SPACE - ZERO || !(number > 0 && number <= Number.MAX_SAFE_INTEGER))
           this.isWhole = false;

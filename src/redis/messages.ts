@@ -49,7 +49,7 @@ export function decodeMessage(text: string): Message | null {
   return words.isWhole ? message : null;
 }
 
-/** In the order in which the words stand. Whether its hold has asked for what a grant says, that hold knows. */
+/** Reads words in their order. Whether a grant is one that was asked for, its hold decides. */
 function readMessage(is: string, words: Words): Message | null {
   switch (is) {
     case "grant":

@@ -144,7 +144,7 @@ export function decodeReleases(reply: unknown): ReleaseAnswer[] {
   return from.each(() => ({ is: from.one(ENDINGS), clock }));
 }
 
-export const RENEWALS: ReadonlyMap<unknown, RenewAnswer["is"]> = new Map([
+const RENEWALS: ReadonlyMap<unknown, RenewAnswer["is"]> = new Map([
   [codes.RENEWED, "renewed"],
   [codes.GONE, "gone"],
   [codes.TAKEN, "taken"],

@@ -7,7 +7,7 @@ import { ScriptRunner } from "../../src/redis/script-runner.ts";
 import type { ClusterLike, RedisLike } from "../../src/redis/types.ts";
 import type { Ask } from "../../src/waiting/lock-kind.ts";
 
-/** What is asked for, by readers, writers or callers that want permits: at least so many `units`, up to so many. */
+/** What a reader, a writer or a caller that wants permits asks for: `units` at least, `upTo` at most. */
 export interface Asked {
   readonly kind?: "read" | "write";
   readonly mode?: "try" | "queue" | "again";
@@ -29,7 +29,7 @@ export class CountedCalls {
     this.commands = new ScriptRunner(redis, 5_000);
     const server = { commands: this.commands, replication: null, window: 3_000 };
     this.readWrite = new ReadWriteKinds(server, 16);
-    this.semaphore = new CountedKind(server, "semaphore", 16, false, null);
+    this.semaphore = new CountedKind(server, "semaphore", 16, false);
     this.name = name;
   }
 
