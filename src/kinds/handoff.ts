@@ -1,4 +1,4 @@
-import { GRANT_WINDOW, SHOWN_MAX } from "../defaults.ts";
+import { SHOWN_MAX } from "../defaults.ts";
 import type { LockKeys } from "../keys.ts";
 import { encodeLabel } from "../label.ts";
 import type { Hold } from "../lease/hold.ts";
@@ -28,10 +28,7 @@ import {
 } from "../redis/replies.ts";
 import type { Script, ScriptKeys } from "../redis/script.ts";
 import type { Ask, Leavable, LockKind, Meant, Told } from "../waiting/lock-kind.ts";
-import { HoldScripts } from "./hold-scripts.ts";
-
-/** No reply has told the server's time: a command may be executed whenever it comes. */
-const NEVER = Number.MAX_SAFE_INTEGER;
+import { HoldScripts, NEVER, placeOf } from "./hold-scripts.ts";
 
 /** The place of the clock among the keys of a lock: the last. */
 const CLOCK = 3;
@@ -178,7 +175,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
       hold.id + hold.label,
       ask.lease,
       ask.passes,
-      this.#entryOf(hold, ask),
+      this.#placeOf(hold, ask) + hold.id + hold.label,
       ask.told,
     ];
     this.commands.send(lua.yield, script, args, this.#yielded, told);
@@ -207,19 +204,8 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return this.#latest;
   }
 
-  /** A hold's entry in the queue: as it is made, it stays, because every later command names it. */
-  #entryOf(hold: Hold, ask: Ask): string {
-    return this.#placeOf(hold, ask) + hold.id + hold.label;
-  }
-
-  /** The same up to its id. */
-  #placeOf(hold: Hold, { channel, lease, passes }: Ask): string {
-    // RACE: a waiter that hears nothing finds its grant when it looks again. The grant must live until then, however short
-    // the waiter's lease.
-    const shortest = channel?.isHeard === false ? Math.max(lease, GRANT_WINDOW) : lease;
-    const counted = channel?.counted ? 1 : 0;
-    hold.entry ||= `${counted} ${Math.min(shortest, this.#window)} ${passes} `;
-    return hold.entry;
+  #placeOf(hold: Hold, ask: Ask): string {
+    return placeOf(hold, ask, this.#window, "", `${ask.passes}`);
   }
 
   // ---- what is rare

@@ -1,7 +1,8 @@
 import { SHOWN_MAX } from "../defaults.ts";
 import type { Commands } from "../redis/commands.ts";
+import { Fields } from "../redis/fields.ts";
 import { listLua as lua } from "../redis/lua.generated.ts";
-import { decodeSeen, fields, type Inspected } from "../redis/replies.ts";
+import { type Inspected, readSeen } from "../redis/replies.ts";
 
 interface Named {
   readonly kind: "lock" | "election";
@@ -29,10 +30,13 @@ export async function inspectAll(commands: Commands, named: readonly Named[]): P
 }
 
 function decode(reply: unknown): (Inspected | null)[] {
-  const [now, first, ...more] = fields(reply);
-  // Without one of them it would be asked again for ever.
-  return [first, ...more].map((look) => {
-    const parts = fields(look);
-    return parts.length === 0 ? null : decodeSeen(Number(now), parts);
+  const from = new Fields(reply);
+  const now = from.number();
+  const found = from.each(() => {
+    const look = from.list();
+    return look.isOver ? null : readSeen(now, look);
   });
+  // Without one of them it would be asked again for ever.
+  if (found.length === 0) throw from.unexpected();
+  return found;
 }

@@ -20,7 +20,7 @@ import { runBody } from "./with-lock.ts";
 
 /** The kind of a semaphore, and what that has beside a lock. */
 export interface PermitKind extends LockKind {
-  setPermits(name: string, permits: number): Promise<void>;
+  setPermits(name: string, permits: number): Promise<unknown>;
   look(name: string): Promise<CountedInspection>;
 }
 
@@ -73,10 +73,7 @@ export class CountingSemaphore implements Semaphore {
 
   async setPermits(permits: number): Promise<void> {
     const checked = checkPermits(this.name, permits);
-    return this.#ask(
-      () => this.#kind.setPermits(this.name, checked),
-      "the number of its permits was not set",
-    );
+    await this.#ask(() => this.#kind.setPermits(this.name, checked), "the number of its permits was not set");
   }
 
   inspect(): Promise<SemaphoreInspection> {

@@ -3,7 +3,7 @@ import { type Circle, circleOf, holdersOf, KINDS } from "../deadlocks/circle.ts"
 import { decodeNote, lockOf, type Note } from "../deadlocks/note.ts";
 import type { Listed } from "../list/listed.ts";
 import { clientOf } from "../party.ts";
-import { fields } from "../redis/replies.ts";
+import { listOf } from "../redis/fields.ts";
 import { uiLua as lua } from "./lua.generated.ts";
 import type { LockUIOptions } from "./options.ts";
 import type { ShownCircle } from "./shown.ts";
@@ -64,8 +64,8 @@ export class Deadlocks {
         this.trouble = LATE;
         return;
       }
-      const [now, members] = fields(reply);
-      this.#read(Number(now), fields(members).map(String));
+      const [now, members] = listOf(reply);
+      this.#read(Number(now), listOf(members).map(String));
     } catch (error) {
       this.#found.clear();
       this.trouble = `What callers say that wait could not be read: ${error instanceof Error ? error.message : String(error)}`;

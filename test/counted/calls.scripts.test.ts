@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
-import { decodeShare } from "../../src/redis/share-message.ts";
+import { decodeMessage } from "../../src/redis/messages.ts";
 import { CountedCalls } from "../support/counted-calls.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
@@ -18,10 +18,10 @@ describe.each([
   ["behind a prefix with spaces and braces", { keyPrefix: "my {app}: é " }],
   ["by a connection whose numbers are strings", { stringNumbers: true }],
 ])("%s", (_, options) => {
-  async function open(family: "rw" | "semaphore" = "semaphore") {
+  async function open() {
     const redis = new Redis(own.url, options);
     const ears = new Redis(own.url);
-    const calls = new CountedCalls(redis, family, freshName("tenant {ü}"));
+    const calls = new CountedCalls(redis, freshName("tenant {ü}"));
     const heard: string[] = [];
     ears.on("message", (_, message) => heard.push(message));
     await ears.subscribe(calls.channelOf("a"));
@@ -33,7 +33,7 @@ describe.each([
     return {
       calls,
       heard,
-      key: calls.commands.keysOf([calls.commands.keys.ofCounted(family, calls.name).hash]).full[0],
+      key: calls.commands.keysOf([calls.commands.keys.ofCounted("semaphore", calls.name).hash]).full[0],
     };
   }
 
@@ -50,13 +50,17 @@ describe.each([
     expect(await calls.attempt(waiter, { mode: "again" })).toMatchObject({ is: "held", position: 0 });
     expect(await calls.release(holder, 3)).toEqual({ is: "released", clock: 0, more: false });
     await until(() => heard.length > 0);
-    const share = decodeShare(heard[0] ?? "");
-    expect(share).toMatchObject({ hold: waiter.id, units: 2, ttl: 3_000, waits: false, key });
-    expect(calls.commands.keys.name(share?.key ?? "")).toBe(calls.name);
-    const [renewed] = await calls.scripts.renew([{ ...waiter, ttl: 9_000, record: null, told: null }], 1_000);
+    const share = { is: "grant", hold: waiter.id, units: 2, ttl: 3_000, waits: false, key };
+    expect(decodeMessage(heard[0] ?? "")).toMatchObject(share);
+    expect(calls.commands.keys.name(key ?? "")).toBe(calls.name);
+    const named = { id: waiter.id, name: waiter.name, label: "" };
+    const [renewed] = await calls.semaphore.renew(
+      [{ ...named, ttl: 9_000, record: null, told: null }],
+      1_000,
+    );
     expect(renewed).toMatchObject({ is: "renewed", ttl: 9_000 });
-    expect(await calls.scripts.confirm(waiter, 10_000, 1_000)).toMatchObject({ is: "renewed", ttl: 10_000 });
-    expect(await calls.scripts.inspect(calls.name)).toMatchObject({
+    expect(await calls.semaphore.confirm(named, 10_000, 1_000)).toMatchObject({ is: "renewed", ttl: 10_000 });
+    expect(await calls.semaphore.look(calls.name)).toMatchObject({
       permits: 5,
       used: 5,
       holders: expect.arrayContaining([
@@ -64,7 +68,7 @@ describe.each([
       ]),
       waiters: [],
     });
-    expect(await calls.scripts.withdraw(waiter)).toMatchObject({ is: "released" });
+    expect(await calls.semaphore.withdraw(waiter)).toMatchObject({ is: "released" });
     expect(await calls.release(holder)).toMatchObject({ is: "released" });
     expect(await calls.release(holder)).toMatchObject({ is: "gone", clock: expect.any(Number) });
   });
@@ -72,42 +76,37 @@ describe.each([
   it("permits are set and unknown, and those of another number are refused", async () => {
     const { calls } = await open();
     const hold = calls.hold("a");
-    expect(await calls.attempt(hold, { permits: null })).toMatchObject({ is: "differs", permits: null });
-    expect(await calls.scripts.setPermits(calls.name, 3)).toMatchObject({ isDone: true, old: null });
-    expect(await calls.scripts.setPermits(calls.name, 7)).toMatchObject({ isDone: true, old: 3 });
+    expect(await calls.attempt(hold, { permits: null })).toMatchObject({
+      is: "refused",
+      error: { code: "PERMITS_UNKNOWN" },
+    });
+    expect(await calls.semaphore.setPermits(calls.name, 3)).toMatchObject({ isDone: true, old: null });
+    expect(await calls.semaphore.setPermits(calls.name, 7)).toMatchObject({ isDone: true, old: 3 });
     expect(await calls.attempt(hold, { permits: 3, units: 6, upTo: 6 })).toMatchObject({
       is: "owner",
       units: 6,
     });
     expect(await calls.attempt(calls.hold("a"), { units: 8, upTo: 8 })).toMatchObject({
-      is: "differs",
-      permits: 7,
+      is: "refused",
+      error: { stored: 7 },
     });
-    expect(await calls.scripts.inspect(calls.name)).toMatchObject({ permits: 7, isSet: true, used: 6 });
+    expect(await calls.semaphore.look(calls.name)).toMatchObject({ permits: 7, isSet: true, used: 6 });
   });
 
   it("readers join, a writer yields, and all are released by force", async () => {
-    const { calls, heard } = await open("rw");
-    const all = 1_000_000;
-    const read = { as: "r", permits: all } as const;
-    const write = { as: "w", units: all, upTo: all, permits: all, passes: 16 } as const;
+    const { calls, heard } = await open();
+    const { read, write } = calls.readWrite.plain;
     const [reader, writer, next] = [calls.hold("a"), calls.hold("a"), calls.hold("a")];
-    await calls.attempt(reader, read);
-    expect(await calls.attempt(reader, { ...read, mode: "join" })).toMatchObject({
-      already: true,
-      waits: false,
-    });
-    await calls.attempt(writer, write);
-    expect(await calls.attempt(reader, { ...read, mode: "join" })).toMatchObject({
-      already: true,
-      waits: true,
-    });
-    await calls.release(reader);
+    await calls.attempt(reader, { kind: "read" });
+    expect(await calls.join(reader)).toMatchObject({ already: true, waits: false });
+    await calls.attempt(writer, { kind: "write", passes: 16 });
+    expect(await calls.join(reader)).toMatchObject({ already: true, waits: true });
+    await calls.readWrite.readers.withdraw(reader);
     await until(() => heard.some((message) => message.includes(writer.id)));
-    expect(await calls.yield(writer, 0, next, write)).toMatchObject({ is: "owner", units: all });
-    expect(await calls.yield(writer, 0, calls.hold("a"), write)).toMatchObject({ is: "gone" });
-    expect(await calls.scripts.forceRelease(calls.name, "r", null, WHICHEVER)).toBe(0);
-    expect(await calls.scripts.forceRelease(calls.name, null, "me and you", WHICHEVER)).toBe(1);
+    expect(await calls.yield(writer, next)).toMatchObject({ is: "owner", units: 1_000_000 });
+    expect(await calls.yield(writer, calls.hold("a"))).toMatchObject({ is: "gone" });
+    expect(await read.forceRelease(calls.name, null, WHICHEVER)).toBe(0);
+    expect(await write.forceRelease(calls.name, "me and you", WHICHEVER)).toBe(1);
     await until(() =>
       heard.some((message) => message.startsWith("revoked ") && message.endsWith(" me%20and%20you")),
     );
@@ -148,7 +147,7 @@ it.skipIf(!serverIs("7.0"))(
       lazyConnect: true,
     });
     onTestFinished(() => redis.disconnect());
-    const calls = new CountedCalls(redis, "rw", name);
+    const calls = new CountedCalls(redis, name);
     await expect(calls.attempt(calls.hold("a"), {})).rejects.toThrow(/NOPERM.* hget/);
     expect(await own.admin.keys(`*${name}*`)).toEqual([]);
   },

@@ -13,8 +13,8 @@ import {
   decodeTaken,
 } from "../../src/redis/counted-replies.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
+import { decodeMessage, type Message } from "../../src/redis/messages.ts";
 import { decodeRenewal, type RenewAnswer } from "../../src/redis/replies.ts";
-import { decodeShare, type Share } from "../../src/redis/share-message.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { loadScripts } from "../support/load-scripts.ts";
 import { present } from "../support/present.ts";
@@ -215,8 +215,8 @@ export class CountedStage {
   }
 
   /** The grants that were heard, and by hold. */
-  async shares(): Promise<Share[]> {
-    return (await this.listened()).flatMap((message) => decodeShare(message) ?? []);
+  async shares(): Promise<Extract<Message, { is: "grant" }>[]> {
+    return (await this.listened()).map(decodeMessage).filter((message) => message?.is === "grant");
   }
 
   async grantees(): Promise<string[]> {

@@ -47,6 +47,7 @@ const ONE_IDEA: Readonly<Record<string, string>> = {
   "src/locks/lease.ts": "what callers hold: without a token, and with one",
   "src/optimistic/attempt.ts": "an attempt, and the error that ends it to begin anew",
   "src/quorum/node.ts": "a node, and the error of one that is not asked",
+  "src/redis/fields.ts": "what Redis says, field by field: of a reply, and of a message",
   "src/redis/trouble.ts": "what is wrong with a Redis, and the error of its silence",
   "src/util/timers.ts": "one heap, and what stands in it",
 };
@@ -55,7 +56,6 @@ const SEVERAL_CLASSES: string[] = [
   "src/cli/run/group.ts: OwnGroup, TerminalGroup",
   "src/deadlocks/detector.ts: Watched, Detector",
   "src/kinds/handoff.ts: HandoffKeys, HandoffLock",
-  "src/kinds/read-write.ts: Family, ReadWriteKind",
   "src/locks/counting-semaphore.ts: CountingSemaphore, PermitHandle",
   "src/locks/own-wait.ts: Place, OwnWait",
   "src/locks/scope.ts: Scope, Scopes",
