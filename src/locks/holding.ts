@@ -74,8 +74,8 @@ export class Loan {
   }
 
   /**
-   * Waits for the body's turn in each. When that fails, nothing is borrowed any more. `turn`: returns the gate through which it
-   * came; null: it needed none.
+   * Waits for the body's turn in each. When that fails, nothing is borrowed any more. `turn`:
+   * returns the gate through which it came; null: it needed none.
    */
   async begin(turn: (one: Holding) => Promise<LocalSemaphore | null>): Promise<this> {
     try {

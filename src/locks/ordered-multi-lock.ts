@@ -132,8 +132,9 @@ export class OrderedMultiLock implements MultiLock {
   }
 
   /**
-   * Enters what the scope holds, and takes the rest, with a word to `took` for each. Resolves with what is held then, or with
-   * what was busy. `enter`: `mayWait`: false: it rejects with OVERTAKEN where it would have to wait for a turn.
+   * Enters what the scope holds, and takes the rest, with a word to `took` for each. Resolves with
+   * what is held then, or with what was busy. `enter`: `mayWait`: false: it rejects with OVERTAKEN
+   * where it would have to wait for a turn.
    */
   async #take<E extends Entered>(
     request: PlacedRequest,
@@ -167,8 +168,9 @@ export class OrderedMultiLock implements MultiLock {
         return busy;
       }
       if (!inOrder) {
-        // What its scope held is over, and this call has it now. RACE: the others may come before it in the order of locks: this one
-        // enters them without waiting, or gives it back and looks again.
+        // What its scope held is over, and this call has it now. RACE: the others may come before
+        // it in the order of locks: this one enters them without waiting, or gives it back and
+        // looks again.
         seats = this.#seats({ ...request, wait: 0 }, own);
         if (seats.some(({ lease }) => !lease)) throw OVERTAKEN;
         entered = await enter(holdings(seats), false);
@@ -183,7 +185,10 @@ export class OrderedMultiLock implements MultiLock {
     }
   }
 
-  /** `own`: what the call has taken before. @throws LockLostError, LockError LOCK_ORDER, LOCK_UPGRADE. */
+  /**
+   * `own`: what the call has taken before. @throws LockLostError, LockError LOCK_ORDER,
+   * LOCK_UPGRADE.
+   */
   #seats({ wait, says }: PlacedRequest, own: readonly Seat[] = []): readonly Seat[] {
     const seats = this.#members.map((member) => {
       const key = keyOf(member.kind.protocol, member.name);
@@ -213,7 +218,8 @@ export class OrderedMultiLock implements MultiLock {
   /**
    * For a body: its turn in one lock.
    *
-   * @throws LockTimeoutError when another body of the scope has borrowed it for all of the time; LockError LOCK_ORDER.
+   * @throws LockTimeoutError when another body of the scope has borrowed it for all of the time;
+   * LockError LOCK_ORDER.
    */
   async #turn(
     { key, gate, shared }: Holding,
@@ -254,8 +260,8 @@ const taking = ({ reentrant }: Seat, { place = null }: PlacedRequest): Taken => 
 const holdings = (seats: readonly Seat[]): Holding[] => seats.flatMap(({ holding }) => holding ?? []);
 
 /**
- * Enters all of these once more, or none. RACE: all in the statement of the call. Behind an answer a later one may have been
- * unlocked, and would be entered in vain.
+ * Enters all of these once more, or none. RACE: all in the statement of the call. Behind an answer
+ * a later one may have been unlocked, and would be entered in vain.
  */
 async function enterAll(held: readonly Holding[]): Promise<Entered> {
   const outcomes = await Promise.allSettled(held.map(({ shared }) => shared.enter()));

@@ -78,7 +78,8 @@ export class ReentrantLock implements Lock {
     const holding = this.#holding(request);
     const entered = holding ? this.#share(holding, request) : await this.#enter(request);
     if (!entered) return await this.#timedOut(request.wait);
-    // Awaited here: what an async function returns unawaited costs two more turns of the microtask queue.
+    // Awaited here: what an async function returns unawaited costs two more turns of the microtask
+    // queue.
     if (!(entered instanceof Holding)) return await this.#run(entered, request, body, null, confirm);
     const loan = await new Loan([entered]).begin(async ({ shared, gate }) => {
       if (!isGated(shared)) return null;
@@ -185,7 +186,9 @@ export class ReentrantLock implements Lock {
     return this.#kind.mode === "write" ? toWrite(holding) : holding;
   }
 
-  /** `loan`: what the body has borrowed; it may have been lost while another borrower was inside. */
+  /**
+   * `loan`: what the body has borrowed; it may have been lost while another borrower was inside.
+   */
   #run<T>(
     shared: SharedLease,
     request: PlacedRequest,

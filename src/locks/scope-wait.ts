@@ -1,5 +1,6 @@
-// Several calls of one scope can want a lock at the same time. What one of them gets, its scope holds, so the others must
-// enter it again. A call that stayed in line instead would wait for its own scope, for ever.
+// Several calls of one scope can want a lock at the same time. What one of them gets, its scope
+// holds, so the others must enter it again. A call that stayed in line instead would wait for its
+// own scope, for ever.
 import { DeadlockError } from "../deadlock-error.ts";
 import { DEADLOCK_AFTER } from "../defaults.ts";
 import type { EventKind } from "../events.ts";
@@ -26,9 +27,10 @@ export interface PlacedRequest extends Request {
 }
 
 /**
- * Waits for a lock of which the call may enter nothing yet, and resolves with what `take` makes of it. When one of the scopes gets
- * the lock by another call, and both may share it, this one leaves the line and resolves with what `enter` makes of that. `enter`
- * left out: it shares nothing, as with permits.
+ * Waits for a lock of which the call may enter nothing yet, and resolves with what `take` makes of
+ * it. When one of the scopes gets the lock by another call, and both may share it, this one leaves
+ * the line and resolves with what `enter` makes of that. `enter` left out: it shares nothing, as
+ * with permits.
  */
 export function waitBeside<T>(
   manager: LockManager,
@@ -46,8 +48,9 @@ export function waitBeside<T>(
   const shares = request.reentrant && enter;
   if (!watch && !shares) return manager.enter(kind, name, request, take);
   return new Promise((resolve, reject) => {
-    // RACE: `enter` counts itself among the lock's users in this very statement of the call that got it. A moment later that
-    // call may have unlocked it again, and this one would be last in line.
+    // RACE: `enter` counts itself among the lock's users in this very statement of the call that
+    // got it. A moment later that call may have unlocked it again, and this one would be last in
+    // line.
     const unwant = scopes.want(shares ? [wanted.key] : [], (holding) => {
       // An answer that it has, and has not read yet, stands.
       if (!shares || waiter?.settled) return;
@@ -83,12 +86,13 @@ export function waitBeside<T>(
 }
 
 /**
- * Takes all of which the call may enter nothing yet, and hands it to `take` in the statement that brings the last of them.
- * Resolves with what was busy; null: nothing was. Rejects with OVERTAKEN when the scopes got one of these locks by another
- * call. What was taken is given back then, because the order in which the rest must be taken may have changed.
+ * Takes all of which the call may enter nothing yet, and hands it to `take` in the statement that
+ * brings the last of them. Resolves with what was busy; null: nothing was. Rejects with OVERTAKEN
+ * when the scopes got one of these locks by another call. What was taken is given back then,
+ * because the order in which the rest must be taken may have changed.
  *
- * `hasEntered`: the call is inside other holds of the scopes. Then this counts also for a lock that it may not enter, because it must
- * not wait for its own scope so.
+ * `hasEntered`: the call is inside other holds of the scopes. Then this counts also for a lock that
+ * it may not enter, because it must not wait for its own scope so.
  */
 export async function acquireAllBeside(
   manager: LockManager,
@@ -106,8 +110,8 @@ export async function acquireAllBeside(
         one.key === key &&
         (one.reentrant || (hasEntered && request.wait > 0 && isInTheWay(one.kind, shared))),
     );
-  // RACE: the call may have waited before, for its turn in what it has entered. Nobody has told it what the scopes got by other
-  // calls in that time, and it would wait for its own scope, for ever.
+  // RACE: the call may have waited before, for its turn in what it has entered. Nobody has told it
+  // what the scopes got by other calls in that time, and it would wait for its own scope, for ever.
   for (const { key } of wanted) {
     const found = scopes.find(key);
     if (found && overtakes(found)) throw OVERTAKEN;
@@ -138,7 +142,10 @@ export async function acquireAllBeside(
   }
 }
 
-/** To be called when a call begins to wait for all of these. Returns what follows it until its end; null: nothing does. */
+/**
+ * To be called when a call begins to wait for all of these. Returns what follows it until its end;
+ * null: nothing does.
+ */
 function follow(
   manager: LockManager,
   scopes: Scopes,
@@ -159,9 +166,10 @@ function follow(
 }
 
 /**
- * A call that waits in a scope. Where one side has `reentrant: false`, that scope may be what it waits for. Perhaps it is work of
- * another caller, which rightly waits; perhaps the code that holds the lock waits for it, and both wait without end. No one can
- * tell the two apart, so it is never refused, and told once for each place.
+ * A call that waits in a scope. Where one side has `reentrant: false`, that scope may be what it
+ * waits for. Perhaps it is work of another caller, which rightly waits; perhaps the code that holds
+ * the lock waits for it, and both wait without end. No one can tell the two apart, so it is never
+ * refused, and told once for each place.
  */
 class OwnWait extends Timer {
   readonly #services: Pick<LockManager, "timers" | "selfWait">;
@@ -171,7 +179,10 @@ class OwnWait extends Timer {
   readonly #since = clocks.mono.now();
   #waiter: Waiter | null = null;
 
-  /** `meets`: what its scope has at this moment of the locks that it wants. `unwatch`: to be called at its end. */
+  /**
+   * `meets`: what its scope has at this moment of the locks that it wants. `unwatch`: to be called
+   * at its end.
+   */
   constructor(
     services: Pick<LockManager, "timers" | "selfWait">,
     place: Place | null,

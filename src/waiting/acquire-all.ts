@@ -32,15 +32,18 @@ export interface Busy {
 type TakeAll = (leases: readonly SharedLease[]) => void;
 
 /**
- * Takes several locks, all or none, by ordinary acquires. `members` come in an order that is the same everywhere. `take`
- * gets a lease for each in the statement that brings the last one. Resolves with what was busy; null: nothing was.
+ * Takes several locks, all or none, by ordinary acquires. `members` come in an order that is the
+ * same everywhere. `take` gets a lease for each in the statement that brings the last one. Resolves
+ * with what was busy; null: nothing was.
  *
- * Members of one server are tried together: their tries are sent at once, and each does nothing unless the one before it has
- * won. The first one that is busy is then waited for as by any caller, with those before it held; the watchdog keeps these
- * meanwhile. So the call stands in one queue at a time, and holds nothing that comes behind it in the order: no two callers
- * ever wait for each other. The caller's lease begins when all are held.
+ * Members of one server are tried together: their tries are sent at once, and each does nothing
+ * unless the one before it has won. The first one that is busy is then waited for as by any caller,
+ * with those before it held; the watchdog keeps these meanwhile. So the call stands in one queue at
+ * a time, and holds nothing that comes behind it in the order: no two callers ever wait for each
+ * other. The caller's lease begins when all are held.
  *
- * Rejects as `LockManager.enter` does. What was taken in vain is given back first, as far as Redis answers.
+ * Rejects as `LockManager.enter` does. What was taken in vain is given back first, as far as Redis
+ * answers.
  */
 export async function acquireAll(
   manager: LockManager,
@@ -209,8 +212,9 @@ class AllAcquisition {
   }
 
   /**
-   * RACE: the next in line may be a call of the same scope that does not wait, and is told in the next statement that the lock is
-   * busy. So the caller has all of them in the statement that brings the last one, where none must be extended before.
+   * RACE: the next in line may be a call of the same scope that does not wait, and is told in the
+   * next statement that the lock is busy. So the caller has all of them in the statement that
+   * brings the last one, where none must be extended before.
    */
   #brings(member: Member, lease: SharedLease): void {
     this.#brought.set(member, lease);
@@ -253,8 +257,8 @@ class AllAcquisition {
   }
 
   /**
-   * The first may have been taken long ago: of these less is left than was asked for, or somebody took them away by force or
-   * deleted them, which no renewal has told yet.
+   * The first may have been taken long ago: of these less is left than was asked for, or somebody
+   * took them away by force or deleted them, which no renewal has told yet.
    */
   #short(leases: readonly SharedLease[]): SharedLease[] {
     const { terms } = this.#entrance;
