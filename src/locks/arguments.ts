@@ -54,11 +54,10 @@ export class CallRules {
   readonly linger: number;
   /** May calls enter again what their scope holds, where they do not say themselves? */
   readonly reentrant: boolean;
-  /** Of `lock()` without options, for all of them. */
+  /** Of a call without arguments, for all of them: `tryLock()`, and `lock()`. */
+  readonly once: Request;
   readonly forever: Request;
   readonly #terms: Terms;
-  /** Of `tryLock()` without arguments. */
-  readonly #once: Request;
   /** The last wait and lease that `tryLock` was called with, which the next call mostly has too, and what they ask for. */
   #latest: { readonly wait: unknown; readonly lease: unknown; readonly request: Request };
   readonly #options: typeof OF_LOCKS.call;
@@ -82,9 +81,9 @@ export class CallRules {
     this.passes = passes;
     this.linger = linger;
     this.reentrant = reentrant;
-    this.#once = this.#request(0);
+    this.once = this.#request(0);
     this.forever = this.#request(Number.POSITIVE_INFINITY);
-    this.#latest = { wait: undefined, lease: undefined, request: this.#once };
+    this.#latest = { wait: undefined, lease: undefined, request: this.once };
   }
 
   /** Of `tryLock(wait, lease)` or `tryLock(options)`. @throws TypeError, RangeError */
@@ -95,7 +94,7 @@ export class CallRules {
     if (args.length > 2) refuse(what, "tryLock takes (wait, lease) in milliseconds; there is no time unit");
     if (typeof first === "object" && first !== null) {
       if (args.length > 1) refuse(what, "tryLock takes (wait, lease) or (options)");
-      return this.#check(what, first, this.#once);
+      return this.#check(what, first, this.once);
     }
     if (first !== undefined) checkValue(what, "wait", first, RULES.wait);
     if (lease !== undefined) checkValue(what, "lease", lease, this.#options.lease);

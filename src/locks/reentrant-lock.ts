@@ -52,7 +52,7 @@ export class ReentrantLock implements Lock {
   // microtask queue between the grant and the caller.
   tryLock(...args: unknown[]): Promise<Lease | null> {
     try {
-      const request = this.#rules.tryLock([this.name], args);
+      const request = args.length === 0 ? this.#rules.once : this.#rules.tryLock([this.name], args);
       return this.#acquire(request, ReentrantLock.prototype.tryLock);
     } catch (error) {
       return Promise.reject(error);
