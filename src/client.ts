@@ -16,6 +16,7 @@ import type { Listed, ListOptions } from "./list/listed.ts";
 import { Lister } from "./list/lister.ts";
 import { checkList } from "./list/options.ts";
 import type { LockClient, LockStats } from "./lock-client.ts";
+import type { LockSettings } from "./locks/arguments.ts";
 import type { UnfencedLease } from "./locks/lease.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
@@ -113,6 +114,7 @@ export class ServerClient extends BaseClient implements LockClient {
   }
 
   fairLock(name: string, options?: ReentranceOptions): Lock {
+    if (options === undefined) return this.lockOf(name, this.#kinds.fair, UNKEPT);
     const { reentrant } = checkReentrance(
       options,
       "a fairLock has no local hand-offs, or its order would not hold",
@@ -207,6 +209,7 @@ export class ServerClient extends BaseClient implements LockClient {
 }
 
 const LOCK = "Cannot create a lock";
+const UNKEPT: LockSettings = { linger: 0 };
 
 /**
  * Creates a lock client on an ioredis connection (5.11 or later, or 6): to a single server, a Sentinel group or a Cluster.

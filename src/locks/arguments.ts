@@ -62,6 +62,8 @@ export class CallRules {
   readonly once: Request;
   readonly forever: Request;
   readonly #terms: Terms;
+  /** The last wait and lease that `tryLock` was called with, which the next call mostly has too, and what they ask for. */
+  #latest: { readonly wait: unknown; readonly lease: unknown; readonly request: Request };
   readonly #options: typeof OF_LOCKS.call;
   readonly #bodyOptions: typeof OF_LOCKS.body;
 
@@ -85,11 +87,14 @@ export class CallRules {
     this.reentrant = reentrant;
     this.once = this.#request(0);
     this.forever = this.#request(Number.POSITIVE_INFINITY);
+    this.#latest = { wait: undefined, lease: undefined, request: this.once };
   }
 
   /** Of `tryLock(wait, lease)` or `tryLock(options)`. @throws TypeError, RangeError */
   tryLock(what: What, args: readonly unknown[]): Request {
     const [first, lease] = args;
+    const { wait, lease: latest, request } = this.#latest;
+    if (first === wait && lease === latest && args.length <= 2) return request;
     if (args.length > 2) refuse(what, "tryLock takes (wait, lease) in milliseconds; there is no time unit");
     if (typeof first === "object" && first !== null) {
       if (args.length > 1) refuse(what, "tryLock takes (wait, lease) or (options)");
@@ -97,7 +102,9 @@ export class CallRules {
     }
     if (first !== undefined) checkValue(what, "wait", first, RULES.wait);
     if (lease !== undefined) checkValue(what, "lease", lease, this.#options.lease);
-    return this.#request((first ?? 0) as number, lease as number | undefined);
+    const made = this.#request((first ?? 0) as number, lease as number | undefined);
+    this.#latest = { wait: first, lease, request: made };
+    return made;
   }
 
   /** Of `lock(options)`. @throws TypeError, RangeError */
