@@ -1,11 +1,11 @@
 import type { LockErrorCode } from "./error-codes.ts";
 import { type LossReason, lossOf } from "./losses.ts";
-import { quote, quoteAll } from "./quote.ts";
+import { quote, quoteAll } from "./util/quote.ts";
 import { harmless } from "./util/visible.ts";
 
 export type { LockErrorCode } from "./error-codes.ts";
 export type { LossReason } from "./losses.ts";
-export { quote, quoteAll, short } from "./quote.ts";
+export { quote, quoteAll, short } from "./util/quote.ts";
 
 /** What every error of this package has: a stable `code`, the lock's name (null: no single lock), and the cause. */
 export class LockError extends Error {

@@ -1,7 +1,7 @@
 import { LockError } from "./errors.ts";
 import { type Party, showParty } from "./party.ts";
-import { quote } from "./quote.ts";
 import { duration } from "./util/duration.ts";
+import { quote } from "./util/quote.ts";
 import { visible } from "./util/visible.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { quoteWhole } from "../quote.ts";
+import { quoteWhole } from "../util/quote.ts";
 import { didYouMean } from "./closest.ts";
 import { readDuration } from "./durations.ts";
 import { UsageError } from "./exit-codes.ts";

@@ -1,6 +1,6 @@
 import type { HoldingParty, Listed, LockClient } from "../index.ts";
-import { quoteWhole } from "../quote.ts";
 import { redissonLock } from "../redisson/index.ts";
+import { quoteWhole } from "../util/quote.ts";
 import { visible } from "../util/visible.ts";
 import { count, flag, text } from "./args.ts";
 import { type Call, command } from "./command.ts";

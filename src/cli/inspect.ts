@@ -1,6 +1,5 @@
 import type { Listed } from "../index.ts";
-import { waitingProcesses } from "../list/listed.ts";
-import { showParty } from "../party.ts";
+import { showParty, waitingProcesses } from "../inside.ts";
 import { visible } from "../util/visible.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import { quoteWhole } from "../quote.ts";
-import { renamedCommand } from "../renamed.ts";
+import { renamedCommand } from "../inside.ts";
+import { quoteWhole } from "../util/quote.ts";
 import { unknownOption } from "./args.ts";
 import { didYouMean } from "./closest.ts";
 import { COMMON, type Command } from "./command.ts";

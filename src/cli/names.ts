@@ -1,4 +1,4 @@
-import { quoteWhole } from "../quote.ts";
+import { quoteWhole } from "../util/quote.ts";
 import { readVisible } from "../util/visible.ts";
 import { flag } from "./args.ts";
 import { UsageError } from "./exit-codes.ts";

@@ -1,8 +1,8 @@
 import { emitKeypressEvents } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Listed, LockClient } from "../index.ts";
-import { showParty } from "../party.ts";
-import { quoteWhole } from "../quote.ts";
+import { showParty } from "../inside.ts";
+import { quoteWhole } from "../util/quote.ts";
 import { harmless, visible } from "../util/visible.ts";
 import { end } from "./break.ts";
 import { type Call, command } from "./command.ts";

@@ -1,5 +1,5 @@
 import pTimeout from "p-timeout";
-import { fields } from "../redis/replies.ts";
+import { fields } from "../inside.ts";
 import { decodeTold, longestOf, STREAM, type Told } from "./observed.ts";
 import type { LockUIOptions } from "./options.ts";
 import type { Happened, ShownHeat } from "./shown.ts";

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { constants } from "node:os";
-import { quoteWhole } from "../../quote.ts";
+import { quoteWhole } from "../../util/quote.ts";
 import { EXIT, ExitError } from "../exit-codes.ts";
 import { everything, type Group, OwnGroup, TerminalGroup } from "./group.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Election, LockClient, Term } from "../../index.ts";
-import { showParty } from "../../party.ts";
-import { quoteWhole } from "../../quote.ts";
+import { showParty } from "../../inside.ts";
+import { quoteWhole } from "../../util/quote.ts";
 import { visible } from "../../util/visible.ts";
 import { flag, text } from "../args.ts";
 import { type Call, command } from "../command.ts";

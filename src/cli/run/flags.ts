@@ -1,5 +1,5 @@
 import { constants } from "node:os";
-import { quoteWhole } from "../../quote.ts";
+import { quoteWhole } from "../../util/quote.ts";
 import { choice, count, duration, type Flag, flag, text } from "../args.ts";
 import { didYouMean } from "../closest.ts";
 import { UsageError } from "../exit-codes.ts";

@@ -1,5 +1,5 @@
 import type { LockClient } from "../../index.ts";
-import { clientOf } from "../../party.ts";
+import { clientOf } from "../../inside.ts";
 import type { Wanted } from "./plan.ts";
 
 /** What a command runs under, as those inside it are told. Of a lock its token says which hold it is, of permits their client. */

@@ -1,5 +1,5 @@
 import { type LockClient, LockLostError, LockTimeoutError, LockUnavailableError } from "../../index.ts";
-import { quoteWhole } from "../../quote.ts";
+import { quoteWhole } from "../../util/quote.ts";
 import { type Call, command } from "../command.ts";
 import { type Connected, connect } from "../connection.ts";
 import { showDuration } from "../durations.ts";

@@ -1,6 +1,6 @@
 import type { LockClient, LockTimeoutError } from "../../index.ts";
-import { showParty } from "../../party.ts";
-import { quoteWhole } from "../../quote.ts";
+import { showParty } from "../../inside.ts";
+import { quoteWhole } from "../../util/quote.ts";
 import { showDuration } from "../durations.ts";
 import type { Output } from "../output.ts";
 import { lockOf } from "./acquire.ts";
