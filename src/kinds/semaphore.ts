@@ -1,6 +1,5 @@
-import { LockError, quote } from "../errors.ts";
+import { LockError, PermitsError, quote } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
-import { PermitsError } from "../permits-error.ts";
 import type { CountedAnswer, CountedInspection } from "../redis/counted-replies.ts";
 import type { AttemptAnswer } from "../redis/replies.ts";
 import type { WantedPermits } from "../terms.ts";

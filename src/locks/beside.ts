@@ -1,9 +1,10 @@
 // Several calls of one scope can want a lock at the same time. What one of them gets, its scope holds, so the others must
 // enter it again. A call that stayed in line instead would wait for its own scope, for ever.
-import { DeadlockError } from "../deadlock-error.ts";
+
 import { OVERLAP_MAX } from "../defaults.ts";
+import { DeadlockError } from "../errors.ts";
+import { OVERTAKEN } from "../give-up.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import { OVERTAKEN } from "../overtaken.ts";
 import type { Request } from "../terms.ts";
 import { onAbort, pause } from "../util/abort.ts";
 import { failing, thrownAt } from "../util/stacks.ts";

@@ -1,4 +1,5 @@
 import { KEEPER_REPLY } from "../defaults.ts";
+import { LockWantedError } from "../errors.ts";
 import { labelOf } from "../label.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
@@ -6,7 +7,6 @@ import type { Transport } from "../redis/transport.ts";
 import { atMost } from "../util/abort.ts";
 import { now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
-import { LockWantedError } from "../wanted-error.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { Waiter } from "./waiter.ts";
