@@ -43,7 +43,7 @@ const FURTHER: Record<string, string[]> = {
 const UPWARD: string[] = ["src/util/stacks.ts → src/errors.ts"];
 const IN_CIRCLES: string[] = [];
 const MOST_LINES = 300;
-const LONGER: string[] = ["src/errors.ts", "src/events.ts"];
+const LONGER: string[] = ["src/cli/top.ts", "src/errors.ts", "src/events.ts"];
 /** Of one warm, uncontended `tryLock()` and `unlock()`. */
 const MOST_FILES = 20;
 const MOST_ENTRIES = 78;
