@@ -14,8 +14,12 @@ const LABEL = 62;
 const FIGURE = 12;
 
 const NEEDS: Readonly<Record<keyof Needs, string>> = {
-  files: "uncontended tryLock and unlock: files",
-  entries: "uncontended tryLock and unlock: function entries",
+  freeFiles: "free tryLock(1_000) and unlock: files",
+  freeFunctions: "free tryLock(1_000) and unlock: functions",
+  freeCalls: "free tryLock(1_000) and unlock: calls of functions",
+  contendedFiles: "lock held by another process, and unlock: files",
+  contendedFunctions: "lock held by another process, and unlock: functions",
+  contendedCalls: "lock held by another process, and unlock: calls",
   promises: "contended fairLock, 8 callers: promises per acquisition",
   bytes: "contended fairLock, 8 callers: bytes per acquisition",
   parked: "heap bytes of a caller that waits: lock",

@@ -5,10 +5,9 @@ import { tracingChannel } from "node:diagnostics_channel";
 import { setTimeout as delay } from "node:timers/promises";
 import { Redis } from "ioredis";
 import type { Lock } from "../../src/index.ts";
-import { measurePassage } from "../../test/support/coverage.ts";
 import { loadLibrary } from "../contenders/library.ts";
 import { heap } from "../workers/heap.ts";
-import type { Needs } from "./needs.ts";
+import type { ProcessNeeds } from "./needs.ts";
 
 const WARM_UP = 10_000;
 const COUNTED = 1_000;
@@ -129,19 +128,9 @@ async function settledHeap(): Promise<number> {
   }
 }
 
-// Of a client that has never waited, as test/unit/architecture.test.ts has it: one that hears messages passes three functions more.
-const free = createLockClient(redis).lock("free");
-const pair = async (): Promise<void> => {
-  const lease = await free.tryLock();
-  await lease?.unlock();
-};
-
 await contend(WARM_UP);
 const signals = (): AbortSignal[] => Array.from({ length: PARKED }, () => new AbortController().signal);
-const passage = await measurePassage(pair, new URL(".", library ?? new URL("../../src/", import.meta.url)));
-const needs: Needs = {
-  files: passage.files.length,
-  entries: passage.entries,
+const needs: ProcessNeeds = {
   promises: await promises(),
   bytes: await bytes(),
   parked: await parked(locks.lock("p1"), "p1", null),

@@ -4,7 +4,6 @@ import type { CountedAnswer, CountedInspection } from "../redis/counted-replies.
 import type { AttemptAnswer } from "../redis/replies.ts";
 import type { WantedPermits } from "../terms.ts";
 import type { Ask, LockKind, Meant, Pooling, Told } from "../waiting/lock-kind.ts";
-import { PermitHold } from "../waiting/permit-hold.ts";
 import { asAttempt, CountedKind } from "./counted.ts";
 import type { CountedScripts } from "./counted-scripts.ts";
 
@@ -46,8 +45,7 @@ export class SemaphoreKind extends CountedKind implements LockKind {
     const { lease, entryTtl, channel, head } = ask;
     const { units, of: permits } = head?.terms.permits ?? ONE;
     // Where callers share it, for those behind the first too. An entry stays as it was made.
-    const { upTo, callers } =
-      hold.record instanceof PermitHold ? hold.record.asked : { upTo: units, callers: 1 };
+    const { upTo, callers } = ask.run ?? { upTo: units, callers: 1 };
     const wanted = {
       mode,
       as: "p",

@@ -32,11 +32,13 @@ export interface LeaseOwner {
   };
   /** Of readers inside a writer's time: its lease, while that lasts. Left out: there is none. */
   readonly writer?: SharedLease | null;
+  /** Of a writer: one more lease, of a reader in its time, which may outlive that. */
+  readInside?(writer: SharedLease, terms: Terms): SharedLease;
   readonly services: { readonly events: Events; readonly watchdog: { readonly timers: Timers } };
 }
 
-/** Of a hold that ends: the caller that was inside last, or the stay that it has left. */
-export interface Turn extends LockEvent {
+/** Who was inside last of a hold that ends: a lease, or nobody any more. */
+export interface Departure extends LockEvent {
   readonly token: number;
   /** The first token for which Redis had not said before the end that the lock was ours. Undefined: this one. */
   firstToken: number | undefined;
@@ -56,7 +58,7 @@ export interface Turn extends LockEvent {
  * | ended | another client may have it | – |
  * | lost | `loss` says why, the signal is aborted | – |
  */
-export class SharedLease implements Caller, Turn {
+export class SharedLease implements Caller, Departure {
   readonly call: number;
   readonly kind: EventKind;
   readonly name: string;

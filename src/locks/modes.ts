@@ -4,8 +4,6 @@ import { LockError, quote } from "../errors.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Terms } from "../terms.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
-import type { LockManager } from "../waiting/lock-manager.ts";
-import { ShrinkingQueue } from "../waiting/shrinking-queue.ts";
 import type { Holding } from "./holding.ts";
 import type { Scopes } from "./scope.ts";
 import { keyOf } from "./with-lock.ts";
@@ -78,17 +76,10 @@ export const isInside = ({ mode }: LockKind, { owner }: SharedLease): boolean =>
   mode === "read" && owner.kind.mode === "write";
 
 /** A lease for a reader in a scope that writes, which may outlive the writer's. */
-export function readInside(
-  manager: LockManager,
-  lease: SharedLease,
-  { sharing }: LockKind,
-  terms: Terms,
-): SharedLease {
-  for (const kind of sharing?.writers ?? []) {
-    const queue = kind === lease.owner.kind && manager.queueOf(kind, lease.name);
-    if (queue instanceof ShrinkingQueue) return queue.read(lease, terms);
-  }
-  throw new TypeError("a writer's lease without writers");
+export function readInside(lease: SharedLease, terms: Terms): SharedLease {
+  const read = lease.owner.readInside?.(lease, terms);
+  if (!read) throw new TypeError("a writer's lease without readers");
+  return read;
 }
 
 const upgrade = (name: string): LockError =>

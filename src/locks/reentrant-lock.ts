@@ -173,7 +173,7 @@ export class ReentrantLock implements Lock {
     const { shared: held } = this.#entered(holding);
     assertKept(held);
     const isBeside = isInside(this.#kind, held);
-    const shared = isBeside ? readInside(this.#manager, held, this.#kind, request.terms) : held;
+    const shared = isBeside ? readInside(held, request.terms) : held;
     if (isBeside) scope.living?.hold(besideKey(this.#kind.protocol, this.name), shared, taken(request));
     else await shared.enter();
     // RACE: the scope may have ended meanwhile. It would neither take the lease nor report it.
@@ -190,7 +190,7 @@ export class ReentrantLock implements Lock {
     const { shared } = holding;
     const { terms } = request;
     assertKept(shared);
-    if (isInside(this.#kind, shared)) return holding.of(readInside(this.#manager, shared, this.#kind, terms));
+    if (isInside(this.#kind, shared)) return holding.of(readInside(shared, terms));
     shared.share();
     return holding;
   }

@@ -17,10 +17,10 @@ import { atMost, orAbort, pause } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { between } from "../util/random.ts";
 import { isOurs, thrownAt } from "../util/stacks.ts";
-import { suits } from "./handover.ts";
 import { BLOCKED, type Link, type Member } from "./lock-kind.ts";
 import type { LockManager } from "./lock-manager.ts";
 import { outran } from "./outrun.ts";
+import { fits } from "./policies/fits.ts";
 import type { Entrance } from "./waiter.ts";
 
 /** The lock that somebody else held when the time to wait was over. */
@@ -226,7 +226,7 @@ class AllAcquisition {
     const old = leases.filter(
       ({ hold, since, terms: own }) =>
         at - since > CLAIM_AFTER ||
-        suits(hold, hold.left(), terms, this.#manager.window, own === terms) === "short",
+        fits(hold, hold.left(), terms, this.#manager.window, own === terms) === "short",
     );
     const wereHeld = leases.every((lease) => lease.expire());
     if (old.length > 0) {

@@ -2,7 +2,6 @@ import type { Grant, Hold } from "../lease/hold.ts";
 import { decodeMessage } from "../redis/messages.ts";
 import { isRefusal } from "../redis/replies.ts";
 import type { Subscriptions } from "../redis/transport.ts";
-import type { Ask } from "./lock-kind.ts";
 
 /** What is told of a hold's messages. */
 export interface Expecting {
@@ -123,12 +122,5 @@ export class GrantInbox {
   /** Is every message for a hold of this client at that lock heard? Asked for each acquisition, mostly where nothing is subscribed. */
   hears(name: string): boolean {
     return this.#own.size > 0 && this.subscriptions.isReady(this.channelOf(name));
-  }
-
-  /** Where grants are heard; null while they are not, or, `always`, where they will be. */
-  told(channel: string, always: boolean): Ask["channel"] {
-    if (this.subscriptions.isReady(channel))
-      return { name: channel, isHeard: true, counted: this.subscriptions.isCounted(channel) };
-    return always ? { name: channel, isHeard: false, counted: false } : null;
   }
 }

@@ -132,7 +132,7 @@ export class Keepers {
     // Readers give way to a writer.
     const by = kind.mode === "read" ? (kind.sharing?.writers[0] ?? kind) : kind;
     const recall = new Recall(by, name, this.#owner, this.nonce(), meant);
-    return recall.run(wait);
+    return recall.answer(wait);
   }
 
   /** Would an answer be heard? */
@@ -179,6 +179,7 @@ class Recall implements Ask, Told<AttemptAnswer>, Expecting {
   readonly passes = 0;
   readonly after = null;
   readonly told = 0;
+  readonly run = null;
   readonly channel: Ask["channel"];
   readonly nonce: string;
   readonly meant: number | null;
@@ -195,12 +196,15 @@ class Recall implements Ask, Told<AttemptAnswer>, Expecting {
     this.meant = meant;
     this.#kind = kind;
     this.#services = services;
-    this.channel = services.inbox.told(services.inbox.channelOf(name), true);
+    const { subscriptions, channelOf } = services.inbox;
+    const own = channelOf(name);
+    const isHeard = subscriptions.isReady(own);
+    this.channel = { name: own, isHeard, counted: isHeard && subscriptions.isCounted(own) };
     this.#hold = services.newHold(kind, name, this);
     this.#hold.asks(this.lease);
   }
 
-  async run(wait: number): Promise<Recalled> {
+  async answer(wait: number): Promise<Recalled> {
     const { inbox } = this.#services;
     inbox.asked.set(this.nonce, () => this.#end("busy"));
     const ended = new Promise<void>((resolve) => {

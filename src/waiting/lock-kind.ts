@@ -43,6 +43,22 @@ export interface Ask {
   readonly meant?: number | null;
   /** Where grants are heard, or will be by a client that queues unheard; null while nothing is subscribed. */
   readonly channel: Channel | null;
+  /** Of permits: what is asked for. Null: what `head` wants. */
+  readonly run: Run | null;
+}
+
+/** What is asked for the callers of one process that want permits. */
+export interface Run {
+  /**
+   * At least so many units, which is what the first caller wants, and up to so many: those of all
+   * that one hold may serve.
+   */
+  readonly units: number;
+  readonly upTo: number;
+  /** How many permits there are by their code; null: it does not say. */
+  readonly permits: number | null;
+  /** How many they are: for each a token is reserved. */
+  readonly callers: number;
 }
 
 /** `counted`: the number of its receivers proves something. */
@@ -152,6 +168,15 @@ export interface LockKind extends Renewer {
    * is meant does not hold it.
    */
   forceRelease(name: string, label: string | null, meant: Meant): Promise<number>;
+}
+
+/**
+ * Who of one process may be inside together: one caller at a time; all readers, by one hold; or as
+ * many as there are units in a hold.
+ */
+export function policyOf(kind: LockKind): "exclusive" | "shared" | "pooled" {
+  if (kind.pooling) return "pooled";
+  return kind === kind.sharing?.readers ? "shared" : "exclusive";
 }
 
 /** Which holder a forced release means. Both null: whichever it is, or all of them where several hold. */

@@ -15,15 +15,14 @@ import { Cleanup } from "./cleanup.ts";
 import { closeManager } from "./close.ts";
 import { enterFollowed } from "./followed.ts";
 import { type Expecting, GrantInbox } from "./grant-inbox.ts";
+import { IdleTenures } from "./idle-tenures.ts";
 import { Keepers } from "./keepers.ts";
 import { LingerPolicy } from "./linger-policy.ts";
+import { LocalLock } from "./local-lock.ts";
 import type { LockKind, Withdrawer } from "./lock-kind.ts";
-import { LockQueue } from "./lock-queue.ts";
 import { LONGEST_ENTRY_TTL } from "./schedule.ts";
 import { SelfWait } from "./self-wait.ts";
 import type { Services } from "./services.ts";
-import { newQueue } from "./shrinking-queue.ts";
-import { Stays } from "./stays.ts";
 import { type Entrance, Waiter } from "./waiter.ts";
 import { WantedLeases } from "./wanted.ts";
 
@@ -42,14 +41,14 @@ export class LockManager implements Services {
   readonly selfWait: SelfWait;
   readonly cleanup: Cleanup;
   readonly linger = new LingerPolicy();
-  readonly stays: Stays;
+  readonly idle: IdleTenures;
   readonly keepers: Keepers = new Keepers(this);
   readonly wanted = new WantedLeases(this);
   readonly asking: Services["asking"] = new Set();
   waiting = 0;
   isSweeping = false;
   isClosed = false;
-  readonly #queues = new Map<LockKind, Map<string, LockQueue>>();
+  readonly #queues = new Map<LockKind, Map<string, LocalLock>>();
   /** Of each protocol that is handed on by message a kind, whose `withdraw` understands grants that no caller expects. */
   readonly #granting = new Map<LockKind["protocol"], LockKind>();
   readonly #ids: HoldIds;
@@ -83,7 +82,7 @@ export class LockManager implements Services {
         if (!commands.isAway) this.subscribed();
       },
     });
-    this.stays = new Stays(this);
+    this.idle = new IdleTenures(this);
     // RACE: a recall may have been lost with the subscription, and the answer to a command that was sent before says that
     // nobody waits. So every hold counts as wanted, also one whose command is unanswered.
     this.inbox.subscriptions.onGap = () => {
@@ -115,9 +114,9 @@ export class LockManager implements Services {
     if (!by && (acquiring.hasSubscribers || holding.hasSubscribers))
       return enterFollowed(this, kind, name, entrance, take);
     const queue = this.#queues.get(kind)?.get(name);
-    if (queue?.isKept && !signal?.aborted) {
+    if (queue?.isOpen && !signal?.aborted) {
       // Kept since it was unlocked: nobody is asked.
-      const lease = queue.takeAgain({ terms, passes }, by ?? { call: this.#calls + 1, kind: kind.eventKind });
+      const lease = queue.takeIn({ terms, passes }, by ?? { call: this.#calls + 1, kind: kind.eventKind });
       if (lease) {
         if (!by) this.#calls++;
         if (link) link.hold = lease.hold;
@@ -136,7 +135,7 @@ export class LockManager implements Services {
         throw error;
       }
       const settle = resolve as (value: unknown) => void;
-      const waiter = new Waiter(caller, terms, wait, passes, link ?? null, signal, take, settle);
+      const waiter = new Waiter(caller, entrance, passes, take, settle);
       if (signal) listen(signal, waiter);
       came?.(waiter);
       (queue ?? this.#newQueue(kind, name)).join(waiter);
@@ -162,7 +161,7 @@ export class LockManager implements Services {
   /** No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them. `beside`: of what has no queue. */
   async close(grace: number, beside = async (): Promise<void> => {}): Promise<void> {
     this.isClosed = true;
-    this.stays.close();
+    this.idle.close();
     this.refuseAll((name) => new ClientClosedError(name));
     await closeManager(this, this.cleanup, Promise.all([this.#emptied(), beside()]), grace);
     clearInterval(this.#keepAlive);
@@ -174,28 +173,28 @@ export class LockManager implements Services {
 
   // ---- the queues
 
-  *queues(): Iterable<LockQueue> {
+  *queues(): Iterable<LocalLock> {
     for (const queues of this.#queues.values()) yield* queues.values();
   }
 
-  queueOf(kind: LockKind, name: string, isWanted = false): LockQueue | undefined {
+  queueOf(kind: LockKind, name: string, isWanted = false): LocalLock | undefined {
     return this.#queues.get(kind)?.get(name) ?? (isWanted ? this.#newQueue(kind, name) : undefined);
   }
 
-  #newQueue(kind: LockKind, name: string): LockQueue {
+  #newQueue(kind: LockKind, name: string): LocalLock {
     let queues = this.#queues.get(kind);
     if (!queues) {
       queues = new Map();
       this.#queues.set(kind, queues);
       if (kind.wake.by === "grant") this.#granting.set(kind.protocol, kind);
     }
-    const queue = kind.sharing || kind.pooling ? newQueue(kind, name, this) : new LockQueue(kind, name, this);
+    const queue = new LocalLock(kind, name, this);
     queues.set(name, queue);
     if (this.#queues.size > 1 && kind.wake.by === "grant") this.#share(queue);
     return queue;
   }
 
-  #share(queue: LockQueue): void {
+  #share(queue: LocalLock): void {
     const { kind, name } = queue;
     for (const [other, queues] of this.#queues) {
       const same = other !== kind && other.protocol === kind.protocol && queues.get(name);
@@ -252,7 +251,7 @@ export class LockManager implements Services {
 
   #mayBeWanted(): void {
     for (const queue of this.queues()) queue.mayBeWanted();
-    this.stays.endAll();
+    this.idle.endAll();
   }
 
   #lookAgain(): void {

@@ -55,11 +55,11 @@ export function outran(
 }
 
 /** The acquisition. */
-interface Outrunning extends Iterable<Waiter> {
+interface Outrunning {
+  readonly line: Iterable<Waiter> & { refuse(waiter: Waiter, error: unknown): void };
   outrun: Outrun | null;
   start(): void;
   retry(failures: number): void;
-  refuse(waiter: Waiter, error: unknown): void;
 }
 
 /** The lock was given, and the lease of this caller was over when the answer came: tried again after a pause, for a while. */
@@ -77,9 +77,9 @@ export function tryAgain(
     return;
   }
   // Every caller that waits here with such a lease would fare the same. One with a longer lease is served at once.
-  for (const other of [...one]) {
+  for (const other of [...one.line]) {
     const { lease } = other.terms;
-    if (lease <= waiter.terms.lease) one.refuse(other, outrun.refusal(name, lease));
+    if (lease <= waiter.terms.lease) one.line.refuse(other, outrun.refusal(name, lease));
   }
   one.start();
 }

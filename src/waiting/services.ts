@@ -5,10 +5,10 @@ import type { Transport } from "../redis/transport.ts";
 import type { Timers } from "../util/timers.ts";
 import type { Cleanup } from "./cleanup.ts";
 import type { Expecting, GrantInbox } from "./grant-inbox.ts";
+import type { IdleTenures } from "./idle-tenures.ts";
 import type { LingerPolicy } from "./linger-policy.ts";
 import type { LockKind, Withdrawer } from "./lock-kind.ts";
 import type { SelfWait } from "./self-wait.ts";
-import type { Stays } from "./stays.ts";
 import type { Waiter } from "./waiter.ts";
 import type { WantedLeases } from "./wanted.ts";
 
@@ -26,7 +26,7 @@ export interface Services {
   readonly cleanup: Cleanup;
   /** Which unlocked locks this client keeps. */
   readonly linger: LingerPolicy;
-  readonly stays: Stays;
+  readonly idle: IdleTenures;
   /** What questions to the holders of locks are known by; `aside`: where no answer is wanted. */
   readonly keepers: {
     nonce(): string;

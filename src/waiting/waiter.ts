@@ -12,9 +12,15 @@ export interface Entrance {
   readonly terms: Terms;
   readonly wait: number;
   readonly signal: AbortSignal | undefined;
-  /** Whose part it is, of a call that wants several locks, and says itself when it gives up. Left out: a call of its own. */
+  /**
+   * Whose part it is, of a call that wants several locks, and says itself when it gives up. Left
+   * out: a call of its own.
+   */
   readonly by?: Caller | undefined;
-  /** How often the lock may have been passed on in this process before this caller gets it. Left out: as its kind has it. */
+  /**
+   * How often the lock may have been passed on in this process before this caller gets it. Left
+   * out: as its kind has it.
+   */
   readonly passes?: number | undefined;
   /** It is one of several tries that are sent together, with `wait` 0. */
   readonly link?: Link | undefined;
@@ -22,15 +28,18 @@ export interface Entrance {
   readonly came?: ((waiter: Waiter) => void) | undefined;
 }
 
-/** The callers among which one stands. */
+/** The acquisition that asks for a waiter. */
 interface Group {
+  /** Its time is up: of its wait, or of its first command. */
   late(waiter: Waiter): void;
+  /** It ends before its time, with this reason. */
   leave(waiter: Waiter, reason: unknown): void;
 }
 
 /**
- * One call that wants the lock. Settled once: with what `take` makes of its lease, with null (another client holds it), or with
- * an error. It is its own timer, list entry and listener of its signal, because ten thousand of them are parked at a time.
+ * One call that wants the lock. Settled once: with what `take` makes of its lease, with null
+ * (another client holds it), or with an error. It is its own timer, list entry and listener of its
+ * signal, because ten thousand of them are parked at a time.
  */
 export class Waiter extends Timer implements Caller, Abortable {
   readonly call: number;
@@ -44,17 +53,23 @@ export class Waiter extends Timer implements Caller, Abortable {
   /** Of a try that belongs to a multi-lock. */
   readonly link: Link | null;
   readonly signal: AbortSignal | undefined;
-  /** Is its first command unanswered? Then `at`, which is no timer's yet, says when to give up on it. */
+  /** Is its first command unanswered? Then `at`, no timer's yet, says when to give up on it. */
   unanswered = false;
   /** Its first command left this process late, and its limit was put off for that. */
-  isHeldBack = false;
-  /** It would not wait, and does so for a moment, because a holder that may have nobody inside is asked. */
+  isSentLate = false;
+  /**
+   * It would not wait, and does so for a moment, because a holder that may have nobody inside is
+   * asked.
+   */
   isAsking = false;
   /** The warning about waiting for one's own client was given. */
   isWarned = false;
-  /** Of a call in a scope: does it wait for that scope itself? Then that is told, and not what `SelfWait` finds. */
+  /**
+   * Of a call in a scope: does it wait for that scope itself? Then that is told, and not what
+   * `SelfWait` finds.
+   */
   own: { readonly isOwn: boolean } | null = null;
-  /** The list that it stands in. Only `Waiters` writes these. */
+  /** The list in which it stands. Only `Line` writes these. */
   group: Group | null = null;
   next: Waiter | null = null;
   previous: Waiter | null = null;
@@ -64,22 +79,19 @@ export class Waiter extends Timer implements Caller, Abortable {
   #resolve: ((value: unknown) => void) | null;
 
   constructor(
-    caller: Caller,
-    terms: Terms,
-    wait: number,
+    { call, kind }: Caller,
+    { terms, wait, link, signal }: Entrance,
     passes: number,
-    link: Link | null,
-    signal: AbortSignal | undefined,
     take: (lease: SharedLease) => unknown,
     resolve: (value: unknown) => void,
   ) {
     super();
-    this.call = caller.call;
-    this.kind = caller.kind;
+    this.call = call;
+    this.kind = kind;
     this.terms = terms;
     this.wait = wait;
     this.passes = passes;
-    this.link = link;
+    this.link = link ?? null;
     this.signal = signal;
     this.#take = take;
     this.#resolve = resolve;
@@ -130,8 +142,14 @@ export class Waiter extends Timer implements Caller, Abortable {
   }
 }
 
-/** How many callers of this client wait, and for how many ms the first of them has; null: none waits. */
-export function waitingHere(waiters: Iterable<Waiter>): { waiting: number; longest: number | null } {
+/**
+ * How many callers of this client wait, and for how many ms the first of them has; null: none
+ * waits.
+ */
+export function waitingHere(waiters: Iterable<Waiter>): {
+  waiting: number;
+  longest: number | null;
+} {
   const waited = Array.from(waiters, ({ since }) => clocks.mono.now() - since);
   return { waiting: waited.length, longest: waited.length === 0 ? null : Math.max(...waited) };
 }

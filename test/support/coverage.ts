@@ -1,67 +1,107 @@
 import { type Profiler, Session } from "node:inspector/promises";
+import { setFlagsFromString } from "node:v8";
 
 /** What some work passes of the sources in one folder. */
 export interface Passage {
   /** Paths below the folder. */
   readonly files: readonly string[];
-  /** Calls of functions and getters; a function that is called twice counts twice. */
-  readonly entries: number;
-  /** How often each function was entered, by "file function". */
-  readonly functions: Readonly<Record<string, number>>;
+  /** In order of files, and in each as they stand there. */
+  readonly functions: readonly PassedFunction[];
+  /** Calls of all these functions. */
+  readonly calls: number;
 }
 
-/** Until everything that happens once has happened. */
-const WARM_UP = 100;
-/** Timers of the measured code may fire meanwhile, or have to be armed again: the smallest of some measurements is the work alone. */
+interface PassedFunction {
+  readonly file: string;
+  /** A method's name without its class. Of a function without a name: how its text begins. */
+  readonly name: string;
+  /** How often it was called. */
+  readonly calls: number;
+}
+
+/** Rounds until everything that happens once has happened. */
+const WARM_UP = 300;
+/**
+ * Timers of the measured code may fire meanwhile, or have to be armed again: the smallest of some measurements is the
+ * work alone.
+ */
 const MEASUREMENTS = 60;
 /** Made by V8 and by compilers: the initializers of a class's fields, esbuild's helpers. */
 const GENERATED = /^(<|__)/;
+/** Characters of a function without a name. */
+const EXCERPT = 50;
 
 /**
  * Counts the functions and files below `folder` that some work passes when it is warm, by V8's precise coverage.
  *
- * For a process that executes the sources file by file as they are, or compiled by tsc or tsx. Vitest makes a function of
- * each export, and calls it at each use.
+ * For a process that executes the sources file by file as they are, or compiled by tsc or tsx, and that does nothing
+ * else: V8 optimizes no code there from then on. Vitest makes a function of each export, and calls it at each use.
  *
  * @param folder where the executed files lie: a file URL that ends with a slash
  */
 export async function measurePassage(work: () => Promise<unknown>, folder: URL): Promise<Passage> {
-  for (let i = 0; i < WARM_UP; i++) await work();
+  // V8 does not count the calls of functions that it has optimized.
+  setFlagsFromString("--no-opt");
   const session = new Session();
   session.connect();
   try {
     await session.post("Profiler.enable");
-    // Detailed: else V8 counts the continuation behind each await as one more entry.
+    // Detailed: else V8 counts the continuation behind each await as one more call.
     await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
-    const passages: Passage[] = [];
+    for (let i = 0; i < WARM_UP; i++) await work();
+    let least: { readonly called: readonly Called[]; readonly calls: number } | null = null;
     for (let i = 0; i < MEASUREMENTS; i++) {
       await work();
       await session.post("Profiler.takePreciseCoverage"); // sets all counts to zero
       await work();
       const { result } = await session.post("Profiler.takePreciseCoverage");
-      passages.push(summarize(result, folder.href));
+      const called = calledBelow(folder.href, result);
+      const calls = called.reduce((sum, one) => sum + one.calls, 0);
+      if (least === null || calls < least.calls) least = { called, calls };
     }
-    return passages.reduce((least, other) => (other.entries < least.entries ? other : least));
+    const { called, calls } = least ?? { called: [], calls: 0 };
+    return {
+      files: [...new Set(called.map(({ file }) => file))],
+      functions: await named(session, called),
+      calls,
+    };
   } finally {
     session.disconnect();
   }
 }
 
-function summarize(scripts: readonly Profiler.ScriptCoverage[], folder: string): Passage {
-  const functions: Record<string, number> = {};
-  const files = new Set<string>();
-  let entries = 0;
-  for (const { url, functions: inFile } of scripts) {
-    if (!url.startsWith(folder)) continue;
-    const file = url.slice(folder.length);
-    for (const { functionName, ranges } of inFile) {
-      const count = ranges[0]?.count ?? 0;
-      if (count === 0 || GENERATED.test(functionName)) continue;
-      const name = `${file} ${functionName || "(anonymous)"}`;
-      functions[name] = (functions[name] ?? 0) + count;
-      files.add(file);
-      entries += count;
-    }
-  }
-  return { files: [...files].sort(), entries, functions };
+interface Called extends PassedFunction {
+  readonly scriptId: string;
+  /** Where it stands in its script. */
+  readonly start: number;
+}
+
+function calledBelow(folder: string, scripts: readonly Profiler.ScriptCoverage[]): Called[] {
+  return scripts
+    .filter(({ url }) => url.startsWith(folder))
+    .sort((a, b) => (a.url < b.url ? -1 : 1))
+    .flatMap(({ scriptId, url, functions }) =>
+      functions
+        .map(({ functionName: name, ranges: [{ count = 0, startOffset = 0 } = {}] }) => ({
+          file: url.slice(folder.length),
+          name,
+          calls: count,
+          scriptId,
+          start: startOffset,
+        }))
+        .filter(({ name, calls }) => calls > 0 && !GENERATED.test(name))
+        .sort((a, b) => a.start - b.start),
+    );
+}
+
+/** Looks up how those begin that have no name. */
+async function named(session: Session, called: readonly Called[]): Promise<PassedFunction[]> {
+  await session.post("Debugger.enable");
+  return Promise.all(
+    called.map(async ({ file, name, calls, scriptId, start }) => {
+      if (name !== "") return { file, name, calls };
+      const { scriptSource } = await session.post("Debugger.getScriptSource", { scriptId });
+      return { file, name: scriptSource.slice(start, start + EXCERPT).replace(/\s+/g, " "), calls };
+    }),
+  );
 }

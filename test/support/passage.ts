@@ -2,15 +2,22 @@ import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Passage } from "./coverage.ts";
+import type { Call } from "./passage-process.ts";
 
-const PROGRAM = new URL("./passage-process.ts", import.meta.url);
+/** Node's arguments: of this tree as it is, or as tsc has compiled it. */
+const PROGRAM = import.meta.url.endsWith(".ts")
+  ? ["--import", "tsx", fileURLToPath(new URL("./passage-process.ts", import.meta.url))]
+  : [fileURLToPath(new URL("./passage-process.js", import.meta.url))];
 
-/** What one warm, uncontended `tryLock()` and `unlock()` pass in src, measured in a process of its own. */
-export async function tryLockPassage(url: string): Promise<Passage> {
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    ["--import", "tsx", fileURLToPath(PROGRAM), url],
-    { cwd: fileURLToPath(new URL("../..", import.meta.url)) }, // where "tsx" is found
-  );
+/**
+ * What a warm call passes in src, measured in a process of its own with a server of its own.
+ *
+ * @param library the file URL of another commit's compiled index.js; null: the present one
+ */
+export async function passageOf(call: Call, library: string | null = null): Promise<Passage> {
+  const args = [...PROGRAM, call, ...(library === null ? [] : ["--library", library])];
+  const { stdout } = await promisify(execFile)(process.execPath, args, {
+    cwd: fileURLToPath(new URL("../..", import.meta.url)), // where "tsx" is found
+  });
   return JSON.parse(stdout) as Passage;
 }

@@ -7,7 +7,7 @@ import { SharedLease } from "../../../src/lease/shared-lease.ts";
 import { QuorumNode } from "../../../src/quorum/node.ts";
 import { Quorum } from "../../../src/quorum/quorum.ts";
 import { countedLua, handoffLua, onceLua } from "../../../src/redis/lua.generated.ts";
-import { LockQueue } from "../../../src/waiting/lock-queue.ts";
+import { ExclusiveTenure } from "../../../src/waiting/exclusive-tenure.ts";
 import { Waiter } from "../../../src/waiting/waiter.ts";
 
 /** Bugs that are planted to see whether the checker finds them. They live in the worker's process only. */
@@ -51,12 +51,11 @@ export const plants = {
 
   /** Of a kept lock: it is given up when somebody wants it, and taken again all the same. */
   "kept after a recall"() {
-    const { recalled } = LockQueue.prototype;
-    LockQueue.prototype.recalled = function (one, ...args) {
-      const { stay } = one;
-      if (stay?.state !== "idle") return recalled.call(this, one, ...args);
-      this.kind.release(stay.hold, { answered() {}, failed() {} });
-      setTimeout(() => recalled.call(this, one, ...args), 30);
+    const { recalled } = ExclusiveTenure.prototype;
+    ExclusiveTenure.prototype.recalled = function (...args) {
+      if (this.state !== "idle") return recalled.apply(this, args);
+      this.kind.release(this.hold, { answered() {}, failed() {} });
+      setTimeout(() => recalled.apply(this, args), 30);
     };
   },
 
