@@ -1,11 +1,38 @@
-import type { LockErrorCode } from "./error-codes.ts";
-import { type LossReason, lossOf } from "./losses.ts";
-import { quote, quoteAll } from "./quote.ts";
-import { harmless } from "./util/visible.ts";
+import { type Party, showParty } from "./party.ts";
+import { clocks } from "./util/clock.ts";
+import { duration } from "./util/duration.ts";
+import { quote, quoteAll } from "./util/quote.ts";
+import { harmless, visible } from "./util/visible.ts";
+import { show } from "./validate.ts";
+import { type LossReason, lossOf, wordingOf } from "./wording.ts";
 
-export type { LockErrorCode } from "./error-codes.ts";
-export type { LossReason } from "./losses.ts";
-export { quote, quoteAll, short } from "./quote.ts";
+export { quote, quoteAll, short } from "./util/quote.ts";
+export { endOf, type LossReason, nounOf } from "./wording.ts";
+
+/** The codes of all errors of this package. Its process warnings have codes of their own too: `docs/errors.md`. */
+export type LockErrorCode =
+  | "LOCK_TIMEOUT"
+  | "LOCK_LOST"
+  | "LOCK_UNAVAILABLE"
+  | "LOCK_NOT_REPLICATED"
+  | "LOCK_FORMAT"
+  | "LOCK_RELEASED"
+  | "LOCK_LEFT_BEHIND"
+  | "LOCK_ORDER"
+  | "LOCK_UPGRADE"
+  | "LOCK_WANTED"
+  | "DEADLOCK"
+  | "PERMITS_DIFFER"
+  | "PERMITS_UNKNOWN"
+  | "TOO_MANY_HOLDS"
+  | "QUORUM_TWIN"
+  | "LISTENER_FAILED"
+  | "BODY_FAILED"
+  | "STALE_TOKEN"
+  | "FENCED_WRITE_FAILED"
+  | "CLIENT_CLOSED"
+  | "CONFLICT"
+  | "TRANSACTION_FAILED";
 
 /** What every error of this package has: a stable `code`, the lock's name (null: no single lock), and the cause. */
 export class LockError extends Error {
@@ -20,6 +47,69 @@ export class LockError extends Error {
     // What Redis and connections say is part of some messages, as it came.
     super(harmless(message), cause === undefined ? undefined : { cause });
   }
+}
+
+/**
+ * `lock()` or `withLock()` waited for `wait` ms and another caller held the lock all the time; of a multi-lock, held the
+ * member that is named when the time was over; of a semaphore, held so many permits that too few were left; of an election, others
+ * led. Nothing is left in Redis.
+ */
+export class LockTimeoutError extends LockError {
+  override readonly name = "LockTimeoutError";
+
+  /** `members`: how many locks the call wanted together. `units`: how many permits of a semaphore; 0: it is a lock. */
+  constructor(
+    lockName: string,
+    /** How long the call was willing to wait, in ms. */
+    readonly wait: number,
+    members = 1,
+    /**
+     * Where the holder was, when the time was over: in this scope, which had lent the lock to another body, or whose hold this call
+     * did not enter (`reentrant: false`); in this process, by the same client; or elsewhere, also by another client of this process, as far as this client knows without asking Redis. Of
+     * a semaphore always "somebody else".
+     */
+    readonly heldBy: "this scope" | "this process" | "somebody else" = "somebody else",
+    units = 0,
+    noun = "Lock",
+    /**
+     * The holder, as one look after the end of the time has shown it: with its label, host and pid. Null: the lock was free at that
+     * moment, or Redis did not say so within 100 ms. Of a semaphore, and of readers, one of them.
+     */
+    readonly holder: Party | null = null,
+  ) {
+    const what = `${noun} ${quote(lockName)}${members > 1 ? `, one of ${members} that this call wants together,` : ""}`;
+    const { held, beside } = wordingOf(noun);
+    const who = holderOf(heldBy, noun, holder);
+    const isNow = wait === 0;
+    const busy =
+      units > 0
+        ? `${isNow ? "has" : "had"} too few free permits for this call (wants ${units})`
+        : `${isNow ? "is already" : "was still"} ${held} by ${who}`;
+    const end = isNow ? ", and `wait` is 0" : `${beside && ","} when \`wait\` (${duration(wait)}) was over`;
+    const others = units > 0 && holder ? `${who} has some` : "";
+    const cure = isNow ? "" : cureOf(heldBy, noun);
+    const then = [others, cure].filter((text) => text !== "").join("; ");
+    super("LOCK_TIMEOUT", lockName, `${what} ${busy}${end}${then && `: ${then}`}.`);
+  }
+}
+
+/** As messages name it. */
+function holderOf(heldBy: LockTimeoutError["heldBy"], noun: string, holder: Party | null): string {
+  if (heldBy === "this scope") return "this scope, for another body or with `reentrant: false`,";
+  if (heldBy === "this process") {
+    const label = holder && holder.label !== null ? `${visible(holder.label)}, ` : "";
+    return `this process (${label}pid ${process.pid})`;
+  }
+  const { other, beside } = wordingOf(noun);
+  return holder ? showParty(holder) + beside : other;
+}
+
+/** What a caller can do that has waited. */
+function cureOf(heldBy: LockTimeoutError["heldBy"], noun: string): string {
+  if (heldBy === "this scope") return "bodies that run side by side in one scope have it one after the other";
+  if (heldBy === "this process")
+    return "if this call comes from the code that holds it, nest withLock(), or re-enter inside locks.scope()";
+  return wordingOf(noun).cure;
 }
 
 /** The lock is no longer surely held: stop the protected work. `cause` = the body's error, if it had one. */
@@ -51,14 +141,37 @@ export class LockLostError extends LockError {
   }
 }
 
+/**
+ * Somebody waits for the lock: the reason of `lease.wanted`. Nothing has failed, and the lock is still held. Work that stops for
+ * that rejects with it.
+ */
+export class LockWantedError extends LockError {
+  override readonly name = "LockWantedError";
+  readonly #since: number;
+
+  /** `since`: when it was known first that somebody waits, on the monotonic clock. */
+  constructor(lockName: string, since: number, noun = "Lock") {
+    super(
+      "LOCK_WANTED",
+      lockName,
+      `${noun} ${quote(lockName)} is wanted by another caller: give it back soon.`,
+    );
+    this.#since = since;
+  }
+
+  /** For how many ms it has been known by now that somebody waits. A caller of another process may have waited for longer. */
+  get waited(): number {
+    return clocks.mono.now() - this.#since;
+  }
+}
+
 /** Redis did not give a usable answer, so nothing is known about the lock. `cause` says what happened. */
 export class LockUnavailableError extends LockError {
   override readonly name = "LockUnavailableError";
 
   /** `what`: what could not be done; "": `cause` says enough. */
   constructor(lockName: string | null, what: string, cause?: unknown, noun = "Lock") {
-    const subject =
-      lockName === null ? `${PLURALS[noun] ?? "The locks"} are` : `${noun} ${quote(lockName)} is`;
+    const subject = lockName === null ? `${wordingOf(noun).plural} are` : `${noun} ${quote(lockName)} is`;
     // The cause may be such an error of the same lock.
     const why = causeOf(cause).replace(`${subject} unavailable: `, "");
     const text = what && why ? `${what}, because ${why}` : what || why;
@@ -113,6 +226,75 @@ export class NotReplicatedError extends LockError {
       `${noun} ${quote(lockName)} was given back: ${acknowledged} of ${wanted} replicas acknowledged it within \`replicaTimeout\`; see INFO replication on the primary.`,
     );
   }
+}
+
+/**
+ * A semaphore has another number of permits than the caller's code says (`PERMITS_DIFFER`), or fewer than the caller wants; or
+ * nobody has said a number (`PERMITS_UNKNOWN`). The caller has nothing, and does not stand in the queue.
+ */
+export class PermitsError extends LockError {
+  override readonly name = "PermitsError";
+
+  constructor(
+    lockName: string,
+    /** How many permits there are. Null: nobody has said a number. */
+    readonly stored: number | null,
+    /** How many there are by the caller's code. Null: it says none. */
+    readonly given: number | null,
+    /** How many the caller wants. */
+    readonly units: number,
+  ) {
+    const mine = given === null ? "" : ` of ${given}`;
+    const why =
+      stored === null
+        ? "no number of permits yet: give locks.semaphore() its { permits }, or call setPermits() once."
+        : `${stored} permit${stored === 1 ? "" : "s"}, and this caller wants ${units}${mine}: ` +
+          "give the same number in all code, or call setPermits(), whose number counts for all callers.";
+    super(
+      stored === null ? "PERMITS_UNKNOWN" : "PERMITS_DIFFER",
+      lockName,
+      `Semaphore ${quote(lockName)} has ${why}`,
+    );
+  }
+}
+
+/** One lock of a circle of callers that wait for each other. */
+export interface DeadlockLink {
+  readonly name: string;
+  readonly kind: "lock" | "readWrite" | "semaphore";
+  /** The hold that is in the way: its caller waits for the next lock of the circle. */
+  readonly holder: Party;
+}
+
+/**
+ * The call waited for a lock whose holder waits, over others perhaps, for a lock that the call's own scope holds, and it began to
+ * wait last of them. It waits no longer, so that the others go on when its scope ends. Of a client with `deadlocks: "reject"`.
+ */
+export class DeadlockError extends LockError {
+  override readonly name = "DeadlockError";
+
+  constructor(
+    lockName: string,
+    /** From the lock that this call waited for to the one that its own scope holds. */
+    readonly cycle: readonly DeadlockLink[],
+  ) {
+    super(
+      "DEADLOCK",
+      lockName,
+      `Lock ${quote(lockName)} is not waited for any more, because of a deadlock: ${circleText(cycle)}`,
+    );
+  }
+}
+
+/** As messages tell it, with what to do about it. */
+export function circleText(cycle: readonly DeadlockLink[]): string {
+  const last = cycle.length - 1;
+  const links = cycle.map(({ name, holder }, i) =>
+    i === last
+      ? `${quote(name)}, held by the scope of this call`
+      : `${quote(name)}, held by ${showParty(holder)}, which waits for `,
+  );
+  return `${links.join("")}; take such locks in one order everywhere, or all of them by one multiLock().`;
 }
 
 /** The resource has seen a larger fencing token: a later holder was there. Nothing was written. */
@@ -213,8 +395,22 @@ export class TransactionError extends LockError {
 
 /** What its holder is told that has given it back. */
 export function released(name: string, noun: string): LockError {
-  const ended = ENDS[noun] ?? "was unlocked before, so this lease is over: take it again";
-  return new LockError("LOCK_RELEASED", name, `${noun} ${quote(name)} ${ended}.`);
+  return new LockError("LOCK_RELEASED", name, `${noun} ${quote(name)} ${wordingOf(noun).ended}.`);
+}
+
+// What code of the application has thrown that no caller is told of: `error` events, with what was thrown as their cause.
+
+/** A listener for an event of a client. `name`: of the lock; null: the event is about none. */
+export function listenerFailed(event: string, name: string | null, thrown: unknown): LockError {
+  const about = name === null ? "" : ` of ${quote(name)}`;
+  const text = `A listener for the event '${event}'${about} failed: ${causeOf(thrown) || show(thrown)}`;
+  return new LockError("LISTENER_FAILED", name, sentence(text), thrown);
+}
+
+/** The body of a leader after the loss of its term: another term has begun, or will. */
+export function bodyFailed(name: string, thrown: unknown): LockError {
+  const text = `The body of runAsLeader for election ${quote(name)} failed after its term was lost: ${causeOf(thrown) || show(thrown)}`;
+  return new LockError("BODY_FAILED", name, sentence(text), thrown);
 }
 
 /** What went wrong before, as part of a message; "": it is no error. */
@@ -222,35 +418,6 @@ export const causeOf = (cause: unknown): string => (cause instanceof Error ? cau
 
 /** With its full stop. What Redis and connections say ends as it ends. */
 export const sentence = (text: string): string => (/[.?!…]$/.test(text) ? text : `${text}.`);
-
-/** What messages call a thing, by its kind. Only an error asks. */
-export function nounOf({ protocol, mode }: Kind): string {
-  if (mode) return mode === "read" ? "Read lock" : "Write lock";
-  return NOUNS[protocol] ?? "Lock";
-}
-
-interface Kind {
-  readonly protocol: string;
-  readonly mode?: "read" | "write" | undefined;
-}
-
-const NOUNS: Readonly<Record<string, string>> = {
-  semaphore: "Semaphore",
-  election: "Election",
-  once: "The turn of",
-};
-
-const PLURALS: Readonly<Record<string, string>> = { Semaphore: "The semaphores", "The turn of": "The turns" };
-
-/** What gives a thing back, by what messages call it. */
-export const endOf = (noun: string): string =>
-  noun === "Semaphore" ? "release" : noun === "Election" ? "resign" : "unlock";
-
-const ENDS: Readonly<Record<string, string>> = {
-  Semaphore: "has its permits back, so this lease is over: acquire new ones",
-  Election: "was resigned, so this term is over: campaign again",
-  "The turn of": "is over, because its body has ended",
-};
 
 /**
  * Is this error, or one that it wraps, a lost lock? Looks through `cause`, AggregateError, and the SuppressedError

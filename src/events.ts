@@ -1,8 +1,12 @@
 import { EventEmitter } from "eventemitter3";
 import { POINTS } from "./channels.ts";
-import { listenerFailed } from "./code-failed.ts";
-import type { DeadlockLink } from "./deadlock-error.ts";
-import { LockError, type LockLostError, LockUnavailableError } from "./errors.ts";
+import {
+  type DeadlockLink,
+  LockError,
+  type LockLostError,
+  LockUnavailableError,
+  listenerFailed,
+} from "./errors.ts";
 import { type GiveUpReason, reasonOf } from "./give-up.ts";
 import { clocks } from "./util/clock.ts";
 import { outside } from "./util/outside.ts";

@@ -1,21 +1,25 @@
 export type { Check, CheckedServer } from "./check/answer.ts";
 export { createLockClient } from "./client.ts";
-export { DeadlockError, type DeadlockLink } from "./deadlock-error.ts";
 export type { Election, LeaderBody } from "./election/election.ts";
 export type { CampaignOptions, ElectionOptions, LeadOptions, ObserveOptions } from "./election/options.ts";
 export type { Term } from "./election/term.ts";
 export {
   ClientClosedError,
   ConflictError,
+  DeadlockError,
+  type DeadlockLink,
   FencedWriteError,
   isLockLost,
   LockError,
   type LockErrorCode,
   LockFormatError,
   LockLostError,
+  LockTimeoutError,
   LockUnavailableError,
+  LockWantedError,
   type LossReason,
   NotReplicatedError,
+  PermitsError,
   StaleTokenError,
   TransactionError,
 } from "./errors.ts";
@@ -23,7 +27,6 @@ export type { EventKind, LockEvent, LockEvents } from "./events.ts";
 export type { GiveUpReason } from "./give-up.ts";
 export type { Listed, ListedKind, ListOptions } from "./list/listed.ts";
 export type { LockClient, LockStats } from "./lock-client.ts";
-export { LockTimeoutError } from "./lock-timeout-error.ts";
 export type { BaseLease, Lease, UnfencedLease } from "./locks/lease.ts";
 export type { Inspection, Lock, LockBody } from "./locks/lock.ts";
 export type { MultiLease } from "./locks/multi-lease.ts";
@@ -46,10 +49,8 @@ export type {
   RecallOptions,
 } from "./options.ts";
 export type { HoldingParty, Party, WaitingParty } from "./party.ts";
-export { PermitsError } from "./permits-error.ts";
 export type { Leader } from "./redis/election-replies.ts";
 export type { Inspected } from "./redis/replies.ts";
 export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis/types.ts";
 export type { ReentranceOptions } from "./reentrance.ts";
 export type { Recalled } from "./waiting/keepers.ts";
-export { LockWantedError } from "./wanted-error.ts";

@@ -1,6 +1,6 @@
 import { NAME_BYTES_MAX } from "./defaults.ts";
-import { quote, quoteAll } from "./errors.ts";
 import { renamedOption } from "./renamed.ts";
+import { quote, quoteAll } from "./util/quote.ts";
 import { TIMER_MAX } from "./util/timers.ts";
 
 /** What begins every message: "Cannot close the lock client". Names: of locks, "Cannot lock …", put together only when it is told. */

@@ -1,17 +1,15 @@
 import type { HoldingParty, Listed, LockClient } from "../index.ts";
-import { quoteWhole } from "../quote.ts";
 import { redissonLock } from "../redisson/index.ts";
+import { quoteWhole } from "../util/quote.ts";
 import { visible } from "../util/visible.ts";
-import { count, flag, text } from "./args.ts";
+import { count, ESCAPED, flag, nameOf, text } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { EXIT, UsageError } from "./exit-codes.ts";
 import { printOne } from "./inspect.ts";
 import { LISTING } from "./listing.ts";
 import { lookAt } from "./look.ts";
-import { ESCAPED, nameOf } from "./names.ts";
-import { operator } from "./people.ts";
-import { prompt } from "./prompt.ts";
+import { operator, prompt } from "./people.ts";
 
 const FLAGS = {
   token: count(null, "only the holder with this token", 1, Number.MAX_SAFE_INTEGER),

@@ -1,4 +1,4 @@
-import { quoteWhole } from "../quote.ts";
+import { quoteWhole } from "../util/quote.ts";
 import { type Flag, inWords } from "./args.ts";
 import { didYouMean } from "./closest.ts";
 import { COMMON, type Command, command } from "./command.ts";

@@ -3,7 +3,6 @@ import { createLockClient, type LockClient, type LockClientOptions } from "../in
 import { visible } from "../util/visible.ts";
 import type { CommonValues } from "./command.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
-import { inDatabase } from "./in-database.ts";
 import { type Patience, reach } from "./reach.ts";
 import { showAddress, whyNot } from "./why-not.ts";
 
@@ -129,4 +128,28 @@ async function ioredis(): Promise<typeof Ioredis> {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
     throw new ExitError(EXIT.unavailable, "ioredis is not installed beside holdfast: npm install ioredis.");
   }
+}
+
+type Connection = new (options: Ioredis.RedisOptions) => Ioredis.Redis;
+
+/**
+ * ioredis goes on in database 0 where Redis refuses another one, as it may at any reconnect: rights and settings change. There the
+ * lock would keep nobody out, so such a connection is ended before it takes a command; ioredis tries again. `failed` is told of each
+ * error of a connection.
+ */
+function inDatabase(Redis: typeof Ioredis.Redis, failed: (error: Error) => void): Connection {
+  return class InDatabase extends (Redis as Connection) {
+    constructor(options: Ioredis.RedisOptions) {
+      super(options);
+      this.on("error", (error: Error & { command?: { name: string } }) => {
+        if (error.command?.name === "select") this.stream.destroy();
+        failed(error);
+      });
+    }
+
+    /** Those that the lock client makes are so too. */
+    override duplicate(options?: Partial<Ioredis.RedisOptions>): Ioredis.Redis {
+      return new InDatabase({ ...this.options, ...options });
+    }
+  };
 }

@@ -5,7 +5,6 @@ import { type Connected, connect } from "./connection.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
 import { type Latency, measure } from "./latency.ts";
-import { type Leftovers, leftovers } from "./leftovers.ts";
 import type { Output } from "./output.ts";
 
 const FLAGS = { timeout: duration(null, "how long each look may take. Default: 5s") };
@@ -157,3 +156,38 @@ export const DOCTOR = command(
   },
   doctor,
 );
+
+/** What is in Redis. */
+interface Leftovers {
+  readonly heldLocks: number;
+  readonly waitedLocks: number;
+  readonly longestHeld: { readonly name: string; readonly heldFor: number } | null;
+  /** Names of locks that never end by themselves: written by hand, or by another program. */
+  readonly endless: readonly string[];
+  /** Why it is not known; null: it is. */
+  readonly missing: string | null;
+}
+
+/** `timeout`: ms for all of it. */
+async function leftovers({ locks }: Connected, timeout: number): Promise<Leftovers> {
+  let [heldLocks, waitedLocks] = [0, 0];
+  let longestHeld: Leftovers["longestHeld"] = null;
+  const endless: string[] = [];
+  try {
+    for await (const { name, holder, waiters, heldFor, remaining } of locks.list({
+      signal: AbortSignal.timeout(timeout),
+    })) {
+      if (holder) heldLocks++;
+      if (waiters?.length) waitedLocks++;
+      if (heldFor !== null && heldFor > (longestHeld?.heldFor ?? -1)) longestHeld = { name, heldFor };
+      if (remaining === Number.POSITIVE_INFINITY) endless.push(name);
+    }
+    return { heldLocks, waitedLocks, longestHeld, endless, missing: null };
+  } catch (error) {
+    const why =
+      error instanceof Error && error.name === "TimeoutError"
+        ? "there is too much in this Redis to look at in time (--timeout)."
+        : String((error as Error).message);
+    return { heldLocks, waitedLocks, longestHeld, endless, missing: why };
+  }
+}

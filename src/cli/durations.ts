@@ -1,4 +1,4 @@
-import { quoteWhole } from "../quote.ts";
+import { quoteWhole } from "../util/quote.ts";
 import { UsageError } from "./exit-codes.ts";
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;

@@ -1,3 +1,5 @@
+import { LockError } from "../index.ts";
+
 /** What the program ends with where it is not the command's own code. 128 + n: signal n has ended the command, or the waiting. */
 export const EXIT = {
   ok: 0,
@@ -31,4 +33,23 @@ export class UsageError extends ExitError {
   constructor(message: string) {
     super(EXIT.usage, message);
   }
+}
+
+/** What an error means to the caller of the program. */
+export function judge(error: unknown): { readonly code: number; readonly message: string } {
+  if (error instanceof ExitError) return error;
+  if (error instanceof LockError) {
+    const isWrong = error.code === "PERMITS_DIFFER" || error.code === "PERMITS_UNKNOWN";
+    return { code: isWrong ? EXIT.usage : EXIT.unavailable, message: error.message };
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  // Of the library: a name that is too long, a label that is too short …
+  const isUsage = error instanceof RangeError || error instanceof TypeError;
+  return { code: isUsage ? EXIT.usage : EXIT.unavailable, message };
+}
+
+/** As an outcome of `--json`. */
+export function failureOf(code: number): "usage" | "unavailable" | "not-run" {
+  if (code === EXIT.usage) return "usage";
+  return code === EXIT.unavailable ? "unavailable" : "not-run";
 }

@@ -1,14 +1,13 @@
 import type { Listed } from "../index.ts";
-import { waitingProcesses } from "../list/listed.ts";
-import { showParty } from "../party.ts";
+import { showParty, waitingProcesses } from "../inside.ts";
 import { visible } from "../util/visible.ts";
+import { ESCAPED, nameOf } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { showDuration } from "./durations.ts";
 import { EXIT } from "./exit-codes.ts";
 import { LISTING } from "./listing.ts";
 import { type Looked, lookAt } from "./look.ts";
-import { ESCAPED, nameOf } from "./names.ts";
 import type { Output } from "./output.ts";
 
 const FLAGS = { kind: LISTING.kind, escaped: ESCAPED };

@@ -1,7 +1,6 @@
 // What `ls` and `top` show of the locks.
 import type { Listed, LockClient } from "../index.ts";
-import { waitingProcesses } from "../list/listed.ts";
-import { showParty } from "../party.ts";
+import { showParty, waitingProcesses } from "../inside.ts";
 import { visible } from "../util/visible.ts";
 import { choice, flag } from "./args.ts";
 import { showDuration } from "./durations.ts";

@@ -1,5 +1,5 @@
 import type { Listed } from "../index.ts";
-import { quoteWhole } from "../quote.ts";
+import { quoteWhole } from "../util/quote.ts";
 import { flag } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";

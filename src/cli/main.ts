@@ -1,13 +1,12 @@
 import { readFileSync } from "node:fs";
-import { quoteWhole } from "../quote.ts";
-import { renamedCommand } from "../renamed.ts";
+import { renamedCommand } from "../inside.ts";
+import { quoteWhole } from "../util/quote.ts";
 import { unknownOption } from "./args.ts";
 import { didYouMean } from "./closest.ts";
 import { COMMON, type Command } from "./command.ts";
 import { COMMANDS } from "./commands.ts";
-import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
+import { EXIT, ExitError, failureOf, judge, UsageError } from "./exit-codes.ts";
 import { commandHelp, programHelp } from "./help.ts";
-import { failureOf, judge } from "./judge.ts";
 import { Output } from "./output.ts";
 
 const WINDOWS =

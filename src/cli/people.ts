@@ -1,4 +1,5 @@
 import { hostname, userInfo } from "node:os";
+import { createInterface } from "node:readline/promises";
 
 /** The caller of this program, as a label of a forced end: a user of a container may have no name. */
 export function operator(): string {
@@ -16,4 +17,19 @@ export function cutLabel(text: string): string {
   let label = text;
   while (Buffer.byteLength(label) > 64) label = label.replace(/.$/su, "");
   return label || "command";
+}
+
+/** What a person types. Null: nobody can be asked, because stdin is no terminal. The question goes to stderr. */
+export async function prompt(question: string): Promise<string | null> {
+  if (!process.stdin.isTTY) return null;
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  const gone = new AbortController();
+  lines.once("close", () => gone.abort());
+  try {
+    return await lines.question(question, { signal: gone.signal });
+  } catch {
+    return ""; // Ctrl-C, Ctrl-D
+  } finally {
+    lines.close();
+  }
 }

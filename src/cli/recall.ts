@@ -1,10 +1,9 @@
 import type { ReadWriteLock, Recalled, RecallOptions } from "../index.ts";
 import { visible } from "../util/visible.ts";
-import { choice, duration } from "./args.ts";
+import { choice, duration, ESCAPED, nameOf } from "./args.ts";
 import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { EXIT } from "./exit-codes.ts";
-import { ESCAPED, nameOf } from "./names.ts";
 
 const FLAGS = {
   wait: duration("w", "how long the holder may take to answer. Default: 1s"),

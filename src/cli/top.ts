@@ -1,8 +1,8 @@
 import { emitKeypressEvents } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Listed, LockClient } from "../index.ts";
-import { showParty } from "../party.ts";
-import { quoteWhole } from "../quote.ts";
+import { showParty } from "../inside.ts";
+import { quoteWhole } from "../util/quote.ts";
 import { harmless, visible } from "../util/visible.ts";
 import { end } from "./break.ts";
 import { type Call, command } from "./command.ts";
@@ -13,10 +13,8 @@ import { LastAnswer } from "./last-answer.ts";
 import { COLUMNS, cellsOf, LISTING, type ListingValues, listed, sorted } from "./listing.ts";
 import type { Output } from "./output.ts";
 import { operator } from "./people.ts";
-import { codeOf } from "./run/command.ts";
-import { Signals } from "./run/signals.ts";
+import { codeOf, Signals } from "./run/signals.ts";
 import { cut, table, widthOf } from "./table.ts";
-import { keysInWords, TOP_HELP } from "./top-help.ts";
 
 const FLAGS = LISTING;
 /** Between two listings, in ms. */
@@ -294,3 +292,21 @@ export const TOP = command(
   },
   top,
 );
+
+/** What `top` shows at "?". */
+const TOP_HELP: readonly string[] = [
+  "q          quit; so does Ctrl-C",
+  "↑ ↓        select a lock",
+  "s          sort by the longest wait, by the time held, or by name",
+  "/          show only names with what is typed then; Enter ends the typing, Esc shows all again",
+  "b          break: take the selected lock away from its holder, after a question",
+  "?          this help; any key leaves it",
+  "",
+  "HELD is how long the holder has had the lock, and LEFT how much of its lease is left.",
+  "WAITING PROCS counts the processes that wait, however many callers of each do. LONGEST is the longest wait.",
+];
+
+const keysInWords = (columns: number): string =>
+  columns < 64
+    ? "q quit  s sort  / filter  b break  ? help"
+    : "q quit   s sort   / filter   ↑ ↓ select   b break its holder   ? help";

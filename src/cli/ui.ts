@@ -8,8 +8,7 @@ import { type Call, command } from "./command.ts";
 import { connect } from "./connection.ts";
 import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
 import { operator } from "./people.ts";
-import { codeOf } from "./run/command.ts";
-import { Signals } from "./run/signals.ts";
+import { codeOf, Signals } from "./run/signals.ts";
 
 const FLAGS = {
   port: count(null, "where the page is. Default: 4990; 0: any free one", 0, 65_535),

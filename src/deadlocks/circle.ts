@@ -1,4 +1,4 @@
-import type { DeadlockLink } from "../deadlock-error.ts";
+import type { DeadlockLink } from "../errors.ts";
 import { clientOf, type Party } from "../party.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import type { Inspected } from "../redis/replies.ts";

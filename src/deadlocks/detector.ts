@@ -1,5 +1,5 @@
-import { circleText, DeadlockError } from "../deadlock-error.ts";
 import { DEADLOCK_AFTER, DEADLOCK_AGAIN } from "../defaults.ts";
+import { circleText, DeadlockError } from "../errors.ts";
 import type { EventKind, Events } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Commands } from "../redis/commands.ts";

@@ -1,6 +1,5 @@
-import { bodyFailed } from "../code-failed.ts";
 import { CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD } from "../defaults.ts";
-import { ClientClosedError, isLockLost, LockUnavailableError, nounOf } from "../errors.ts";
+import { bodyFailed, ClientClosedError, isLockLost, LockUnavailableError, nounOf } from "../errors.ts";
 import type { Events } from "../events.ts";
 import { encodeLabel } from "../label.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";

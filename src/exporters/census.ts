@@ -1,8 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import type { LossReason } from "../errors.ts";
-import type { EventKind, LockEvent, LockEvents } from "../events.ts";
-import type { GiveUpReason } from "../give-up.ts";
-import type { CommonClient } from "../lock-client.ts";
+import type { EventKind, GiveUpReason, LockEvent, LockEvents, LossReason } from "../index.ts";
+import type { CommonClient } from "../inside.ts";
 import type { Templates } from "./templates.ts";
 
 /** What exporters need of a client. */

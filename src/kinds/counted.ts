@@ -1,7 +1,6 @@
-import { LockError, quote } from "../errors.ts";
+import { LockError, PermitsError, quote } from "../errors.ts";
 import { encodeLabel } from "../label.ts";
 import type { Hold } from "../lease/hold.ts";
-import { PermitsError } from "../permits-error.ts";
 import { type Asked, plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import {

@@ -1,7 +1,8 @@
-import { endOf, LockError, quote } from "../errors.ts";
+import { LockError, quote } from "../errors.ts";
 import { type Events, fenceOf } from "../events.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
+import { wordingOf } from "../wording.ts";
 import type { SharedLease } from "./shared-lease.ts";
 
 interface Forgotten {
@@ -30,15 +31,13 @@ export function unwatchHandle(handle: object): void {
 
 function leftBehind(shared: SharedLease): string {
   const { name, since, noun } = shared;
+  const { end, form } = wordingOf(noun);
   const token = fenceOf(shared);
   const held = duration(clocks.mono.now() - since);
   const lease = token === null ? "its lease" : `its lease (token ${token})`;
   return (
     `${noun} ${quote(name)} has been held for ${held} and cannot be released any more, because ${lease} was garbage collected ` +
-    `without ${endOf(noun)}(), and is renewed until this process ends: ` +
-    `use ${FORMS[noun] ?? "withLock()"} or \`await using\`, or keep the lease in a variable while the lock is wanted.`
+    `without ${end}(), and is renewed until this process ends: ` +
+    `use ${form} or \`await using\`, or keep the lease in a variable while the lock is wanted.`
   );
 }
-
-/** The form that gives it back by itself, where that is not withLock(). */
-const FORMS: Readonly<Record<string, string>> = { Semaphore: "withPermits()", Election: "runAsLeader()" };

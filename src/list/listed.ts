@@ -1,4 +1,5 @@
 import { clientOf, type HoldingParty, type WaitingParty } from "../party.ts";
+import { type Checked, checkOptions, checkText, type Rule, refuse, signal } from "../validate.ts";
 
 /**
  * What can be listed, by its keys in Redis: `lock` and `fairLock` share them, so both are "lock", and the two locks of a
@@ -44,9 +45,44 @@ export interface Listed {
   /** How many permits a semaphore has; null: it is none, or nobody has said a number. */
   readonly permits: number | null;
 }
+
 /**
  * How many processes wait: lock clients, to be exact, and a process has one of them as a rule. A lock has one place for all callers
  * of a client, and a fair one has a place for each.
  */
 export const waitingProcesses = ({ waiters }: Pick<Listed, "waiters">): number =>
   new Set(waiters?.map(clientOf)).size;
+
+const WHAT = "Cannot list locks";
+
+const KINDS: readonly ListedKind[] = ["lock", "readWrite", "semaphore", "election", "redisson"];
+const isKind = (one: unknown): boolean => KINDS.some((kind) => kind === one);
+
+const kind: Rule<ListedKind | readonly ListedKind[]> = {
+  wanted: `one or several of ${KINDS.join(", ")}`,
+  fits: (value) => (Array.isArray(value) ? value.length > 0 && value.every(isKind) : isKind(value)),
+  type: "string",
+  fallback: KINDS.filter((one) => one !== "redisson"),
+};
+
+const match: Rule<string> = {
+  wanted: "a pattern such as order:*",
+  fits: (value) => typeof value === "string",
+  fallback: "*",
+};
+
+const RULES = { match, kind, signal };
+
+/** No name is longer. */
+const PATTERN_MAX = 1_024;
+
+/** @throws TypeError or RangeError for bad options. */
+export function checkList(
+  options: unknown,
+): Checked<typeof RULES> & { readonly kinds: ReadonlySet<ListedKind> } {
+  const checked = checkOptions(WHAT, RULES, options);
+  checkText(WHAT, "match", checked.match);
+  if (checked.match.length > PATTERN_MAX)
+    throw refuse(RangeError, WHAT, "match", `at most ${PATTERN_MAX} characters`, checked.match);
+  return { ...checked, kinds: new Set([checked.kind].flat()) };
+}

@@ -6,13 +6,10 @@ import { listLua as lua } from "../redis/lua.generated.ts";
 import { decodeInspection, unavailable } from "../redis/replies.ts";
 import type { ClusterLike, RedisLike } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
-import { inspectAll } from "./exclusive.ts";
 import { Glob } from "./glob.ts";
-import type { Listed, ListedKind } from "./listed.ts";
-import { type Look, ofCounted, ofExclusive } from "./look.ts";
-import type { checkList } from "./options.ts";
-import { Recent } from "./recent.ts";
-import { primariesOf, scan } from "./scan.ts";
+import { inspectAll, type Look, ofCounted, ofExclusive } from "./inspections.ts";
+import type { checkList, Listed, ListedKind } from "./listed.ts";
+import { primariesOf, Recent, scan } from "./scan.ts";
 
 /** How one of each kind is inspected that several may hold. Each is one command. */
 export interface Inspections {

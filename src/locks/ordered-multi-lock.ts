@@ -1,7 +1,6 @@
-import { LockError, nounOf, quote } from "../errors.ts";
+import { LockError, LockTimeoutError, nounOf, quote } from "../errors.ts";
 import { OVERTAKEN } from "../give-up.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import { LockTimeoutError } from "../lock-timeout-error.ts";
 import { unavailable } from "../redis/replies.ts";
 import type { Request } from "../terms.ts";
 import { clocks } from "../util/clock.ts";

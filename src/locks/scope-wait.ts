@@ -1,8 +1,9 @@
 // Several calls of one scope can want a lock at the same time. What one of them gets, its scope
 // holds, so the others must enter it again. A call that stayed in line instead would wait for its
 // own scope, for ever.
-import { DeadlockError } from "../deadlock-error.ts";
+
 import { DEADLOCK_AFTER } from "../defaults.ts";
+import { DeadlockError } from "../errors.ts";
 import type { EventKind } from "../events.ts";
 import { OVERTAKEN } from "../give-up.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";

@@ -1,7 +1,6 @@
 import pTimeout from "p-timeout";
 import { HOLDER_REPLY } from "../defaults.ts";
-import { nounOf } from "../errors.ts";
-import { LockTimeoutError } from "../lock-timeout-error.ts";
+import { LockTimeoutError, nounOf } from "../errors.ts";
 import { type Party, partyOf } from "../party.ts";
 import { customTimers } from "../util/real-timers.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";

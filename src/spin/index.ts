@@ -3,13 +3,16 @@ import { insideOf, perClient } from "../inside.ts";
 import type { LockClient } from "../lock-client.ts";
 import type { UnfencedLease } from "../locks/lease.ts";
 import type { Lock } from "../locks/lock.ts";
-import { neverKept, PASSING } from "../options.ts";
-import { REENTRANCE } from "../reentrance.ts";
+import { neverKept, PASSING, type PassingOptions } from "../options.ts";
+import { REENTRANCE, type ReentranceOptions } from "../reentrance.ts";
 import { checkName, checkOptions, type Rule } from "../validate.ts";
-import type { SpinLockOptions } from "./options.ts";
 import { SpinLock } from "./spin-lock.ts";
 
-export type { SpinLockOptions } from "./options.ts";
+/** How a spin lock is named in Redis, and handed on. */
+export interface SpinLockOptions extends PassingOptions, ReentranceOptions {
+  /** Stands before the name in the key, and in `lock.name`. Default: "". */
+  prefix?: string | undefined;
+}
 
 const RULES = {
   prefix: { wanted: "a string", fits: (value) => typeof value === "string", fallback: "" } as Rule<string>,

@@ -1,14 +1,11 @@
 import { performance } from "node:perf_hooks";
 import { ServerClient } from "../client.ts";
-import { type LossReason, quote } from "../errors.ts";
-import type { LockClient } from "../lock-client.ts";
-import type { UnfencedLease } from "../locks/lease.ts";
-import type { Lock } from "../locks/lock.ts";
-import { checkClientOptions, type LockClientOptions } from "../options.ts";
-import type { RedisLike } from "../redis/types.ts";
+import type { Lock, LockClient, LockClientOptions, LossReason, RedisLike, UnfencedLease } from "../index.ts";
+import { checkClientOptions } from "../options.ts";
 import { redissonFencedLock, redissonLock } from "../redisson/index.ts";
 import { spinLock } from "../spin/index.ts";
 import { pause } from "../util/abort.ts";
+import { quote } from "../util/quote.ts";
 import { checkName, checkValue, type Rule, time } from "../validate.ts";
 import { advance, ownClocks } from "./advance.ts";
 import { MemoryCommands } from "./commands.ts";

@@ -1,5 +1,5 @@
-import type { Listed } from "../list/listed.ts";
-import { clientOf } from "../party.ts";
+import type { Listed } from "../index.ts";
+import { clientOf } from "../inside.ts";
 import type { ShownBlock, ShownCircle, ShownClient, ShownWaiter } from "./shown.ts";
 import { partyOf, shownWaiter } from "./views.ts";
 

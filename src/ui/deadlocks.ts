@@ -1,9 +1,16 @@
 import pTimeout from "p-timeout";
-import { type Circle, circleOf, holdersOf, KINDS } from "../deadlocks/circle.ts";
-import { decodeNote, lockOf, type Note } from "../deadlocks/note.ts";
-import type { Listed } from "../list/listed.ts";
-import { clientOf } from "../party.ts";
-import { listOf } from "../redis/fields.ts";
+import type { Listed } from "../index.ts";
+import {
+  type Circle,
+  circleOf,
+  clientOf,
+  decodeNote,
+  holdersOf,
+  listOf,
+  lockOfNote,
+  NOTED_KINDS,
+  type Note,
+} from "../inside.ts";
 import { uiLua as lua } from "./lua.generated.ts";
 import type { LockUIOptions } from "./options.ts";
 import type { ShownCircle } from "./shown.ts";
@@ -116,8 +123,8 @@ const isAt = (client: string, { waiters, holders }: Listed): boolean =>
   [...(waiters ?? []), ...holders].some((one) => clientOf(one) === client);
 
 function listed(ref: string, locks: ReadonlyMap<string, Listed>): Listed | undefined {
-  const lock = lockOf(ref);
-  return lock ? locks.get(`${KINDS[lock.protocol]} ${lock.name}`) : undefined;
+  const lock = lockOfNote(ref);
+  return lock ? locks.get(`${NOTED_KINDS[lock.protocol]} ${lock.name}`) : undefined;
 }
 
 /** What can be read and has not ended, now in µs, each once, in one order: a circle is found from the same caller each time. */

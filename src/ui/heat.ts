@@ -1,5 +1,5 @@
 import pTimeout from "p-timeout";
-import { listOf } from "../redis/fields.ts";
+import { listOf } from "../inside.ts";
 import { decodeTold, longestOf, STREAM, type Told } from "./observed.ts";
 import type { LockUIOptions } from "./options.ts";
 import type { Happened, ShownHeat } from "./shown.ts";

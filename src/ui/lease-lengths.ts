@@ -1,4 +1,4 @@
-import type { HoldingParty } from "../party.ts";
+import type { HoldingParty } from "../index.ts";
 
 /** What is known of the lease of a hold, in ms. */
 interface Bounds {

@@ -1,6 +1,5 @@
-import type { LockEvents } from "../events.ts";
-import type { CommonClient } from "../lock-client.ts";
-import type { RedisLike } from "../redis/types.ts";
+import type { LockEvents, RedisLike } from "../index.ts";
+import type { CommonClient } from "../inside.ts";
 import { ENTRIES, EVENTS, KEPT, NAMES, STREAM, stepOf, type Told } from "./observed.ts";
 
 /** ms from one entry to the next: a process writes no more often. And from what happens to the entry that tells it, at least. */

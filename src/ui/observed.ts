@@ -1,4 +1,4 @@
-import { NAME_BYTES_MAX } from "../defaults.ts";
+import { NAME_BYTES_MAX } from "../inside.ts";
 
 // What observed processes write, and the page reads: one stream, in which each process has an entry for some seconds.
 

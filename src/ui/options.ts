@@ -1,6 +1,5 @@
-import type { LockClient } from "../lock-client.ts";
-import { quote } from "../quote.ts";
-import type { RedisLike } from "../redis/types.ts";
+import type { LockClient, RedisLike } from "../index.ts";
+import { quote } from "../util/quote.ts";
 import type { Action } from "./shown.ts";
 
 /** May this request see the page? A text means yes, and is the viewer's name, for the holder of a lock that it breaks. */

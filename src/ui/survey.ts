@@ -1,4 +1,4 @@
-import type { Listed } from "../list/listed.ts";
+import type { Listed } from "../index.ts";
 
 /** More locks are not kept in memory, nor more of their holders and waiters: those that nobody waits for are only counted. */
 const LOCKS = 10_000;

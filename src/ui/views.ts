@@ -1,6 +1,5 @@
-import { Glob } from "../list/glob.ts";
-import { type Listed, waitingProcesses } from "../list/listed.ts";
-import type { HoldingParty, WaitingParty } from "../party.ts";
+import type { HoldingParty, Listed, WaitingParty } from "../index.ts";
+import { Glob, waitingProcesses } from "../inside.ts";
 import type { LeaseLengths } from "./lease-lengths.ts";
 import type { Happened, ShownHolder, ShownLock, ShownParty, ShownWaiter } from "./shown.ts";
 import { longestWait } from "./survey.ts";

@@ -1,4 +1,4 @@
-import type { Listed } from "../list/listed.ts";
+import type { Listed } from "../index.ts";
 import { LeaseLengths } from "./lease-lengths.ts";
 import { type Survey, Tally } from "./survey.ts";
 

@@ -1,4 +1,4 @@
-import type { Listed, ListOptions } from "../list/listed.ts";
+import type { Listed, ListOptions } from "../index.ts";
 import { type Sight, Watch } from "./watch.ts";
 
 /** The parts of the time that looks at all locks take at the most, and those at one pattern, of which there are so many at the most. */

@@ -1,11 +1,10 @@
 import { acquiring, holding } from "../channels.ts";
-import { ClientClosedError, LockUnavailableError, nounOf } from "../errors.ts";
+import { ClientClosedError, type LockTimeoutError, LockUnavailableError, nounOf } from "../errors.ts";
 import { type Caller, type Events, ofCall } from "../events.ts";
 import { HoldIds } from "../hold-ids.ts";
 import { Hold, LabelledHold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { Watchdog } from "../lease/watchdog.ts";
-import type { LockTimeoutError } from "../lock-timeout-error.ts";
 import type { Audience, ConnectionListener, Subscriptions, Transport } from "../redis/transport.ts";
 import { listen } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";

@@ -1,9 +1,9 @@
+import { LockWantedError } from "../errors.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Transport } from "../redis/transport.ts";
 import { now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
-import { LockWantedError } from "../wanted-error.ts";
 import type { GrantInbox } from "./grant-inbox.ts";
 import type { LockKind } from "./lock-kind.ts";
 import type { Waiter } from "./waiter.ts";

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { Output } from "../../src/cli/output.ts";
 import { clientOf } from "../../src/party.ts";
-import { quoteWhole } from "../../src/quote.ts";
+import { quoteWhole } from "../../src/util/quote.ts";
 import { visible } from "../../src/util/visible.ts";
 import { Cli, sh } from "../support/cli.ts";
 import { HOSTILE, UNPRINTABLE, worst } from "../support/hostile-texts.ts";

@@ -2,7 +2,7 @@ import { afterEach, expect, it } from "vitest";
 import { closest } from "../../src/cli/closest.ts";
 import { COMMON } from "../../src/cli/command.ts";
 import { COMMANDS } from "../../src/cli/commands.ts";
-import { quoteWhole } from "../../src/quote.ts";
+import { quoteWhole } from "../../src/util/quote.ts";
 import { Cli, cli } from "../support/cli.ts";
 
 // A command or an option that is mistyped.

@@ -1,6 +1,6 @@
-import { quote } from "../../src/quote.ts";
 import { deadlocksLua, handoffLua, onceLua } from "../../src/redis/lua.generated.ts";
 import { spinLua } from "../../src/spin/lua.generated.ts";
+import { quote } from "../../src/util/quote.ts";
 
 /** Names of scripts are nobody's business but this package's. */
 const SCRIPTS = [handoffLua, onceLua, deadlocksLua, spinLua].flatMap((group) =>

@@ -222,7 +222,7 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
 };
 
 it("the table has every code", () => {
-  const text = readFileSync(new URL("../../src/error-codes.ts", import.meta.url), "utf8");
+  const text = readFileSync(new URL("../../src/errors.ts", import.meta.url), "utf8");
   const [, codes = ""] = /export type LockErrorCode =([^;]*);/.exec(text) ?? [];
   expect(Object.keys(RAISED).sort()).toEqual([...codes.matchAll(/"(\w+)"/g)].map(([, code]) => code).sort());
 });

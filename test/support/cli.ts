@@ -2,8 +2,8 @@ import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { codeOf } from "../../src/cli/run/command.ts";
-import { processes } from "../../src/cli/run/processes.ts";
+import { processes } from "../../src/cli/run/group.ts";
+import { codeOf } from "../../src/cli/run/signals.ts";
 import { compiled } from "./compiled.ts";
 import { testUrl } from "./fixture.ts";
 import { until } from "./until.ts";

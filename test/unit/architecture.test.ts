@@ -14,7 +14,8 @@ const LAYERS = [
   ["cli"],
   ["otel", "prometheus"],
   ["exporters"],
-  ["index", "testing", "ui"],
+  ["testing", "ui"],
+  ["index"],
   ["client", "quorum", "redisson", "spin"],
   ["server"],
   ["base-client"],
@@ -31,6 +32,14 @@ const LAYERS = [
   [""],
   ["util"],
 ];
+/** They see of the package what users can import, what src/inside.ts names for them, and src/util. */
+const TOOLS = ["cli", "ui", "testing", "otel", "prometheus", "exporters"];
+/** What a tool may import of src by the rule, beside its own files and those of other tools. */
+const FOR_TOOLS = /^src\/(inside\.ts$|(\w+\/)?index\.ts$|util\/)/;
+/** What one needs besides. `testing` puts a memory in the place of Redis: it builds a client on it, and answers its scripts. */
+const FURTHER: Record<string, string[]> = {
+  testing: ["client", "options", "validate", "keys", "redis", "redisson", "spin"],
+};
 const UPWARD: string[] = ["src/util/stacks.ts → src/errors.ts"];
 const IN_CIRCLES: string[] = [];
 /**
@@ -42,6 +51,7 @@ const LONGER: string[] = ["src/waiting/acquisition.ts"];
 /** Files whose classes are one idea, and which one. */
 const ONE_IDEA: Readonly<Record<string, string>> = {
   "src/cli/exit-codes.ts": "an error for an exit code",
+  "src/cli/run/signals.ts": "signals while a command is run: what each of them ends, stops or lets go on",
   "src/errors.ts": "the errors of the library",
   "src/lease/hold.ts": "a hold, and the few that have a label of their own",
   "src/locks/lease.ts": "what callers hold: without a token, and with one",
@@ -102,6 +112,23 @@ it("imports go downwards only", () => {
   expect(upward(root).sort()).toEqual(UPWARD);
   const folder = planted("src/redis/replies.ts", 'import type { Hold } from "../lease/hold.ts";\n');
   expect(upward(folder)).toContain("src/redis/replies.ts → src/lease/hold.ts");
+});
+
+/** What tools import against the rule. Embedded scripts have their type from where it is. */
+const hidden = (from: string): string[] =>
+  [...readImports(from, "src")].flatMap(([file, targets]) =>
+    (file.endsWith(".generated.ts") ? [] : targets)
+      .filter((to) => TOOLS.includes(partOf(file)) && !TOOLS.includes(partOf(to)) && !FOR_TOOLS.test(to))
+      .map((to) => `${partOf(file)} → ${to.split(/[/.]/)[1]}`),
+  );
+
+it("tools import what users do, src/inside.ts and src/util", () => {
+  const further = Object.entries(FURTHER).flatMap(([tool, parts]) =>
+    parts.map((part) => `${tool} → ${part}`),
+  );
+  expect([...new Set(hidden(root))].sort()).toEqual(further.sort());
+  const folder = planted("src/ui/views.ts", 'import { Lister } from "../list/lister.ts";\n');
+  expect(hidden(folder)).toContain("ui → list");
 });
 
 it.each(["src", "demo", "benchmarks"])("no files of %s import each other in a circle", (folder) => {

@@ -1,23 +1,18 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Election, LockClient, Term } from "../../index.ts";
-import { showParty } from "../../party.ts";
-import { quoteWhole } from "../../quote.ts";
+import { showParty } from "../../inside.ts";
+import { quoteWhole } from "../../util/quote.ts";
 import { visible } from "../../util/visible.ts";
 import { flag, text } from "../args.ts";
 import { type Call, command } from "../command.ts";
 import { type Connected, connect } from "../connection.ts";
-import { EXIT, type ExitError, UsageError } from "../exit-codes.ts";
-import { failureOf, judge } from "../judge.ts";
+import { EXIT, type ExitError, failureOf, judge, UsageError } from "../exit-codes.ts";
 import type { Output } from "../output.ts";
-import { codeOf } from "./command.ts";
-import { dieBy } from "./death.ts";
-import { RUNNING } from "./flags.ts";
-import { environmentOf, inheritedFrom, isStillHeld } from "./holding.ts";
-import { endWaiting, Interrupted } from "./interrupted.ts";
-import { clientOptions, type Plan, planOf } from "./plan.ts";
-import { Signals } from "./signals.ts";
-import { exitCodeOf, type Outcome, runUnder } from "./under.ts";
-import { WaitReport } from "./waiting.ts";
+import { exitCodeOf, type Outcome, runUnder } from "./child.ts";
+import { environmentOf, inheritedFrom, isStillHeld } from "./hold.ts";
+import { clientOptions, type Plan, planOf, RUNNING } from "./plan.ts";
+import { WaitReport } from "./report.ts";
+import { codeOf, dieBy, endWaiting, Interrupted, Signals } from "./signals.ts";
 
 const FLAGS = {
   ...RUNNING,

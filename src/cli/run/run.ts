@@ -1,16 +1,14 @@
 import { type LockClient, LockLostError, LockTimeoutError, LockUnavailableError } from "../../index.ts";
-import { quoteWhole } from "../../quote.ts";
+import { quoteWhole } from "../../util/quote.ts";
 import { type Call, command } from "../command.ts";
 import { type Connected, connect } from "../connection.ts";
 import { showDuration } from "../durations.ts";
-import { EXIT, type ExitError, UsageError } from "../exit-codes.ts";
-import { failureOf, judge } from "../judge.ts";
+import { EXIT, type ExitError, failureOf, judge, UsageError } from "../exit-codes.ts";
 import type { Output } from "../output.ts";
-import { type Acquired, acquire } from "./acquire.ts";
-import { codeOf } from "./command.ts";
-import { dieBy } from "./death.ts";
-import { RUN } from "./flags.ts";
+import { exitCodeOf, type Outcome, runUnder, UNGUARDED } from "./child.ts";
 import {
+  type Acquired,
+  acquire,
   conflicts,
   covers,
   environmentOf,
@@ -19,12 +17,10 @@ import {
   inheritable,
   inheritedFrom,
   isStillHeld,
-} from "./holding.ts";
-import { endWaiting, Interrupted } from "./interrupted.ts";
-import { clientOptions, type RunPlan, runPlanOf, type Wanted } from "./plan.ts";
-import { Signals } from "./signals.ts";
-import { exitCodeOf, type Outcome, runUnder, UNGUARDED } from "./under.ts";
-import { holderInWords, WaitReport, withHolder } from "./waiting.ts";
+} from "./hold.ts";
+import { clientOptions, RUN, type RunPlan, runPlanOf, type Wanted } from "./plan.ts";
+import { holderInWords, WaitReport, withHolder } from "./report.ts";
+import { codeOf, dieBy, endWaiting, Interrupted, Signals } from "./signals.ts";
 
 /** What `--json` reports, in one line on stderr at the end. */
 interface Report {

@@ -38,7 +38,7 @@ const OPTIONS = [
   { file: "src/once/options.ts", types: ["OnceOptions"], page: "docs/options.md" },
   { file: "src/locks/permit-arguments.ts", types: ["SemaphoreOptions"], page: "docs/options.md" },
   { file: "src/election/options.ts", types: ["ElectionOptions", "LeadOptions"], page: "docs/options.md" },
-  { file: "src/spin/options.ts", types: ["SpinLockOptions"], page: "docs/options.md" },
+  { file: "src/spin/index.ts", types: ["SpinLockOptions"], page: "docs/options.md" },
   { file: "src/quorum/options.ts", types: ["QuorumClientOptions"], page: "docs/options.md" },
   { file: "src/optimistic/options.ts", types: ["OptimisticOptions"], page: "docs/optimistic.md" },
   { file: "src/fencing/options.ts", types: ["FenceOptions"], page: "docs/fencing.md" },

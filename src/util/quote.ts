@@ -1,5 +1,5 @@
 // Names in messages.
-import { piecesOf, visible } from "./util/visible.ts";
+import { piecesOf, visible } from "./visible.ts";
 
 /** Several names as messages show them: the first few. */
 export function quoteAll(names: readonly string[]): string {

@@ -1,12 +1,66 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { isatty } from "node:tty";
-import { EXIT } from "../exit-codes.ts";
+import { quoteWhole } from "../../util/quote.ts";
+import { EXIT, ExitError } from "../exit-codes.ts";
 import type { Output } from "../output.ts";
-import { type Ended, start } from "./command.ts";
-import { gone } from "./group.ts";
+import { everything, type Group, gone, OwnGroup, TerminalGroup } from "./group.ts";
 import { Guard, type Held } from "./guard.ts";
 import type { Plan } from "./plan.ts";
-import type { Signals } from "./signals.ts";
-import { Stopping } from "./stopping.ts";
+import { codeOf, type Signals, Stopping } from "./signals.ts";
+
+/** How a command has ended. */
+interface Ended {
+  /** What it returned; 128 + n where signal n has ended it. */
+  readonly code: number;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A command that runs. */
+interface Running {
+  readonly group: Group;
+  readonly ended: Promise<Ended>;
+}
+
+/**
+ * Without a terminal the command has a session and a group of its own, so that signals reach all that it starts. With one it must
+ * stay in the foreground group, or it could not read from the terminal; what is typed there, Ctrl-C too, reaches it
+ * from the terminal.
+ *
+ * @throws ExitError where it cannot be started.
+ */
+async function start(
+  [file, ...args]: readonly [string, ...string[]],
+  environment: Readonly<Record<string, string | undefined>>,
+  hasTerminal: boolean,
+): Promise<Running> {
+  const before = hasTerminal ? everything() : null;
+  let child: ChildProcess;
+  try {
+    child = spawn(file, args, {
+      stdio: "inherit",
+      detached: !hasTerminal,
+      env: { ...process.env, ...environment },
+    });
+    await once(child, "spawn");
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    // Of a script ENOENT may mean what it names behind #!.
+    const isThere = file.includes("/") && existsSync(file);
+    if (code === "ENOENT" && !isThere)
+      throw new ExitError(EXIT.notFound, `${quoteWhole(file)} cannot be run: there is no such command.`);
+    const why = isThere && code === "ENOENT" ? "what it names behind #! is not there" : message;
+    throw new ExitError(EXIT.cannotRun, `${quoteWhole(file)} cannot be run: ${why}.`);
+  }
+  const ended = new Promise<Ended>((resolve) => {
+    child.once("exit", (code, signal) =>
+      resolve({ code: signal === null ? (code ?? 0) : codeOf(signal), signal }),
+    );
+  });
+  const pid = child.pid as number; // It is there: the command was started.
+  return { group: hasTerminal ? new TerminalGroup(pid, before) : new OwnGroup(pid), ended };
+}
 
 /** What became of a command. */
 export interface Outcome extends Ended {

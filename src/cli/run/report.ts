@@ -1,9 +1,9 @@
 import type { LockClient, LockTimeoutError } from "../../index.ts";
-import { showParty } from "../../party.ts";
-import { quoteWhole } from "../../quote.ts";
+import { showParty } from "../../inside.ts";
+import { quoteWhole } from "../../util/quote.ts";
 import { showDuration } from "../durations.ts";
 import type { Output } from "../output.ts";
-import { lockOf } from "./acquire.ts";
+import { lockOf } from "./hold.ts";
 import type { Wanted } from "./plan.ts";
 
 /** First after so many ms, and then in these intervals. */

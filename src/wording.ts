@@ -1,0 +1,114 @@
+// How messages speak of each kind of thing that can be held. A message differs by kind in these words alone.
+
+/** Why a lease was lost. `docs/errors.md` says what to do about each. */
+export type LossReason = "expired" | "taken" | "gone" | "revoked" | "closed" | "scope" | "unknown";
+
+const GONE = "its key is gone from Redis: it ran out, or was evicted, deleted, lost with a server";
+
+interface Wording {
+  /** All of the kind, where a message is about none of them by name. */
+  readonly plural: string;
+  /** The method that gives one back, without its brackets, and the form that does so by itself. */
+  readonly end: string;
+  readonly form: string;
+  /** What is said to a holder that has given it back. */
+  readonly ended: string;
+  /** What a holder does to it, and who that is where it is not known. */
+  readonly held: "held" | "led";
+  readonly other: string;
+  /** What may be in the way beside the holder. */
+  readonly beside: string;
+  /** What a caller can do that has waited. */
+  readonly cure: string;
+  readonly losses: Readonly<Record<LossReason, string>>;
+}
+
+const LOCK: Wording = {
+  plural: "The locks",
+  end: "unlock",
+  form: "withLock()",
+  ended: "was unlocked before, so this lease is over: take it again",
+  held: "held",
+  other: "another caller",
+  beside: "",
+  cure: "wait longer, hold it for a shorter time, or use tryLock() and treat null as busy",
+  losses: {
+    expired: "its lease ran out on this process's clock before it was renewed or released",
+    taken: "another caller holds it, so its lease ran out in Redis, or forceUnlock() ended it",
+    gone: `${GONE} or ended by forceUnlock()`,
+    revoked: "forceUnlock() ended it",
+    closed:
+      "this lock client was closed while it was held; let its holder finish before close(), or give a longer `grace`",
+    scope: "the scope in which it was taken ended; give it back in the scope, or use `await using`",
+    unknown:
+      "the connection broke while it was released, and Redis cannot tell whether it was held until then",
+  },
+};
+
+/** By what messages call it. */
+const WORDINGS: Readonly<Record<string, Wording>> = {
+  "Read lock": { ...LOCK, other: "a writer, or waited for by one", beside: ", or waited for by a writer" },
+  Semaphore: {
+    ...LOCK,
+    plural: "The semaphores",
+    end: "release",
+    form: "withPermits()",
+    ended: "has its permits back, so this lease is over: acquire new ones",
+    cure: "wait longer, hold them for a shorter time, or use tryAcquire() and treat null as busy",
+  },
+  Election: {
+    ...LOCK,
+    end: "resign",
+    form: "runAsLeader()",
+    ended: "was resigned, so this term is over: campaign again",
+    held: "led",
+    other: "another candidate",
+    cure: "wait longer, or ask leader() who leads",
+    losses: {
+      ...LOCK.losses,
+      taken: "another candidate leads, so its lease ran out in Redis, or forceResign() ended it",
+      gone: `${GONE} or ended by forceResign()`,
+      revoked: "forceResign() ended it",
+    },
+  },
+  "The turn of": {
+    ...LOCK,
+    plural: "The turns",
+    ended: "is over, because its body has ended",
+    losses: {
+      ...LOCK.losses,
+      taken: "another caller has it, so its lease ran out in Redis",
+      gone: GONE.replace(", lost", " or lost"),
+    },
+  },
+};
+
+/** Its words, by what messages call it. */
+export const wordingOf = (noun: string): Wording => WORDINGS[noun] ?? LOCK;
+
+/** What messages call a thing, by its kind. Only an error asks. */
+export function nounOf({ protocol, mode }: Kind): string {
+  if (mode) return mode === "read" ? "Read lock" : "Write lock";
+  return NOUNS[protocol] ?? "Lock";
+}
+
+interface Kind {
+  readonly protocol: string;
+  readonly mode?: "read" | "write" | undefined;
+}
+
+const NOUNS: Readonly<Record<string, string>> = {
+  semaphore: "Semaphore",
+  election: "Election",
+  once: "The turn of",
+};
+
+/** What gives a thing back, by what messages call it. */
+export const endOf = (noun: string): string => wordingOf(noun).end;
+
+/** The caller may still be at work when it learns of these, and did nothing wrong. */
+const IN_PLACE: ReadonlySet<LossReason> = new Set(["taken", "gone", "revoked"]);
+
+/** How messages tell the reason, by what they call the thing that was lost. `by`: the quoted label of the caller that ended it. */
+export const lossOf = (noun: string, reason: LossReason, by: string | null): string =>
+  `${wordingOf(noun).losses[reason]}${by === null ? "" : `, called by ${by}`}${IN_PLACE.has(reason) ? "; stop the work that it protects" : ""}`;
