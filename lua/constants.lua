@@ -13,10 +13,11 @@ BLOCKED = 9  -- the lock before this one is not owned by the same caller, nothin
 DIFFERS = 10 -- of a counted resource: another number of permits is in use, nothing was done
 CROWDED = 11 -- of a counted resource: it has as many holds as it may have, nothing was done
 ENTRY_TTL = 4500000 -- µs that a queue entry stands without a re-check
-QUEUE_TTL = 9000 -- ms that a queue's key stands behind a new entry: twice that. In a script it stands in quotes: Redis makes a
-             -- slow printf of each number that is an argument
+QUEUE_TTL = 9000 -- ms that a queue's key stands behind a new entry: twice that. In a script it stands in
+             -- quotes: Redis makes a slow printf of each number that is an argument
 RUN = 256    -- grants of a counted resource in one script
 MOST_HOLDS = 10000 -- of a counted resource: what a scan can look at in a few ms
 MOST_TOLD = 16 -- of these, whose clients are told when somebody waits
-FEW_HOLDS = 256 -- of these: among more, nobody looks for those whose clients are told, which would take a ms and more
+FEW_HOLDS = 256 -- of these: among more, nobody looks for those whose clients are told,
+             -- which would take a ms and more
 SCAN_PERIOD = 10000 -- ms: so long after the last scan the next script that reads the books scans in any case

@@ -6,6 +6,7 @@ local function noToken()
     return usedUp
   end
   return redis.error_reply(
-    "ERR the clock of fencing tokens, " .. clock .. ", is at " .. usedUp .. ": there is no larger token up to 2^53-1. "
+    "ERR the clock of fencing tokens, " .. clock .. ", is at " .. usedUp
+      .. ": there is no larger token up to 2^53-1. "
       .. "Repair it with DEL " .. clock .. ", and tokens follow the server's time again")
 end

@@ -7,7 +7,9 @@ local function missingRight(commands)
   for _, command in ipairs(commands) do
     if not redis.acl_check_cmd then
       if command[1] == "SPUBLISH" then
-        return redis.error_reply("ERR unsupported: in Cluster this lock needs Redis 7.0 or later, for sharded messages")
+        return redis.error_reply(
+          "ERR unsupported: in Cluster this lock needs Redis 7.0 or later, for sharded messages"
+        )
       end
     elseif not redis.acl_check_cmd(unpack(command)) then
       local what = string.lower(command[1]) .. " " .. (command[2] or "")

@@ -239,7 +239,8 @@ export interface LockClient extends CommonClient {
    * @throws TypeError or RangeError for a bad name or bad options.
    * @example
    * const election = locks.election("scheduler", { lease: 10_000 });
-   * await election.runAsLeader({ value: "10.0.0.7:8080", signal: stopping }, (term) => schedule({ fence: term.token }));
+   * const options = { value: "10.0.0.7:8080", signal: stopping };
+   * await election.runAsLeader(options, (term) => schedule({ fence: term.token }));
    */
   election(name: string, options?: ElectionOptions): Election;
 

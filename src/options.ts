@@ -51,8 +51,8 @@ export interface LockOptions {
    * other caller does; and no call of its scope enters the hold that it gets. Default: that of the lock.
    *
    * @example
-   * const job = () => lock.withLock({ reentrant: false }, () => charge(order)); // waits, whatever scope runs it
-   * await job();
+   * const job = () => lock.withLock({ reentrant: false }, () => charge(order));
+   * await job(); // waits, whatever scope runs it
    */
   reentrant?: boolean | undefined;
 }
@@ -117,7 +117,8 @@ export interface LockClientOptions {
    * given. Permits of a semaphore are never entered again. Default: true.
    *
    * @example
-   * const locks = createLockClient(redis, { reentrant: false }); // every nested call waits: pass the lease on instead
+   * // every nested call waits: pass the lease on instead
+   * const locks = createLockClient(redis, { reentrant: false });
    */
   reentrant?: boolean | undefined;
   /**

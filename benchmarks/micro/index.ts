@@ -1,12 +1,14 @@
 /**
- * npm run bench:micro [-- --against <commit>] [--server]: what an acquisition needs of the server, and, unless that alone is asked for,
- * what it needs of the client, and what the client costs without a Redis.
+ * npm run bench:micro [-- --against <commit>] [--server] [--client]: what an acquisition needs of the server, and, unless
+ * that alone is asked for, what it needs of the client, and what the client costs without a Redis. With `--client` only
+ * what a contended one needs of the client, beside the bare principle of a hand-off.
  */
 import { parseArgs } from "node:util";
 import { findRedis } from "../../tools/redis/index.ts";
 import { buildCommit } from "../against.ts";
 import type { OtherCommit } from "../crew/players.ts";
 import { clientAlone } from "./client-alone.ts";
+import { printClientTable } from "./client-table.ts";
 import { measureNeeds, type Needs } from "./needs.ts";
 import { printServerTable } from "./server-table.ts";
 
@@ -62,12 +64,17 @@ async function printClient(other: OtherCommit | null): Promise<void> {
 }
 
 const { values } = parseArgs({
-  options: { against: { type: "string" }, server: { type: "boolean", default: false } },
+  options: {
+    against: { type: "string" },
+    server: { type: "boolean", default: false },
+    client: { type: "boolean", default: false },
+  },
 });
 const other = values.against === undefined ? null : buildCommit(values.against);
 try {
-  await printServerTable(other);
-  if (!values.server) await printClient(other);
+  if (values.client) await printClientTable(other);
+  if (values.server || !values.client) await printServerTable(other);
+  if (!values.server && !values.client) await printClient(other);
 } finally {
   other?.remove();
 }

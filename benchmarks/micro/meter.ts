@@ -1,15 +1,9 @@
-import { execFile, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import type { Readable, Writable } from "node:stream";
-import { promisify } from "node:util";
 import { Redis } from "ioredis";
-import { findCommand, serverCommand } from "../../tools/redis/command.ts";
+import { serverCommand } from "../../tools/redis/command.ts";
 import { launchServer } from "../../tools/redis/index.ts";
-import { callgrindTotal, perfCount } from "./counters.ts";
+import { byPerf, Callgrind, whyNoPerf } from "./counting.ts";
 
 /** A private server, and what counts its work. */
 export interface Meter {
@@ -48,8 +42,7 @@ export async function launchMeter(): Promise<Meter> {
     };
   }
   const command = serverCommand();
-  if (command !== null && findCommand(["valgrind"]) !== null && findCommand(["callgrind_control"]) !== null)
-    return launchInValgrind(command, obstacle);
+  if (command !== null && Callgrind.isHere()) return launchInValgrind(command, obstacle);
   const server = await launchServer({ args: QUIET });
   const redis = new Redis(server.url);
   return {
@@ -70,73 +63,23 @@ export async function launchMeter(): Promise<Meter> {
   };
 }
 
-function whyNoPerf(): string | null {
-  const { error, stderr } = spawnSync("perf", ["stat", "-x,", "-e", "instructions:u", "true"], {
-    encoding: "utf8",
-  });
-  if (error) return "perf is not installed";
-  return perfCount(stderr) === null ? "perf cannot count instructions here" : null;
-}
-
-async function byPerf(pid: number, work: () => Promise<void>): Promise<number> {
-  const counts = ["stat", "-x,", "-e", "instructions:u", "-p", `${pid}`];
-  // It starts with its counter off, is told over fd 3 when to count, and confirms over fd 4.
-  const control = ["--delay", "-1", "--control", "fd:3,4"];
-  const perf = spawn("perf", [...counts, ...control], {
-    stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
-  });
-  let output = "";
-  perf.stderr?.on("data", (text: Buffer) => {
-    output += text.toString();
-  });
-  const words = perf.stdio[3] as Writable;
-  const answers = createInterface({ input: perf.stdio[4] as Readable });
-  const tell = async (word: "enable" | "disable"): Promise<void> => {
-    const answered = once(answers, "line", { signal: AbortSignal.timeout(10_000) });
-    words.write(`${word}\n`);
-    await answered;
-  };
-  await tell("enable");
-  await work();
-  await tell("disable");
-  const ended = once(perf, "close");
-  perf.kill("SIGINT");
-  await ended;
-  const count = perfCount(output);
-  if (count === null) throw new Error(`perf counted nothing: ${output}`);
-  return count / 1_000;
-}
-
-/** Outside of measurements the server runs without counting, five times slower than by itself; within, fifty times. */
 async function launchInValgrind(command: string, obstacle: string): Promise<Meter> {
-  const dir = mkdtempSync(join(tmpdir(), "holdfast-valgrind-"));
+  const callgrind = new Callgrind();
+  const { dir } = callgrind;
   const wrapper = join(dir, "redis-server");
-  const options = ["--tool=callgrind", "--instr-atstart=no", `--callgrind-out-file='${dir}/counts'`];
-  writeFileSync(wrapper, `#!/bin/sh\nexec valgrind ${options.join(" ")} '${command}' "$@"\n`, {
-    mode: 0o755,
-  });
+  const words = callgrind.command.map((word) => `'${word}'`).join(" ");
+  writeFileSync(wrapper, `#!/bin/sh\nexec ${words} '${command}' "$@"\n`, { mode: 0o755 });
   const server = await launchServer({ args: QUIET, command: wrapper, dir });
-  const control = (...args: string[]) =>
-    promisify(execFile)("callgrind_control", [...args, `${server.pid}`], { timeout: 60_000 });
-  let dumps = 0;
   return {
     about: `${COUNTED}, counted by valgrind: ${obstacle}`,
     unit: "k",
     size: 200,
     repeats: 1,
     url: server.url,
-    async measure(work) {
-      await control("-i", "on");
-      await work();
-      await control("-i", "off");
-      await control("-d");
-      const dump = `counts.${++dumps}`;
-      if (!readdirSync(dir).includes(dump)) throw new Error(`valgrind has not written ${dump}`);
-      return callgrindTotal(readFileSync(join(dir, dump), "utf8")) / 1_000;
-    },
+    measure: (work) => callgrind.measure(server.pid, work),
     async stop() {
       await server.stop();
-      rmSync(dir, { recursive: true, force: true });
+      callgrind.remove();
     },
   };
 }

@@ -14,10 +14,12 @@ end
 local books = stored[1]
 local source, used, permits, holds, reap, scanned, phase, stamp, tells =
   match(books or "", "^1([cs]) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)(%+?)$")
-local isKnown = source and #used == 7 and #permits == 7 and #holds == 5 and #reap == 13 and #scanned == 13 and #phase == 16
+local isKnown = source and #used == 7 and #permits == 7 and #holds == 5
+  and #reap == 13 and #scanned == 13 and #phase == 16
   and #stamp == 16
 if isKnown then
-  used, permits, holds, reap, scanned = tonumber(used), tonumber(permits), tonumber(holds), tonumber(reap), tonumber(scanned)
+  used, permits, holds, reap, scanned
+    = tonumber(used), tonumber(permits), tonumber(holds), tonumber(reap), tonumber(scanned)
 else
   if books and match(books, "^[02-9]%l ") then
     return redis.error_reply("LOCKFORMAT " .. sub(books, 1, 1))

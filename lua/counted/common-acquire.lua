@@ -1,6 +1,7 @@
 -- Included where nobody waits, and the hold is new: takes the units, where they fit and nothing is to be put right, and returns.
 -- Else nothing was done. `books`: a text, or nothing where there is no hash. What is written is what commit writes.
-local floor, units, permits, till = sub(text, 1, 13), ARGV[5], ARGV[6], format("%d", math.ceil(now / 1000) + ARGV[2])
+local floor, units, permits, till
+  = sub(text, 1, 13), ARGV[5], ARGV[6], format("%d", math.ceil(now / 1000) + ARGV[2])
 -- A server whose long numbers have 32 bits cannot write an end so: its text has other digits.
 local fits = #till == 13 and #units == 7 and #permits == 7 and units <= permits
 local used, holds, first, phase = units, "00001", till, "0000000000000000"
@@ -10,9 +11,12 @@ if fits and books then
   local sum, count = tonumber(sub(books, 4, 10)), tonumber(sub(books, 20, 24))
   fits = isPlain and sub(books, 12, 18) == permits and sum and count and count < MOST_HOLDS
   if fits then
-    used, holds, first, phase = format("%07d", sum + units), format("%05d", count + 1), reap < till and reap or till, sub(books, 54, 69)
+    used, holds, first, phase
+      = format("%07d", sum + units), format("%05d", count + 1),
+        reap < till and reap or till, sub(books, 54, 69)
     -- Readers of one phase, with no writer between them, share its token.
-    rest, stamp, isShared = sub(books, 40, 53), sub(books, 70), mode == "r" and sum > 0 and phase ~= "0000000000000000"
+    rest, stamp, isShared
+      = sub(books, 40, 53), sub(books, 70), mode == "r" and sum > 0 and phase ~= "0000000000000000"
     fits = #used == 7 and used <= permits
   end
 end
@@ -26,7 +30,8 @@ if fits then
     end
   end
   if token then
-    call("HSET", hash, hold, "1" .. mode .. " " .. till .. " " .. units .. " " .. token .. (ARGV[10] or ""), "=",
+    call("HSET", hash, hold,
+      "1" .. mode .. " " .. till .. " " .. units .. " " .. token .. (ARGV[10] or ""), "=",
       "1c " .. used .. " " .. permits .. " " .. holds .. " " .. first .. " " .. (rest or floor .. " ")
         .. (mode == "r" and token or phase) .. (stamp or " 0000000000000000"))
     -- The hash stands for a lease longer than the hold, as in put.

@@ -12,7 +12,8 @@ if isPlain and string.byte(field) == 49 and sub(field, 4, 16) > floor then
   local count, rest = tonumber(holds), tonumber(used) and tonumber(units) and used - units
   if count and rest and count > 1 and rest > 0 then
     call("HDEL", hash, hold)
-    call("HSET", hash, "=", "1c " .. format("%07d", rest) .. sub(books, 11, 19) .. format("%05d", count - 1) .. sub(books, 25))
+    call("HSET", hash, "=",
+      "1c " .. format("%07d", rest) .. sub(books, 11, 19) .. format("%05d", count - 1) .. sub(books, 25))
     return RELEASED
   end
 end

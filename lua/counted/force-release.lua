@@ -33,6 +33,7 @@ if heads[1] then
 end
 commit(false)
 for _, one in ipairs(ended) do
-  redis.pcall("PUBLISH", sub(one, 1, -23), "revoked " .. one .. " " .. hash .. (ARGV[2] ~= "" and " " .. ARGV[2] or ""))
+  redis.pcall("PUBLISH", sub(one, 1, -23),
+    "revoked " .. one .. " " .. hash .. (ARGV[2] ~= "" and " " .. ARGV[2] or ""))
 end
 return { #ended, more }

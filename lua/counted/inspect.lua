@@ -31,7 +31,8 @@ for i = 1, #all, 2 do
     local mode, till, units, token = readField(all[i + 1])
     if mode and till >= ms then
       used = used + units
-      for _, word in ipairs(#shown < 5000 and { all[i] .. sub(all[i + 1], 42), mode, units, token, till - ms } or {}) do
+      for _, word in ipairs(#shown < 5000 and
+          { all[i] .. sub(all[i + 1], 42), mode, units, token, till - ms } or {}) do
         table.insert(shown, word)
       end
     end

@@ -94,7 +94,8 @@ local function commit(isGiven)
       if permits > 0 then
         fields[#fields + 1] = "="
         fields[#fields + 1] = format("1%s %07d %07d %05d %013.0f %013.0f %s %s%s",
-          source, math.min(used, 9999999), permits, math.min(holds, 99999), reap, scanned, phase, stamp, tells)
+          source, math.min(used, 9999999), permits, math.min(holds, 99999), reap,
+          scanned, phase, stamp, tells)
       end
       if fields[1] then
         call("HSET", hash, unpack(fields))

@@ -16,7 +16,8 @@
 -- @include entry
 local hold, lease, entry = ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local words = { readEntry(entry) }
-local asks, number, joins, looks, queues, nonce = words[6] or math.huge, words[8] or 0, false, false, true, nil
+local asks, number, joins, looks, queues, nonce
+  = words[6] or math.huge, words[8] or 0, false, false, true, nil
 local stored = call("HMGET", hash, "=", hold)
 -- @include books
 -- @include shared

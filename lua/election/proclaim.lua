@@ -16,6 +16,7 @@ elseif number and number >= tonumber(ARGV[2]) then
   return MINE
 end
 -- The value is put behind, not into a format, which would end it at its first byte 0.
-call("SET", leader, "1 " .. token .. string.format(" %08.0f ", ARGV[2]) .. ARGV[3] .. " " .. ARGV[4], "PX", ARGV[5])
+call("SET", leader, "1 " .. token .. string.format(" %08.0f ", ARGV[2])
+  .. ARGV[3] .. " " .. ARGV[4], "PX", ARGV[5])
 redis.pcall("PUBLISH", ARGV[6], "changed " .. lock)
 return OWNER

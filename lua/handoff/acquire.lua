@@ -42,7 +42,8 @@ local isBlocked = KEYS[5] and sub(call("GET", KEYS[5]) or "", 38) ~= ARGV[7]
 
 -- The common way: free, and nobody waits. A caller that would queue reads the lock at once: mostly it is held.
 local value = entry and call("GET", lock)
-if isCommon and not value and not isBlocked and (entry and call("EXISTS", queue) or call("EXISTS", lock, queue)) == 0 then
+if isCommon and not value and not isBlocked
+  and (entry and call("EXISTS", queue) or call("EXISTS", lock, queue)) == 0 then
   local token, try = nil, call
   -- @include token
   if token then

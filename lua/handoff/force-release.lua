@@ -20,5 +20,6 @@ local hold = string.match(value, "^[^ ]*", 38)
 -- @include time
 -- @include shared
 handOver(call("ZPOPMIN", queue), nil)
-redis.pcall("PUBLISH", sub(hold, 1, -23), "revoked " .. hold .. " " .. lock .. (ARGV[1] ~= "" and " " .. ARGV[1] or ""))
+redis.pcall("PUBLISH", sub(hold, 1, -23),
+  "revoked " .. hold .. " " .. lock .. (ARGV[1] ~= "" and " " .. ARGV[1] or ""))
 return 1

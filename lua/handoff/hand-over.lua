@@ -17,7 +17,8 @@ if #text == 16 and string.byte(hold, -22) == 58 and #ttl < 16 and #passes < 5 th
     if token then
       call("SET", lock, "10 " .. token .. " " .. sub(value, 21, 37) .. written, "PX", ttl)
       redis.pcall("PUBLISH", channel,
-        "grant " .. token .. " " .. text .. " " .. ttl .. (call("EXISTS", queue) == 1 and " 1 " or " 0 ") .. hold .. " " .. lock)
+        "grant " .. token .. " " .. text .. " " .. ttl
+          .. (call("EXISTS", queue) == 1 and " 1 " or " 0 ") .. hold .. " " .. lock)
       return RELEASED
     end
     if type(last) == "string" then

@@ -26,7 +26,8 @@ for i = 1, #ARGV / 3 do
     end
     digit = string.byte(value, 2) - 48
     -- In place: the TTL stands.
-    if told ~= "-" and told ~= sub(value, 2, 2) and type(redis.pcall("SETRANGE", lock, 1, told)) == "number" then
+    if told ~= "-" and told ~= sub(value, 2, 2)
+        and type(redis.pcall("SETRANGE", lock, 1, told)) == "number" then
       digit = tonumber(told)
     end
     waits = call("EXISTS", KEYS[2 * i + 1])
@@ -41,7 +42,8 @@ end
 if isOurs then
   local last = redis.pcall("GET", clock)
   -- Texts of 16 digits compare as numbers do. What cannot be read counts as absent, and one of another type stays as it is.
-  local isLess = type(last) ~= "table" and not (last and #last == 16 and last >= text or (tonumber(last or 0) or 0) >= now)
+  local isLess = type(last) ~= "table"
+    and not (last and #last == 16 and last >= text or (tonumber(last or 0) or 0) >= now)
   if type(last) == "table" or isLess and redis.pcall("SET", clock, text).err then
     answers[1] = 0
   end

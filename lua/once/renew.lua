@@ -11,7 +11,8 @@ for i, turn in ipairs(KEYS) do
   -- A key of another type is somebody else's doing; it must not cost the other turns of this call their renewal.
   local value = redis.pcall("GET", turn)
   local answer, left = TAKEN, 0
-  if type(value) == "string" and string.sub(value, 1, 3) == "1r " and string.sub(value, 21) == ARGV[2 * i - 1] then
+  if type(value) == "string" and string.sub(value, 1, 3) == "1r "
+      and string.sub(value, 21) == ARGV[2 * i - 1] then
     answer, left = RENEWED, redis.call("PTTL", turn)
     if left < ttl then
       redis.call("PEXPIRE", turn, ttl)

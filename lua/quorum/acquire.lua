@@ -33,7 +33,8 @@ local last = redis.call("GET", clockKey) or "0"
 local token = math.max((tonumber(last) or 0) + 1, tonumber(ARGV[3]))
 -- As a µs clock: the year 2255, just below 2^53, from where on numbers are not exact. Nobody has got there by asking for locks.
 if not (token + ARGV[4] <= 9e15) then
-  return redis.error_reply("ERR the clock of this node is too large: " .. clockKey .. " is " .. last .. ". Delete that key")
+  return redis.error_reply("ERR the clock of this node is too large: "
+    .. clockKey .. " is " .. last .. ". Delete that key")
 end
 local text = string.format("%.0f", token)
 redis.call("SET", clockKey, string.format("%.0f", token + ARGV[4]))

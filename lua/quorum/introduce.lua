@@ -8,7 +8,8 @@
 
 local lock, clock = KEYS[1], KEYS[2]
 for _, command in ipairs({
-  { "TIME" }, { "INFO", "server" }, { "GET", lock }, { "GET", clock }, { "SET", lock, "" }, { "SET", clock, "" },
+  { "TIME" }, { "INFO", "server" }, { "GET", lock }, { "GET", clock },
+  { "SET", lock, "" }, { "SET", clock, "" },
   { "DEL", lock }, { "PTTL", lock }, { "PEXPIRE", lock, 1 }, { "PUBLISH", ARGV[1], "" },
 }) do
   if redis.acl_check_cmd and not redis.acl_check_cmd(unpack(command)) then

@@ -21,7 +21,8 @@ if ARGV[4] ~= "" then
   local lock, latch, channel = KEYS[1], KEYS[#KEYS], ARGV[4]
   local commands = {
     { "TIME" }, { "EXISTS", lock }, { "PTTL", lock }, { "PEXPIRE", lock, 1 }, { "DEL", lock },
-    { "HEXISTS", lock, "" }, { "HKEYS", lock }, { "HSET", lock, "", "" }, { "SET", latch, "" }, { "PUBLISH", channel, "" },
+    { "HEXISTS", lock, "" }, { "HKEYS", lock }, { "HSET", lock, "", "" },
+    { "SET", latch, "" }, { "PUBLISH", channel, "" },
   }
   if tokenKey then
     table.insert(commands, { "GET", tokenKey })

@@ -52,7 +52,8 @@ export interface Election {
    * @throws what the body has thrown while it led; TypeError or RangeError for bad arguments; ClientClosedError after `close()`;
    *   LockUnavailableError when Redis does not answer before it has led once: later that is an `error` event, and tried again.
    * @example
-   * const { terms } = await election.runAsLeader({ value: "10.0.0.7:8080", signal: stopping }, async (term) => {
+   * const options = { value: "10.0.0.7:8080", signal: stopping };
+   * const { terms } = await election.runAsLeader(options, async (term) => {
    *   while (!term.signal.aborted) await schedule({ fence: term.token });
    * });
    */
@@ -80,7 +81,8 @@ export interface Election {
    *
    * @throws LockUnavailableError; ClientClosedError after `close()`.
    * @example
-   * const leader = await election.leader(); // { id: "host:17:9f…", host: "host", pid: 17, value: "10.0.0.7:8080", token: 1795…, … } or null
+   * const leader = await election.leader();
+   * // { id: "host:17:9f…", host: "host", pid: 17, value: "10.0.0.7:8080", token: 1795…, … } or null
    */
   leader(): Promise<Leader | null>;
 

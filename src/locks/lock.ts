@@ -61,7 +61,9 @@ export interface Lock<L extends UnfencedLease = Lease> {
    *   LockLostError when the lock was lost before the end, with the body's error, if any, as its `cause`;
    *   with `options.confirm` LockUnavailableError when the body is done and Redis did not say whether the lock was held so far.
    * @example
-   * await lock.withLock({ wait: 1_000 }, (lease) => charge(order, { signal: lease.signal, fence: lease.token }));
+   * await lock.withLock({ wait: 1_000 }, (lease) =>
+   *   charge(order, { signal: lease.signal, fence: lease.token }),
+   * );
    */
   withLock<T>(body: LockBody<T, L>): Promise<T>;
   withLock<T>(options: BodyOptions, body: LockBody<T, L>): Promise<T>;

@@ -18,7 +18,9 @@ export interface QuorumClient extends CommonClient {
    * @param name 1 to 512 bytes of UTF-8; any character.
    * @throws TypeError or RangeError for a bad name or bad options. Its leases and extensions throw a RangeError above `longestLease`.
    * @example
-   * await locks.lock("order:42").withLock((lease) => charge(order, { signal: lease.signal, fence: lease.token }));
+   * await locks.lock("order:42").withLock((lease) =>
+   *   charge(order, { signal: lease.signal, fence: lease.token }),
+   * );
    */
   lock(name: string, options?: ReentranceOptions): Lock;
 }

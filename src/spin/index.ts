@@ -36,7 +36,8 @@ const kindOf = perClient(
  * @throws TypeError or RangeError for another client, a bad name or bad options.
  * @example
  * import { spinLock } from "holdfast/spin";
- * const lock = spinLock(locks, "orders", { prefix: "mutex:" }); // redis-semaphore's new Mutex(redis, "orders")
+ * // redis-semaphore's new Mutex(redis, "orders")
+ * const lock = spinLock(locks, "orders", { prefix: "mutex:" });
  */
 export function spinLock(locks: LockClient, name: string, options?: SpinLockOptions): Lock<UnfencedLease> {
   const inside = insideOf(locks, "spinLock(locks, name)");

@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import ts from "typescript";
+import { scriptComments } from "../comments.ts";
 import { splitCode } from "./markdown.ts";
 
 /** A paragraph, a list item, a table cell, a comment or a message: what is read in one piece. */
@@ -101,27 +102,19 @@ function scriptPassages(source: string): Passage[] {
   const lineOf = (position: number): number => file.getLineAndCharacterOfPosition(position).line + 1;
   const found: Passage[] = [];
   const lines = new Lines();
-  const seen = new Set<number>();
 
-  const addComment = ({ pos, end, kind }: ts.CommentRange): void => {
-    if (seen.has(pos)) return;
-    seen.add(pos);
+  for (const { pos, end, isBlock } of scriptComments(file)) {
     const text = source.slice(pos, end);
-    if (kind === ts.SyntaxKind.MultiLineCommentTrivia) found.push(...blockComment(text, lineOf(pos)));
+    if (isBlock) found.push(...blockComment(text, lineOf(pos)));
     else {
       const isAlone = source.slice(source.lastIndexOf("\n", pos - 1) + 1, pos).trim() === "";
       lines.add(text.slice(2), lineOf(pos), isAlone);
     }
-  };
+  }
   const addString = (text: string, node: ts.Node): void => {
     if (/\s/.test(text)) found.push({ text: withoutCode(text), line: lineOf(node.getStart()) });
   };
   const visit = (node: ts.Node): void => {
-    for (const comment of [
-      ...(ts.getLeadingCommentRanges(source, node.getFullStart()) ?? []),
-      ...(ts.getTrailingCommentRanges(source, node.getFullStart()) ?? []),
-    ])
-      addComment(comment);
     if (ts.isStringLiteralLike(node)) addString(node.text, node);
     else if (ts.isTemplateExpression(node))
       addString(

@@ -23,7 +23,8 @@ final class Samples {
   /** As the protocol has them: the caller's number goes before each acquisition. */
   static byte[] encode(List<Samples> callers) {
     int acquisitions = callers.stream().mapToInt(own -> own.length / FIELDS).sum();
-    ByteBuffer bytes = ByteBuffer.allocate(acquisitions * (1 + FIELDS) * Double.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+    ByteBuffer bytes = ByteBuffer.allocate(acquisitions * (1 + FIELDS) * Double.BYTES)
+            .order(ByteOrder.LITTLE_ENDIAN);
     for (int caller = 0; caller < callers.size(); caller++) {
       Samples own = callers.get(caller);
       for (int i = 0; i < own.length; i++) {

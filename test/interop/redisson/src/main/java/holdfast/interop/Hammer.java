@@ -60,7 +60,8 @@ final class Hammer {
   private void tell(String way, long token) {
     client
         .getScript(StringCodec.INSTANCE)
-        .eval(RScript.Mode.READ_WRITE, WITNESS, RScript.ReturnType.LONG, List.of(witness), way, side, "" + token);
+        .eval(RScript.Mode.READ_WRITE, WITNESS, RScript.ReturnType.LONG,
+            List.of(witness), way, side, "" + token);
   }
 
   private static String read(String resource) {

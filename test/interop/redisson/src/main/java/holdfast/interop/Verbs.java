@@ -30,9 +30,11 @@ final class Verbs {
       case "ttl" -> "" + lock.remainTimeToLive();
       case "held" -> "" + lock.isHeldByCurrentThread();
       // As the hash says: getHoldCount() tells a thread of itself only.
-      case "counts" -> String.join(",", client.<String, String>getMap(name, StringCodec.INSTANCE).readAllValues());
+      case "counts" -> String.join(",",
+                client.<String, String>getMap(name, StringCodec.INSTANCE).readAllValues());
       case "token" -> "" + ((RFencedLock) lock).getToken();
-      case "hammer" -> "" + new Hammer(client, lock, args.get(0), args.get(1)).run((int) number(args, 2), number(args, 3));
+      case "hammer" -> "" + new Hammer(client, lock, args.get(0), args.get(1))
+                .run((int) number(args, 2), number(args, 3));
       default -> throw new IllegalArgumentException("no such verb: " + verb);
     };
   }
@@ -47,7 +49,8 @@ final class Verbs {
 
   /** Null: somebody else held it. */
   private static Long tryLock(RLock lock, long wait, long lease) throws InterruptedException {
-    if (lock instanceof RFencedLock fenced) return fenced.tryLockAndGetToken(wait, lease, TimeUnit.MILLISECONDS);
+    if (lock instanceof RFencedLock fenced)
+          return fenced.tryLockAndGetToken(wait, lease, TimeUnit.MILLISECONDS);
     return lock.tryLock(wait, lease, TimeUnit.MILLISECONDS) ? 0L : null;
   }
 

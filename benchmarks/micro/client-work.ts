@@ -1,0 +1,162 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import type { Took } from "./client-process.ts";
+import { byPerf, Callgrind, whyNoPerf } from "./counting.ts";
+
+/** What the client needs for one contended acquisition and its release. */
+export interface ClientWork {
+  /** Of the first acquisitions of a new process, and of those of a warm one; in the meter's unit. */
+  readonly cold: number;
+  readonly warm: number;
+  /** Bytes of heap that a warm one allocates. */
+  readonly bytes: number;
+}
+
+/** Whose client it is. `library`: the file URL of another commit's Holdfast; null: the present one. */
+export interface Subject {
+  readonly contender: string;
+  readonly library: string | null;
+}
+
+/** What counts the work of clients on this machine. */
+export interface ClientMeter {
+  readonly about: string;
+  readonly unit: "k" | "µs";
+  readonly rounds: number;
+  measure(url: string, subject: Subject): Promise<ClientWork>;
+}
+
+/** Acquisitions of a new process that are measured, those that follow unmeasured, and those that are measured then. */
+export const [COLD, BETWEEN, WARM] = [2_000, 8_000, 6_000];
+/** Whose bytes are counted: few enough for a young generation of so many MB, in which nothing is collected meanwhile. */
+const ALLOCATED = 2_000;
+const ROOM = 128;
+const ROOMY = ["--expose-gc", `--min-semi-space-size=${ROOM}`, `--max-semi-space-size=${ROOM}`];
+/** The part of the acquisitions that may fail: their work is not what is measured. */
+const FEW = 0.01;
+const PROGRAM = fileURLToPath(new URL("./client-process.js", import.meta.url));
+
+/** The best one: see launchMeter in meter.ts. */
+export function clientMeter(): ClientMeter {
+  const obstacle = whyNoPerf();
+  const counted = "k = 1 000 user instructions of the process";
+  if (obstacle === null)
+    return {
+      about: `${counted}, counted by perf`,
+      unit: "k",
+      rounds: 5,
+      measure: (url, subject) =>
+        measureClient(url, subject, [], (client, acquisitions) =>
+          byPerf(client.pid, () => client.acquire(acquisitions)),
+        ),
+    };
+  if (Callgrind.isHere())
+    return {
+      about: `${counted}, counted by valgrind: ${obstacle}`,
+      unit: "k",
+      rounds: 3,
+      async measure(url, subject) {
+        const callgrind = new Callgrind();
+        try {
+          return await measureClient(url, subject, callgrind.command, (client, acquisitions) =>
+            callgrind.measure(client.pid, () => client.acquire(acquisitions)),
+          );
+        } finally {
+          callgrind.remove();
+        }
+      },
+    };
+  return {
+    about: `µs of user CPU time of the process, which other processes disturb: ${obstacle}, and there is no valgrind`,
+    unit: "µs",
+    rounds: 9,
+    measure: (url, subject) =>
+      measureClient(url, subject, [], async (client, acquisitions) => {
+        const { user } = await client.acquire(acquisitions);
+        return user;
+      }),
+  };
+}
+
+async function measureClient(
+  url: string,
+  subject: Subject,
+  before: readonly string[],
+  measure: (client: Client, acquisitions: number) => Promise<number>,
+): Promise<ClientWork> {
+  const counted = await Client.start(url, subject, before, []);
+  const cold = (await measure(counted, COLD)) / COLD;
+  await counted.acquire(BETWEEN);
+  const warm = (await measure(counted, WARM)) / WARM;
+  await counted.end();
+  const roomy = await Client.start(url, subject, [], ROOMY);
+  await roomy.acquire(COLD + BETWEEN);
+  const { bytes } = await roomy.acquire(ALLOCATED);
+  await roomy.end();
+  return { cold, warm, bytes: bytes / ALLOCATED };
+}
+
+/** A process that acquires as often as it is told. */
+class Client {
+  readonly pid: number;
+  readonly #child: ChildProcess;
+
+  private constructor(child: ChildProcess) {
+    this.#child = child;
+    this.pid = child.pid ?? 0;
+  }
+
+  /**
+   * @param before what stands before the command, such as valgrind's
+   * @param flags of node
+   */
+  static async start(
+    url: string,
+    { contender, library }: Subject,
+    before: readonly string[],
+    flags: readonly string[],
+  ): Promise<Client> {
+    const program = [
+      process.execPath,
+      ...flags,
+      PROGRAM,
+      url,
+      contender,
+      ...(library === null ? [] : [library]),
+    ];
+    const [command = "", ...args] = [...before, ...program];
+    const client = new Client(spawn(command, args, { stdio: ["ignore", "inherit", "inherit", "ipc"] }));
+    await client.#heard();
+    return client;
+  }
+
+  async acquire(acquisitions: number): Promise<Took> {
+    this.#child.send(acquisitions);
+    const took = (await this.#heard()) as Took;
+    if (took.lost > FEW * acquisitions) throw new Error(`${took.lost} of ${acquisitions} locks were lost`);
+    return took;
+  }
+
+  async end(): Promise<void> {
+    this.#child.send(0);
+    if (this.#child.exitCode === null) await once(this.#child, "exit");
+  }
+
+  async #heard(): Promise<unknown> {
+    const over = new AbortController();
+    const ended = once(this.#child, "exit", { signal: over.signal }).then(([code, signal]) => {
+      throw new Error(`The client's process has ended with ${signal ?? `code ${code}`}`);
+    });
+    try {
+      const [message] = (await Promise.race([
+        once(this.#child, "message", { signal: over.signal }),
+        ended,
+      ])) as [unknown];
+      return message;
+    } finally {
+      over.abort();
+      ended.catch(() => {});
+    }
+  }
+}
