@@ -67,10 +67,10 @@ export abstract class BaseClient implements CommonClient {
     const id = newClientId(encodeLabel(parts.label ?? null));
     this.#events = new Events(id);
     const { linger = 0 } = parts;
-    this.#rules = this.#rulesOf({});
-    this.#unkept = linger === 0 ? this.#rules : this.#rulesOf({ linger: 0 });
+    this.#rules = this.#newRules({ linger, reentrant: parts.reentrant });
+    this.#unkept = linger === 0 ? this.#rules : this.#newRules({ linger: 0, reentrant: parts.reentrant });
     this.#locks = new LockManager(parts.transport, parts.subscribe, id, parts.window, this.#events);
-    this.#scopes = new Scopes(this.#locks, parts.detector?.(this.#locks));
+    this.#scopes = new Scopes(parts.detector?.(this.#locks));
     if (!parts.reentrant) this.#scopes.notesPlaces = true;
   }
 
@@ -140,19 +140,23 @@ export abstract class BaseClient implements CommonClient {
   /** Ends what this client has beside its locks. Resolves when nothing of it is left. @internal */
   protected async closeBeside(): Promise<void> {}
 
-  /** @internal */
-  protected lockOf(name: string, kind: LockKind, how: LockSettings = {}): Lock {
-    const { passes, linger = this.#parts.linger ?? 0, reentrant = this.#parts.reentrant } = how;
-    let rules = linger === 0 ? this.#unkept : this.#rules;
-    if (passes !== undefined || linger !== rules.linger || reentrant !== rules.reentrant)
-      rules = this.#rulesOf({ passes, linger, reentrant });
-    if (!reentrant) this.#scopes.notesPlaces = true;
+  /** `how`: left out: as the client says. @internal */
+  protected lockOf(name: string, kind: LockKind, how?: LockSettings): Lock {
+    const rules = how ? this.#rulesOf(how) : this.#rules;
     return new ReentrantLock(kind, checkName(name), this.#locks, this.#scopes, rules);
   }
 
-  #rulesOf({ passes, linger = this.#parts.linger ?? 0, reentrant = this.#parts.reentrant }: LockSettings) {
+  /** Those of all such locks, where the client has them. */
+  #rulesOf({ passes, linger = this.#rules.linger, reentrant = this.#rules.reentrant }: LockSettings) {
+    if (!reentrant) this.#scopes.notesPlaces = true;
+    const rules = linger === 0 ? this.#unkept : this.#rules;
+    const isUsual = passes === undefined && linger === rules.linger && reentrant === rules.reentrant;
+    return isUsual ? rules : this.#newRules({ passes, linger, reentrant });
+  }
+
+  #newRules(how: LockSettings): CallRules {
     const { leaseTime, longestLease } = this.#parts;
-    return new CallRules(leaseTime, longestLease, { passes, linger, reentrant });
+    return new CallRules(leaseTime, longestLease, how);
   }
 
   /** `passes`: left out: as the kind passes permits on. @internal */

@@ -8,14 +8,14 @@ import { checkElection, type ElectionOptions, CREATE as NO_ELECTION } from "./el
 import { ClientClosedError, quote } from "./errors.ts";
 import { hasInside, type Inside } from "./inside.ts";
 import { hasOneSlotPerLock } from "./keys.ts";
-import { CountedScripts } from "./kinds/counted-scripts.ts";
+import { CountedKind } from "./kinds/counted.ts";
 import { ElectionKind } from "./kinds/election.ts";
 import { HandoffLock } from "./kinds/handoff.ts";
-import { type ReadWriteKinds, readWriteKinds } from "./kinds/read-write.ts";
-import { semaphoreKinds } from "./kinds/semaphore.ts";
+import { ReadWriteKinds } from "./kinds/read-write.ts";
 import { checkList, type Listed, type ListOptions } from "./list/listed.ts";
 import { Lister } from "./list/lister.ts";
 import type { LockClient, LockStats } from "./lock-client.ts";
+import type { LockSettings } from "./locks/arguments.ts";
 import type { UnfencedLease } from "./locks/lease.ts";
 import type { Lock } from "./locks/lock.ts";
 import type { MultiLock } from "./locks/multi-lock.ts";
@@ -50,7 +50,7 @@ import type { LockKind } from "./waiting/lock-kind.ts";
 /** The locks on one Redis: a server, a Sentinel group or a Cluster. */
 export class ServerClient extends BaseClient implements LockClient {
   readonly #kinds: Readonly<Record<"lock" | "fair", LockKind>>;
-  readonly #semaphores: ReturnType<typeof semaphoreKinds>;
+  readonly #semaphores: Readonly<Record<"pooled" | "fair", CountedKind>>;
   readonly #lingering: ReturnType<typeof lingering>;
   readonly #once: Once;
   readonly #leaseTime: number;
@@ -63,7 +63,7 @@ export class ServerClient extends BaseClient implements LockClient {
   /** These are made for the first caller. */
   #elections: Elections | null = null;
   #lister: Lister | null = null;
-  #readWrite: { readonly scripts: CountedScripts; readonly kinds: ReadWriteKinds } | null = null;
+  #readWrite: ReadWriteKinds | null = null;
 
   constructor(server: Server, settings: Settings) {
     const { redis, commands, replication, servers } = server;
@@ -97,8 +97,11 @@ export class ServerClient extends BaseClient implements LockClient {
       lock: new HandoffLock(commands, replication, false, localHandoffs ?? LOCAL_HANDOFFS, grantWindow),
       fair: new HandoffLock(commands, replication, true, 0, grantWindow),
     };
-    const permits = new CountedScripts(commands, replication, "semaphore", grantWindow);
-    this.#semaphores = semaphoreKinds(permits, localHandoffs ?? LOCAL_HANDOFFS);
+    const at = { commands, replication, window: grantWindow };
+    this.#semaphores = {
+      pooled: new CountedKind(at, "semaphore", localHandoffs ?? LOCAL_HANDOFFS, false),
+      fair: new CountedKind(at, "semaphore", 0, true),
+    };
     const lockOf: Inside["lockOf"] = (...kind) => this.lockOf(...kind);
     hasInside(this, { commands, replication, settings, lockOf });
   }
@@ -110,6 +113,7 @@ export class ServerClient extends BaseClient implements LockClient {
   }
 
   fairLock(name: string, options?: ReentranceOptions): Lock {
+    if (options === undefined) return this.lockOf(name, this.#kinds.fair, UNKEPT);
     const { reentrant } = checkReentrance(
       options,
       "a fairLock has no local hand-offs, or its order would not hold",
@@ -127,19 +131,18 @@ export class ServerClient extends BaseClient implements LockClient {
     const wanted = checkReadWrite(this.#lingering, options);
     const { fair, localHandoffs, linger = fair ? 0 : undefined, reentrant } = wanted;
     this.#readWrite ??= this.#newReadWrite();
-    const { scripts, kinds } = this.#readWrite;
-    const [read, write] = fair ? [kinds.fairRead, kinds.fairWrite] : [kinds.read, kinds.write];
+    const { read, write } = this.#readWrite[fair ? "fair" : "plain"];
     return new LockPair(
       this.lockOf(name, read, { linger, reentrant }),
       this.lockOf(name, write, { passes: localHandoffs, linger: 0, reentrant }),
-      () => scripts.inspect(name),
+      () => read.look(name),
     );
   }
 
-  #newReadWrite() {
+  #newReadWrite(): ReadWriteKinds {
     const { commands, replication, settings } = this.#parts;
-    const scripts = new CountedScripts(commands, replication, "rw", settings.grantWindow);
-    return { scripts, kinds: readWriteKinds(scripts, settings.localHandoffs ?? LOCAL_HANDOFFS) };
+    const { grantWindow: window, localHandoffs = LOCAL_HANDOFFS } = settings;
+    return new ReadWriteKinds({ commands, replication, window }, localHandoffs);
   }
 
   multiLock(members: readonly (string | Lock<UnfencedLease>)[], options?: unknown): MultiLock {
@@ -189,10 +192,10 @@ export class ServerClient extends BaseClient implements LockClient {
 
   get #inspections() {
     this.#readWrite ??= this.#newReadWrite();
-    const { scripts } = this.#readWrite;
+    const { readers } = this.#readWrite;
     return {
       lock: (name: string) => this.#kinds.lock.inspect(name),
-      readWrite: (name: string) => scripts.inspect(name),
+      readWrite: (name: string) => readers.look(name),
       semaphore: (name: string) => this.#semaphores.fair.look(name),
     };
   }
@@ -205,6 +208,7 @@ export class ServerClient extends BaseClient implements LockClient {
 }
 
 const LOCK = "Cannot create a lock";
+const UNKEPT: LockSettings = { linger: 0 };
 
 /**
  * Creates a lock client on an ioredis connection (5.11 or later, or 6): to a single server, a Sentinel group or a Cluster.

@@ -3,7 +3,7 @@ import { clocks } from "./util/clock.ts";
 import { duration } from "./util/duration.ts";
 import { quote, quoteAll } from "./util/quote.ts";
 import { harmless, visible } from "./util/visible.ts";
-import { saying } from "./validate.ts";
+import { show } from "./validate.ts";
 import { type LossReason, lossOf, wordingOf } from "./wording.ts";
 
 export { quote, quoteAll, short } from "./util/quote.ts";
@@ -147,18 +147,15 @@ export class LockLostError extends LockError {
  */
 export class LockWantedError extends LockError {
   override readonly name = "LockWantedError";
-  /**
-   * The label of the caller that waits, or of its client; of several, of the first. Null: it has none or does not wait any more,
-   * Redis did not say it in 50 ms, or it was known before the first read of `wanted` that another process waits.
-   */
-  readonly label: string | null;
   readonly #since: number;
 
   /** `since`: when it was known first that somebody waits, on the monotonic clock. */
-  constructor(lockName: string, since: number, label: string | null, noun = "Lock") {
-    const who = label === null ? "another caller" : quote(label);
-    super("LOCK_WANTED", lockName, `${noun} ${quote(lockName)} is wanted by ${who}: give it back soon.`);
-    this.label = label;
+  constructor(lockName: string, since: number, noun = "Lock") {
+    super(
+      "LOCK_WANTED",
+      lockName,
+      `${noun} ${quote(lockName)} is wanted by another caller: give it back soon.`,
+    );
     this.#since = since;
   }
 
@@ -406,18 +403,18 @@ export function released(name: string, noun: string): LockError {
 /** A listener for an event of a client. `name`: of the lock; null: the event is about none. */
 export function listenerFailed(event: string, name: string | null, thrown: unknown): LockError {
   const about = name === null ? "" : ` of ${quote(name)}`;
-  const text = `A listener for the event '${event}'${about} failed: ${saying(thrown)}`;
+  const text = `A listener for the event '${event}'${about} failed: ${causeOf(thrown) || show(thrown)}`;
   return new LockError("LISTENER_FAILED", name, sentence(text), thrown);
 }
 
 /** The body of a leader after the loss of its term: another term has begun, or will. */
 export function bodyFailed(name: string, thrown: unknown): LockError {
-  const text = `The body of runAsLeader for election ${quote(name)} failed after its term was lost: ${saying(thrown)}`;
+  const text = `The body of runAsLeader for election ${quote(name)} failed after its term was lost: ${causeOf(thrown) || show(thrown)}`;
   return new LockError("BODY_FAILED", name, sentence(text), thrown);
 }
 
-/** What went wrong before, as part of a message. */
-const causeOf = (cause: unknown): string => (cause instanceof Error ? cause.message.replace(/\.$/, "") : "");
+/** What went wrong before, as part of a message; "": it is no error. */
+const causeOf = (cause: unknown): string => (cause instanceof Error ? cause.message : "");
 
 /** With its full stop. What Redis and connections say ends as it ends. */
 export const sentence = (text: string): string => (/[.?!…]$/.test(text) ? text : `${text}.`);

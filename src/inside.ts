@@ -17,7 +17,7 @@ export { Glob } from "./list/glob.ts";
 export { waitingProcesses } from "./list/listed.ts";
 export type { CommonClient } from "./lock-client.ts";
 export { clientOf, showParty } from "./party.ts";
-export { fields } from "./redis/replies.ts";
+export { listOf } from "./redis/fields.ts";
 export { renamedCommand } from "./renamed.ts";
 
 /** What an entry point that makes locks of its own kinds uses of a client. */

@@ -1,6 +1,6 @@
 // What a caller or a client is called by people.
 import { LABEL_BYTES_MAX } from "./defaults.ts";
-import { isWellFormed, type Rule } from "./validate.ts";
+import type { Rule } from "./validate.ts";
 
 export const LABEL: Rule<string | undefined> = {
   wanted: `a well-formed string of 1 to ${LABEL_BYTES_MAX} bytes of UTF-8`,
@@ -8,7 +8,7 @@ export const LABEL: Rule<string | undefined> = {
     typeof value === "string" &&
     value !== "" &&
     Buffer.byteLength(value) <= LABEL_BYTES_MAX &&
-    isWellFormed(value),
+    value.isWellFormed(),
   type: "string",
   fallback: undefined,
 };

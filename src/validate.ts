@@ -97,11 +97,11 @@ export function checkValue<T>(what: What, name: string, value: unknown, rule: Ru
 }
 
 export function checkName(name: unknown, what = "Cannot create a lock"): string {
+  const isGood = typeof name === "string" && name !== "" && name.isWellFormed();
+  if (isGood && Buffer.byteLength(name) <= NAME_BYTES_MAX) return name;
   const text = checkText(what, "name", name);
-  const bytes = Buffer.byteLength(text);
-  if (bytes <= NAME_BYTES_MAX) return text;
   throw new RangeError(
-    `${what}: name must be at most ${NAME_BYTES_MAX} bytes of UTF-8, received ${bytes} bytes (${quote(text)})`,
+    `${what}: name must be at most ${NAME_BYTES_MAX} bytes of UTF-8, received ${Buffer.byteLength(text)} bytes (${quote(text)})`,
   );
 }
 
@@ -115,11 +115,9 @@ export function checkFilled(what: What, name: string, value: unknown): string {
 /** One with a UTF-8 form. A lone surrogate has none: two different names would be one in Redis. */
 export function checkText(what: What, name: string, value: unknown): string {
   const text = checkFilled(what, name, value);
-  if (!isWellFormed(text)) throw refuse(RangeError, what, name, "a well-formed string", text);
+  if (!text.isWellFormed()) throw refuse(RangeError, what, name, "a well-formed string", text);
   return text;
 }
-
-export const isWellFormed = (text: string): boolean => !/\p{Surrogate}/u.test(text);
 
 export const isWhole = (value: unknown, from: number, to: number): boolean =>
   typeof value === "number" && Number.isInteger(value) && value >= from && value <= to;
@@ -139,8 +137,6 @@ export function refuse(
 
 export const text = (what: What): string =>
   typeof what === "string" ? what : `Cannot lock ${quoteAll(what)}`;
-
-export const saying = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : show(thrown));
 
 export function show(value: unknown): string {
   if (typeof value === "string") return quote(value);

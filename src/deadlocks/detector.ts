@@ -3,8 +3,9 @@ import { circleText, DeadlockError } from "../errors.ts";
 import type { EventKind, Events } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Commands } from "../redis/commands.ts";
+import { Fields } from "../redis/fields.ts";
 import { deadlocksLua as lua } from "../redis/lua.generated.ts";
-import { fields, isRefusal } from "../redis/replies.ts";
+import { isRefusal } from "../redis/replies.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { CallTimer, type Timers } from "../util/timers.ts";
@@ -226,9 +227,9 @@ export function detectorOf(
 }
 
 function decodeFound(reply: unknown): { readonly at: number; readonly notes: readonly Note[] } {
-  const [now, ...lines] = fields(reply);
-  const at = Number(now);
-  const notes = lines.map((line) => decodeNote(String(line))).filter((note) => note !== null);
+  const from = new Fields(reply);
+  const at = from.number();
+  const notes = from.each(() => decodeNote(from.text())).filter((note) => note !== null);
   // No client knows what will be true. Such a note would count as written behind any first sight.
   return { at, notes: notes.filter(({ after }) => after <= at) };
 }

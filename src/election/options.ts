@@ -52,7 +52,7 @@ export interface ObserveOptions {
 const VALUE: Rule<string> = {
   wanted: `a well-formed string of at most ${VALUE_BYTES_MAX} bytes of UTF-8`,
   fits: (value) =>
-    typeof value === "string" && !/\p{Surrogate}/u.test(value) && Buffer.byteLength(value) <= VALUE_BYTES_MAX,
+    typeof value === "string" && value.isWellFormed() && Buffer.byteLength(value) <= VALUE_BYTES_MAX,
   type: "string",
   fallback: "",
 };

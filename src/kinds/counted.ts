@@ -1,93 +1,373 @@
-import type { Grant, Hold } from "../lease/hold.ts";
-import type { Renewal, Renewer } from "../lease/renewer.ts";
-import type { HoldingParty } from "../party.ts";
-import type { CountedAnswer } from "../redis/counted-replies.ts";
+import { LockError, PermitsError, quote } from "../errors.ts";
+import { encodeLabel } from "../label.ts";
+import type { Hold } from "../lease/hold.ts";
+import { type Asked, plain } from "../redis/call.ts";
+import type { Commands } from "../redis/commands.ts";
+import {
+  type CountedAnswer,
+  type CountedInspection,
+  type CountedRelease,
+  decodeCounted,
+  decodeCountedForced,
+  decodeCountedInspection,
+  decodeCountedRelease,
+  decodeCountedYield,
+  decodeSetPermits,
+  decodeTaken,
+} from "../redis/counted-replies.ts";
+import { unexpected } from "../redis/fields.ts";
+import { countedLua as lua } from "../redis/lua.generated.ts";
+import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
+  asDigits,
   type Inspected,
   inspected,
   type ReleaseAnswer,
-  type RenewAnswer,
-  unexpected,
+  undecoded,
+  type YieldAnswer,
 } from "../redis/replies.ts";
-import type { Leavable, LockKind, Told } from "../waiting/lock-kind.ts";
-import type { CountedScripts } from "./counted-scripts.ts";
+import type { Script, ScriptKeys } from "../redis/script.ts";
+import type { WantedPermits } from "../terms.ts";
+import type { Ask, Leavable, LockKind, Meant, Pooling, Sharing, Told } from "../waiting/lock-kind.ts";
+import { HoldScripts, NEVER, placeOf } from "./hold-scripts.ts";
 
-/** What permits, readers and writers have in common for the waiting engine. */
-export abstract class CountedKind implements Renewer {
-  abstract readonly protocol: "rw" | "semaphore";
-  readonly hasStays = false;
-  abstract readonly hasTokens: boolean;
-  readonly releaseAll: LockKind["releaseAll"] = null;
-  readonly answer = null;
+/** All units of a read-write lock: a writer has them all, a reader one. */
+const ALL = 1_000_000;
+
+interface Mode {
+  readonly label: "readLock" | "writeLock" | "semaphore";
+  readonly protocol: "rw" | "semaphore";
+  /** How Redis calls it. */
+  readonly as: "r" | "w" | "p";
+  /** What each hold has, of how many units. Null: its caller says so. */
+  readonly wants: WantedPermits | null;
+  /** Permits fence nothing: others hold some at the same time. */
+  readonly hasTokens: boolean;
+  /** What people call it, and what they are told to do where there are too many holders. */
+  readonly noun: string;
+  readonly cure: string;
+}
+
+const READ_WRITE = {
+  protocol: "rw",
+  hasTokens: true,
+  noun: "Read-write lock",
+  cure: "use several locks",
+} as const;
+
+/** What differs between readers, writers and permits. Names are those of their events. */
+const MODES: Readonly<Record<"read" | "write" | "semaphore", Mode>> = {
+  read: { ...READ_WRITE, label: "readLock", as: "r", wants: { units: 1, of: ALL } },
+  write: { ...READ_WRITE, label: "writeLock", as: "w", wants: { units: ALL, of: ALL } },
+  semaphore: {
+    protocol: "semaphore",
+    hasTokens: false,
+    noun: "Semaphore",
+    cure: "use several semaphores, or let one caller hold the permits of many",
+    label: "semaphore",
+    as: "p",
+    wants: null,
+  },
+};
+
+const ONE: WantedPermits = { units: 1, of: null };
+
+/**
+ * What a hold asks for: `units` at least, `upTo` at most, where there are `of` (0: as many as are stored).
+ */
+interface Wanted {
+  readonly units: number;
+  readonly upTo: number;
+  readonly of: number;
+  readonly passes: number;
+}
+
+/** As the books have a number. */
+const digits = (number: number): string => String(number).padStart(7, "0");
+
+const wholeRelease: Script = { ...lua.release, isWhole: true };
+
+/** Where counted resources are. `window`: the longest TTL of a grant, in ms. */
+export interface CountedServer {
+  readonly commands: Commands;
+  readonly replication: Replication | null;
+  readonly window: number;
+}
+
+/**
+ * A lock whose holds have units of one resource: the readers or the writers of a read-write lock, or
+ * the callers of a semaphore. Positions of arguments stand here and in the headers under lua/counted,
+ * nowhere else. When a reply says that one script has not made all grants, the next one is sent at
+ * once; a crash in between costs a re-check.
+ */
+export class CountedKind extends HoldScripts implements LockKind, Pooling {
+  readonly label: Mode["label"];
+  readonly eventKind: keyof typeof MODES;
+  readonly protocol: Mode["protocol"];
+  readonly wake: { readonly by: "grant"; readonly solitary: boolean };
+  readonly localHandoffs: number;
+  readonly hasTokens: boolean;
   readonly recount = null;
   readonly together = null;
-  readonly batch: number;
-  readonly isConfirmed: boolean;
-  protected readonly scripts: CountedScripts;
+  readonly mode?: "read" | "write";
+  readonly sharing?: Sharing;
+  readonly pooling?: Pooling;
+  readonly besides?: (name: string, holds: readonly Hold[]) => Promise<number>;
+  readonly yield: LockKind["yield"];
+  readonly #mode: Mode;
+  readonly #window: number;
+  #latest: { readonly name: string; readonly keys: ScriptKeys } | null = null;
 
-  constructor(scripts: CountedScripts) {
-    this.scripts = scripts;
-    this.batch = scripts.batch;
-    this.isConfirmed = scripts.isConfirmed;
+  /**
+   * `passes`: how often a hold or permits are passed on in this process. `isFair`: each caller has a
+   * hold and an entry of its own, so that the order holds over all processes. `sharing`: of readers
+   * and writers.
+   */
+  constructor(
+    { commands, replication, window }: CountedServer,
+    eventKind: keyof typeof MODES,
+    passes: number,
+    isFair: boolean,
+    sharing?: Sharing,
+  ) {
+    super(commands, replication, lua);
+    this.#mode = MODES[eventKind];
+    this.#window = window;
+    this.label = this.#mode.label;
+    this.eventKind = eventKind;
+    this.protocol = this.#mode.protocol;
+    this.hasTokens = this.#mode.hasTokens;
+    this.wake = { by: "grant", solitary: isFair };
+    this.localHandoffs = passes;
+    if (eventKind === "semaphore") {
+      this.besides = (name, holds) => this.#besides(name, holds);
+      if (!isFair) this.pooling = this;
+      // Callers of a process keep their place while it has permits: a release need not queue them.
+      this.yield = null;
+    } else {
+      this.mode = eventKind;
+      if (sharing) this.sharing = sharing;
+      this.yield = (old, hold, ask, told) => this.#yield(old, hold, ask, told);
+    }
   }
 
-  release({ id, name, token, passes }: Hold, told: Told<ReleaseAnswer>): void {
-    this.scripts.release({ id, name, token: token + passes }, 0, told);
+  attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
+    const { lease, entryTtl, channel } = ask;
+    if (ask.mode === "again") {
+      this.#recheck(hold, [lease, 0, this.#entryOf(hold), entryTtl, channel?.counted ? 1 : 0], told);
+      return;
+    }
+    const { commands } = this;
+    const keys = this.#keysOf(hold.name);
+    const isKnown = this.knownIn === commands.epoch;
+    const wanted = this.#wanted(ask);
+    const { units, upTo, of, passes } = wanted;
+    const notAfter = commands.notAfter(keys) * 1_000 || NEVER;
+    const args = [hold.id, lease, notAfter, this.#mode.as, digits(units), digits(of)];
+    const entry = ask.mode === "try" ? "" : this.#queued(hold, ask, wanted);
+    // A +: its client may keep the hold unused, and is notified when another process waits.
+    const label = ask.told === 2 ? `+${hold.label}` : hold.label;
+    const more = [passes || "", upTo > units ? upTo : "", entry, label, ask.nonce ?? ""];
+    // Each argument costs the server more than a thousand instructions: empty ones at the end are left out.
+    while (more.at(-1) === "") more.pop();
+    // The first command of a connection checks the rights of its user.
+    if (!isKnown) more.push(commands.keys.anyChannel);
+    const script = isKnown ? lua.acquire : lua.firstAcquire;
+    const read = (reply: unknown, call: Asked) => this.#attempted(reply, call, hold.name, wanted);
+    commands.send(script, keys, [...args, ...more], read, told);
   }
 
-  withdraw({ id, name, label = "", entry = "" }: Leavable): Promise<unknown> {
-    return this.scripts.withdraw({ id, name, label, entry });
+  /** Asks whether more readers may come into a hold, and raises its end where nobody waits. */
+  join(hold: Hold, lease: number, told: Told<AttemptAnswer>): void {
+    this.#recheck(hold, [lease, 1, this.#entryOf(hold), 0, 0], told);
   }
 
-  renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {
-    return this.scripts.renew(holds, timeout);
+  #recheck(hold: Hold, args: readonly (string | number)[], told: Told<AttemptAnswer>): void {
+    const { commands } = this;
+    const isKnown = this.knownIn === commands.epoch;
+    const script = isKnown ? lua.recheck : lua.firstRecheck;
+    const all = [hold.id, ...args, ...(isKnown ? [] : [commands.keys.anyChannel])];
+    const read = (reply: unknown, call: Asked) => this.#attempted(reply, call, hold.name, null);
+    commands.send(script, this.#keysOf(hold.name), all, read, told);
   }
 
-  confirm(
-    hold: { readonly name: string; readonly id: string; readonly label: string },
-    ttl: number,
-    timeout: number,
-  ): Promise<RenewAnswer> {
-    return this.scripts.confirm(hold, ttl, timeout);
+  #attempted(reply: unknown, call: Asked, name: string, wanted: Wanted | null): AttemptAnswer {
+    const lease = Number(call.argv[1]);
+    const answer = Array.isArray(reply)
+      ? decodeCounted(plain(reply), lease)
+      : decodeTaken(reply, lease, wanted?.units ?? 1);
+    this.knownIn = call.epoch;
+    return this.#answered(answer, call.keys, name, wanted);
+  }
+
+  #yield(old: Hold, hold: Hold, ask: Ask, told: Told<YieldAnswer>): void {
+    const wanted = this.#wanted(ask);
+    const args = [old.id, 0, old.token, hold.id, ask.lease, this.#queued(hold, ask, wanted)];
+    const read = (reply: unknown, { keys }: Asked): YieldAnswer => {
+      const answer = decodeCountedYield(plain(reply), ask.lease);
+      if (!("clock" in answer)) return this.#answered(answer, keys, hold.name, wanted) as YieldAnswer;
+      this.#advance(keys, answer.more);
+      return answer;
+    };
+    this.commands.send(lua.yield, this.#keysOf(hold.name), args, read, told);
+  }
+
+  #answered(answer: CountedAnswer, keys: ScriptKeys, name: string, wanted: Wanted | null): AttemptAnswer {
+    const { noun, cure, wants } = this.#mode;
+    this.commands.tellTime(keys, answer.at);
+    this.#advance(keys, answer.more);
+    switch (answer.is) {
+      case "held":
+        // A reader waits for writers, and they keep no hold unused.
+        return this.mode === "read" ? { ...answer, told: 0 } : answer;
+      case "crowded": {
+        const why = `${noun} ${quote(name)} has 10 000 holders, which is the most: ${cure}.`;
+        return { is: "refused", at: answer.at, error: new LockError("TOO_MANY_HOLDS", name, why) };
+      }
+      case "differs": {
+        if (wants || !wanted) throw unexpected(answer);
+        const error = new PermitsError(name, answer.permits, wanted.of || null, wanted.units);
+        return { is: "refused", at: answer.at, error };
+      }
+    }
+    return answer;
+  }
+
+  #wanted({ head, run, passes }: Ask): Wanted {
+    const { units, of } = this.#mode.wants ?? head?.terms.permits ?? ONE;
+    const { upTo, callers } = run ?? { upTo: units, callers: 1 };
+    return { units, upTo, of: of ?? 0, passes: passes + callers - 1 };
+  }
+
+  #queued(hold: Hold, ask: Ask, { units, upTo, of, passes }: Wanted): string {
+    const numbers = `${passes} ${units} ${upTo} ${of}`;
+    return placeOf(hold, ask, this.#window, this.#mode.as, numbers) + hold.id + hold.label;
+  }
+
+  /** Its entry, as it was made when it was queued; "": it was not. */
+  #entryOf({ id, label = "", entry = "" }: Leavable): string {
+    return entry && entry + id + label;
+  }
+
+  release(hold: Hold, told: Told<ReleaseAnswer>): void {
+    this.shrink(hold, 0, told);
+  }
+
+  /** Leaves a hold `stays` units; 0: it ends. A writer's hold with one unit left is a reader's. */
+  shrink(hold: Hold, stays: number, told: Told<ReleaseAnswer>, script = lua.release): void {
+    const { id, name, token, passes } = hold;
+    const args = stays > 0 ? [id, stays, token + passes] : [id];
+    this.commands.send(script, this.#keysOf(name), args, this.#released, told);
+  }
+
+  readonly #released = (reply: unknown, call: Asked): CountedRelease => {
+    const answer = decodeCountedRelease(plain(reply));
+    this.#advance(call.keys, answer.more);
+    return answer;
+  };
+
+  /** By a command each: they go together, in one write. */
+  override readonly releaseAll = (holds: readonly Hold[], isFirst: boolean): Promise<ReleaseAnswer[]> =>
+    Promise.all(
+      holds.map(
+        (hold, i) =>
+          new Promise<ReleaseAnswer>((answered, failed) => {
+            // RACE: a process that ends reads no answer which says that the server does not know the
+            // script. So the first command brings its text; in Cluster each one does, because each
+            // may go to another server.
+            const isWhole = (isFirst && i === 0) || this.commands.isCluster;
+            this.shrink(hold, 0, { answered, failed }, isWhole ? wholeRelease : lua.release);
+          }),
+      ),
+    );
+
+  /** Takes a hold out of queue and hash. */
+  withdraw(hold: Leavable): Promise<CountedRelease> {
+    return this.#run(lua.leave, hold.name, [hold.id, this.#entryOf(hold)], decodeCountedRelease);
   }
 
   /** Of its own holders the first one, and all that wait for the same, whatever for. */
   async inspect(name: string): Promise<Inspected> {
-    const { at, holders, waiters } = await this.scripts.inspect(name);
-    const own = holders.filter(({ party }) => this.isOwn(party));
+    const { at, holders, waiters } = await this.look(name);
+    const own = holders.filter(({ party }) => party.mode === (this.mode ?? null));
     const kept = own.length > 0 && own.every((holder) => holder.kept);
     return inspected(own[0]?.party ?? null, waiters, at, kept);
   }
 
   /** The first one, whatever it is to this kind: writers wait for readers, too. */
   async holder(name: string): Promise<Inspected> {
-    const { at, holders } = await this.scripts.inspect(name, true);
+    const { at, holders } = await this.#inspect(name, ["1"]);
     return inspected(holders[0]?.party ?? null, [], at);
   }
 
-  protected isOwn(_holder: HoldingParty): boolean {
-    return true;
+  /** All holders and waiters. `nonce`: asks clients that may keep a hold unused whether they do. */
+  look(name: string, nonce?: string): Promise<CountedInspection> {
+    return this.#inspect(name, nonce === undefined ? [] : ["", nonce]);
   }
-}
 
-/**
- * What the engine takes as it is; all others are a refusal, which each kind words by itself. `isShared`: a process keeps the hold
- * for several callers, so it matters to it that somebody waits.
- */
-export function asAttempt(answer: CountedAnswer, isShared: boolean): AttemptAnswer & Pick<Grant, "units"> {
-  switch (answer.is) {
-    case "owner": {
-      const { at, token, ttl, already, units, isTold } = answer;
-      return { is: "owner", at, token, ttl, already, waits: isShared && answer.waits, isTold, units };
-    }
-    case "held": {
-      const { at, ttl, position, mayBeIdle } = answer;
-      return { is: "held", at, ttl, position, told: mayBeIdle ? 2 : 0 };
-    }
-    case "gone":
-    case "stale":
-      return { is: answer.is, at: answer.at };
+  #inspect(name: string, args: readonly string[]): Promise<CountedInspection> {
+    return this.commands.run(lua.inspect, this.#keysOf(name), args, decodeCountedInspection);
   }
-  throw unexpected(answer);
+
+  async #besides(name: string, holds: readonly Hold[]): Promise<number> {
+    const { permits, holders } = await this.look(name);
+    const ids = new Set(holds.map(({ id }) => id));
+    return holders.reduce(
+      (left, { hold, party }) => (ids.has(hold) ? left - party.units : left),
+      permits ?? Number.POSITIVE_INFINITY,
+    );
+  }
+
+  /** Ends all its holds, or the one that is meant. */
+  async forceRelease(name: string, label: string | null, { holder, token }: Meant): Promise<number> {
+    const args = [this.#mode.as, encodeLabel(label), asDigits(token)];
+    if (holder !== null) {
+      // People are shown less of it than stands there.
+      const { holders } = await this.look(name);
+      const seen = holders.find(({ party }) => party.id === holder);
+      if (!seen) return 0;
+      args.push(seen.hold);
+    }
+    return (await this.#run(lua.forceRelease, name, args, decodeCountedForced)).count;
+  }
+
+  /**
+   * From now on a semaphore has `permits`, whatever the code of callers says. Two commands: with the
+   * stamp of the first one a late copy of the second undoes no later number.
+   */
+  async setPermits(name: string, permits: number): Promise<ReturnType<typeof decodeSetPermits>> {
+    const { stamp } = await this.look(name);
+    return this.#run(lua.setPermits, name, [permits, stamp], decodeSetPermits);
+  }
+
+  protected override keyOf(name: string): string {
+    return this.#keysOf(name).names[0] ?? "";
+  }
+
+  async #run<T extends { readonly more: boolean }>(
+    script: Script,
+    name: string,
+    args: readonly (string | number)[],
+    decode: (reply: unknown) => T,
+  ): Promise<T> {
+    const keys = this.#keysOf(name);
+    const answer = await this.commands.run(script, keys, args, decode);
+    this.#advance(keys, answer.more);
+    return answer;
+  }
+
+  #advance(keys: ScriptKeys, isNeeded: boolean): void {
+    if (!isNeeded) return;
+    const again = (more: unknown): void => this.#advance(keys, more === 1);
+    this.commands.run(lua.advance, keys, [], undecoded).then(again, () => {});
+  }
+
+  #keysOf(name: string): ScriptKeys {
+    if (this.#latest?.name !== name) {
+      const { hash, queue, clients, clock } = this.commands.keys.ofCounted(this.protocol, name);
+      this.#latest = { name, keys: this.commands.keysOf([hash, queue, clients, clock]) };
+    }
+    return this.#latest.keys;
+  }
 }

@@ -1,4 +1,4 @@
-import { GRANT_WINDOW, SHOWN_MAX } from "../defaults.ts";
+import { SHOWN_MAX } from "../defaults.ts";
 import type { LockKeys } from "../keys.ts";
 import { encodeLabel } from "../label.ts";
 import type { Hold } from "../lease/hold.ts";
@@ -28,10 +28,7 @@ import {
 } from "../redis/replies.ts";
 import type { Script, ScriptKeys } from "../redis/script.ts";
 import type { Ask, Leavable, LockKind, Meant, Told } from "../waiting/lock-kind.ts";
-import { HoldScripts } from "./hold-scripts.ts";
-
-/** No reply has told the server's time: a command may be executed whenever it comes. */
-const NEVER = Number.MAX_SAFE_INTEGER;
+import { HoldScripts, NEVER, placeOf } from "./hold-scripts.ts";
 
 /** The place of the clock among the keys of a lock: the last. */
 const CLOCK = 3;
@@ -100,41 +97,28 @@ export class HandoffLock extends HoldScripts implements LockKind {
   // ---- the common way: no promise, and nothing that is made twice
 
   attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
+    if (ask.mode === "again") {
+      this.#lookAgain(hold, ask, told);
+      return;
+    }
     const { commands } = this;
     const { script } = this.keysOf(hold);
     const { lease, passes, mode, told: digit, after, nonce } = ask;
-    const isKnown = this.knownIn === commands.epoch;
-    let lines = isKnown ? lua.acquire : lua.firstAcquire;
+    const notAfter = commands.notAfter(script) * 1_000 || NEVER;
+    const owner = hold.id + hold.label;
     let keys = script;
     let args: (string | number)[];
-    let decode = this.#attempted;
-    if (mode === "again") {
-      lines = isKnown ? lua.recheck : lua.firstRecheck;
-      args = [
-        hold.id + hold.label,
-        lease,
-        passes,
-        hold.entry + hold.id + hold.label,
-        ask.entryTtl,
-        ask.channel?.counted ? 1 : 0,
-        digit,
-      ];
-      decode = this.#lookedAgain;
-    } else {
-      const notAfter = commands.notAfter(script) * 1_000 || NEVER;
-      const owner = hold.id + hold.label;
-      // Each argument costs the server 1 to 3 thousand instructions, so those at the end that say nothing are left out.
-      if (mode === "queue" || after || nonce !== null)
-        args = [owner, lease, notAfter, passes, digit, mode === "queue" ? this.#placeOf(hold, ask) : ""];
-      else if (digit > 0) args = [owner, lease, notAfter, passes, digit];
-      else args = passes > 0 ? [owner, lease, notAfter, passes] : [owner, lease, notAfter];
-      if (after) keys = commands.keysOf([...script.names, this.keysOf(after).lock]);
-      if (after || nonce !== null)
-        args.push(after ? after.id + after.label : asDigits(ask.meant ?? null), nonce ?? "");
-    }
+    // Each argument costs the server 1 to 3 thousand instructions, so those at the end that say nothing are left out.
+    if (mode === "queue" || after || nonce !== null)
+      args = [owner, lease, notAfter, passes, digit, mode === "queue" ? this.#placeOf(hold, ask) : ""];
+    else if (digit > 0) args = [owner, lease, notAfter, passes, digit];
+    else args = passes > 0 ? [owner, lease, notAfter, passes] : [owner, lease, notAfter];
+    if (after) keys = commands.keysOf([...script.names, this.keysOf(after).lock]);
+    if (after || nonce !== null)
+      args.push(after ? after.id + after.label : asDigits(ask.meant ?? null), nonce ?? "");
+    if (this.knownIn === commands.epoch) commands.send(lua.acquire, keys, args, this.#attempted, told);
     // Behind a look at the rights, for a connection whose rights are not known.
-    if (!isKnown) args.push(commands.keys.anyChannel);
-    commands.send(lines, keys, args, decode, told);
+    else commands.send(lua.firstAcquire, keys, [...args, commands.keys.anyChannel], this.#attempted, told);
   }
 
   /** Most are told that they own the lock, with nobody behind them: a text is all of that answer, the time that is the token too. */
@@ -157,9 +141,6 @@ export class HandoffLock extends HoldScripts implements LockKind {
     };
   };
 
-  readonly #lookedAgain = (reply: unknown, call: Asked): AttemptAnswer =>
-    this.learned(reply, call, call.argv[6]);
-
   release(hold: Hold, told: Told<ReleaseAnswer>): void {
     this.commands.send(
       lua.release,
@@ -178,7 +159,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
       hold.id + hold.label,
       ask.lease,
       ask.passes,
-      this.#entryOf(hold, ask),
+      this.#placeOf(hold, ask) + hold.id + hold.label,
       ask.told,
     ];
     this.commands.send(lua.yield, script, args, this.#yielded, told);
@@ -207,22 +188,25 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return this.#latest;
   }
 
-  /** A hold's entry in the queue: as it is made, it stays, because every later command names it. */
-  #entryOf(hold: Hold, ask: Ask): string {
-    return this.#placeOf(hold, ask) + hold.id + hold.label;
-  }
-
-  /** The same up to its id. */
-  #placeOf(hold: Hold, { channel, lease, passes }: Ask): string {
-    // RACE: a waiter that hears nothing finds its grant when it looks again. The grant must live until then, however short
-    // the waiter's lease.
-    const shortest = channel?.isHeard === false ? Math.max(lease, GRANT_WINDOW) : lease;
-    const counted = channel?.counted ? 1 : 0;
-    hold.entry ||= `${counted} ${Math.min(shortest, this.#window)} ${passes} `;
-    return hold.entry;
+  #placeOf(hold: Hold, ask: Ask): string {
+    return placeOf(hold, ask, this.#window, "", `${ask.passes}`);
   }
 
   // ---- what is rare
+
+  #lookAgain(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
+    const { commands } = this;
+    const { script } = this.keysOf(hold);
+    const owner = hold.id + hold.label;
+    const counted = ask.channel?.counted ? 1 : 0;
+    const args = [owner, ask.lease, ask.passes, hold.entry + owner, ask.entryTtl, counted, ask.told];
+    if (this.knownIn === commands.epoch) commands.send(lua.recheck, script, args, this.#lookedAgain, told);
+    else
+      commands.send(lua.firstRecheck, script, [...args, commands.keys.anyChannel], this.#lookedAgain, told);
+  }
+
+  readonly #lookedAgain = (reply: unknown, call: Asked): AttemptAnswer =>
+    this.learned(reply, call, call.argv[6]);
 
   /** Takes a hold out of the queue, and out of the lock when it owns it. */
   withdraw({ id, name, label = "", entry = "" }: Leavable): Promise<unknown> {

@@ -1,21 +1,39 @@
-import { RENEWAL_BATCH } from "../defaults.ts";
+import { GRANT_WINDOW, RENEWAL_BATCH } from "../defaults.ts";
 import { withoutBits } from "../hold-ids.ts";
+import type { Hold } from "../lease/hold.ts";
 import type { Renewal } from "../lease/renewer.ts";
 import { type Asked, plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
+import { Fields, unexpected } from "../redis/fields.ts";
 import { askerOf, publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
   decodeAttempt,
   decodeRenewals,
-  fields,
   type RenewAnswer,
   type ToldDigit,
-  unexpected,
 } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
-import type { LockKind } from "../waiting/lock-kind.ts";
+import type { Ask, LockKind } from "../waiting/lock-kind.ts";
+
+/** No reply has told the server's time: a command may be executed whenever it comes. */
+export const NEVER = Number.MAX_SAFE_INTEGER;
+
+/**
+ * A hold's entry in the queue up to its id: as it is made, it stays, because every later command
+ * names it. `window`: the longest TTL of a grant, in ms. `numbers`: how many tokens are reserved, and
+ * what else the hold asks for.
+ */
+export function placeOf(hold: Hold, ask: Ask, window: number, mode: string, numbers: string): string {
+  const { channel, lease } = ask;
+  // RACE: a waiter that hears nothing finds its grant when it looks again. The grant must live until
+  // then, however short the waiter's lease.
+  const shortest = channel?.isHeard === false ? Math.max(lease, GRANT_WINDOW) : lease;
+  const counted = channel?.counted ? 1 : 0;
+  hold.entry ||= `${counted}${mode} ${Math.min(shortest, window)} ${numbers} `;
+  return hold.entry;
+}
 
 interface Named {
   readonly name: string;
@@ -66,7 +84,7 @@ export abstract class HoldScripts {
 
   /** The holder with this id as it stands in Redis: people are shown less of it. Null: that one does not hold the lock. */
   protected async holderWith(id: string, inspect: Script, keys: readonly string[]): Promise<string | null> {
-    const text = await this.commands.run(inspect, keys, [], (reply) => String(fields(reply)[0]));
+    const text = await this.commands.run(inspect, keys, [], (reply) => new Fields(reply).text());
     return withoutBits(text) === id ? text : null;
   }
 

@@ -2,8 +2,9 @@ import { SHOWN_MAX } from "../defaults.ts";
 import type { HoldingParty, WaitingParty } from "../party.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
+import { Fields } from "../redis/fields.ts";
 import { listLua as lua } from "../redis/lua.generated.ts";
-import { decodeSeen, fields, type Inspected } from "../redis/replies.ts";
+import { type Inspected, readSeen } from "../redis/replies.ts";
 import type { Listed } from "./listed.ts";
 
 interface Named {
@@ -32,12 +33,15 @@ export async function inspectAll(commands: Commands, named: readonly Named[]): P
 }
 
 function decode(reply: unknown): (Inspected | null)[] {
-  const [now, first, ...more] = fields(reply);
-  // Without one of them it would be asked again for ever.
-  return [first, ...more].map((look) => {
-    const parts = fields(look);
-    return parts.length === 0 ? null : decodeSeen(Number(now), parts);
+  const from = new Fields(reply);
+  const now = from.number();
+  const found = from.each(() => {
+    const look = from.list();
+    return look.isOver ? null : readSeen(now, look);
   });
+  // Without one of them it would be asked again for ever.
+  if (found.length === 0) throw from.unexpected();
+  return found;
 }
 
 /** What an inspection of a lock shows; null: nobody holds it, and nobody waits. */

@@ -1,6 +1,6 @@
 import pTimeout from "p-timeout";
 import { SCAN_COUNT } from "../defaults.ts";
-import { fields } from "../redis/replies.ts";
+import { listOf } from "../redis/fields.ts";
 import { withoutCommand } from "../redis/trouble.ts";
 import { type ClusterLike, isCluster, type RedisLike } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
@@ -39,10 +39,10 @@ export async function* scan(
       throw trouble();
     };
     const answer = pTimeout(told, { milliseconds: timeout, fallback: late, customTimers });
-    const [next, keys] = fields(await orAbort(signal, answer));
+    const [next, keys] = listOf(await orAbort(signal, answer));
     // Redis gives a cursor that was used up as 0, whatever keys it still found.
     cursor = String(next);
-    yield fields(keys).map(String);
+    yield listOf(keys).map(String);
   } while (cursor !== "0");
 }
 

@@ -9,19 +9,18 @@ import { printAs } from "../util/print.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { waitingHere } from "../waiting/waiter.ts";
-import type { CallRules } from "./arguments.ts";
-import { waitAlone } from "./beside.ts";
-import { checkForceUnlock } from "./holder-arguments.ts";
+import { type CallRules, checkForceUnlock } from "./arguments.ts";
 import { LeaseHandle } from "./lease.ts";
 import { checkPermits, PermitRules } from "./permit-arguments.ts";
 import type { Scope, Scopes } from "./scope.ts";
+import { waitBeside } from "./scope-wait.ts";
 import type { PermitBody, PermitLease, Semaphore, SemaphoreInspection } from "./semaphore.ts";
 import { timedOut } from "./timed-out.ts";
 import { runBody } from "./with-lock.ts";
 
 /** The kind of a semaphore, and what that has beside a lock. */
 export interface PermitKind extends LockKind {
-  setPermits(name: string, permits: number): Promise<void>;
+  setPermits(name: string, permits: number): Promise<unknown>;
   look(name: string): Promise<CountedInspection>;
 }
 
@@ -68,16 +67,13 @@ export class CountingSemaphore implements Semaphore {
     const shared = await this.#wait(request, itself);
     if (!shared) return await this.#timedOut(request);
     const { events } = this.#manager;
-    const inside = { scopes: this.#scopes, events, confirm, own: shared };
+    const inside = { scopes: this.#scopes, events, confirm, own: shared, loan: null };
     return runBody(inside, [[KEY, shared, UNSHARED]], new PermitHandle(shared, null), body, null);
   }
 
   async setPermits(permits: number): Promise<void> {
     const checked = checkPermits(this.name, permits);
-    return this.#ask(
-      () => this.#kind.setPermits(this.name, checked),
-      "the number of its permits was not set",
-    );
+    await this.#ask(() => this.#kind.setPermits(this.name, checked), "the number of its permits was not set");
   }
 
   inspect(): Promise<SemaphoreInspection> {
@@ -122,7 +118,7 @@ export class CountingSemaphore implements Semaphore {
   }
 
   #wait<T>(request: Request, take: (shared: SharedLease) => T): Promise<T | null> {
-    return waitAlone(this.#manager, this.#scopes, this.#kind, this.name, request, take);
+    return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, take);
   }
 
   #timedOut({ wait, terms }: Request): Promise<never> {

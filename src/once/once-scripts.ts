@@ -3,17 +3,15 @@ import type { Hold } from "../lease/hold.ts";
 import type { Renewal, Renewer } from "../lease/renewer.ts";
 import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
+import { Fields } from "../redis/fields.ts";
 import { onceLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
   decodeRelease,
   decodeRenewals,
-  fields,
   type ReleaseAnswer,
   type RenewAnswer,
-  ttl,
   undecoded,
-  unexpected,
 } from "../redis/replies.ts";
 import type { Interval } from "./options.ts";
 
@@ -57,21 +55,22 @@ export class OnceScripts implements Renewer {
   }
 
   #begun(key: string, reply: unknown): BeginAnswer {
-    const [code, micros, second, third] = fields(reply);
-    const at = Number(micros);
+    const from = new Fields(reply);
+    const code = from.next();
+    const at = from.number();
     this.#commands.tellTime(key, at);
     switch (code) {
       case codes.OWNER:
       case codes.MINE:
-        return { is: "ours", at, begin: Number(second), ttl: Number(third) };
+        return { is: "ours", at, begin: from.number(), ttl: from.number() };
       case codes.HELD:
-        return { is: "running", remaining: ttl(second) };
+        return { is: "running", remaining: from.ttl() };
       case codes.GONE:
-        return { is: "done", remaining: ttl(second) };
+        return { is: "done", remaining: from.ttl() };
       case codes.STALE:
         return { is: "stale" };
     }
-    throw unexpected(reply);
+    throw from.unexpected();
   }
 
   renew(holds: readonly Renewal[], timeout: number): Promise<RenewAnswer[]> {

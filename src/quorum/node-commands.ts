@@ -1,13 +1,6 @@
 import type { QuorumKeys } from "../keys.ts";
-import {
-  decodeRelease,
-  decodeRenewal,
-  fields,
-  oneOf,
-  type ReleaseAnswer,
-  type RenewAnswer,
-  ttl,
-} from "../redis/replies.ts";
+import { Fields } from "../redis/fields.ts";
+import { decodeRelease, decodeRenewal, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
 import { ScriptRunner } from "../redis/script-runner.ts";
 import type { RedisArgument, RedisLike } from "../redis/types.ts";
@@ -168,20 +161,31 @@ export const channelAt = ({ commands }: NodeCommands, channel: string): string =
   commands.keys.prefix + channel;
 
 function decodeVote(reply: unknown): Vote {
-  const [word, at, first, second] = fields(reply);
-  if (word === "owner") return { is: word, at: Number(at), token: Number(first) };
-  if (word === "held") return { is: word, at: Number(at), ttl: ttl(first), holder: String(second) };
-  return { is: oneOf(word, "stale"), at: Number(at) };
+  const from = new Fields(reply);
+  const [is, at] = [from.next(), from.number()];
+  switch (is) {
+    case "owner":
+      return { is, at, token: from.number() };
+    case "held":
+      return { is, at, ttl: from.ttl(), holder: from.text() };
+    case "stale":
+      return { is, at };
+  }
+  throw from.unexpected();
 }
 
-const decodeAgreement = (reply: unknown) => oneOf(reply, "agreed", "late", "gone", "taken");
+const decodeAgreement = (reply: unknown): Agreement => new Fields(reply).one(AGREEMENTS);
+
+const AGREEMENTS: ReadonlyMap<unknown, Agreement> = new Map(
+  (["agreed", "late", "gone", "taken"] as const).map((word) => [word, word]),
+);
 
 function decodeHolding(reply: unknown): Holding {
-  const [holder, token, left] = fields(reply);
-  return { holder: holder === "" ? null : String(holder), token: Number(token), ttl: ttl(left) };
+  const from = new Fields(reply);
+  return { holder: from.text() || null, token: from.number(), ttl: from.ttl() };
 }
 
 function decodeIntroduction(reply: unknown) {
-  const [uptime, runId, at] = fields(reply);
-  return { uptime: Number(uptime), runId: String(runId), at: Number(at) };
+  const from = new Fields(reply);
+  return { uptime: from.number(), runId: from.text(), at: from.number() };
 }

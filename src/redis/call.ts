@@ -96,7 +96,15 @@ function makeClass(methods: object): CallClass {
     isSettled = false;
     readonly #writes: Writes;
 
-    constructor(...[owner, script, keys, argv, decode, told, timeout]: ConstructorParameters<CallClass>) {
+    constructor(
+      owner: CallOwner,
+      script: Script,
+      keys: ScriptKeys,
+      argv: readonly RedisArgument[],
+      decode: Decode<unknown>,
+      told: Told<unknown>,
+      timeout: number,
+    ) {
       this.script = script;
       this.keys = keys;
       this.argv = argv;

@@ -1,44 +1,25 @@
 // What the scripts of counted resources answer, decoded: lua/counted/ says what stands where.
 import { type HoldingParty, holding, partyOf, type WaitingParty, waiting } from "../party.ts";
 import { codes } from "./codes.generated.ts";
-import { fields, type ReleaseAnswer, unexpected } from "./replies.ts";
+import { Fields, unexpected } from "./fields.ts";
+import { type Placed, placeOf, type ReleaseAnswer } from "./replies.ts";
 
-/** Of an attempt to take units, or to look again. `at` is the server's time in µs when the script ran. */
-export type CountedAnswer =
-  | {
-      readonly is: "owner";
-      readonly at: number;
-      readonly token: number;
-      readonly units: number;
-      readonly ttl: number;
-      readonly already: boolean;
-      /** Does anybody stand in the queue? */
-      readonly waits: boolean;
-      readonly more: boolean;
-      /** Is its client told when somebody begins to wait? */
-      readonly isTold: boolean;
-    }
-  | {
-      readonly is: "held";
-      readonly at: number;
-      /** In so many ms a unit may come back by itself. */
-      readonly ttl: number;
-      readonly position: number | null;
-      readonly more: boolean;
-      /** May one of the holders have nobody inside? */
-      readonly mayBeIdle: boolean;
-    }
-  | { readonly is: "gone"; readonly at: number; readonly more: boolean }
-  | { readonly is: "stale" | "crowded"; readonly at: number }
+/**
+ * Of an attempt to take units, or to look again. `more`: there are more grants to be made than one
+ * script makes.
+ */
+export type CountedAnswer = { readonly at: number; readonly more: boolean } & (
+  | (Extract<Placed, { is: "owner" }> & { readonly units: number })
+  /** `ttl`: ms until a unit may come back by itself. `told`: 2: some holders may be unused. */
+  | Extract<Placed, { is: "held" }>
+  | { readonly is: "gone" }
+  | { readonly is: "stale" }
+  | { readonly is: "crowded" }
   /** Null: nobody has said how many permits there are. */
-  | {
-      readonly is: "differs";
-      readonly at: number;
-      readonly permits: number | null;
-      readonly more: boolean;
-    };
+  | { readonly is: "differs"; readonly permits: number | null }
+);
 
-/** Of a release or a leave. `more`: there are more grants to be made than one script makes. */
+/** Of a release or a leave. */
 export interface CountedRelease extends ReleaseAnswer {
   readonly more: boolean;
 }
@@ -75,43 +56,35 @@ const HELD_BY = /^([^ ]*?)(\+?)( .*)?$/s;
 
 /** Of an attempt with a lease of so many ms. */
 export function decodeCounted(reply: unknown, lease: number): CountedAnswer {
-  const [code, micros, a, b, c, d, e] = fields(reply);
-  const at = Number(micros);
+  const from = new Fields(reply);
+  const code = from.next();
+  const at = from.number();
   switch (code) {
     case codes.OWNER:
     case codes.MINE: {
+      const token = from.number();
+      const units = from.number();
+      const waits = from.flag();
       const already = code === codes.MINE;
-      return {
-        is: "owner",
-        at,
-        token: Number(a),
-        units: Number(b),
-        ttl: already ? Number(d) : lease,
-        already,
-        waits: c === 1,
-        more: (already ? e : d) === 1,
-        isTold: !already && e === 1,
-      };
+      const ttl = already ? from.number() : lease;
+      return { is: "owner", at, token, units, ttl, already, waits, more: from.flag(), isTold: from.flag() };
     }
-    case codes.HELD:
-      return {
-        is: "held",
-        at,
-        ttl: Number(a),
-        position: Number(b) < 0 ? null : Number(b),
-        more: c === 1,
-        mayBeIdle: d === 2,
-      };
+    case codes.HELD: {
+      const ttl = from.number();
+      const position = placeOf(from.number());
+      const more = from.flag();
+      return { is: "held", at, ttl, position, more, told: from.number(0) === 2 ? 2 : 0 };
+    }
     case codes.DIFFERS:
-      return { is: "differs", at, permits: Number(a) || null, more: b === 1 };
+      return { is: "differs", at, permits: from.number() || null, more: from.flag() };
     case codes.GONE:
-      return { is: "gone", at, more: a === 1 };
+      return { is: "gone", at, more: from.flag() };
     case codes.STALE:
-      return { is: "stale", at };
+      return { is: "stale", at, more: false };
     case codes.CROWDED:
-      return { is: "crowded", at };
+      return { is: "crowded", at, more: false };
   }
-  throw unexpected(reply);
+  throw from.unexpected();
 }
 
 /** Of an attempt that took so many units on the common way: the answer is the time, which is the token too. */
@@ -126,19 +99,28 @@ const RELEASED: CountedRelease = { is: "released", clock: 0, more: false };
 
 export function decodeCountedRelease(reply: unknown): CountedRelease {
   if (reply === codes.RELEASED) return RELEASED;
-  const [code, first, second] = fields(reply);
-  if (code === codes.RELEASED) return { is: "released", clock: 0, more: first === 1 };
-  if (code !== codes.GONE) throw unexpected(reply);
+  const from = new Fields(reply);
+  const code = from.next();
+  if (code === codes.RELEASED) return { is: "released", clock: 0, more: from.flag() };
+  if (code !== codes.GONE) throw from.unexpected();
+  const first = from.number();
   // A leave tells no clock.
-  if (second === undefined) return { is: "gone", clock: 0, more: first === 1 };
-  return { is: "gone", clock: Number(first) || 0, more: second === 1 };
+  return from.isOver
+    ? { is: "gone", clock: 0, more: first === 1 }
+    : { is: "gone", clock: first, more: from.flag() };
 }
 
 /** Of a yield: where the new hold stands, or what became of the old one, when nothing was queued. */
 export function decodeCountedYield(reply: unknown, lease: number): CountedAnswer | CountedRelease {
-  const [code] = fields(reply);
+  const code = new Fields(reply).next();
   const isOld = code === codes.RELEASED || code === codes.GONE;
   return isOld ? decodeCountedRelease(reply) : decodeCounted(reply, lease);
+}
+
+/** How many holds were ended by force. */
+export function decodeCountedForced(reply: unknown): { readonly count: number; readonly more: boolean } {
+  const from = new Fields(reply);
+  return { count: from.number(), more: from.flag() };
 }
 
 /** Of `setPermits`. `isDone`: false = a later number stands. */
@@ -148,52 +130,50 @@ export function decodeSetPermits(reply: unknown): {
   readonly used: number;
   readonly more: boolean;
 } {
-  const [code, old, used, more] = fields(reply);
-  if (code !== codes.RELEASED && code !== codes.TAKEN) throw unexpected(reply);
-  return { isDone: code === codes.RELEASED, old: Number(old) || null, used: Number(used), more: more === 1 };
-}
-
-export function decodeCountedInspection(reply: unknown): CountedInspection {
-  const [micros, permits, isSet, used, holds, queued, stamp] = fields(reply);
-  const now = Number(micros);
-  const at = Math.floor(now / 1_000);
-  const holders = inRows(holds, 5).map(([text, word, units, token, remaining]) => {
-    const [, hold = "", mark, label = ""] = HELD_BY.exec(String(text)) ?? [];
-    const mode = modeOf(word);
-    const has = {
-      remaining: Number(remaining),
-      // Permits fence nothing: others hold some at the same time.
-      token: mode && Number(token),
-      units: unitsOf(units, mode),
-      mode,
-    };
-    return { hold, party: holding(partyOf(hold + label, Number(token), now), at, has), kept: mark === "+" };
-  });
-  const waiters = inRows(queued, 5).map(([text, word, units, , ticket]) => {
-    const mode = modeOf(word);
-    return waiting(partyOf(String(text), Number(ticket), now), at, unitsOf(units, mode), mode);
-  });
+  const from = new Fields(reply);
   return {
-    at,
-    permits: Number(permits) || null,
-    isSet: isSet === 1,
-    used: Number(used),
-    holders,
-    waiters,
-    stamp: Number(stamp),
+    isDone: from.one(SET),
+    old: from.number() || null,
+    used: from.number(),
+    more: from.flag(),
   };
 }
 
+const SET: ReadonlyMap<unknown, boolean> = new Map([
+  [codes.RELEASED, true],
+  [codes.TAKEN, false],
+]);
+
+export function decodeCountedInspection(reply: unknown): CountedInspection {
+  const from = new Fields(reply);
+  const now = from.number();
+  const at = Math.floor(now / 1_000);
+  return {
+    at,
+    permits: from.number() || null,
+    isSet: from.flag(),
+    used: from.number(),
+    holders: from.list().each((row) => readHolder(row, now, at)),
+    waiters: from.list().each((row) => readWaiter(row, now, at)),
+    stamp: from.number(),
+  };
+}
+
+function readHolder(row: Fields, now: number, at: number): CountedInspection["holders"][number] {
+  const [, hold = "", mark, label = ""] = HELD_BY.exec(row.text()) ?? [];
+  const mode = row.one(MODES);
+  const units = row.number();
+  const token = row.number();
+  // Permits fence nothing: others hold some at the same time.
+  const has = { remaining: row.number(), token: mode && token, units: unitsOf(units, mode), mode };
+  return { hold, party: holding(partyOf(hold + label, token, now), at, has), kept: mark === "+" };
+}
+
+function readWaiter(row: Fields, now: number, at: number): WaitingParty {
+  const [text, mode, units] = [row.text(), row.one(MODES), row.number()];
+  row.next(); // up to so many units
+  return waiting(partyOf(text, row.number(), now), at, unitsOf(units, mode), mode);
+}
+
 /** A writer has all the units that there are, which says nothing to people. */
-const unitsOf = (units: unknown, mode: "read" | "write" | null): number => (mode ? 1 : Number(units));
-
-function inRows(reply: unknown, length: number): unknown[][] {
-  const all = fields(reply);
-  return Array.from({ length: all.length / length }, (_, i) => all.slice(i * length, (i + 1) * length));
-}
-
-function modeOf(word: unknown): "read" | "write" | null {
-  const mode = MODES.get(word);
-  if (mode === undefined) throw unexpected(word);
-  return mode;
-}
+const unitsOf = (units: number, mode: "read" | "write" | null): number => (mode ? 1 : units);

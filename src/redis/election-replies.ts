@@ -1,7 +1,8 @@
 // What the scripts of elections answer, decoded: lua/election/ says what stands where.
 import { leaderOf, type Party } from "../party.ts";
 import { codes } from "./codes.generated.ts";
-import { decodeRenewal, decodeRenewed, fields, type RenewAnswer, ttl, unexpected } from "./replies.ts";
+import { Fields } from "./fields.ts";
+import { type RenewAnswer, readRenewal } from "./replies.ts";
 
 /** The leader of an election, as it has told Redis. Its `id` is that of its client. */
 export interface Leader extends Party {
@@ -21,30 +22,28 @@ export interface Observed {
 }
 
 export function decodeObserved(reply: unknown): Observed {
-  const [word, left, number, rest, label] = fields(reply);
-  const token = Number(word);
+  const from = new Fields(reply);
+  const [token, ttl, number, text] = [from.number(), from.ttl(), from.number(), from.text()];
   if (token === 0) return { leader: null, isLed: false, ttl: 0 };
-  const text = String(rest);
   const space = text.indexOf(" ");
-  if (number === 0 || space < 0) return { leader: null, isLed: true, ttl: ttl(left) };
-  const leader = leaderOf(text.slice(0, space), String(label), token);
-  return {
-    leader: { ...leader, value: text.slice(space + 1), token },
-    isLed: true,
-    ttl: ttl(left),
-  };
+  if (number === 0 || space < 0) return { leader: null, isLed: true, ttl };
+  const leader = leaderOf(text.slice(0, space), from.text(), token);
+  return { leader: { ...leader, value: text.slice(space + 1), token }, isLed: true, ttl };
 }
 
 /** Of a proclamation: it or a later one of this term stands, or the term is over. */
-export function decodeProclaimed(code: unknown): "stands" | "gone" | "taken" {
-  if (code === codes.OWNER || code === codes.MINE) return "stands";
-  const is = decodeRenewed(code);
-  if (is === "renewed") throw unexpected(code);
-  return is;
-}
+export const decodeProclaimed = (code: unknown): "stands" | "gone" | "taken" =>
+  new Fields(code).one(PROCLAIMED);
+
+const PROCLAIMED: ReadonlyMap<unknown, "stands" | "gone" | "taken"> = new Map([
+  [codes.OWNER, "stands"],
+  [codes.MINE, "stands"],
+  [codes.GONE, "gone"],
+  [codes.TAKEN, "taken"],
+]);
 
 /** Of the renewal of a term. `number`: of the proclamation that stands; 0: there is none any more. */
 export function decodeTermRenewal(reply: unknown): { readonly answer: RenewAnswer; readonly number: number } {
-  const [code, left, number] = fields(reply);
-  return { answer: decodeRenewal([code, left]), number: Number(number) };
+  const from = new Fields(reply);
+  return { answer: readRenewal(from), number: from.number() };
 }

@@ -4,7 +4,7 @@
 import { decodeLabel } from "../label.ts";
 import { connectionLua } from "./client-lua.generated.ts";
 import type { Commands } from "./commands.ts";
-import { decodeShare } from "./share-message.ts";
+import { Words } from "./fields.ts";
 
 export type Message =
   | {
@@ -43,76 +43,54 @@ export type Message =
 
 /** Null: not a message of this protocol; it is ignored. */
 export function decodeMessage(text: string): Message | null {
-  if (text.startsWith("grant ")) return decodeGrant(text);
-  if (text.startsWith("share ")) return decodeShared(text);
-  if (text.startsWith("revoked ")) return decodeRevoked(text);
-  if (text.startsWith("recall ")) return decodeRecall(text);
-  if (text.startsWith("busy ") || text.startsWith("idle ")) return decodeAnswer(text);
+  const end = text.indexOf(" ");
+  const words = new Words(text, end + 1);
+  const message = readMessage(text.slice(0, end), words);
+  return words.isWhole ? message : null;
+}
+
+/** Reads words in their order. Whether a grant is one that was asked for, its hold decides. */
+function readMessage(is: string, words: Words): Message | null {
+  switch (is) {
+    case "grant":
+      return {
+        is,
+        token: words.count(),
+        at: words.count(),
+        ttl: words.count(),
+        waits: words.flag(),
+        hold: words.word(),
+        key: words.rest(),
+      };
+    // Of a counted resource.
+    case "share":
+      return {
+        is: "grant",
+        token: words.count(),
+        at: words.count(),
+        ttl: words.count(),
+        waits: words.flag(),
+        units: words.count(),
+        hold: words.word(),
+        key: words.rest(),
+      };
+    case "revoked": {
+      const [hold, rest] = [words.word(), words.rest()];
+      // A lock's key ends with the only closing brace behind the prefix; a label has none.
+      const end = rest.lastIndexOf("}") + 1;
+      return { is, hold, key: rest.slice(0, end), by: decodeLabel(rest.slice(end + 1)) };
+    }
+    case "recall": {
+      const [hold, asked, key] = [words.word(), words.word(), words.rest()];
+      const isQuestion = asked.startsWith("?");
+      const nonce = isQuestion ? asked.slice(1) : asked;
+      return nonce === "" ? null : { is, hold, nonce: nonce === "-" ? null : nonce, isQuestion, key };
+    }
+    case "busy":
+    case "idle":
+      return { is, nonce: words.word(), key: words.rest() };
+  }
   return null;
-}
-
-/** `revoked <hold> <lock key> [label]`. A lock's key ends with the only closing brace behind the prefix; a label has none. */
-function decodeRevoked(text: string): Message {
-  const hold = text.indexOf(" ") + 1;
-  const key = text.indexOf(" ", hold) + 1;
-  const end = text.lastIndexOf("}") + 1;
-  const label = text.slice(end + 1);
-  return {
-    is: "revoked",
-    hold: text.slice(hold, key - 1),
-    key: text.slice(key, end),
-    by: decodeLabel(label),
-  };
-}
-
-/**
- * `grant <token> <server µs> <TTL ms> <waits 0/1> <hold> <lock key>`. Cut by hand: this is what stands between an unlock and the next
- * holder. A number that no script would write makes it no message.
- */
-function decodeGrant(text: string): Message | null {
-  const token = text.indexOf(" ") + 1;
-  const at = text.indexOf(" ", token) + 1;
-  const ttl = text.indexOf(" ", at) + 1;
-  const waits = text.indexOf(" ", ttl) + 1;
-  const hold = text.indexOf(" ", waits) + 1;
-  const key = text.indexOf(" ", hold) + 1;
-  if (at === 0 || ttl === 0 || waits === 0 || hold !== waits + 2 || key === 0 || key === text.length)
-    return null;
-  const grant = {
-    token: Number(text.slice(token, at - 1)),
-    at: Number(text.slice(at, ttl - 1)),
-    ttl: Number(text.slice(ttl, waits - 1)),
-  };
-  if (!isCount(grant.token) || !isCount(grant.at) || !isCount(grant.ttl)) return null;
-  return {
-    is: "grant",
-    ...grant,
-    waits: text[waits] === "1",
-    hold: text.slice(hold, key - 1),
-    key: text.slice(key),
-  };
-}
-
-/** Units of a counted resource are granted as a lock is. */
-function decodeShared(text: string): Message | null {
-  const share = decodeShare(text);
-  return share && { is: "grant", ...share };
-}
-
-const isCount = (number: number): boolean => Number.isSafeInteger(number) && number > 0;
-
-/** `recall <hold> <- or [?]nonce> <lock key>` */
-function decodeRecall(text: string): Message | null {
-  const [, hold, mark, word, key] = /^recall ([^ ]+) (\??)([^ ?]+) (.+)$/s.exec(text) ?? [];
-  if (hold === undefined || word === undefined || key === undefined) return null;
-  return { is: "recall", hold, nonce: word === "-" ? null : word, isQuestion: mark === "?", key };
-}
-
-/** `busy <nonce> <lock key>`, `idle <nonce> <lock key>` */
-function decodeAnswer(text: string): Message | null {
-  const [, nonce, key] = /^.... ([^ ]+) (.+)$/s.exec(text) ?? [];
-  if (nonce === undefined || key === undefined) return null;
-  return { is: text.startsWith("busy") ? "busy" : "idle", nonce, key };
 }
 
 /** A client's id, and what is drawn for one question: it is no secret, and nothing is granted by it. */

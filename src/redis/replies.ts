@@ -2,6 +2,7 @@
 import { type LockError, LockFormatError, LockUnavailableError } from "../errors.ts";
 import { type HoldingParty, holding, partyOf, type WaitingParty, waiting } from "../party.ts";
 import { codes } from "./codes.generated.ts";
+import { Fields } from "./fields.ts";
 
 /** Of an attempt to take a lock, or to look again. `at` is the server's time in µs when the script ran. */
 export type AttemptAnswer =
@@ -82,51 +83,29 @@ export interface Inspected {
   readonly at: number | null;
 }
 
-/** Replies are arrays of strings and integers; ioredis with `stringNumbers` makes strings of the integers. */
-export function fields(reply: unknown): unknown[] {
-  if (Array.isArray(reply)) return reply;
-  throw unexpected(reply);
-}
-
-export function oneOf<T extends string>(value: unknown, ...allowed: T[]): T {
-  const found = allowed.find((one) => one === value);
-  if (found === undefined) throw unexpected(value);
-  return found;
-}
-
-/** What no script of this package answers. */
-export const unexpected = (answer: unknown): TypeError =>
-  new TypeError(`Redis gave an unexpected answer, ${JSON.stringify(answer)}`);
-
 /** Of an attempt with a lease of so many ms, and this digit. */
 export function decodeAttempt(reply: unknown, lease: number, told: unknown): AttemptAnswer {
-  const [code, micros, first, second, third, fourth] = fields(reply);
-  const at = Number(micros);
-  const token = Number(first);
+  const from = new Fields(reply);
+  const code = from.next();
+  const at = from.number();
   switch (code) {
-    case codes.OWNER:
-      return {
-        is: "owner",
-        at,
-        token,
-        ttl: lease,
-        already: false,
-        waits: second === 1,
-        isTold: isTold(told),
-      };
+    case codes.OWNER: {
+      const token = from.number();
+      return { is: "owner", at, token, ttl: lease, already: false, waits: from.flag(), isTold: isTold(told) };
+    }
     case codes.MINE: {
-      const left = ttl(second);
-      return { is: "owner", at, token, ttl: left, already: true, waits: third === 1, isTold: isTold(fourth) };
+      const token = from.number();
+      const ttl = from.ttl();
+      const waits = from.flag();
+      return { is: "owner", at, token, ttl, already: true, waits, isTold: isTold(from.next()) };
     }
     case codes.HELD: {
-      const held = {
-        is: "held",
-        at,
-        ttl: ttl(first),
-        position: Number(second) < 0 ? null : Number(second),
-        told: third === 1 || third === 2 ? third : 0,
-      } as const;
-      return typeof third === "string" ? { ...held, holder: third } : held;
+      const ttl = from.ttl();
+      const position = placeOf(from.number());
+      const last = from.next();
+      // Kinds whose wake-ups are public name the holder, and tell nobody.
+      if (typeof last === "string") return { is: "held", at, ttl, position, told: 0, holder: last };
+      return { is: "held", at, ttl, position, told: last === 1 || last === 2 ? last : 0 };
     }
     case codes.GONE:
       return { is: "gone", at };
@@ -135,16 +114,22 @@ export function decodeAttempt(reply: unknown, lease: number, told: unknown): Att
     case codes.BLOCKED:
       return { is: "blocked", at };
   }
-  throw unexpected(reply);
+  throw from.unexpected();
 }
+
+/** In the queue. Null: it has none. */
+export const placeOf = (place: number): number | null => (place < 0 ? null : place);
+
+const isTold = (digit: unknown): boolean => digit === 1 || digit === 2;
 
 /** Of a release: a code, or a code and the last fencing token. */
 export function decodeRelease(reply: unknown): ReleaseAnswer {
-  const [code, clock] = Array.isArray(reply) ? reply : [reply];
-  const is = ENDINGS.get(code);
-  if (!is) throw unexpected(reply);
-  return { is, clock: Number(clock) || 0 };
+  if (reply === codes.RELEASED) return RELEASED;
+  const from = new Fields(reply);
+  return { is: from.one(ENDINGS), clock: from.number(0) };
 }
+
+const RELEASED: ReleaseAnswer = { is: "released", clock: 0 };
 
 const ENDINGS: ReadonlyMap<unknown, ReleaseAnswer["is"]> = new Map([
   [codes.RELEASED, "released"],
@@ -152,70 +137,69 @@ const ENDINGS: ReadonlyMap<unknown, ReleaseAnswer["is"]> = new Map([
   [codes.TAKEN, "taken"],
 ]);
 
+/** Of several releases in one command. */
+export function decodeReleases(reply: unknown): ReleaseAnswer[] {
+  const from = new Fields(reply);
+  const clock = from.number();
+  return from.each(() => ({ is: from.one(ENDINGS), clock }));
+}
+
 const RENEWALS: ReadonlyMap<unknown, RenewAnswer["is"]> = new Map([
   [codes.RENEWED, "renewed"],
   [codes.GONE, "gone"],
   [codes.TAKEN, "taken"],
 ]);
 
-export function decodeRenewals(reply: unknown): RenewAnswer[] {
-  const list = fields(reply);
-  return Array.from({ length: list.length / 2 }, (_, i) => decodeRenewal(list.slice(2 * i, 2 * i + 2)));
-}
+export const decodeRenewals = (reply: unknown): RenewAnswer[] => new Fields(reply).each(readRenewal);
 
-export function decodeRenewal(reply: unknown): RenewAnswer {
-  const [code, left] = fields(reply);
-  return { is: decodeRenewed(code), ttl: ttl(left), ...UNTOLD };
-}
+export const decodeRenewal = (reply: unknown): RenewAnswer => readRenewal(new Fields(reply));
+
+export const readRenewal = (from: Fields): RenewAnswer => ({
+  is: from.one(RENEWALS),
+  ttl: from.ttl(),
+  ...UNTOLD,
+});
 
 /** Of a renewal that says nothing of waiters and tokens. */
 export const UNTOLD = { waits: null, at: 0, isTold: false } as const;
 
 export function decodeStayRenewals(reply: unknown): RenewAnswer[] {
-  const [at, ...list] = fields(reply);
-  return Array.from({ length: list.length / 4 }, (_, i) => {
-    const [code, left, waits, told] = list.slice(4 * i, 4 * i + 4);
-    return {
-      is: decodeRenewed(code),
-      ttl: ttl(left),
-      waits: waits === 1,
-      at: Number(at),
-      isTold: isTold(told),
-    };
-  });
+  const from = new Fields(reply);
+  const at = from.number();
+  return from.each(() => ({
+    is: from.one(RENEWALS),
+    ttl: from.ttl(),
+    waits: from.flag(),
+    at,
+    isTold: isTold(from.next()),
+  }));
 }
 
-const isTold = (digit: unknown): boolean => digit === 1 || digit === 2;
-
-export function decodeRenewed(code: unknown): RenewAnswer["is"] {
-  const is = RENEWALS.get(code);
-  if (!is) throw unexpected(code);
-  return is;
-}
+export const decodeRenewed = (code: unknown): RenewAnswer["is"] => new Fields(code).one(RENEWALS);
 
 /** Of a kind without a queue, whose tokens are no times, where it has any. */
 export function decodeInspection(reply: unknown): Inspected {
-  const [text, token, left] = fields(reply);
-  const has = { token: Number(token) || null, remaining: ttl(left) };
-  return inspected(text === "" ? null : holding(partyOf(String(text), null), null, has), null);
+  const from = new Fields(reply);
+  const text = from.text();
+  const has = { token: from.number() || null, remaining: from.ttl() };
+  return inspected(text === "" ? null : holding(partyOf(text, null), null, has), null);
 }
 
 /** Of the hand-off. */
 export function decodeHandoffInspection(reply: unknown): Inspected {
-  const [micros, ...parts] = fields(reply);
-  return decodeSeen(Number(micros), parts);
+  const from = new Fields(reply);
+  return readSeen(from.number(), from);
 }
 
 /** Of a lock or an election. `now`: in µs, as tokens and tickets are. */
-export function decodeSeen(now: number, parts: readonly unknown[]): Inspected {
-  const [text, token, left, told] = parts;
+export function readSeen(now: number, from: Fields): Inspected {
+  const text = from.text();
+  const has = { token: from.number(), remaining: from.ttl() };
+  const kept = from.number() === 2;
   const at = Math.floor(now / 1_000);
-  const has = { token: Number(token), remaining: ttl(left) };
-  const holder = text === "" ? null : holding(partyOf(String(text), has.token, now), at, has);
-  const waiters: WaitingParty[] = [];
-  for (let i = 4; i < parts.length; i += 2)
-    waiters.push(waiting(partyOf(String(parts[i]), Number(parts[i + 1]), now), at));
-  return inspected(holder, waiters, at, told === 2);
+  const holder = text === "" ? null : holding(partyOf(text, has.token, now), at, has);
+  const waiters = from.each(() => waiting(partyOf(from.text(), from.number(), now), at));
+  return inspected(holder, waiters, at, kept);
 }
 
 export function inspected(
@@ -232,14 +216,8 @@ export function inspected(
 export const asDigits = (token: number | null): string =>
   token === null ? "" : String(token).padStart(16, "0");
 
-/** Of several releases in one command. */
-export function decodeReleases(reply: unknown): ReleaseAnswer[] {
-  const [clock, ...codes] = fields(reply);
-  return codes.map((code) => decodeRelease([code, clock]));
-}
-
 /** How many holds were ended by force. */
-export const decodeForced = (reply: unknown): number => Number(Array.isArray(reply) ? reply[0] : reply);
+export const decodeForced = (reply: unknown): number => new Fields(reply).number();
 
 /**
  * Did Redis refuse a command, as it will whenever it is sent? Everything else may pass: MOVED, TRYAGAIN, CLUSTERDOWN,
@@ -262,11 +240,6 @@ export const isApart = (error: unknown): boolean =>
 
 /** Of scripts whose answer says nothing but that they ran. */
 export const undecoded = (reply: unknown): unknown => reply;
-
-/** PTTL's -1 means that the key has no TTL. */
-export function ttl(value: unknown): number {
-  return Number(value) === -1 ? Number.POSITIVE_INFINITY : Number(value);
-}
 
 /** What a command that failed with `cause` means to its caller. */
 export function unavailable(

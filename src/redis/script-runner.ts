@@ -193,7 +193,8 @@ export class ScriptRunner implements Commands, CallOwner {
     const { decode, told } = call;
     try {
       const isText = typeof reply === "string" || Buffer.isBuffer(reply);
-      if (isText && String(reply) === "QUEUED") told.failed(new Error(QUEUED));
+      // By its length first: of every lock that is taken the answer is a text.
+      if (isText && reply.length === 6 && String(reply) === "QUEUED") told.failed(new Error(QUEUED));
       else told.answered(decode(reply, call));
     } catch (error) {
       told.failed(error);

@@ -5,8 +5,8 @@ import {
   circleOf,
   clientOf,
   decodeNote,
-  fields,
   holdersOf,
+  listOf,
   lockOfNote,
   NOTED_KINDS,
   type Note,
@@ -71,8 +71,8 @@ export class Deadlocks {
         this.trouble = LATE;
         return;
       }
-      const [now, members] = fields(reply);
-      this.#read(Number(now), fields(members).map(String));
+      const [now, members] = listOf(reply);
+      this.#read(Number(now), listOf(members).map(String));
     } catch (error) {
       this.#found.clear();
       this.trouble = `What callers say that wait could not be read: ${error instanceof Error ? error.message : String(error)}`;

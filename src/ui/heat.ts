@@ -1,5 +1,5 @@
 import pTimeout from "p-timeout";
-import { fields } from "../inside.ts";
+import { listOf } from "../inside.ts";
 import { decodeTold, longestOf, STREAM, type Told } from "./observed.ts";
 import type { LockUIOptions } from "./options.ts";
 import type { Happened, ShownHeat } from "./shown.ts";
@@ -85,19 +85,19 @@ export class Heat {
   }
 
   async #read(): Promise<void> {
-    const [seconds] = fields(await this.#redis.callBuffer("TIME"));
+    const [seconds] = listOf(await this.#redis.callBuffer("TIME"));
     this.#now = Number(seconds) * 1_000;
     if (timeOf(this.#last) > this.#now) await this.#lookBack();
     this.#last ||= String(this.#now - STEP * STEPS);
     for (;;) {
       const reply = await this.#redis.callBuffer("XRANGE", STREAM, `(${this.#last}`, "+", "COUNT", PIECE);
-      const entries = fields(reply);
+      const entries = listOf(reply);
       for (const entry of entries) {
-        const [id, words] = fields(entry);
+        const [id, words] = listOf(entry);
         this.#last = String(id);
         // A writer may give its entry any time, which the entries after it have too. None is later than now.
         const at = Math.min(timeOf(this.#last), this.#now);
-        const told = decodeTold(String(fields(words)[1]));
+        const told = decodeTold(String(listOf(words)[1]));
         if (told) this.#add(at, told);
         else this.#drop(at);
       }
@@ -108,7 +108,7 @@ export class Heat {
 
   /** Begins again where the last entry has gone: those of another stream have lower ids, behind a time that was ahead. */
   async #lookBack(): Promise<void> {
-    const last = fields(await this.#redis.callBuffer("XRANGE", STREAM, this.#last, this.#last));
+    const last = listOf(await this.#redis.callBuffer("XRANGE", STREAM, this.#last, this.#last));
     if (last.length > 0) return;
     this.#last = "";
     this.#known.clear();

@@ -13,9 +13,18 @@ const LETTER = String.raw`(\p{L}(?:(?!\p{Default_Ignorable_Code_Point})\p{M}){1,
 /** Of what is composed of several characters, but need not be: the other way to write it looks the same. */
 const PARTS = String.raw`\p{M}|[\u1160-\u11ff]`;
 
-const HARMFUL = new RegExp(HIDDEN, "gu");
-const ESCAPED = new RegExp(String.raw`\\|${SPACE}|${HIDDEN}|${LETTER}|\p{M}`, "gu");
-const DECOMPOSED = new RegExp(String.raw`\\|${SPACE}|${HIDDEN}|${PARTS}`, "gu");
+/** Made for the first text that needs it: an import that made these three would cost 1 ms more. */
+const lazily = (source: string): (() => RegExp) => {
+  let made: RegExp | null = null;
+  return () => {
+    made ??= new RegExp(source, "gu");
+    return made;
+  };
+};
+
+const harmful = lazily(HIDDEN);
+const escaped = lazily(String.raw`\\|${SPACE}|${HIDDEN}|${LETTER}|\p{M}`);
+const decomposed = lazily(String.raw`\\|${SPACE}|${HIDDEN}|${PARTS}`);
 const PLAIN = /^[!-[\]-~]*$/;
 
 /** As in JSON, and unlike there always by numbers. */
@@ -29,16 +38,16 @@ function numbered(text: string): string {
 export function visible(text: string): string {
   if (PLAIN.test(text)) return text;
   if (text.normalize("NFC") === text)
-    return text.replace(ESCAPED, (one, kept?: string) => kept ?? numbered(one));
+    return text.replace(escaped(), (one, kept?: string) => kept ?? numbered(one));
   // Letters that stand for others, such as the sign of the Ångström, are no marks.
   const isOther = (one: string): boolean => one.normalize("NFC") !== one;
   return text
-    .replace(DECOMPOSED, numbered)
+    .replace(decomposed(), numbered)
     .replace(/\P{ASCII}/gu, (one) => (isOther(one) ? numbered(one) : one));
 }
 
 /** A line with texts of others in it, in which nothing acts on a terminal any more. What is `visible` already stays as it is. */
-export const harmless = (line: string): string => line.replace(HARMFUL, numbered);
+export const harmless = (line: string): string => line.replace(harmful(), numbered);
 
 /** What a printed text is made of, of which no part is printed alone: escapes, and characters with their marks. */
 export const piecesOf = (printed: string): readonly string[] =>

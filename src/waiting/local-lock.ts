@@ -106,7 +106,9 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     if (idle.isClosed || commands.ended) return null;
     for (const tenure of this.#tenures) {
       const lease = tenure.takeIn(comer, caller);
-      if (lease) return lease;
+      if (!lease) continue;
+      this.look();
+      return lease;
     }
     return null;
   }

@@ -296,12 +296,11 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     if (answer.is !== "renewed") this.lose(answer.is);
     else if (this.applyRenewal(sent, answer, told)) {
       // For all users that it suffices.
-      if (this.users.size > 1)
-        for (const user of this.users) {
-          const { lease } = user.terms;
-          if (user.due < Number.POSITIVE_INFINITY && answer.ttl >= lease)
-            user.due = Math.max(user.due, sent.mono + lease / RENEWALS_PER_LEASE);
-        }
+      for (const user of this.users) {
+        const { lease } = user.terms;
+        if (user.due < Number.POSITIVE_INFINITY && answer.ttl >= lease)
+          user.due = Math.max(user.due, sent.mono + lease / RENEWALS_PER_LEASE);
+      }
     }
   }
 

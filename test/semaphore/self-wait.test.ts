@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import { SemaphoreKind } from "../../src/kinds/semaphore.ts";
+import { CountedKind } from "../../src/kinds/counted.ts";
 import { CountedCalls } from "../support/counted-calls.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
@@ -8,7 +8,7 @@ it("a caller whose process holds permits is warned of a deadlock only where it w
   const parties = new Parties();
   const warned: string[] = [];
   const watch = ({ message }: Error): void => void warned.push(message);
-  const looked = vi.spyOn(SemaphoreKind.prototype, "besides");
+  const looked = vi.spyOn(CountedKind.prototype, "look");
   process.on("warning", watch);
   onTestFinished(async () => {
     process.off("warning", watch);
@@ -17,7 +17,7 @@ it("a caller whose process holds permits is warned of a deadlock only where it w
   });
   const { locks } = await parties.join({ client: { leaseTime: 300 } });
   const slots = locks.semaphore(freshName(), { permits: 3 });
-  const calls = new CountedCalls((await parties.join()).redis, "semaphore", slots.name);
+  const calls = new CountedCalls((await parties.join()).redis, slots.name);
   onTestFinished(() => calls.end());
   const told: unknown[] = [];
   locks.on("wait", ({ heldBy, units, call }) => told.push([call, heldBy, units]));

@@ -1,22 +1,35 @@
-import { CountedScripts } from "../../src/kinds/counted-scripts.ts";
+import { CountedKind } from "../../src/kinds/counted.ts";
+import { ReadWriteKinds } from "../../src/kinds/read-write.ts";
+import { Hold } from "../../src/lease/hold.ts";
 import type { Told } from "../../src/redis/call.ts";
-import type { CountedAnswer, CountedRelease } from "../../src/redis/counted-replies.ts";
+import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../../src/redis/replies.ts";
 import { ScriptRunner } from "../../src/redis/script-runner.ts";
 import type { ClusterLike, RedisLike } from "../../src/redis/types.ts";
+import type { Ask } from "../../src/waiting/lock-kind.ts";
 
-type Ask = Parameters<CountedScripts["attempt"]>[1];
-type Hold = Parameters<CountedScripts["attempt"]>[0] & { readonly token: number };
+/** What a reader, a writer or a caller that wants permits asks for: `units` at least, `upTo` at most. */
+export interface Asked {
+  readonly kind?: "read" | "write";
+  readonly mode?: "try" | "queue" | "again";
+  readonly units?: number;
+  readonly upTo?: number;
+  readonly permits?: number | null;
+  readonly passes?: number;
+}
 
 /** The typed calls of a family of counted resources, as a client makes them, with promises. */
 export class CountedCalls {
-  readonly scripts: CountedScripts;
+  readonly readWrite: ReadWriteKinds;
+  readonly semaphore: CountedKind;
   readonly commands: ScriptRunner;
   readonly name: string;
   #made = 0;
 
-  constructor(redis: RedisLike | ClusterLike, family: "rw" | "semaphore", name: string) {
+  constructor(redis: RedisLike | ClusterLike, name: string) {
     this.commands = new ScriptRunner(redis, 5_000);
-    this.scripts = new CountedScripts(this.commands, null, family, 3_000);
+    const server = { commands: this.commands, replication: null, window: 3_000 };
+    this.readWrite = new ReadWriteKinds(server, 16);
+    this.semaphore = new CountedKind(server, "semaphore", 16, false);
     this.name = name;
   }
 
@@ -27,36 +40,52 @@ export class CountedCalls {
 
   hold(client: string): Hold {
     const number = `${++this.#made}`.padStart(8, "0");
-    return {
-      id: `${this.channelOf(client)}:${number}abcdefghijklm`,
-      name: this.name,
-      label: "",
-      token: 0,
-      entry: "",
-    };
+    return new Hold(`${this.channelOf(client)}:${number}abcdefghijklm`, this.name);
   }
 
   /** `counted`: somebody hears the channel of this hold. */
-  attempt(hold: Hold, ask: Partial<Ask>, counted = true): Promise<CountedAnswer> {
-    return this.#told((told) => this.scripts.attempt(hold, this.#ask(hold, ask, counted), told));
+  attempt(hold: Hold, asked: Asked = {}, counted = true): Promise<AttemptAnswer> {
+    return this.#told((told) => this.#kind(asked).attempt(hold, this.#ask(hold, asked, counted), told));
   }
 
-  release(hold: Hold, stays = 0): Promise<CountedRelease> {
-    return this.#told((told) => this.scripts.release(hold, stays, told));
+  join(hold: Hold): Promise<AttemptAnswer> {
+    return this.#told((told) => this.readWrite.join(hold, 30_000, told));
   }
 
-  yield(old: Hold, stays: number, hold: Hold, ask: Partial<Ask>): Promise<CountedAnswer | CountedRelease> {
-    return this.#told((told) => this.scripts.yield(old, stays, hold, this.#ask(hold, ask, true), told));
+  /** Of permits. */
+  release(hold: Hold, stays = 0): Promise<ReleaseAnswer> {
+    return this.#told((told) => this.semaphore.shrink(hold, stays, told));
+  }
+
+  /** A writer's. */
+  yield(old: Hold, hold: Hold): Promise<YieldAnswer> {
+    const { write } = this.readWrite.plain;
+    return this.#told((told) => write.yield?.(old, hold, this.#ask(hold, {}, true), told));
   }
 
   end(): void {
     this.commands.detach();
   }
 
-  #ask({ id }: Hold, ask: Partial<Ask>, counted: boolean): Ask {
-    const channel = { name: id.slice(0, -22), isHeard: counted, counted };
-    const usual = { mode: "queue", lease: 30_000, as: "p", units: 1, upTo: 1, permits: 5 } as const;
-    return { ...usual, passes: 0, entryTtl: 4_500, channel, ...ask };
+  #kind({ kind }: Asked): CountedKind {
+    return kind ? this.readWrite.plain[kind] : this.semaphore;
+  }
+
+  #ask({ id }: Hold, asked: Asked, counted: boolean): Ask {
+    const { mode = "queue", units = 1, upTo = units, permits = 5, passes = 0 } = asked;
+    const terms = { lease: 30_000, watchdog: true, maxHold: 30_000, linger: 0 };
+    return {
+      mode,
+      head: { terms: { ...terms, permits: { units, of: permits } } },
+      run: { units, upTo, permits, callers: 1 },
+      lease: 30_000,
+      entryTtl: 4_500,
+      passes,
+      after: null,
+      told: 0,
+      nonce: null,
+      channel: { name: id.slice(0, -22), isHeard: counted, counted },
+    };
   }
 
   #told<Answer>(send: (told: Told<Answer>) => void): Promise<Answer> {

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
-import { decodeShare } from "../../src/redis/share-message.ts";
+import { decodeMessage } from "../../src/redis/messages.ts";
 import { CountedCalls } from "../support/counted-calls.ts";
 import { freshName } from "../support/fixture.ts";
 import { RedisCluster } from "../support/servers/cluster.ts";
@@ -12,7 +12,7 @@ it("in a Cluster the keys of a counted resource share a slot, and its grants are
   onTestFinished(() => cluster.stop());
   const connection = cluster.connect();
   for (const name of [freshName(), freshName("{tag} of many"), freshName("é")]) {
-    const calls = new CountedCalls(connection, "semaphore", name);
+    const calls = new CountedCalls(connection, name);
     const { hash } = calls.commands.keys.ofCounted("semaphore", name);
     const admin = await cluster.adminOf(hash);
     const ears = admin.duplicate() as Redis;
@@ -24,9 +24,9 @@ it("in a Cluster the keys of a counted resource share a slot, and its grants are
     expect(await calls.attempt(waiter, {})).toMatchObject({ is: "held", position: 0 });
     await calls.release(holder);
     await until(() => heard.length > 0);
-    expect(decodeShare(heard[0] ?? "")).toMatchObject({ hold: waiter.id, key: hash });
-    expect(await calls.scripts.setPermits(name, 9)).toMatchObject({ isDone: true, used: 1 });
-    expect(await calls.scripts.forceRelease(name, null, null, { holder: null, token: null })).toBe(1);
+    expect(decodeMessage(heard[0] ?? "")).toMatchObject({ hold: waiter.id, key: hash });
+    expect(await calls.semaphore.setPermits(name, 9)).toMatchObject({ isDone: true, used: 1 });
+    expect(await calls.semaphore.forceRelease(name, null, { holder: null, token: null })).toBe(1);
     await until(() => heard.length > 1);
     ears.disconnect();
     calls.end();

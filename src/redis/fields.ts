@@ -1,0 +1,142 @@
+/** What no script of this package answers. */
+export const unexpected = (answer: unknown): TypeError =>
+  new TypeError(`Redis gave an unexpected answer, ${JSON.stringify(answer)}`);
+
+/** The items of a reply that is a list. */
+export function listOf(reply: unknown): unknown[] {
+  if (Array.isArray(reply)) return reply;
+  throw unexpected(reply);
+}
+
+/**
+ * Reads the fields of a reply in their order, so that a decoder says only which field comes next. A
+ * reply that is no list is its only field. A field that is missing, or of another type, is the error
+ * of an unexpected answer.
+ */
+export class Fields {
+  readonly #reply: unknown;
+  readonly #fields: readonly unknown[];
+  #at = 0;
+
+  constructor(reply: unknown) {
+    this.#reply = reply;
+    this.#fields = Array.isArray(reply) ? reply : [reply];
+  }
+
+  get isOver(): boolean {
+    return this.#at >= this.#fields.length;
+  }
+
+  /** As it is; undefined: no field is left. */
+  next(): unknown {
+    return this.#fields[this.#at++];
+  }
+
+  /** Scripts write large numbers as text. `missing`: what counts where no field is left. */
+  number(missing?: number): number {
+    const field = this.#fields[this.#at++];
+    if (typeof field === "number") return field;
+    const number = Number(field ?? missing ?? Number.NaN);
+    if (Number.isNaN(number)) throw this.unexpected();
+    return number;
+  }
+
+  text(): string {
+    const field = this.#fields[this.#at++];
+    if (typeof field !== "string") throw this.unexpected();
+    return field;
+  }
+
+  /** 1: true. 0, or no field is left: false. */
+  flag(): boolean {
+    return this.#fields[this.#at++] === 1;
+  }
+
+  /** ms. PTTL's -1 means that the key has no TTL. */
+  ttl(): number {
+    const ms = this.number();
+    return ms === -1 ? Number.POSITIVE_INFINITY : ms;
+  }
+
+  /** A code or a word, as what it means. */
+  one<T>(meanings: ReadonlyMap<unknown, T>): T {
+    const meaning = meanings.get(this.next());
+    if (meaning === undefined) throw this.unexpected();
+    return meaning;
+  }
+
+  /** A field that is a list itself. */
+  list(): Fields {
+    const list = this.next();
+    if (!Array.isArray(list)) throw this.unexpected();
+    return new Fields(list);
+  }
+
+  /** What `read` makes of the fields that are left, as often as some are. */
+  each<T>(read: (fields: this) => T): T[] {
+    const all: T[] = [];
+    while (!this.isOver) all.push(read(this));
+    return all;
+  }
+
+  unexpected(): TypeError {
+    return unexpected(this.#reply);
+  }
+}
+
+/**
+ * Reads the words of a message in their order, as `Fields` reads a reply. Anybody may send messages,
+ * so it throws nothing: after a word that is missing or of another form `isWhole` is false, and what
+ * was read means nothing. `rest` reads the last word, which may have spaces.
+ */
+export class Words {
+  isWhole = true;
+  readonly #text: string;
+  #at: number;
+
+  /** `at`: where the first word begins. */
+  constructor(text: string, at: number) {
+    this.#text = text;
+    this.#at = at;
+  }
+
+  word(): string {
+    const at = this.#at;
+    const end = this.#text.indexOf(" ", at);
+    this.#at = end + 1;
+    if (end > at) return this.#text.slice(at, end);
+    this.isWhole = false;
+    return "";
+  }
+
+  /** A whole number from 1 to 2^53-1, in digits: no script writes another one. */
+  count(): number {
+    const text = this.#text;
+    let number = 0;
+    for (let at = this.#at; ; at++) {
+      const digit = text.charCodeAt(at) - ZERO;
+      // After the end of the text it is NaN.
+      if (!(digit >= 0 && digit <= 9)) {
+        if (digit !== SPACE - ZERO || !(number > 0 && number <= Number.MAX_SAFE_INTEGER))
+          this.isWhole = false;
+        this.#at = at + 1;
+        return number;
+      }
+      number = number * 10 + digit;
+    }
+  }
+
+  flag(): boolean {
+    const word = this.word();
+    if (word !== "0" && word !== "1") this.isWhole = false;
+    return word === "1";
+  }
+
+  rest(): string {
+    if (this.#at >= this.#text.length) this.isWhole = false;
+    return this.#text.slice(this.#at);
+  }
+}
+
+const ZERO = 48;
+const SPACE = 32;
