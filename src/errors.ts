@@ -414,7 +414,7 @@ export function bodyFailed(name: string, thrown: unknown): LockError {
 }
 
 /** What went wrong before, as part of a message; "": it is no error. */
-export const causeOf = (cause: unknown): string => (cause instanceof Error ? cause.message : "");
+const causeOf = (cause: unknown): string => (cause instanceof Error ? cause.message : "");
 
 /** With its full stop. What Redis and connections say ends as it ends. */
 export const sentence = (text: string): string => (/[.?!…]$/.test(text) ? text : `${text}.`);

@@ -67,7 +67,7 @@ const SEVERAL_CLASSES: string[] = [
   "src/deadlocks/detector.ts: Watched, Detector",
   "src/kinds/handoff.ts: HandoffKeys, HandoffLock",
   "src/locks/counting-semaphore.ts: CountingSemaphore, PermitHandle",
-  "src/locks/own-wait.ts: Place, OwnWait",
+  "src/locks/holding.ts: Place, Holding, Loan",
   "src/locks/scope.ts: Scope, Scopes",
   "src/redis/replication.ts: Replication, Link",
   "src/waiting/keepers.ts: Keepers, Recall",
