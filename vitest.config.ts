@@ -1,24 +1,31 @@
 import { defineConfig } from "vitest/config";
 import { LongestFirst } from "./test/support/longest-first.ts";
 
-/** What is locked, and what belongs to none of these. A folder of them may have a folder for its own faults. */
-const AREAS =
-  "test/{unit,lock,multi-lock,semaphore,election,quorum,transactions,fencing,telemetry,testing,ui}/**";
+/** These have suites of their own. What lies in any other folder of test/ is in the default suite. */
+const OWN_SUITES = "test/{chaos,cli,interop,package,page,recipes,topologies}/**";
+/** What goes wrong with the default lock, and the tools that make it go wrong. */
+const FAULTS = "test/{faults,support}/**/*.test.ts";
+/** What goes wrong with one behaviour stands beside it. */
+const FAULTS_BESIDE = "test/**/*.faults.test.ts";
+/** What every lock kind promises: on one server in the default suite, and in those that say where with `contractsOn`. */
+const CONTRACTS = "test/**/*.contract.test.ts";
+/** What stands beside contracts in the suite `memory`. */
+const MEMORY = "test/testing/*.memory.test.ts";
 
 /** Does it work on this machine at all? Each kind of lock once, what processes and faults do to the default one. A minute. */
 const SMOKE = [
-  "test/lock/smoke.test.ts", // each way to connect
-  "test/lock/lock.test.ts", // the contract of the default lock
-  "test/lock/acl.test.ts",
-  "test/lock/stays/keeping.test.ts",
-  "test/lock/read-write/order.test.ts",
-  "test/lock/once/once.test.ts",
+  "test/client/smoke.test.ts", // each way to connect
+  "test/lock/lock.contract.test.ts", // the contract of the default lock
+  "test/client/acl.test.ts",
+  "test/linger/keeping.test.ts",
+  "test/read-write/order.test.ts",
+  "test/once/once.test.ts",
   "test/multi-lock/processes.test.ts",
   "test/semaphore/processes.test.ts",
   "test/election/terms.test.ts",
-  "test/quorum/quorum-lock.test.ts",
+  "test/quorum/quorum-lock.contract.test.ts",
   "test/fencing/fencing.test.ts",
-  "test/transactions/optimistic.test.ts",
+  "test/optimistic/optimistic.test.ts",
   "test/faults/process/processes.test.ts",
   "test/faults/connection/resend.test.ts",
   "test/faults/server/lost-keys.test.ts",
@@ -31,8 +38,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: "default",
-          include: [`${AREAS}/*.test.ts`],
-          exclude: ["test/**/faults/**", "test/testing/contract/**"],
+          include: ["test/**/*.test.ts"],
+          exclude: [OWN_SUITES, FAULTS, FAULTS_BESIDE, MEMORY],
         },
       },
       { extends: true, test: { name: "smoke", include: SMOKE } },
@@ -41,7 +48,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: "faults",
-          include: [`${AREAS}/faults/*.test.ts`, "test/faults/**/*.test.ts", "test/support/self/*.test.ts"],
+          include: [FAULTS, FAULTS_BESIDE],
+          exclude: [OWN_SUITES],
         },
       },
       // What a user gets, built and compiled against.
@@ -58,11 +66,24 @@ export default defineConfig({
       // The page in a real browser; `npm run test:page` finds or installs one.
       { extends: true, test: { name: "page", include: ["test/page/*.test.ts"] } },
       // The contract of every lock kind on every topology: minutes, beside up to nine servers.
-      { extends: true, test: { name: "topologies", include: ["test/topologies/**/*.test.ts"] } },
+      {
+        extends: true,
+        test: {
+          name: "topologies",
+          include: ["test/topologies/**/*.test.ts", CONTRACTS],
+          provide: { contractsOn: "all other topologies" },
+        },
+      },
       // The contract of every lock kind in the memory that users test with: it waits, and computes little.
       {
         extends: true,
-        test: { name: "memory", include: ["test/testing/contract/*.test.ts"], maxWorkers: 9 },
+        test: {
+          name: "memory",
+          include: [CONTRACTS, MEMORY],
+          exclude: ["test/quorum/**"],
+          provide: { contractsOn: "memory" },
+          maxWorkers: 9,
+        },
       },
       // Locks that are shared with a real Redisson in Java; skipped where Maven or Java is missing.
       {

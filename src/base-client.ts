@@ -70,7 +70,7 @@ export abstract class BaseClient implements CommonClient {
     this.#rules = this.#rulesOf({});
     this.#unkept = linger === 0 ? this.#rules : this.#rulesOf({ linger: 0 });
     this.#locks = new LockManager(parts.transport, parts.subscribe, id, parts.window, this.#events);
-    this.#scopes = new Scopes(this.#locks, parts.detector?.(this.#locks));
+    this.#scopes = new Scopes(parts.detector?.(this.#locks));
     if (!parts.reentrant) this.#scopes.notesPlaces = true;
   }
 

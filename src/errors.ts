@@ -217,8 +217,8 @@ export function released(name: string, noun: string): LockError {
   return new LockError("LOCK_RELEASED", name, `${noun} ${quote(name)} ${ended}.`);
 }
 
-/** What went wrong before, as part of a message. */
-const causeOf = (cause: unknown): string => (cause instanceof Error ? cause.message.replace(/\.$/, "") : "");
+/** What went wrong before, as part of a message; "": it is no error. */
+export const causeOf = (cause: unknown): string => (cause instanceof Error ? cause.message : "");
 
 /** With its full stop. What Redis and connections say ends as it ends. */
 export const sentence = (text: string): string => (/[.?!…]$/.test(text) ? text : `${text}.`);

@@ -6,7 +6,6 @@ import {
   LockUnavailableError,
   NotReplicatedError,
 } from "./errors.ts";
-import { OVERTAKEN } from "./overtaken.ts";
 
 /**
  * Why a call ended without the lock: "busy": it would not wait, and somebody else held it. "timeout": the same for all of
@@ -30,6 +29,12 @@ const REFUSALS: ReadonlySet<LockErrorCode> = new Set([
   "PERMITS_UNKNOWN",
   "TOO_MANY_HOLDS",
 ]);
+
+/**
+ * Why a call leaves the line of a lock: its scope has got the lock by another call, which it now enters. Nobody outside of the
+ * package sees this error.
+ */
+export const OVERTAKEN = new Error("another call of the same scope got the lock");
 
 /** What is none of our errors is the reason of the caller's signal. */
 export function reasonOf(error: unknown): GiveUpReason {

@@ -140,8 +140,6 @@ export function refuse(
 export const text = (what: What): string =>
   typeof what === "string" ? what : `Cannot lock ${quoteAll(what)}`;
 
-export const saying = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : show(thrown));
-
 export function show(value: unknown): string {
   if (typeof value === "string") return quote(value);
   if (typeof value === "function") return "a function";

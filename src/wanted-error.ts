@@ -7,18 +7,15 @@ import { clocks } from "./util/clock.ts";
  */
 export class LockWantedError extends LockError {
   override readonly name = "LockWantedError";
-  /**
-   * The label of the caller that waits, or of its client; of several, of the first. Null: it has none or does not wait any more,
-   * Redis did not say it in 50 ms, or it was known before the first read of `wanted` that another process waits.
-   */
-  readonly label: string | null;
   readonly #since: number;
 
   /** `since`: when it was known first that somebody waits, on the monotonic clock. */
-  constructor(lockName: string, since: number, label: string | null, noun = "Lock") {
-    const who = label === null ? "another caller" : quote(label);
-    super("LOCK_WANTED", lockName, `${noun} ${quote(lockName)} is wanted by ${who}: give it back soon.`);
-    this.label = label;
+  constructor(lockName: string, since: number, noun = "Lock") {
+    super(
+      "LOCK_WANTED",
+      lockName,
+      `${noun} ${quote(lockName)} is wanted by another caller: give it back soon.`,
+    );
     this.#since = since;
   }
 

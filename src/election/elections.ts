@@ -1,10 +1,11 @@
 import type { ElectionKind } from "../kinds/election.ts";
+import type { ConnectionListener } from "../redis/transport.ts";
 import { pause } from "../util/abort.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { Observation } from "./observation.ts";
 
 /** The elections of one client: what its observers share, and when they must look again. */
-export class Elections {
+export class Elections implements ConnectionListener {
   readonly kind: ElectionKind;
   readonly manager: LockManager;
   /** The lease of a term when its election names none, in ms. */
@@ -17,24 +18,20 @@ export class Elections {
     this.kind = kind;
     this.manager = manager;
     this.leaseTime = leaseTime;
-    const { commands, inbox } = manager;
-    const { subscriptions } = inbox;
-    const { onReconnect, onEnd } = commands;
-    const { onGap } = subscriptions;
-    const all = (): Observation[] => [...this.#observations.values()];
-    commands.onReconnect = () => {
-      onReconnect();
-      for (const one of all()) one.reconnected();
-      for (const queue of manager.queues()) if (queue.kind === kind) this.listen(queue.name);
-    };
-    commands.onEnd = () => {
-      onEnd();
-      for (const one of all()) one.disconnected();
-    };
-    subscriptions.onGap = () => {
-      onGap();
-      for (const one of all()) one.missed();
-    };
+    manager.listeners.add(this);
+  }
+
+  reconnected(): void {
+    for (const one of this.#all) one.reconnected();
+    for (const queue of this.manager.queues()) if (queue.kind === this.kind) this.listen(queue.name);
+  }
+
+  disconnected(): void {
+    for (const one of this.#all) one.disconnected();
+  }
+
+  missed(): void {
+    for (const one of this.#all) one.missed();
   }
 
   /**
@@ -64,7 +61,13 @@ export class Elections {
 
   /** The client is closed. */
   close(): void {
+    this.manager.listeners.delete(this);
     for (const end of this.#pauses) end();
-    for (const one of [...this.#observations.values()]) one.end(null);
+    for (const one of this.#all) one.end(null);
+  }
+
+  /** A copy: what they learn may end some of them. */
+  get #all(): Observation[] {
+    return [...this.#observations.values()];
   }
 }

@@ -4,7 +4,7 @@ import { ClientClosedError, isLockLost, LockUnavailableError, nounOf } from "../
 import type { Events } from "../events.ts";
 import { encodeLabel } from "../label.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import { checkForceUnlock } from "../locks/holder-arguments.ts";
+import { checkForceUnlock } from "../locks/arguments.ts";
 import { timedOut } from "../locks/timed-out.ts";
 import type { ForceUnlockOptions } from "../options.ts";
 import type { Leader } from "../redis/election-replies.ts";

@@ -1,4 +1,5 @@
-import { LEASE_MIN } from "../defaults.ts";
+import { LEASE_MIN, RECALL_WAIT } from "../defaults.ts";
+import { quote } from "../errors.ts";
 import { encodeLabel, LABEL } from "../label.ts";
 import { leaseUpTo } from "../options.ts";
 import type { Request, Terms } from "../terms.ts";
@@ -8,12 +9,15 @@ import {
   checkOptions,
   checkValue,
   flag,
+  isWhole,
   orInfinity,
+  type Rule,
   signal,
   text,
   time,
   type What,
 } from "../validate.ts";
+import type { LockKind, Meant } from "../waiting/lock-kind.ts";
 
 const PERMIT_RULES = {
   wait: orInfinity(time(0, undefined)),
@@ -151,4 +155,42 @@ export class CallRules {
 
 function refuse(what: What, why: string): never {
   throw new TypeError(`${text(what)}: ${why}`);
+}
+
+// ---- of the calls that are about the holder of a lock
+
+/** ms. */
+export const checkRecall = (name: string, options: unknown): number =>
+  checkOptions(`Cannot recall ${quote(name)}`, { wait: time(1, RECALL_WAIT) }, options).wait;
+
+const TOKEN: Rule<number | undefined> = {
+  wanted: "a whole number from 1 to 2^53-1, as inspect() shows it",
+  fits: (value) => isWhole(value, 1, Number.MAX_SAFE_INTEGER),
+  type: "number",
+  fallback: undefined,
+};
+
+const HOLDER: Rule<string | undefined> = {
+  wanted: "the id of a holder, as inspect() and list() show it",
+  fits: (value) => typeof value === "string" && value !== "",
+  type: "string",
+  fallback: undefined,
+};
+
+const FORCE = { label: LABEL, token: TOKEN, holder: HOLDER };
+
+/** Null: none is given. @throws TypeError, RangeError */
+export function checkForceUnlock(
+  name: string,
+  options: unknown,
+  { hasTokens, protocol }: Pick<LockKind, "hasTokens" | "protocol">,
+): { label: string | null; meant: Meant } {
+  const what =
+    protocol === "election"
+      ? `Cannot end the term of ${quote(name)} by force`
+      : `Cannot unlock ${quote(name)} by force`;
+  const { label = null, token = null, holder = null } = checkOptions(what, FORCE, options);
+  if (token !== null && !hasTokens)
+    throw new TypeError(`${what}: its kind has no tokens; name the holder by its id: { holder: party.id }`);
+  return { label, meant: { holder, token } };
 }

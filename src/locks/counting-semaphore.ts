@@ -9,12 +9,11 @@ import { printAs } from "../util/print.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { waitingHere } from "../waiting/waiter.ts";
-import type { CallRules } from "./arguments.ts";
-import { waitAlone } from "./beside.ts";
-import { checkForceUnlock } from "./holder-arguments.ts";
+import { type CallRules, checkForceUnlock } from "./arguments.ts";
 import { LeaseHandle } from "./lease.ts";
 import { checkPermits, PermitRules } from "./permit-arguments.ts";
 import type { Scope, Scopes } from "./scope.ts";
+import { waitBeside } from "./scope-wait.ts";
 import type { PermitBody, PermitLease, Semaphore, SemaphoreInspection } from "./semaphore.ts";
 import { timedOut } from "./timed-out.ts";
 import { runBody } from "./with-lock.ts";
@@ -68,7 +67,7 @@ export class CountingSemaphore implements Semaphore {
     const shared = await this.#wait(request, itself);
     if (!shared) return await this.#timedOut(request);
     const { events } = this.#manager;
-    const inside = { scopes: this.#scopes, events, confirm, own: shared };
+    const inside = { scopes: this.#scopes, events, confirm, own: shared, loan: null };
     return runBody(inside, [[KEY, shared, UNSHARED]], new PermitHandle(shared, null), body, null);
   }
 
@@ -119,7 +118,7 @@ export class CountingSemaphore implements Semaphore {
   }
 
   #wait<T>(request: Request, take: (shared: SharedLease) => T): Promise<T | null> {
-    return waitAlone(this.#manager, this.#scopes, this.#kind, this.name, request, take);
+    return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, take);
   }
 
   #timedOut({ wait, terms }: Request): Promise<never> {

@@ -1,7 +1,7 @@
 import { LockError, nounOf, quote } from "../errors.ts";
+import { OVERTAKEN } from "../give-up.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { LockTimeoutError } from "../lock-timeout-error.ts";
-import { OVERTAKEN } from "../overtaken.ts";
 import { unavailable } from "../redis/replies.ts";
 import type { Request } from "../terms.ts";
 import { clocks } from "../util/clock.ts";
@@ -10,17 +10,31 @@ import { printAs } from "../util/print.ts";
 import type { Busy } from "../waiting/acquire-all.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import type { CallRules } from "./arguments.ts";
-import { acquireAllBeside, type PlacedRequest } from "./beside.ts";
-import type { Holding } from "./holding.ts";
+import { type Holding, Loan, type Taken } from "./holding.ts";
 import { lockHandle } from "./lease.ts";
 import type { ReentrantMember } from "./members.ts";
-import { holdingFor, isHeldIn, isInTheWayOf } from "./modes.ts";
 import { type MultiLease, MultiLeaseHandle } from "./multi-lease.ts";
 import type { MultiLock, MultiLockBody } from "./multi-lock.ts";
 import type { Scope, Scopes } from "./scope.ts";
-import { type Enter, enterAll, holdings, lengthenAll, type Seat, taking } from "./seats.ts";
+import { acquireAllBeside, type PlacedRequest } from "./scope-wait.ts";
 import { timedOut } from "./timed-out.ts";
-import { assertKept, type BodyHold, keyOf, noUnlock, runBody } from "./with-lock.ts";
+import { holdingFor, isHeldIn, isInTheWayOf } from "./upgrade.ts";
+import { assertKept, type BodyHold, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
+
+/** A member in one call, which may say itself whether it is entered again. */
+interface Seat extends ReentrantMember {
+  readonly key: string;
+  /** What the call may enter of it. */
+  readonly holding: Holding | null;
+  /** What this call has of it, or will have: the scope's, or its own. */
+  lease: SharedLease | null;
+}
+
+/** What a call has entered of what its scope holds. */
+interface Entered {
+  /** The rest cannot be had: leaves all of these. */
+  undo(): Promise<unknown>;
+}
 
 /** A multi-lock as the caller sees it: arguments, scopes and handles around the gathering of its members. */
 export class OrderedMultiLock implements MultiLock {
@@ -55,20 +69,12 @@ export class OrderedMultiLock implements MultiLock {
     const { body, request: asked, confirm } = this.#rules.withLock<MultiLockBody<T>>(this.names, args);
     const request = this.#placed(asked, OrderedMultiLock.prototype.withLock);
     const until = clocks.mono.now() + request.wait;
-    let gates: LocalSemaphore[] = [];
-    const seats = await this.#take(request, async (held, undo, mayWait) => {
-      gates = [];
-      for (const { shared } of held) {
-        shared.share();
-        undo.push(() => shared.leave());
-      }
-      for (const holding of held) {
-        await this.#borrow(holding, request, until, mayWait);
-        gates.push(holding.gate);
-        undo.push(() => holding.gate.leave());
-      }
+    const all = await this.#take(request, (held, mayWait) => {
+      for (const { shared } of held) shared.share();
+      return new Loan(held).begin((one) => this.#turn(one, request, until, mayWait));
     });
-    if ("busy" in seats) return await this.#timedOut(seats.busy, request);
+    if ("busy" in all) return await this.#timedOut(all.busy, request);
+    const { seats, entered: loan } = all;
     const { events } = this.#manager;
     const taken = seats.flatMap((seat): BodyHold[] =>
       seat.lease ? [[seat.key, seat.lease, taking(seat, request)]] : [],
@@ -77,14 +83,10 @@ export class OrderedMultiLock implements MultiLock {
       taken.map(([, lease]) => lockHandle(lease, null, false)),
       events,
     );
-    try {
-      const again = () => lengthenAll(seats, request);
-      const own = seats.find(({ holding }) => !holding)?.lease ?? null;
-      const inside = { scopes: this.#scopes, events, confirm, own };
-      return await runBody(inside, taken, lease, body, again);
-    } finally {
-      for (const gate of gates) gate.leave();
-    }
+    const again = () => lengthenAll(seats, request);
+    const own = seats.find(({ holding }) => !holding)?.lease ?? null;
+    const inside = { scopes: this.#scopes, events, confirm, own, loan };
+    return await runBody(inside, taken, lease, body, again);
   }
 
   isHeldHere(): boolean {
@@ -115,10 +117,11 @@ export class OrderedMultiLock implements MultiLock {
     const scope = this.#scopes.current();
     // The scope may have ended while this waited: then they are of the scope around it, or of the caller alone.
     const keeper = (): Scope | null => scope?.living ?? null;
-    const seats = await this.#take(request, enterAll, (seat, lease) =>
+    const all = await this.#take(request, enterAll, (seat, lease) =>
       keeper()?.hold(seat.key, lease, taking(seat, request)),
     );
-    if ("busy" in seats) return seats;
+    if ("busy" in all) return all;
+    const { seats } = all;
     const handles = seats.flatMap(({ lease }) => (lease ? lockHandle(lease, keeper(), true) : []));
     const lease = new MultiLeaseHandle(handles, this.#manager.events);
     await lengthenAll(seats, request).catch(async (error: unknown) => {
@@ -130,97 +133,65 @@ export class OrderedMultiLock implements MultiLock {
 
   /**
    * Enters what the scope holds, and takes the rest, with a word to `took` for each. Resolves with what is held then, or with
-   * what was busy.
+   * what was busy. `enter`: `mayWait`: false: it rejects with OVERTAKEN where it would have to wait for a turn.
    */
-  async #take(
+  async #take<E extends Entered>(
     request: PlacedRequest,
-    enter: Enter,
-    took?: (seat: Seat, lease: SharedLease) => void,
-  ): Promise<readonly Seat[] | Busy> {
+    enter: (held: readonly Holding[], mayWait: boolean) => Promise<E>,
+    took: (seat: Seat, lease: SharedLease) => void = () => {},
+  ): Promise<{ readonly seats: readonly Seat[]; readonly entered: E | null } | Busy> {
     const until = clocks.mono.now() + request.wait;
     let seats = this.#seats(request);
-    const missing = seats.filter(({ holding }) => !holding);
-    const hasEntered = missing.length < seats.length;
+    const missing = seats.filter(({ lease }) => !lease);
+    const isInside = missing.length < seats.length;
     // RACE: while a call waits for a hold of its own scope, it keeps nothing else of that. Another call may be inside that hold, and
     // wait for what this one keeps: each would wait for the other, for ever.
-    const own = hasEntered && request.wait > 0 ? missing.filter(this.#isOwn) : [];
-    const undo: (() => unknown)[] = [];
-    const leaveAll = (): Promise<unknown> => Promise.allSettled(undo.map(async (leave) => leave()));
-    const takeMissing = (leases: readonly SharedLease[]): void => {
-      for (const [i, seat] of missing.entries()) {
+    const own = isInside && request.wait > 0 ? missing.filter(this.#isOwn) : [];
+    const inOrder = own.length === 0;
+    const wanted = inOrder ? missing : own;
+    const take = (leases: readonly SharedLease[]): void => {
+      for (const [i, seat] of wanted.entries()) {
         seat.lease = leases[i] ?? null;
-        if (seat.lease) took?.(seat, seat.lease);
+        if (inOrder && seat.lease) took(seat, seat.lease);
       }
     };
-    let busy: Busy | null = null;
-    const acquire = (members: readonly Seat[], take: typeof takeMissing): Promise<Busy | null> => {
-      const wanted = { ...request, wait: rest(until) };
-      return acquireAllBeside(
-        this.#manager,
-        this.#scopes,
-        members,
-        wanted,
-        members === missing && hasEntered,
-        take,
-      );
-    };
+    let entered: E | null = null;
     try {
-      if (own.length > 0) {
-        let leases: readonly SharedLease[] = [];
-        busy = await acquire(own, (taken) => {
-          leases = taken;
-          for (const lease of taken) undo.push(() => lease.leave());
-        });
-        if (!busy)
-          seats = await this.#join(
-            new Map(own.map(({ key }, i) => [key, leases[i] ?? null])),
-            request,
-            enter,
-            undo,
-            took,
-          );
-      } else {
-        if (hasEntered) await enter(holdings(seats), undo, true);
-        if (missing.length > 0) busy = await acquire(missing, takeMissing);
+      if (inOrder && isInside) entered = await enter(holdings(seats), true);
+      const left = { ...request, wait: rest(until) };
+      const busy =
+        wanted.length > 0 &&
+        (await acquireAllBeside(this.#manager, this.#scopes, wanted, left, inOrder && isInside, take));
+      if (busy) {
+        await entered?.undo();
+        return busy;
       }
+      if (!inOrder) {
+        // What its scope held is over, and this call has it now. RACE: the others may come before it in the order of locks: this one
+        // enters them without waiting, or gives it back and looks again.
+        seats = this.#seats({ ...request, wait: 0 }, own);
+        if (seats.some(({ lease }) => !lease)) throw OVERTAKEN;
+        entered = await enter(holdings(seats), false);
+        for (const seat of seats) if (!seat.holding && seat.lease) took(seat, seat.lease);
+      }
+      return { seats, entered };
     } catch (error) {
-      await leaveAll();
+      await entered?.undo();
+      if (!inOrder) await Promise.allSettled(own.map(({ lease }) => lease?.leave()));
       if (error !== OVERTAKEN) throw error;
       return this.#take({ ...request, wait: rest(until) }, enter, took);
     }
-    if (busy) await leaveAll();
-    return busy ?? seats;
   }
 
-  /**
-   * What its scope held is over, and this call has it now. RACE: these may come after the others in the order of locks, so it
-   * enters the others without waiting, or rejects with OVERTAKEN: then it gives these back, and looks again.
-   */
-  async #join(
-    own: ReadonlyMap<string, SharedLease | null>,
-    request: PlacedRequest,
-    enter: Enter,
-    undo: (() => unknown)[],
-    took?: (seat: Seat, lease: SharedLease) => void,
-  ): Promise<readonly Seat[]> {
-    const seats = this.#seats({ ...request, wait: 0 });
-    if (seats.some(({ holding, key }) => !holding && !own.has(key))) throw OVERTAKEN;
-    await enter(holdings(seats), undo, false);
-    for (const seat of seats) {
-      seat.lease = own.get(seat.key) ?? seat.lease;
-      if (!seat.holding && seat.lease) took?.(seat, seat.lease);
-    }
-    return seats;
-  }
-
-  /** @throws LockLostError, LockError LOCK_ORDER, LOCK_UPGRADE. */
-  #seats({ wait, says }: PlacedRequest): readonly Seat[] {
+  /** `own`: what the call has taken before. @throws LockLostError, LockError LOCK_ORDER, LOCK_UPGRADE. */
+  #seats({ wait, says }: PlacedRequest, own: readonly Seat[] = []): readonly Seat[] {
     const seats = this.#members.map((member) => {
       const key = keyOf(member.kind.protocol, member.name);
       const reentrant = says ?? member.reentrant;
+      const mine = own.find((seat) => seat.key === key);
       // A reader of a scope that writes is one more user of the writer's lease.
-      const holding = holdingFor(this.#scopes, member.kind, member.name, reentrant);
-      return { ...member, reentrant, key, holding, lease: holding?.shared ?? null };
+      const holding = mine ? null : holdingFor(this.#scopes, member.kind, member.name, reentrant);
+      return { ...member, reentrant, key, holding, lease: holding?.shared ?? mine?.lease ?? null };
     });
     for (const { shared } of holdings(seats)) assertKept(shared);
     const missing = seats.find(({ holding }) => !holding);
@@ -239,19 +210,23 @@ export class OrderedMultiLock implements MultiLock {
   /** Of a member that the call may not enter: must it wait for its own scope? */
   readonly #isOwn = ({ kind, name }: Seat): boolean => isInTheWayOf(this.#scopes, kind, name);
 
-  /** @throws LockTimeoutError when another body of the scope has borrowed it for all of the time; LockError LOCK_ORDER. */
-  async #borrow(
+  /**
+   * For a body: its turn in one lock.
+   *
+   * @throws LockTimeoutError when another body of the scope has borrowed it for all of the time; LockError LOCK_ORDER.
+   */
+  async #turn(
     { key, gate, shared }: Holding,
     { signal, wait }: Request,
     until: number,
     mayWait: boolean,
-  ): Promise<void> {
-    if (await gate.enter(0, signal)) return;
+  ): Promise<LocalSemaphore> {
+    if (await gate.enter(0, signal)) return gate;
     if (!mayWait) throw OVERTAKEN;
     // The same between the borrowers of one scope.
     const last = wait > 0 ? this.#scopes.behind(key) : null;
     if (last) throw outOfOrder(shared.name, last.shared.name);
-    if (await gate.enter(rest(until), signal)) return;
+    if (await gate.enter(rest(until), signal)) return gate;
     throw new LockTimeoutError(shared.name, wait, this.names.length, "this scope", 0, shared.noun);
   }
 
@@ -269,6 +244,33 @@ export class OrderedMultiLock implements MultiLock {
     return timedOut(this.#manager, kind, name, wait, { ...own, members: this.names.length });
   }
 }
+
+const taking = ({ reentrant }: Seat, { place = null }: PlacedRequest): Taken => ({
+  isOrdered: true,
+  isReentrant: reentrant,
+  place,
+});
+
+const holdings = (seats: readonly Seat[]): Holding[] => seats.flatMap(({ holding }) => holding ?? []);
+
+/**
+ * Enters all of these once more, or none. RACE: all in the statement of the call. Behind an answer a later one may have been
+ * unlocked, and would be entered in vain.
+ */
+async function enterAll(held: readonly Holding[]): Promise<Entered> {
+  const outcomes = await Promise.allSettled(held.map(({ shared }) => shared.enter()));
+  const entered = held.filter((_, i) => outcomes[i]?.status === "fulfilled");
+  const undo = () => Promise.allSettled(entered.map(({ shared }) => shared.leave(true)));
+  for (const one of outcomes) {
+    if (one.status === "fulfilled") continue;
+    await undo();
+    throw one.reason;
+  }
+  return { undo };
+}
+
+const lengthenAll = (seats: readonly Seat[], request: Request): Promise<unknown> =>
+  Promise.all(holdings(seats).map(({ shared }) => lengthen(shared, request)));
 
 const rest = (until: number): number => Math.max(0, until - clocks.mono.now());
 

@@ -10,16 +10,15 @@ import type { Keepers, Recalled } from "../waiting/keepers.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
 import type { LockManager } from "../waiting/lock-manager.ts";
 import { waitingHere } from "../waiting/waiter.ts";
-import type { CallRules } from "./arguments.ts";
-import { type PlacedRequest, waitBeside } from "./beside.ts";
-import { checkForceUnlock, checkRecall } from "./holder-arguments.ts";
-import { Holding, type Taken } from "./holding.ts";
+import { type CallRules, checkForceUnlock, checkRecall } from "./arguments.ts";
+import { Holding, Loan, type Taken } from "./holding.ts";
 import { type Lease, lockHandle } from "./lease.ts";
 import type { Inspection, Lock, LockBody } from "./lock.ts";
 import type { ReentrantMember } from "./members.ts";
-import { besideKey, holdingFor, isGated, isHeldIn, isInside, readInside, toWrite } from "./modes.ts";
 import type { Scope, Scopes } from "./scope.ts";
+import { type PlacedRequest, waitBeside } from "./scope-wait.ts";
 import { timedOut } from "./timed-out.ts";
+import { besideKey, holdingFor, isGated, isHeldIn, isInside, readInside, toWrite } from "./upgrade.ts";
 import { assertKept, keyOf, lengthen, noUnlock, runBody } from "./with-lock.ts";
 
 /**
@@ -75,33 +74,18 @@ export class ReentrantLock implements Lock {
   async withLock<T>(...args: unknown[]): Promise<T> {
     const { body, request: asked, confirm } = this.#rules.withLock<LockBody<T>>([this.name], args);
     const request = this.#placed(asked, ReentrantLock.prototype.withLock);
-    if (!this.#scopes.current()) {
-      const shared = await this.#manager.enter(this.#kind, this.name, request, itself);
-      if (!shared) return await this.#timedOut(request.wait);
-      // Awaited here: what an async function returns unawaited costs two more turns of the microtask queue.
-      return await this.#run(shared, request, body, null, confirm);
-    }
     const until = clocks.mono.now() + request.wait;
     const holding = this.#holding(request);
     const entered = holding ? this.#share(holding, request) : await this.#enter(request);
     if (!entered) return await this.#timedOut(request.wait);
+    // Awaited here: what an async function returns unawaited costs two more turns of the microtask queue.
     if (!(entered instanceof Holding)) return await this.#run(entered, request, body, null, confirm);
-    const { shared, gate } = entered;
-    const longer = () => lengthen(shared, request);
-    if (!isGated(shared)) return await this.#run(shared, request, body, longer, confirm);
-    try {
+    const loan = await new Loan([entered]).begin(async ({ shared, gate }) => {
+      if (!isGated(shared)) return null;
       const left = Math.max(0, until - clocks.mono.now());
-      if (!(await gate.enter(left, request.signal))) await this.#timedOut(request.wait);
-    } catch (error) {
-      await shared.leave().catch(() => {});
-      throw error;
-    }
-    try {
-      // It may have been lost while another borrower was inside.
-      return await this.#run(shared, request, body, longer, confirm);
-    } finally {
-      gate.leave();
-    }
+      return (await gate.enter(left, request.signal)) ? gate : this.#timedOut(request.wait);
+    });
+    return await this.#run(entered.shared, request, body, loan, confirm);
   }
 
   isHeldHere(): boolean {
@@ -162,8 +146,9 @@ export class ReentrantLock implements Lock {
     return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, take, reenter);
   }
 
-  /** For a body in a scope: a shared of its own, or a share in what the scope gets meanwhile. */
+  /** For a body: a lease of its own, or a share in what its scope gets meanwhile. */
   #enter(request: PlacedRequest): Promise<SharedLease | Holding | null> {
+    if (!this.#scopes.current()) return this.#manager.enter(this.#kind, this.name, request, itself);
     const borrow = async (holding: Holding): Promise<SharedLease | Holding> =>
       this.#share(this.#entered(holding), request);
     return waitBeside(this.#manager, this.#scopes, this.#kind, this.name, request, itself, borrow);
@@ -200,17 +185,18 @@ export class ReentrantLock implements Lock {
     return this.#kind.mode === "write" ? toWrite(holding) : holding;
   }
 
+  /** `loan`: what the body has borrowed; it may have been lost while another borrower was inside. */
   #run<T>(
     shared: SharedLease,
     request: PlacedRequest,
     body: LockBody<T>,
-    before: (() => Promise<void>) | null,
+    loan: Loan | null,
     confirm: boolean,
   ): Promise<T> {
     const { events } = this.#manager;
     const lease = lockHandle(shared, null, false);
-    const own = before ? null : shared;
-    const inside = { scopes: this.#scopes, events, confirm, own };
+    const inside = { scopes: this.#scopes, events, confirm, own: loan ? null : shared, loan };
+    const before = loan && (() => lengthen(shared, request));
     return runBody(inside, [[this.#key, shared, taken(request)]], lease, body, before);
   }
 

@@ -1,13 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Detector } from "../deadlocks/detector.ts";
-import { DEADLOCK_AFTER } from "../defaults.ts";
 import { endOf, LockError, LockLostError, quote } from "../errors.ts";
-import type { EventKind } from "../events.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
-import type { Member } from "../waiting/lock-kind.ts";
-import type { LockManager } from "../waiting/lock-manager.ts";
-import { Holding, type Taken } from "./holding.ts";
-import { OwnWait, Place } from "./own-wait.ts";
+import { Holding, Place, type Taken } from "./holding.ts";
 import type { LeaseKeeper, ScopedLease } from "./scope-tie.ts";
 
 /** Told that a scope has got a lock. */
@@ -101,11 +96,6 @@ export class Scope implements LeaseKeeper {
     if (wanted?.delete(told) && wanted.size === 0) this.#wanted?.delete(key);
   }
 
-  /** By how many calls the lock is wanted. */
-  wants(key: string): number {
-    return this.#wanted?.get(key)?.size ?? 0;
-  }
-
   /**
    * Held by this scope itself, and not let go yet, so that calls may enter it. A lost lock still counts: nested acquisitions must
    * hear of it.
@@ -194,15 +184,13 @@ const leftBehind = ({ name, noun }: ScopedLease): string =>
 export class Scopes {
   /** Looks for circles of callers that wait in scopes. Null: nobody does. */
   readonly detector: Detector | null;
-  readonly #services: Pick<LockManager, "timers" | "selfWait">;
   #storage: AsyncLocalStorage<Scope | null> | null = null;
   /** Was there ever a scope? Until then a call need not look for one. */
   isUsed = false;
   /** Has anything of this client `reentrant: false`? Until then no call waits for its own scope, and no places are noted. */
   notesPlaces = false;
 
-  constructor(services: Pick<LockManager, "timers" | "selfWait">, detector: Detector | null = null) {
-    this.#services = services;
+  constructor(detector: Detector | null = null) {
     this.detector = detector;
   }
 
@@ -210,24 +198,6 @@ export class Scopes {
   placeOf(isReentrant: boolean, below: (...args: never[]) => unknown): Place | null {
     if (!isReentrant) this.notesPlaces = true;
     return this.notesPlaces ? new Place(below) : null;
-  }
-
-  /** To be called when a call begins to wait for all of these. Returns what follows it until its end; null: nothing does. */
-  watch(
-    locks: readonly (Pick<Member, "kind" | "name"> & { readonly key: string })[],
-    by: EventKind,
-    wait: number,
-    place: Place | null,
-    leave: (error: unknown) => void,
-  ): OwnWait | null {
-    const scope = (place || this.detector) && this.isUsed && wait > DEADLOCK_AFTER ? this.current() : null;
-    if (!scope) return null;
-    const wanted = (one: Holding): boolean => locks.some(({ key }) => key === one.key);
-    const meets = (): Holding | null => [...scope.held()].find(wanted) ?? null;
-    // One that waits for its own scope does not wait as the caller that has the scope's locks.
-    const held = () => (meets() ? [] : Array.from(scope.held(), ({ shared }) => shared));
-    const unwatch = this.detector?.watch({ locks, kind: by, held, leave }) ?? null;
-    return new OwnWait(this.#services, place, meets, unwatch);
   }
 
   /** The innermost scope that has not ended; null outside of any. */
@@ -259,13 +229,6 @@ export class Scopes {
       for (let scope = innermost; scope; scope = scope.parent)
         for (const key of keys) scope.unwant(key, told);
     };
-  }
-
-  /** Is one of these locks wanted by a second call of the scopes that the caller is in? */
-  isWantedTwice(keys: readonly string[]): boolean {
-    for (let scope = this.current(); scope; scope = scope.parent)
-      for (const key of keys) if (scope.wants(key) > 1) return true;
-    return false;
   }
 
   /**

@@ -5,7 +5,7 @@ import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Request } from "../terms.ts";
 import { thrownAt } from "../util/stacks.ts";
 import type { LockKind } from "../waiting/lock-kind.ts";
-import type { Taken } from "./holding.ts";
+import type { Loan, Taken } from "./holding.ts";
 import { Scope, type Scopes } from "./scope.ts";
 
 /** By what scopes know a lock: `lock` and `fairLock` of one name are one lock. */
@@ -44,6 +44,8 @@ interface BodyScope {
   readonly confirm: boolean;
   /** What this call has acquired, and not borrowed. Null: nothing. */
   readonly own: SharedLease | null;
+  /** What it has borrowed. Null: nothing. */
+  readonly loan: Loan | null;
 }
 
 /** What a body has of one lock, and how it has it. */
@@ -54,7 +56,7 @@ export type BodyHold = readonly [key: string, shared: SharedLease, how: Taken];
  * body keeps them until it leaves. `before`: what may refuse the body.
  */
 export async function runBody<L extends Leaver, T>(
-  { scopes, events, confirm, own }: BodyScope,
+  { scopes, events, confirm, own, loan }: BodyScope,
   held: readonly BodyHold[],
   lease: L,
   body: (lease: L) => T | PromiseLike<T>,
@@ -84,6 +86,7 @@ export async function runBody<L extends Leaver, T>(
       else events.report(error);
     }
   }
+  loan?.end();
   for (const [, { loss }] of held) {
     if (loss && "error" in outcome) throw outcome.error === loss ? loss : loss.causedBy(outcome.error);
     if (loss) throw loss;

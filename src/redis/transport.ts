@@ -30,6 +30,16 @@ export interface Transport {
   detach(): void;
 }
 
+/** Learns what becomes of a client's connections. */
+export interface ConnectionListener {
+  /** The connection for commands is there again. */
+  reconnected(): void;
+  /** The connection for commands is closed for good. */
+  disconnected(): void;
+  /** Messages may have been missed, and are received again. */
+  missed(): void;
+}
+
 /** What carries messages asks of the lock manager. */
 export interface Audience {
   /** Is this the client's own channel, where the number of receivers counts? */

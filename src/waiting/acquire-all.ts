@@ -28,9 +28,12 @@ export interface Busy {
   readonly busy: Member;
 }
 
+/** Gets all leases of a call, in the order of its members. */
+type TakeAll = (leases: readonly SharedLease[]) => void;
+
 /**
- * Takes several locks, all or none, by ordinary acquires. `members` come in an order that is the same everywhere. Resolves with
- * a lease for each, in that order.
+ * Takes several locks, all or none, by ordinary acquires. `members` come in an order that is the same everywhere. `take`
+ * gets a lease for each in the statement that brings the last one. Resolves with what was busy; null: nothing was.
  *
  * Members of one server are tried together: their tries are sent at once, and each does nothing unless the one before it has
  * won. The first one that is busy is then waited for as by any caller, with those before it held; the watchdog keeps these
@@ -43,17 +46,18 @@ export async function acquireAll(
   manager: LockManager,
   members: readonly Member[],
   entrance: Entrance,
-): Promise<readonly SharedLease[] | Busy> {
+  take: TakeAll,
+): Promise<Busy | null> {
   const by = entrance.by ?? manager.newCaller("multi");
   if (!entrance.by && (acquiring.hasSubscribers || holding.hasSubscribers))
-    return followAll(manager, members, entrance, by);
+    return followAll(manager, members, entrance, by, take);
   const since = clocks.mono.now();
-  const acquisition = new AllAcquisition(manager, members, { ...entrance, by });
+  const acquisition = new AllAcquisition(manager, members, { ...entrance, by }, take);
   const gaveUp = (name: string, error: unknown): void =>
     manager.events.tellGiveUp(name, by, since, entrance.wait, error);
   try {
     const busy = await acquisition.run();
-    if (!busy) return acquisition.taken;
+    if (!busy) return null;
     gaveUp(busy.name, null);
     return { busy };
   } catch (error) {
@@ -68,13 +72,15 @@ function followAll(
   members: readonly Member[],
   entrance: Entrance,
   by: Caller,
-): Promise<readonly SharedLease[] | Busy> {
+  take: TakeAll,
+): Promise<Busy | null> {
   const asked = { name: members[0]?.name ?? "", wait: entrance.wait, lease: entrance.terms.lease };
-  return follow(manager.events, by, asked, async (got) => {
-    const taken = await acquireAll(manager, members, { ...entrance, by });
-    if (!("busy" in taken)) taken.forEach(got);
-    return taken;
-  });
+  return follow(manager.events, by, asked, (got) =>
+    acquireAll(manager, members, { ...entrance, by }, (leases) => {
+      leases.forEach(got);
+      take(leases);
+    }),
+  );
 }
 
 /** A hold that nobody has. */
@@ -88,6 +94,7 @@ class AllAcquisition {
   readonly #manager: LockManager;
   readonly #members: readonly Member[];
   readonly #entrance: Entrance & { by: Caller };
+  readonly #takeAll: TakeAll;
   readonly #until: number;
   /** Of what is held while others are waited for. */
   readonly #meanwhile: Terms;
@@ -95,11 +102,20 @@ class AllAcquisition {
   #mayBeIdle = false;
   /** How many times in a row the lease was over before it could begin, because its extension took longer. */
   #outruns = 0;
+  /** What was brought since all was given back last. */
+  readonly #brought = new Map<Member, SharedLease>();
+  #isDone = false;
 
-  constructor(manager: LockManager, members: readonly Member[], entrance: Entrance & { by: Caller }) {
+  constructor(
+    manager: LockManager,
+    members: readonly Member[],
+    entrance: Entrance & { by: Caller },
+    takeAll: TakeAll,
+  ) {
     this.#manager = manager;
     this.#members = members;
     this.#entrance = entrance;
+    this.#takeAll = takeAll;
     this.#until = clocks.mono.now() + entrance.wait;
     const lease = Math.max(entrance.terms.lease, MULTI_LOCK_LEASE);
     this.#meanwhile = { lease, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger: 0 };
@@ -113,6 +129,7 @@ class AllAcquisition {
         const busy = await this.#take();
         if (!busy && (await this.#begin())) return null;
         const got = this.taken.length;
+        this.#brought.clear();
         // RACE: a hold that stood at a later server while this waits at an earlier one would block its lock for the whole lease.
         await this.#leave(this.taken.splice(0), busy ? UNANSWERED : Math.max(this.#left, UNANSWERED));
         if (!busy) continue;
@@ -181,13 +198,32 @@ class AllAcquisition {
     return stop?.status === "fulfilled" ? (group[end] ?? null) : null;
   }
 
-  #enter(
-    { kind, name, passes }: Member,
-    entrance: Pick<Entrance, "terms" | "wait" | "link">,
-  ): Promise<SharedLease | null> {
+  #enter(member: Member, entrance: Pick<Entrance, "terms" | "wait" | "link">): Promise<SharedLease | null> {
+    const { kind, name, passes } = member;
     const { signal, by, came } = this.#entrance;
     this.at = name;
-    return this.#manager.enter(kind, name, { ...entrance, passes, signal, by, came }, (lease) => lease);
+    return this.#manager.enter(kind, name, { ...entrance, passes, signal, by, came }, (lease) => {
+      this.#brings(member, lease);
+      return lease;
+    });
+  }
+
+  /**
+   * RACE: the next in line may be a call of the same scope that does not wait, and is told in the next statement that the lock is
+   * busy. So the caller has all of them in the statement that brings the last one, where none must be extended before.
+   */
+  #brings(member: Member, lease: SharedLease): void {
+    this.#brought.set(member, lease);
+    if (this.#brought.size < this.#members.length) return;
+    const leases = this.#members.flatMap((one) => this.#brought.get(one) ?? []);
+    if (leases.every((one) => one.expire()) && this.#short(leases).length === 0) this.#have(leases);
+  }
+
+  /** All are held: from now on they are the caller's, for all of its lease. */
+  #have(leases: readonly SharedLease[]): void {
+    for (const lease of leases) this.#set(lease, this.#entrance.terms);
+    this.#isDone = true;
+    this.#takeAll(leases);
   }
 
   /** One command, where another try of all costs one for each, and one more for each that is given back. False also when nobody knows. */
@@ -216,18 +252,27 @@ class AllAcquisition {
     this.#manager.watchdog.watch(lease);
   }
 
-  /** All are taken: from now on they are the caller's, for all of its lease. False: one was lost meanwhile. */
-  async #begin(): Promise<boolean> {
-    const { terms, signal } = this.#entrance;
-    // The first may have been taken long ago: less is left than was asked for, or somebody took it away by force or deleted
-    // it, which no renewal has told yet.
+  /**
+   * The first may have been taken long ago: of these less is left than was asked for, or somebody took them away by force or
+   * deleted them, which no renewal has told yet.
+   */
+  #short(leases: readonly SharedLease[]): SharedLease[] {
+    const { terms } = this.#entrance;
     const at = clocks.mono.now();
-    const leases = this.taken;
-    const old = leases.filter(
+    return leases.filter(
       ({ hold, since, terms: own }) =>
         at - since > CLAIM_AFTER ||
         fits(hold, hold.left(), terms, this.#manager.window, own === terms) === "short",
     );
+  }
+
+  /** All are taken. False: one was lost meanwhile. */
+  async #begin(): Promise<boolean> {
+    if (this.#isDone) return true;
+    const { terms, signal } = this.#entrance;
+    const at = clocks.mono.now();
+    const leases = this.taken;
+    const old = this.#short(leases);
     const wereHeld = leases.every((lease) => lease.expire());
     if (old.length > 0) {
       const within = Math.max(this.#until - at, FIRST_REPLY);
@@ -240,7 +285,7 @@ class AllAcquisition {
     const lost = leases.find((lease) => !lease.expire());
     const loss = lost?.loss;
     if (!loss) {
-      for (const lease of leases) this.#set(lease, terms);
+      this.#have(leases);
       return true;
     }
     const isOutrun = wereHeld && loss.reason === "expired";

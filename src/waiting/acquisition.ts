@@ -107,7 +107,7 @@ export class Acquisition implements Expecting {
   /** The command that is under way, and whose answer is awaited. */
   #command: Command | null = null;
   /** Of a semaphore: what the hold was asked for. */
-  #run: Run | null = null;
+  run: Run | null = null;
   /** In the queue, as far as Redis has told it. */
   #position: number | null = null;
   /** Tries in vain since the lock was ours, for kinds without messages. */
@@ -138,11 +138,6 @@ export class Acquisition implements Expecting {
     return this.isParkedFor("grant") && this.line.isAskingOnly;
   }
 
-  /** Of a semaphore: what its hold was asked for. */
-  get run(): Run | null {
-    return this.#run;
-  }
-
   // ---- asking
 
   /** Asks for the first caller. */
@@ -156,8 +151,8 @@ export class Acquisition implements Expecting {
   startAnew(head: Waiter): void {
     const lock = this.#lock;
     const { kind, services } = lock;
-    const seen = this.#seen;
-    const mode = seen && lock.channel.mayQueueAt(seen) ? "queue" : "try";
+    const seen = this.line.patient > 0 ? lock.channel.look() : null;
+    const mode = seen?.mayQueue ? "queue" : "try";
     if (seen) {
       // RACE: at a fair lock no caller queues before one that came earlier and whose try is not
       // answered yet, or which is told of the subscription in a moment. And a thousand callers that
@@ -169,7 +164,7 @@ export class Acquisition implements Expecting {
         return;
       }
     }
-    this.#run = kind.pooling ? runFrom(head, services.window) : null;
+    this.run = kind.pooling ? runFrom(head, services.window) : null;
     const hold = services.newHold(kind, lock.name, this, head.terms.label);
     this.#ask(hold, mode, head, seen, null);
     if (seen && !seen.isHeard) lock.channel.prepare(mode);
@@ -214,7 +209,7 @@ export class Acquisition implements Expecting {
       seen,
       isQueued,
       position: this.#position,
-      run: this.#run,
+      run: this.run,
       yielded,
     });
     if (this.#wakes) {
@@ -654,7 +649,7 @@ export class Acquisition implements Expecting {
   reconsider(): void {
     const { hold, state } = this;
     const { first } = this.line;
-    if (!this.#run || state !== "parked" || !hold || !first || isFor(this.#run, first.terms)) return;
+    if (!this.run || state !== "parked" || !hold || !first || isFor(this.run, first.terms)) return;
     hold.asks(LEASE_TIME);
     this.#lock.services.leave(this.#lock.kind, hold);
     this.start();

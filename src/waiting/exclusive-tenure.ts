@@ -75,7 +75,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     this.services.idle.used(this);
     this.#countPass(caller.call, comer.terms);
     const lease = this.enter(comer.terms, caller);
-    this.tellAcquired(lease, mono, true, true);
+    if (this.services.events.isUsed) this.tellAcquired(lease, mono, true, true);
     return lease;
   }
 
@@ -155,10 +155,10 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const { readers } = this;
     if (readers && readers.users.size > 0) return this.#shrink(lease, readers);
     // Nothing of it is left for the lock of the readers, which may have been made for it.
-    if (readers) readers.lock.ended(readers);
+    readers?.forget();
     this.readers = null;
     const held = this.leaves(lease);
-    this.tellReleased(lease, held);
+    if (this.services.events.isUsed) this.tellReleased(lease, held);
     // RACE: the process ends: the next caller here would have it, and would never know.
     if (lease.isConfirmed || isEnding) return this.#release(lease, held);
     if (this.#one.line.first) {
@@ -264,7 +264,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     const { hold, services, kind } = this;
     const { cleanup } = services;
     const held = this.leaves(lease);
-    this.tellReleased(lease, held);
+    if (this.services.events.isUsed) this.tellReleased(lease, held);
     this.state = "ended";
     this.lock.ended(this);
     readers.outlive(this.lock.readers);

@@ -67,13 +67,9 @@ export class Line {
     if (this.#last) this.#last.next = waiter;
     else this.first = waiter;
     this.#last = waiter;
-    this.#listed(waiter);
-    if (!asks) {
-      this.#park(waiter);
-      return;
-    }
-    this.#firstUnanswered ??= waiter;
-    this.#awaitAnswer(waiter, waiter.since + this.#patience(waiter));
+    this.#listed(waiter, asks);
+    if (asks) waiter.at = waiter.since + this.#patience(waiter);
+    else this.#park(waiter);
   }
 
   /**
@@ -86,11 +82,11 @@ export class Line {
     if (this.first) this.first.previous = waiter;
     else this.#last = waiter;
     this.first = waiter;
-    this.#listed(waiter);
-    if (asks && waiter.wait === 0) {
-      this.#firstUnanswered = waiter;
-      this.#awaitAnswer(waiter, clocks.mono.now() + this.#patience(waiter));
-    } else this.#home.timers.set(waiter, waiter.deadline);
+    const isAsking = asks && waiter.wait === 0;
+    if (isAsking) this.#firstUnanswered = waiter;
+    this.#listed(waiter, isAsking);
+    if (isAsking) waiter.at = clocks.mono.now() + this.#patience(waiter);
+    else this.#home.timers.set(waiter, waiter.deadline);
   }
 
   /**
@@ -105,7 +101,7 @@ export class Line {
     waiter.at = clocks.mono.now() + FIRST_REPLY;
   }
 
-  #listed(waiter: Waiter): void {
+  #listed(waiter: Waiter, asks: boolean): void {
     const home = this.#home;
     waiter.group = this.#group;
     waiter.listed = true;
@@ -113,6 +109,10 @@ export class Line {
     if (this.#lastTry !== null) this.#tryFor(waiter, clocks.mono.now());
     home.waiting++;
     if (!home.isSweeping) home.sweepSoon();
+    if (!asks) return;
+    this.#firstUnanswered ??= waiter;
+    if (this.unanswered++ === 0) home.asking.add(this);
+    waiter.unanswered = true;
   }
 
   /** It has to wait. */
@@ -162,12 +162,6 @@ export class Line {
   }
 
   // ---- callers without an answer
-
-  #awaitAnswer(waiter: Waiter, until: number): void {
-    if (this.unanswered++ === 0) this.#home.asking.add(this);
-    waiter.unanswered = true;
-    waiter.at = until;
-  }
 
   /** For how many ms it waits for the answer to its first command. */
   #patience({ wait, link }: Waiter): number {

@@ -106,7 +106,9 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     if (idle.isClosed || commands.ended) return null;
     for (const tenure of this.#tenures) {
       const lease = tenure.takeIn(comer, caller);
-      if (lease) return lease;
+      if (!lease) continue;
+      this.look();
+      return lease;
     }
     return null;
   }
@@ -116,22 +118,20 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     // What readers keep, and nobody uses, ends before this command.
     if (kind.mode === "write" && services.linger.stats.kept > 0)
       for (const tenure of this.readers.#tenures) if (tenure instanceof SharedTenure) tenure.giveWay();
-    if (this.shared) this.#share(this.shared, waiter);
-    else this.#ask(waiter);
-  }
-
-  #ask(waiter: Waiter): void {
+    if (this.shared) {
+      this.#share(this.shared, waiter);
+      return;
+    }
     const one = new Acquisition(this);
     if (this.#several) this.#several.add(one);
     else this.shared = one;
     one.line.add(waiter, true);
-    this.#formLine();
+    if (this.isOpen) this.#formLine();
     if (!this.#isGathering) one.start();
   }
 
   /** From now on callers stand in line: what others might have had without that is theirs. */
   #formLine(): void {
-    if (!this.isOpen) return;
     this.isOpen = false;
     for (const tenure of [...this.#tenures]) tenure.lineFormed();
   }
@@ -253,7 +253,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
 
   #end(): void {
     this.isOpen = false;
-    this.#channel?.unlisten();
+    this.#channel?.unlisten?.();
     if (this.#selfWaitTimer) this.services.timers.clear(this.#selfWaitTimer);
     this.services.left(this);
   }

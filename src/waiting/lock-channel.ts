@@ -1,8 +1,8 @@
 import type { GrantInbox } from "./grant-inbox.ts";
 import type { Ask, LockKind } from "./lock-kind.ts";
 
-/** A channel, as a command names it. */
-export type Seen = NonNullable<Ask["channel"]>;
+/** A channel, as a command names it; `mayQueue`: would a grant be found that comes by it? */
+export type Seen = NonNullable<Ask["channel"]> & { readonly mayQueue: boolean };
 
 /**
  * How a process hears of one lock: grants on the client's own channel, or messages on a channel of the lock. Protects waiters
@@ -14,7 +14,8 @@ export class LockChannel {
   readonly #wake: LockKind["wake"];
   readonly #inbox: GrantInbox;
   readonly #heard: (word: string) => void;
-  #unlisten: (() => void) | null = null;
+  /** Hears its messages no more. Null: they are not heard, or for the whole client. */
+  unlisten: (() => void) | null = null;
 
   /** `heard`: told of each message that says that the lock may be free. */
   constructor({ wake }: LockKind, name: string, inbox: GrantInbox, heard: (word: string) => void) {
@@ -29,30 +30,24 @@ export class LockChannel {
   get isHeard(): boolean {
     const { name } = this;
     if (name === null) return true;
-    if (this.#wake.by === "message" && !this.#unlisten) return false;
+    if (this.#wake.by === "message" && !this.unlisten) return false;
     return this.#inbox.subscriptions.isReady(name);
-  }
-
-  /**
-   * Queue only while grants can be received. If subscribing keeps failing, queue anyway and find
-   * the grant by re-checking: otherwise this client would never get the lock.
-   */
-  get mayQueue(): boolean {
-    return this.mayQueueAt(this.look());
-  }
-
-  /** The same, of what was seen just now. */
-  mayQueueAt({ isHeard }: Seen): boolean {
-    const { name } = this;
-    if (this.#wake.by !== "grant" || name === null) return false;
-    return isHeard || this.#inbox.isUnheard(name);
   }
 
   /** What is true of it now: asked once for each command. */
   look(): Seen {
     const { name, isHeard } = this;
-    const counted = isHeard && name !== null && this.#inbox.subscriptions.isCounted(name);
-    return { name: name ?? "", isHeard, counted };
+    const { subscriptions } = this.#inbox;
+    // Queue only while grants can be received. If subscribing keeps failing, queue anyway and find
+    // the grant by re-checking: otherwise this client would never get the lock.
+    const isQueued = this.#wake.by === "grant" && name !== null;
+    const mayQueue = isQueued && (isHeard || this.#inbox.isUnheard(name));
+    const counted = isQueued && isHeard && subscriptions.isCounted(name);
+    return { name: name ?? "", isHeard, counted, mayQueue };
+  }
+
+  get mayQueue(): boolean {
+    return this.look().mayQueue;
   }
 
   /** Resolves when every message about this lock is heard. */
@@ -60,7 +55,7 @@ export class LockChannel {
     const { name } = this;
     if (name === null) return Promise.resolve();
     if (this.#wake.by === "grant") return this.#inbox.ready(name);
-    this.#unlisten ??= this.#inbox.subscriptions.listen(name, this.#heard);
+    this.unlisten ??= this.#inbox.subscriptions.listen(name, this.#heard);
     return this.#inbox.subscriptions.ready(name);
   }
 
@@ -74,11 +69,6 @@ export class LockChannel {
     const { name } = this;
     if (mode === "queue") this.listen();
     else if (this.#wake.by === "grant" && name !== null) this.#inbox.prepare(name);
-  }
-
-  unlisten(): void {
-    this.#unlisten?.();
-    this.#unlisten = null;
   }
 
   /** A message of ours was missed: is this client heard at all? */

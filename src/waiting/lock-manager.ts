@@ -6,7 +6,7 @@ import { Hold, LabelledHold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import { Watchdog } from "../lease/watchdog.ts";
 import type { LockTimeoutError } from "../lock-timeout-error.ts";
-import type { Audience, Subscriptions, Transport } from "../redis/transport.ts";
+import type { Audience, ConnectionListener, Subscriptions, Transport } from "../redis/transport.ts";
 import { listen } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
@@ -46,6 +46,8 @@ export class LockManager implements Services {
   readonly keepers: Keepers = new Keepers(this);
   readonly wanted = new WantedLeases(this);
   readonly asking: Services["asking"] = new Set();
+  /** They learn what becomes of the connections, after the lock queues. */
+  readonly listeners = new Set<ConnectionListener>();
   waiting = 0;
   isSweeping = false;
   isClosed = false;
@@ -91,13 +93,18 @@ export class LockManager implements Services {
       this.#mayBeWanted();
       this.wanted.askAgain();
       this.#lookAgain();
+      for (const one of this.listeners) one.missed();
     };
     commands.onLost = () => this.#mayBeWanted();
     commands.onReconnect = () => {
       this.#lookAgain();
       void this.inbox.subscriptions.recount();
+      for (const one of this.listeners) one.reconnected();
     };
-    commands.onEnd = () => this.refuseAll((name, kind) => ended(name, kind, commands));
+    commands.onEnd = () => {
+      this.refuseAll((name, kind) => ended(name, kind, commands));
+      for (const one of this.listeners) one.disconnected();
+    };
   }
 
   // ---- callers

@@ -116,7 +116,7 @@ export class PooledTenure extends Tenure implements Pool {
   takeIn(comer: Comer, caller: Caller): SharedLease | null {
     if (!this.#passes(comer)) return null;
     const lease = this.#take(comer.terms, caller, true);
-    this.tellAcquired(lease, now().mono, true, false);
+    if (this.services.events.isUsed) this.tellAcquired(lease, now().mono, true, false);
     return lease;
   }
 
@@ -129,7 +129,7 @@ export class PooledTenure extends Tenure implements Pool {
 
   vacated(lease: SharedLease): Promise<void> {
     const held = this.leaves(lease);
-    this.tellReleased(lease, held);
+    if (this.services.events.isUsed) this.tellReleased(lease, held);
     this.free += unitsOf(lease.terms);
     if (lease.isConfirmed) return this.#confirmed(lease, held);
     this.#serveLine();

@@ -119,7 +119,7 @@ export class SharedTenure extends Tenure implements Openness {
     if (!this.#isOurs || next(this, terms, this.services.window, mono, wall) !== "now") return null;
     const { isIdle } = this;
     const lease = this.borrow(terms, caller);
-    this.tellAcquired(lease, mono, isIdle, isIdle);
+    if (this.services.events.isUsed) this.tellAcquired(lease, mono, isIdle, isIdle);
     return lease;
   }
 
@@ -234,7 +234,7 @@ export class SharedTenure extends Tenure implements Openness {
   vacated(lease: SharedLease): Promise<void> {
     const held = this.leaves(lease);
     // Of a reader that came in a writer's time the writer's call has told.
-    if (lease.kind !== "write") this.tellReleased(lease, held);
+    if (lease.kind !== "write" && this.services.events.isUsed) this.tellReleased(lease, held);
     if (!this.#isUnused) {
       if (lease.isConfirmed) return this.confirm(lease, held);
       lease.settle();
@@ -284,6 +284,11 @@ export class SharedTenure extends Tenure implements Openness {
   get #isUnused(): boolean {
     const isUsed = this.users.size > 0 || this.isJoining || this.claiming || this.writer;
     return !isUsed && !this.isOver;
+  }
+
+  /** The writer has left, and no reader stays. */
+  forget(): void {
+    this.lock.ended(this);
   }
 
   /** The writer has left, and its readers stay: it is theirs. */

@@ -66,8 +66,10 @@ export interface TenureHome {
  * (`SharedTenure`), or as many as there are units (`PooledTenure`).
  */
 export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
+  readonly kind: LockKind;
+  readonly services: Services;
   readonly hold: Hold;
-  lock: TenureHome;
+  protected lock: TenureHome;
   readonly users = new Set<SharedLease>();
   state: "inside" | "idle" | "leaving" | "ended" = "inside";
   /** How it stays here while nobody is inside. Null: somebody was all the time. */
@@ -85,6 +87,8 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   protected isShared = false;
 
   constructor(lock: TenureHome, hold: Hold) {
+    this.kind = lock.kind;
+    this.services = lock.services;
     this.lock = lock;
     this.hold = hold;
   }
@@ -105,14 +109,6 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   abstract lost(lease: SharedLease, error: LockLostError): void;
   /** Somebody wants the lock. See the message `recall`. */
   abstract recalled(id: string, nonce: string | null, isQuestion: boolean): void;
-
-  get kind(): LockKind {
-    return this.lock.kind;
-  }
-
-  get services(): Services {
-    return this.lock.services;
-  }
 
   get isOver(): boolean {
     return this.state === "ended";
@@ -245,7 +241,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
   /** `kept`: nobody was inside, and nobody was asked. */
   protected tellAcquired(lease: SharedLease, since: number, passed: boolean, kept: boolean): void {
     const { events } = this.services;
-    if (!events.isUsed || !events.hears("acquire")) return;
+    if (!events.hears("acquire")) return;
     const waitedFor = clocks.mono.now() - since;
     events.tell("acquire", { ...ofHolder(lease), waitedFor, passed, kept });
   }
@@ -261,7 +257,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   protected tellReleased(lease: SharedLease, held: number): void {
     const { events } = this.services;
-    if (events.isUsed && !lease.isTaken && events.hears("release"))
+    if (!lease.isTaken && events.hears("release"))
       events.tell("release", { ...ofHolder(lease), heldFor: held });
   }
 
@@ -300,12 +296,11 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     if (answer.is !== "renewed") this.lose(answer.is);
     else if (this.applyRenewal(sent, answer, told)) {
       // For all users that it suffices.
-      if (this.users.size > 1)
-        for (const user of this.users) {
-          const { lease } = user.terms;
-          if (user.due < Number.POSITIVE_INFINITY && answer.ttl >= lease)
-            user.due = Math.max(user.due, sent.mono + lease / RENEWALS_PER_LEASE);
-        }
+      for (const user of this.users) {
+        const { lease } = user.terms;
+        if (user.due < Number.POSITIVE_INFINITY && answer.ttl >= lease)
+          user.due = Math.max(user.due, sent.mono + lease / RENEWALS_PER_LEASE);
+      }
     }
   }
 

@@ -1,9 +1,6 @@
-import { KEEPER_REPLY } from "../defaults.ts";
-import { labelOf } from "../label.ts";
 import type { Hold } from "../lease/hold.ts";
 import type { SharedLease } from "../lease/shared-lease.ts";
 import type { Transport } from "../redis/transport.ts";
-import { atMost } from "../util/abort.ts";
 import { now } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { LockWantedError } from "../wanted-error.ts";
@@ -19,12 +16,6 @@ interface Client {
   waitersOf(kind: { readonly protocol: string }, name: string): Iterable<Waiter>;
 }
 
-/** Of a holder that wants to know. */
-interface Wish {
-  readonly controller: AbortController;
-  readonly kind: LockKind;
-}
-
 /**
  * Leases whose holders want to know when somebody waits. Protects all others from paying for that: before the first such holder
  * asks nothing is made, subscribed or sent, and of a lease that has ended nothing is left.
@@ -32,7 +23,8 @@ interface Wish {
 export class WantedLeases {
   /** Those that are held and that nobody is known to wait for, by the lock's name: one at a time holds it. */
   readonly leases = new Map<string, SharedLease>();
-  readonly #wishes = new WeakMap<SharedLease, Wish>();
+  /** Of every lease whose `wanted` was read. */
+  readonly #controllers = new WeakMap<SharedLease, AbortController>();
   readonly #client: Client;
 
   constructor(client: Client) {
@@ -41,20 +33,19 @@ export class WantedLeases {
 
   /** Aborts when somebody waits for the lock. Of a kind whose waiters tell nobody it never does. */
   signalOf(lease: SharedLease, kind: LockKind): AbortSignal {
-    const known = this.#wishes.get(lease);
-    if (known) return known.controller.signal;
+    const known = this.#controllers.get(lease);
+    if (known) return known.signal;
     const controller = new AbortController();
-    this.#wishes.set(lease, { controller, kind });
+    this.#controllers.set(lease, controller);
     if (kind.answer !== null && lease.held) this.#watch(lease);
     return controller.signal;
   }
 
   #watch(lease: SharedLease): void {
     const { hold, name } = lease;
-    const first = this.#firstHere(lease);
-    const since = hold.recalledAt ?? first?.since;
-    if (since !== undefined) {
-      this.#tell(lease, since, first);
+    const since = hold.recalledAt ?? this.#waitsHereSince(lease);
+    if (since !== null) {
+      this.#tell(lease, since);
       return;
     }
     this.leases.set(name, lease);
@@ -63,11 +54,11 @@ export class WantedLeases {
     if (!isKnown) void this.#ask(lease);
   }
 
-  /** The caller of this client that has waited for the longest time; null: none waits. */
-  #firstHere({ owner, name }: SharedLease): Waiter | null {
-    let first: Waiter | null = null;
-    for (const waiter of this.#client.waitersOf(owner.kind, name))
-      if (waiter.wait > 0 && waiter.since < (first?.since ?? Number.POSITIVE_INFINITY)) first = waiter;
+  /** Since when the first of the waiting callers of this client has waited; null: none waits. */
+  #waitsHereSince({ owner, name }: SharedLease): number | null {
+    let first: number | null = null;
+    for (const { wait, since } of this.#client.waitersOf(owner.kind, name))
+      if (wait > 0 && (first === null || since < first)) first = since;
     return first;
   }
 
@@ -97,14 +88,14 @@ export class WantedLeases {
   /** Somebody waits for the lock of this hold: a message or an answer has said so. */
   recalled(hold: Hold): void {
     const lease = this.leases.get(hold.name);
-    if (lease?.hold === hold && hold.recalledAt !== null) void this.#tellNamed(lease, hold.recalledAt);
+    if (lease?.hold === hold && hold.recalledAt !== null) this.#tell(lease, hold.recalledAt);
   }
 
   /** A caller of this client waits for this lock. */
   came(kind: LockKind, name: string, waiter: Waiter): void {
     const lease = this.leases.get(name);
     // An election of that name is another thing: its candidates do not wait for the lock.
-    if (lease?.owner.kind.protocol === kind.protocol) this.#tell(lease, waiter.since, waiter);
+    if (lease?.owner.kind.protocol === kind.protocol) this.#tell(lease, waiter.since);
   }
 
   /** No caller has this hold any more, or another one has it. */
@@ -112,29 +103,10 @@ export class WantedLeases {
     if (this.leases.get(hold.name)?.hold === hold) this.leases.delete(hold.name);
   }
 
-  /** Comes last in whatever has found out: a listener may unlock, and call. `by`: the caller, where it is one of this client. */
-  #tell(lease: SharedLease, since: number, by: Waiter | null): void {
+  /** Comes last in whatever has found out: a listener may unlock, and call. */
+  #tell(lease: SharedLease, since: number): void {
     this.ended(lease.hold);
-    const { client } = lease.owner.services.events;
-    this.#abort(lease, since, by && labelOf(by.terms.label?.trim() ?? "", client));
-  }
-
-  /** What tells of a waiter does not name it, so Redis is asked. Null: it does not say in time, or the first waiter has no label. */
-  async #tellNamed(lease: SharedLease, since: number): Promise<void> {
-    this.ended(lease.hold);
-    const wish = this.#wishes.get(lease);
-    if (!wish) return;
-    let label: string | null = null;
-    const looked = wish.kind.inspect(lease.name).then(({ waiters }) => {
-      label = waiters?.[0]?.label ?? null;
-    });
-    await atMost(looked, KEEPER_REPLY).catch(() => {});
-    // RACE: its last caller has left meanwhile.
-    if (!lease.ended) this.#abort(lease, since, label);
-  }
-
-  #abort(lease: SharedLease, since: number, label: string | null): void {
-    const reason = new LockWantedError(lease.name, since, label, lease.noun);
-    outside(() => this.#wishes.get(lease)?.controller.abort(reason));
+    const reason = new LockWantedError(lease.name, since, lease.noun);
+    outside(() => this.#controllers.get(lease)?.abort(reason));
   }
 }

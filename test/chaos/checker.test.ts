@@ -1,166 +1,168 @@
 import { describe, expect, it } from "vitest";
-import { excerpt } from "./checker/excerpt.ts";
+import {
+  asks,
+  breaks,
+  dead,
+  fault,
+  forgot,
+  type Held,
+  held,
+  history,
+  isSound,
+  type Line,
+  lost,
+  seen,
+  stopped,
+} from "./by-hand.ts";
+import { register } from "./checker/exclusion.ts";
 import { check } from "./checker/index.ts";
-import type { Event, Told } from "./history/events.ts";
+import { tellStory } from "./checker/tell-story.ts";
+import { excerpt } from "./checker/violation.ts";
+import type { LockKind } from "./history/events.ts";
 
-// Small histories, in ms; every rule finds what breaks it, and nothing else.
+// Every rule finds what breaks it, and nothing else.
 
-type Line = [at: number, by: string, told: Told];
-
-const ask = (call: number, wait: number | null = null): Told => ({
-  is: "ask",
-  call,
-  lock: "orders",
-  kind: "lock",
-  wait,
-  how: "lock",
-});
-const lease = (call: number, token: number, left = 10_000): Told => ({ is: "lease", call, token, left });
-const unlock = (call: number): Told => ({ is: "unlock", call, held: true });
-const unlocked = (call: number): Told => ({ is: "unlocked", call, error: null });
-/** Asks at 0 and holds from `from` to `to`. */
-const held = (by: string, token: number, from: number, to: number, call = 1): Line[] => [
-  [0, by, ask(call)],
-  [from, by, lease(call, token)],
-  [to, by, unlock(call)],
-  [to + 1, by, unlocked(call)],
-];
-const dead = (victim: string, meant = true): Told => ({ is: "dead", victim, meant, how: "killed" });
-const forgot = (since: number, from: number, to: number): Told => ({
-  is: "forgot",
-  since: since * 1_000,
-  from,
-  to,
-  what: "test",
-});
-
-function history(...lines: Line[]): Event[] {
-  const events = lines.map(([at, by, told]) => ({ at: at * 1_000, by, ...told }) as Event);
-  return events.sort((one, other) => one.at - other.at);
-}
-const broken = (...lines: Line[]): string[] => check(history(...lines)).map(({ rule }) => rule);
+const locks = (by: string, token: number, time: readonly [number, number], more?: Held): Line[] =>
+  held(by, "lock", token, time, more);
 
 describe("one holder", () => {
   it("is content with holds one after the other", () => {
-    expect(broken(...held("1.1", 100, 10, 20), ...held("2.1", 200, 20, 30))).toEqual([]);
+    isSound(...locks("1.1", 100, [10, 20]), ...locks("2.1", 200, [20, 30]));
   });
 
   it("finds two who hold at the same time, also in one process", () => {
-    expect(broken(...held("1.1", 100, 10, 20), ...held("2.1", 200, 19, 30))).toEqual(["one holder"]);
-    expect(broken(...held("1.1", 100, 10, 20), ...held("1.1", 200, 19, 30, 2))).toEqual(["one holder"]);
+    breaks("one holder", ...locks("1.1", 100, [10, 20]), ...locks("2.1", 200, [19, 30]));
+    breaks("one holder", ...locks("1.1", 100, [10, 20]), ...locks("1.1", 200, [19, 30], { call: 2 }));
   });
 
-  it("finds a short hold within a long one, behind another short one", () => {
-    const long = held("1.1", 100, 10, 90);
-    expect(broken(...long, ...held("2.1", 200, 20, 30), ...held("3.1", 300, 40, 50))).toEqual([
-      "one holder",
-      "one holder",
+  it("finds a short hold within a long one, after another short one", () => {
+    const shorts = [...locks("2.1", 200, [20, 30]), ...locks("3.1", 300, [40, 50])];
+    breaks(["one holder", "one holder"], ...locks("1.1", 100, [10, 90]), ...shorts);
+  });
+
+  it("names all who hold at the same time", () => {
+    const three = [1, 2, 3].flatMap((one) => locks(`${one}.1`, 100 * one, [10 * one, 50]));
+    expect(check(history(...three)).map(({ what }) => what)).toEqual([
+      "two holders of it for 30.000 ms: 1.1#1 with token 100 and 2.1#1 with token 200",
+      "3 holders of it for 20.000 ms: 1.1#1 with token 100 and 2.1#1 with token 200 and 3.1#1 with token 300",
     ]);
   });
 
   it("counts a silent holder until its deadline, with what renewals added", () => {
-    const silent: Line[] = [
-      [0, "1.1", ask(1)],
-      [10, "1.1", lease(1, 100, 50)],
+    const [ask, lease, unlock, unlocked] = locks("1.1", 100, [10, 200], { left: 50 }) as [
+      Line,
+      Line,
+      Line,
+      Line,
     ];
-    const end: Line = [200, "1.1", unlock(1)];
-    const late: Line = [201, "1.1", unlocked(1)];
-    const renewed: Line = [40, "1.1", { is: "seen", call: 1, after: "a while", held: true, left: 50 }];
-    expect(
-      broken(
-        ...silent,
-        [70, "1.1", { is: "lost", call: 1, reason: "expired" }],
-        late,
-        ...held("2.1", 200, 61, 70),
-      ),
-    ).toEqual([]);
-    expect(broken(...silent, renewed, ...held("2.1", 200, 61, 70), late)).toEqual(["one holder"]);
-    expect(broken(...silent, end, late, ...held("2.1", 200, 61, 70))).toEqual(["one holder"]); // the holder still had it at 200
+    const next = locks("2.1", 200, [61, 70]);
+    isSound(ask, lease, lost(70, "1.1", "expired"), unlocked, ...next);
+    breaks("one holder", ask, lease, seen(40, "1.1", true, 50), ...next, unlocked);
+    breaks("one holder", ask, lease, unlock, unlocked, ...next); // the holder still had it at 200
   });
 
   it("counts a holder no longer when it is dead, was told of its loss, or saw it", () => {
-    const holder: Line[] = [
-      [0, "1.1", ask(1)],
-      [10, "1.1", lease(1, 100)],
-    ];
-    const next = held("2.1", 200, 30, 40);
-    expect(broken(...holder, [29, "director", dead("1.1")], ...next)).toEqual([]);
-    expect(broken(...holder, [29, "1.1", { is: "lost", call: 1, reason: "x" }], ...next)).toEqual([]);
-    expect(
-      broken(
-        ...holder,
-        [29, "1.1", { is: "seen", call: 1, after: "a while", held: false, left: 0 }],
-        ...next,
-      ),
-    ).toEqual([]);
-    expect(broken(...holder, ...next)).toEqual(["one holder"]);
+    const holder = [...locks("1.1", 100, [10, 90]).slice(0, 2), ...locks("2.1", 200, [30, 40])];
+    for (const end of [dead(29, "1.1"), lost(29, "1.1", "x"), seen(29, "1.1", false)])
+      isSound(...holder, end);
+    breaks("one holder", ...holder);
   });
 
   it("excuses a hold from before and one from after the data was lost, and no others", () => {
-    const lost: Line = [20, "director", forgot(18, 150, 160)];
-    const [before, after] = [held("1.1", 100, 10, 50), held("2.1", 200, 30, 40)];
-    expect(broken(...before, lost, ...after)).toEqual([]);
-    expect(broken(...before, lost, ...held("2.1", 140, 30, 40))).toEqual(["one holder"]); // granted before, too
-    expect(broken(lost, ...held("1.1", 170, 25, 50), ...after)).toEqual(["one holder"]); // both after
+    const loss = forgot(20, 18, [150, 160]);
+    const [before, after] = [locks("1.1", 100, [10, 50]), locks("2.1", 200, [30, 40])];
+    isSound(...before, loss, ...after);
+    breaks("one holder", ...before, loss, ...locks("2.1", 140, [30, 40])); // granted before, too
+    breaks("one holder", loss, ...locks("1.1", 170, [25, 50]), ...after); // both after
   });
 });
 
 describe("a hold from before a loss that its process passes on", () => {
-  const loss: Line = [20, "director", forgot(18, 150, 160)];
-  const asksLate = (token: number, from: number): Line[] => [
-    [from - 1, "1.1", ask(2)],
-    [from, "1.1", lease(2, token)],
-    [from + 5, "1.1", unlock(2)],
-    [from + 6, "1.1", unlocked(2)],
-  ];
   const passed = (from: number): Line[] => [
-    ...held("1.1", 100, 10, 15),
-    loss,
-    ...held("2.1", 200, 30, 900),
-    ...asksLate(101, from),
+    ...locks("1.1", 100, [10, 15]),
+    forgot(20, 18, [150, 160]),
+    ...locks("2.1", 200, [30, 900]),
+    ...locks("1.1", 101, [from, from + 5], { call: 2, at: from - 1 }),
   ];
 
   it("may begin a turn for a moment, and not later", () => {
-    expect(broken(...passed(110))).toEqual([]);
-    expect(broken(...passed(800))).toEqual(["one holder", "growing tokens"]);
+    isSound(...passed(110));
+    breaks(["one holder", "growing tokens"], ...passed(800));
   });
 
   it("is forgiven the time in which the process stood still", () => {
-    const stopped: Line[] = [
-      [25, "director", { is: "stopped", victim: "1.1" }],
-      [790, "director", { is: "continued", victim: "1.1" }],
+    isSound(...passed(800), ...stopped(25, 790, "1.1"));
+  });
+});
+
+describe("the monotonic register: claims on one clock, whatever tokens and deadlines say", () => {
+  /** Claims at these times; asks at the first of them. */
+  function claims(by: string, times: readonly number[], kind: LockKind = "lock", units?: number): Line[] {
+    const [first = 0, ...rest] = times;
+    const last = rest.pop() ?? first;
+    return [
+      asks(first, by, { kind, units }),
+      [first, by, { is: "lease", call: 1, token: 5, left: 1, held: true }],
+      ...rest.map((at) => seen(at, by, true, 1)),
+      [last, by, { is: "unlock", call: 1, held: true }],
     ];
-    expect(broken(...passed(800), ...stopped)).toEqual([]);
+  }
+  const found = (...lines: Line[]): string[] =>
+    register(tellStory(history(...lines))).map(({ what }) => what);
+
+  it("one after the other prove nothing, also in the same microsecond", () => {
+    expect(found(...claims("1.1", [10, 20]), ...claims("2.1", [20, 30]))).toEqual([]);
+  });
+
+  it("that overlap are told with both stretches", () => {
+    expect(found(...claims("1.1", [10, 20]), ...claims("2.1", [19, 30]))).toEqual([
+      "claims of it overlap for 1.000 ms on the monotonic clock, in µs: 1.1#1 from 10000 to 20000, 2.1#1 from 19000 to 30000",
+    ]);
+    expect(found(...claims("1.1", [10, 15, 20]), ...claims("2.1", [12]))).toHaveLength(1);
+  });
+
+  it("count from the first time to the last at which the lease said 'held', and no longer", () => {
+    const silent: Line[] = claims("1.1", [10, 20]).map(([at, by, told]) =>
+      told.is === "unlock" ? [at, by, { ...told, held: false }] : [at, by, told],
+    );
+    expect(found(...silent, ...claims("2.1", [15, 30]))).toEqual([]);
+    const renewed: Line = [18, "1.1", { is: "seen", call: 1, after: "a renewal", held: true, left: 10_000 }];
+    expect(found(...silent, renewed, ...claims("2.1", [15, 30]))).toEqual([]);
+  });
+
+  it("may overlap in what a server has forgotten, until its leases are over", () => {
+    const loss = forgot(15, 14);
+    expect(found(...claims("1.1", [10, 40]), loss, ...claims("2.1", [30, 35]))).toEqual([]);
+    expect(found(...claims("1.1", [10, 9_000]), loss, ...claims("2.1", [8_000, 8_500]))).toHaveLength(1);
+  });
+
+  it.each<[string, LockKind, number | undefined, LockKind, number | undefined, number]>([
+    ["of readers overlap", "readLock", undefined, "readLock", undefined, 0],
+    ["of a reader and a writer do not", "readLock", undefined, "writeLock", undefined, 1],
+    ["of permits overlap up to their number", "permit", 2, "permit", 1, 0],
+    ["of more permits do not", "permit", 2, "permit", 2, 1],
+  ])("%s", (_, first, units, second, others, violations) => {
+    const both = [...claims("1.1", [10, 30], first, units), ...claims("2.1", [20, 40], second, others)];
+    expect(found(...both)).toHaveLength(violations);
   });
 });
 
 describe("growing tokens", () => {
   it("finds one that falls, and one that comes twice", () => {
-    expect(broken(...held("1.1", 200, 10, 20), ...held("2.1", 100, 30, 40))).toEqual(["growing tokens"]);
-    expect(broken(...held("1.1", 200, 10, 20), ...held("2.1", 200, 30, 40))).toEqual(["growing tokens"]);
+    for (const token of [100, 200])
+      breaks("growing tokens", ...locks("1.1", 200, [10, 20]), ...locks("2.1", token, [30, 40]));
   });
 
   it("knows that a lease is no turn that was over when its process wrote it down", () => {
-    const late = (left: number): Line[] => [
-      [0, "2.1", ask(1)],
-      [30, "2.1", lease(1, 100, left)],
-      [31, "2.1", { is: "unlock", call: 1, held: left > 0 }],
-      [32, "2.1", unlocked(1)],
-    ];
-    expect(broken(...held("1.1", 200, 10, 20), ...late(0))).toEqual([]);
-    expect(broken(...held("1.1", 200, 10, 20), ...late(5))).toEqual(["growing tokens"]);
+    const late = (left: number): Line[] => locks("2.1", 100, [30, 31], { left });
+    isSound(...locks("1.1", 200, [10, 20]), ...late(0));
+    breaks("growing tokens", ...locks("1.1", 200, [10, 20]), ...late(5));
   });
 
   it("lets a hold from before a loss come late, but a caller that asks afterwards gets a larger token", () => {
-    const lost: Line = [20, "director", forgot(18, 150, 160)];
-    expect(broken(lost, ...held("1.1", 200, 25, 26), ...held("2.1", 140, 27, 28))).toEqual([]);
-    const asksLate: Line[] = [
-      [30, "2.1", ask(1)],
-      [35, "2.1", lease(1, 140)],
-      [36, "2.1", unlock(1)],
-      [37, "2.1", unlocked(1)],
-    ];
-    expect(broken(lost, ...held("1.1", 200, 25, 26), ...asksLate)).toEqual(["growing tokens"]);
+    const lines = [forgot(20, 18, [150, 160]), ...locks("1.1", 200, [25, 26])];
+    isSound(...lines, ...locks("2.1", 140, [27, 28]));
+    breaks("growing tokens", ...lines, ...locks("2.1", 140, [35, 36], { at: 30 }));
   });
 });
 
@@ -168,73 +170,46 @@ describe("endings", () => {
   const over = (at: number): Line => [at, "director", { is: "over" }];
 
   it("finds a call without an answer, and excuses the dead", () => {
-    expect(broken([0, "1.1", ask(1)], over(10_000))).toEqual(["every call ends"]);
-    expect(broken([0, "1.1", ask(1)], [5, "director", dead("1.1")], over(10_000))).toEqual([]);
+    breaks("every call ends", asks(0, "1.1"), over(10_000));
+    isSound(asks(0, "1.1"), dead(5, "1.1"), over(10_000));
   });
 
   it("finds an answer that is too late, and forgives the time in which the process stood still", () => {
-    const late: Line[] = [
-      [0, "1.1", ask(1, 1_000)],
-      [6_000, "1.1", { is: "busy", call: 1 }],
-    ];
-    expect(broken(...late)).toEqual(["answers in time"]);
-    const stopped: Line[] = [
-      [500, "director", { is: "stopped", victim: "1.1" }],
-      [3_000, "director", { is: "continued", victim: "1.1" }],
-    ];
-    expect(broken(...late, ...stopped)).toEqual([]);
-    expect(broken([0, "1.1", ask(1)], [9, "1.1", { is: "abort", call: 1 }], over(8_000))).toEqual([
-      "answers in time",
-    ]);
+    const late: Line[] = [asks(0, "1.1", { wait: 1_000 }), [6_000, "1.1", { is: "busy", call: 1 }]];
+    breaks("answers in time", ...late);
+    isSound(...late, ...stopped(500, 3_000, "1.1"));
+    breaks("answers in time", asks(0, "1.1"), [9, "1.1", { is: "abort", call: 1 }], over(8_000));
   });
 
   it("finds an unlock without an end", () => {
-    const unended = held("1.1", 100, 10, 20).slice(0, 3);
-    expect(broken(...unended, over(5_000))).toEqual(["every unlock ends"]);
+    breaks("every unlock ends", ...locks("1.1", 100, [10, 20]).slice(0, 3), over(5_000));
   });
 
   it("finds who waits too long while nothing is wrong, and only then", () => {
-    const long: Line[] = [
-      [0, "1.1", ask(1)],
-      [16_000, "1.1", lease(1, 1)],
-      [16_001, "1.1", unlock(1)],
-      [16_002, "1.1", unlocked(1)],
-    ];
-    expect(broken(...long)).toEqual(["nobody starves"]);
-    const fault: Line[] = [
-      [5_000, "director", { is: "fault", number: 1, kind: "cut", detail: "" }],
-      [5_100, "director", { is: "healed", number: 1, kind: "cut" }],
-    ];
-    expect(broken(...long, ...fault)).toEqual([]);
+    const long = locks("1.1", 1, [16_000, 16_001]);
+    breaks("nobody starves", ...long);
+    isSound(...long, fault(5_000, "cut"), [5_100, "director", { is: "healed", number: 1, kind: "cut" }]);
   });
 
   it("finds a loss that nothing explains", () => {
-    const loss: Line = [15, "1.1", { is: "lost", call: 1, reason: "LOCK_LOST taken" }];
-    expect(broken(...held("1.1", 100, 10, 20), loss)).toEqual(["no loss without a reason"]);
-    const fault: Line = [12, "director", { is: "fault", number: 1, kind: "cut", detail: "" }];
-    expect(broken(...held("1.1", 100, 10, 20), fault, loss)).toEqual([]);
+    const lines = [...locks("1.1", 100, [10, 20]), lost(15, "1.1", "LOCK_LOST taken")];
+    breaks("no loss without a reason", ...lines);
+    isSound(...lines, fault(12, "cut"));
   });
 
   it("finds what nobody handled, and a worker that ends by itself", () => {
-    expect(broken([1, "1.1", { is: "unhandled", error: "Error: x" }])).toEqual(["quiet processes"]);
-    expect(broken([1, "1.1", { is: "up", settings: "" }], [2, "director", dead("1.1", false)])).toEqual([
-      "living processes",
-    ]);
+    breaks("quiet processes", [1, "1.1", { is: "unhandled", error: "Error: x" }]);
+    breaks("living processes", [1, "1.1", { is: "up", settings: "" }], dead(2, "1.1", false));
   });
 });
 
-describe("the excerpt", () => {
-  it("shows who took part, and what happened between", () => {
-    const events = history(...held("1.1", 100, 10, 20), ...held("2.1", 200, 15, 30), [
-      12,
-      "director",
-      { is: "fault", number: 1, kind: "cut connections", detail: "1.1's all" },
-    ]);
-    const [violation] = check(events);
-    const text = violation ? excerpt(violation, events) : "";
-    expect(text).toMatch(/^ONE HOLDER: two holders of orders for 5\.000 ms/);
-    expect(text).toMatch(/^> +-5\.000 {2}1\.1#1 +lease +token=100/m);
-    expect(text).toMatch(/^ +-3\.000 {2}director +fault +number=1 kind=cut connections/m);
-    expect(text).toMatch(/^> +0\.000 {2}2\.1#1 +lease +token=200/m);
-  });
+it("the excerpt shows who took part, and what happened between", () => {
+  const both = [...locks("1.1", 100, [10, 20]), ...locks("2.1", 200, [15, 30])];
+  const events = history(...both, fault(12, "cut connections"));
+  const [violation] = check(events);
+  const text = violation ? excerpt(violation, events) : "";
+  expect(text).toMatch(/^ONE HOLDER: two holders of it for 5\.000 ms/);
+  expect(text).toMatch(/^> +-5\.000 {2}1\.1#1 +lease +token=100/m);
+  expect(text).toMatch(/^ +-3\.000 {2}director +fault +number=1 kind=cut connections/m);
+  expect(text).toMatch(/^> +0\.000 {2}2\.1#1 +lease +token=200/m);
 });

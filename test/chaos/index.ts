@@ -1,9 +1,8 @@
 import { rm } from "node:fs/promises";
 import type { TopologyName } from "./arenas/arena.ts";
 import { type Arguments, readArguments, USAGE } from "./arguments.ts";
-import { excerpt } from "./checker/excerpt.ts";
 import { tellStory } from "./checker/tell-story.ts";
-import type { Violation } from "./checker/violation.ts";
+import { excerpt, type Violation } from "./checker/violation.ts";
 import { whyNoPorcupine } from "./porcupine/go.ts";
 import { type Judgement, judge } from "./porcupine/index.ts";
 import { run } from "./run.ts";

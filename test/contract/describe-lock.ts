@@ -1,5 +1,4 @@
-import { afterAll, afterEach, aroundEach, beforeAll, beforeEach, describe } from "vitest";
-import { standalone } from "../support/servers/kinds.ts";
+import { afterAll, afterEach, aroundEach, beforeAll, beforeEach, describe, it } from "vitest";
 import type { TopologyKind } from "../support/servers/topology.ts";
 import { aborting } from "./aborting.ts";
 import { borrowing } from "./borrowing.ts";
@@ -18,6 +17,7 @@ import { KINDS, type Kind, otherwise } from "./kinds.ts";
 import { leases } from "./leases.ts";
 import { loss } from "./loss.ts";
 import { names } from "./names.ts";
+import { placesOf } from "./places.ts";
 import { races } from "./races.ts";
 import { reentrance } from "./reentrance.ts";
 import { scopes } from "./scopes.ts";
@@ -56,15 +56,19 @@ const THEMES = [
 ];
 
 /**
- * The contract that every lock kind keeps, on a real Redis of whatever topology. A new kind is a test file with this
- * one line.
+ * The contract that every lock kind keeps, wherever the suite that runs asks for it: on one server, on every other
+ * topology, in memory. A new kind is a file `<kind>.contract.test.ts` with this one line. Each kind has its own,
+ * because a run spreads files over its workers, and not what is in them.
  *
  * @example describeLock("fairLock");
  */
-export function describeLock(
-  kind: Kind,
-  { name, launch, excuse }: Pick<TopologyKind, "name" | "launch" | "excuse"> = standalone,
-): void {
+export function describeLock(kind: Kind): void {
+  const places = placesOf(kind);
+  if (places.length === 0) it.skip("no topology was asked for that this kind runs on", () => {});
+  for (const place of places) describeOn(kind, place);
+}
+
+function describeOn(kind: Kind, { name, launch, excuse }: TopologyKind): void {
   describe(`${kind} on ${name}`, () => {
     const subject = new Subject(kind, launch);
     beforeAll(subject.open);

@@ -2,18 +2,9 @@ import { describe, expect, it } from "vitest";
 import { PASS_TIME } from "../../src/defaults.ts";
 import { failure } from "../contract/observe.ts";
 import { messagesRead } from "../support/messages-read.ts";
-import {
-  forget,
-  isKnown,
-  type Lockable,
-  otherOf,
-  parked,
-  QUEUING,
-  TRIERS,
-  trierOf,
-} from "../support/only-then.ts";
 import { Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";
+import { forget, isKnown, type Lockable, otherOf, parked, QUEUING, TRIERS, trierOf } from "./only-then.ts";
 
 // A caller is told that another one holds the lock when that is so, and only then: not while Redis hangs, and not of a lock that is
 // free, whatever the other callers of its client are doing just then.

@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { consumer } from "../support/package.ts";
 import { ENTRIES, MAIN } from "./consumer.ts";
 import { entryPoints } from "./examples/doc-comments.ts";
+import { consumer } from "./packed.ts";
 
 // The declarations under the compilers and settings that users have, with nothing skipped.
 

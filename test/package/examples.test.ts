@@ -4,11 +4,11 @@ import { join } from "node:path";
 import ts from "typescript";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import type { LocalServer } from "../../tools/redis/index.ts";
-import { consumer } from "../support/package.ts";
 import { launchAll } from "../support/servers/launch-all.ts";
 import { documented } from "./examples/doc-comments.ts";
 import { APPLICATION, type Example, examplesOf, programOf, SERVERS } from "./examples/programs.ts";
 import { type Running, runAll } from "./examples/run.ts";
+import { consumer } from "./packed.ts";
 import { strictOptions } from "./strict-options.ts";
 
 // Every `@example` of what the entry points export, as an editor shows it: under strict types, and against real servers.

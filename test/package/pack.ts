@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { packPackage } from "../support/package.ts";
+import { packPackage } from "./packed.ts";
 
 declare module "vitest" {
   interface ProvidedContext {

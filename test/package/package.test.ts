@@ -13,8 +13,8 @@ import { spinLua } from "../../src/spin/lua.generated.ts";
 import { uiLua } from "../../src/ui/lua.generated.ts";
 import { links } from "../../tools/check/docs/markdown.ts";
 import { freshName, testUrl } from "../support/fixture.ts";
-import { COPIED_AT, consumer, npm } from "../support/package.ts";
 import { CPU, MAIN, OLD, OLD_TSCONFIG, REQUIRE, SAID, TSCONFIG } from "./consumer.ts";
+import { COPIED_AT, consumer, npm } from "./packed.ts";
 
 // The package as npm would publish it, in the hands of users: packed, unpacked, compiled against and run.
 

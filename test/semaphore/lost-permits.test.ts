@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import type { LockOptions, PermitLease } from "../../src/index.ts";
-import { PoolStage } from "../support/pooled.ts";
 import { used, waiting } from "../support/semaphores.ts";
+import { PoolStage } from "./pooled.ts";
 
 // A caller that has lost its permits may still be at work. A listener that is told of it may call at once, and gets them from Redis
 // only. Here units are passed on however busy the machine is.

@@ -2,11 +2,11 @@ import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { PermitLease, Semaphore } from "../../src/index.ts";
 import { Dice } from "../chaos/dice.ts";
-import { PoolStage, together } from "../support/pooled.ts";
 import { used } from "../support/semaphores.ts";
 import { named } from "../support/tcp-proxy.ts";
 import { turnOf } from "../support/turn.ts";
 import { until } from "../support/until.ts";
+import { PoolStage, together } from "./pooled.ts";
 
 // A hold of several callers of one process that is lost, given back by halves, or used at random.
 

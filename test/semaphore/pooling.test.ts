@@ -1,10 +1,10 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { PermitLease, Semaphore } from "../../src/index.ts";
-import { PoolStage, together } from "../support/pooled.ts";
 import { used, waiting } from "../support/semaphores.ts";
 import { turnOf } from "../support/turn.ts";
 import { until } from "../support/until.ts";
+import { PoolStage, together } from "./pooled.ts";
 
 // Callers of one process at a semaphore: in which order they come in by a hold that they share, and what others are left.
 

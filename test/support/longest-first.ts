@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /**
@@ -14,5 +13,4 @@ export class LongestFirst extends BaseSequencer {
   }
 }
 
-const isContract = ({ moduleId }: TestSpecification): boolean =>
-  /^describe(Lock|Elsewhere)\(/m.test(readFileSync(moduleId, "utf8"));
+const isContract = ({ moduleId }: TestSpecification): boolean => moduleId.endsWith(".contract.test.ts");

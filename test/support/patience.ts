@@ -8,7 +8,7 @@ export const patience = { keeper: 3_000 };
  * The package's numbers with that patience, which holds from now on, and with others in place of their own. The answer comes by a
  * subscription, which a first question has to wait for.
  *
- * @example vi.mock("../../../src/defaults.ts", async (all) => (await import("../../support/patience.ts")).patient(all));
+ * @example vi.mock("../../src/defaults.ts", async (all) => (await import("../support/patience.ts")).patient(all));
  */
 export async function patient(
   all: () => Promise<unknown>,

@@ -4,10 +4,10 @@ import { afterAll, describe, expect, it, onTestFinished } from "vitest";
 import { redissonLock } from "../../src/redisson/index.ts";
 import { spinLock } from "../../src/spin/index.ts";
 import { failure } from "../contract/observe.ts";
-import { watchPoint, watchTrace } from "../support/channel-watch.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { Gauges } from "../support/gauges.ts";
 import { until } from "../support/until.ts";
+import { watchPoint, watchTrace } from "./channel-watch.ts";
 
 // What is told to whatever observes the process, by node:diagnostics_channel (docs/events.md).
 

@@ -9,7 +9,7 @@ import { createOwnUI } from "../../src/ui/own-ui.ts";
 import { act, ask, cookieOf, forward, OWN, statusOf, type Way } from "../support/ask-page.ts";
 import { temporary } from "../support/cli.ts";
 import { Parties } from "../support/fixture.ts";
-import { Nginx } from "../support/nginx.ts";
+import { Nginx } from "./nginx.ts";
 
 // The table of docs/security.md, "The page": each of its rows, over HTTP, through a real nginx where one stands in it.
 

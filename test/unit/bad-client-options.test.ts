@@ -4,7 +4,7 @@ import { createLockClient, type LockClient } from "../../src/index.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
 import { redissonLock } from "../../src/redisson/index.ts";
 import { lockOf } from "../support/permit.ts";
-import { type Loose, refused } from "../support/refused.ts";
+import { type Loose, refused } from "./refused.ts";
 
 // A connection that would connect with the first command: as long as it waits, nothing was sent.
 let redis: Redis;

@@ -4,7 +4,7 @@ import { createLockClient, type Lock, type LockClient } from "../../src/index.ts
 import { createQuorumClient } from "../../src/quorum/index.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { lockOf } from "../support/permit.ts";
-import { type Loose, refused } from "../support/refused.ts";
+import { type Loose, refused } from "./refused.ts";
 
 const WAIT = "wait must be a whole number of milliseconds from 0 to 2^31-1, or Infinity";
 const LEASE = "lease must be a whole number of milliseconds from 10 to 2^31-1";

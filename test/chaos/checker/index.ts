@@ -1,19 +1,17 @@
 import type { Event } from "../history/events.ts";
-import { bodies } from "./bodies.ts";
-import { endings } from "./endings.ts";
-import { exclusion } from "./exclusion.ts";
+import { exclusion, register } from "./exclusion.ts";
+import { bodies, observers } from "./leaders.ts";
 import { losses } from "./losses.ts";
-import { observers } from "./observers.ts";
 import { processes } from "./processes.ts";
-import { register } from "./register.ts";
-import { serving } from "./serving.ts";
-import { starvation } from "./starvation.ts";
+import type { Story } from "./story.ts";
 import { tellStory } from "./tell-story.ts";
 import { tokens } from "./tokens.ts";
 import { turns } from "./turns.ts";
 import type { Violation } from "./violation.ts";
+import { endings, serving, starvation } from "./waiting.ts";
 
-const RULES = [
+/** What locks of all kinds are held to. What a kind allows stands in `allows.ts`, and what is forgiven in `excuses.ts`. */
+const RULES: readonly ((story: Story) => Violation[])[] = [
   exclusion,
   register,
   tokens,

@@ -1,9 +1,6 @@
-import { calmStretches } from "./calm.ts";
+import { calmStretches, GRACE } from "./excuses.ts";
 import type { Hold, Story } from "./story.ts";
 import { ms, nameOf, type Violation } from "./violation.ts";
-
-/** ms to the deadline: nearer to it, a late command finds the lease over. */
-const NEAR = 500;
 
 /** While nothing is wrong, Redis takes no lease before its time. */
 export function losses(story: Story): Violation[] {
@@ -13,7 +10,7 @@ export function losses(story: Story): Violation[] {
   return [...story.holds.values()].flat().flatMap((hold) => {
     const loss = hold.lost ?? ofUnlock(hold);
     if (!loss || !/gone|taken|unknown/.test(loss.reason)) return [];
-    if (loss.at > hold.deadline - NEAR * 1_000 || !isCalm(hold, loss.at)) return [];
+    if (loss.at > hold.deadline - GRACE.nearDeadline * 1_000 || !isCalm(hold, loss.at)) return [];
     const early = ms(hold.deadline - loss.at);
     const what = `${nameOf(hold.call)} lost ${hold.call.lock} (${loss.reason}) ${early} before its deadline, while nothing was wrong`;
     return [{ rule: "no loss without a reason", what, at: loss.at, calls: [hold.call] }];

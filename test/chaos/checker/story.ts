@@ -1,21 +1,16 @@
-import type { Event, LockKind } from "../history/events.ts";
+import type { CallEvent, LockKind } from "../history/events.ts";
 
-/** One call for a lock, from the question to the end of what came of it. Times are µs. */
-export interface Call {
+/** A stretch of time, in µs. */
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** One call for a lock, from the question to the end of what came of it. Times are µs, but for what the event gives in ms. */
+export interface Call extends Omit<Extract<CallEvent, { is: "ask" }>, "is" | "call" | "how"> {
   readonly by: string;
   readonly number: number;
-  readonly lock: string;
   readonly kind: LockKind;
-  /** ms; null: for ever. */
-  readonly wait: number | null;
-  /** What only some kinds have, as in the event. */
-  readonly lease?: number | undefined;
-  readonly units?: number | undefined;
-  readonly every?: number | undefined;
-  readonly aligned?: boolean | undefined;
-  readonly writer?: number | undefined;
-  readonly listens?: boolean | undefined;
-  readonly again?: number | undefined;
   readonly asked: number;
   aborted: number | null;
   answered: { at: number; with: "lease" | "busy" | "error" } | null;
@@ -43,7 +38,6 @@ export interface Hold {
 /** A worker from its start to its end. */
 export interface Life {
   readonly by: string;
-  up: number;
   dead: { at: number; meant: boolean; how: string } | null;
   /** When it could not do anything: stopped, or its event loop blocked. */
   readonly standing: { from: number; to: number }[];
@@ -51,33 +45,23 @@ export interface Life {
 }
 
 /** A fault from its begin to the end of its cause. */
-export interface Trouble {
-  readonly number: number;
+export interface Trouble extends Span {
   readonly kind: string;
-  readonly from: number;
   to: number;
 }
 
-/** Was a server's clock stepped? That of a worker is the worker's own. */
-export const stepsServerClock = ({ kind }: Trouble): boolean =>
-  kind.includes("clock") && !kind.includes("worker");
-
-/** The server may have forgotten what it had promised before: on our clock, and in the server's µs. */
-export interface Forgetting {
-  readonly since: number;
-  readonly at: number;
-  readonly from: number;
-  readonly to: number;
+/** Between these moments, of our clock and of tokens, a server may have forgotten its promises. */
+export interface Forgetting extends Span {
+  readonly tokens: Span;
 }
 
-/** A leader that an observer was shown, until it was shown something else. Times are µs. */
-export interface Shown {
+/** A leader that an observer was shown, until it was shown something else. */
+export interface Shown extends Span {
   readonly by: string;
   readonly lock: string;
   readonly token: number;
   /** Of its proclamation. */
   readonly number: number;
-  readonly from: number;
   to: number;
 }
 
@@ -108,13 +92,3 @@ export interface Story {
 
 /** The call that an event is about, as a key. */
 export const callKey = (by: string, call: number): string => `${by}#${call}`;
-
-/** The worker's moments in which it could do nothing, between two times, in µs. */
-export function stoodStill(life: Life | undefined, from: number, to: number): number {
-  let sum = 0;
-  for (const one of life?.standing ?? []) sum += Math.max(0, Math.min(one.to, to) - Math.max(one.from, from));
-  return sum;
-}
-
-/** The last moment of which a history tells anything. */
-export const endOf = (events: readonly Event[]): number => events.at(-1)?.at ?? 0;

@@ -1,63 +1,49 @@
 import type { CallEvent, Event } from "../history/events.ts";
-import {
-  type Call,
-  callKey,
-  endOf,
-  type Forgetting,
-  type Hold,
-  type Life,
-  type Setting,
-  type Shown,
-  type Story,
-  type Trouble,
-} from "./story.ts";
+import { type Call, callKey, type Hold, type Life, type Setting, type Story, type Trouble } from "./story.ts";
+
+const NEVER = Number.POSITIVE_INFINITY;
 
 /** Puts the events of a history, which must be in order, together. */
 export function tellStory(events: readonly Event[]): Story {
   const calls = new Map<string, Call>();
   const lives = new Map<string, Life>();
   const troubles = new Map<number, Trouble>();
-  const forgettings: Forgetting[] = [];
-  const shown: Shown[] = [];
   const settings = new Map<string, Setting>();
-  let over = endOf(events);
-  const life = (by: string, at: number): Life => {
-    const known = lives.get(by) ?? { by, up: at, dead: null, standing: [], unhandled: [] };
+  const [forgettings, shown]: [Story["forgettings"], Story["shown"]] = [[], []];
+  // What comes after "over" is the cleaning up.
+  const end = events.findIndex(({ is }) => is === "over");
+  const over = events.at(end)?.at ?? 0;
+  const life = (by: string): Life => {
+    const known = lives.get(by) ?? { by, dead: null, standing: [], unhandled: [] };
     lives.set(by, known);
     return known;
   };
 
-  // What comes after "over" is the cleaning up.
-  for (const event of events.slice(0, events.findIndex(({ is }) => is === "over") + 1 || events.length)) {
+  for (const event of end < 0 ? events : events.slice(0, end)) {
     const { at, by } = event;
     switch (event.is) {
       case "up":
-        life(by, at).up = at;
+        life(by);
         break;
       case "blocked":
-        life(by, at).standing.push({ from: at, to: at + event.ms * 1_000 });
+        life(by).standing.push({ from: at, to: at + event.ms * 1_000 });
         break;
       case "stopped":
-        life(event.victim, at).standing.push({ from: at, to: Number.POSITIVE_INFINITY });
+        life(event.victim).standing.push({ from: at, to: NEVER });
         break;
       case "continued": {
-        const last = life(event.victim, at).standing.findLast(({ to }) => to === Number.POSITIVE_INFINITY);
+        const last = life(event.victim).standing.findLast(({ to }) => to === NEVER);
         if (last) last.to = at;
         break;
       }
       case "unhandled":
-        life(by, at).unhandled.push({ at, error: event.error });
+        life(by).unhandled.push({ at, error: event.error });
         break;
       case "dead":
-        life(event.victim, at).dead ??= { at, meant: event.meant, how: event.how };
+        life(event.victim).dead ??= { at, meant: event.meant, how: event.how };
         break;
       case "fault":
-        troubles.set(event.number, {
-          number: event.number,
-          kind: event.kind,
-          from: at,
-          to: Number.POSITIVE_INFINITY,
-        });
+        troubles.set(event.number, { kind: event.kind, from: at, to: NEVER });
         break;
       case "healed": {
         const trouble = troubles.get(event.number);
@@ -65,13 +51,10 @@ export function tellStory(events: readonly Event[]): Story {
         break;
       }
       case "forgot":
-        forgettings.push({ since: event.since, at, from: event.from, to: event.to });
+        forgettings.push({ from: event.since, to: at, tokens: { from: event.from, to: event.to } });
         break;
       case "clock step":
-        troubles.set(-troubles.size - 1, { number: 0, kind: event.is, from: at, to: at });
-        break;
-      case "over":
-        over = at;
+        troubles.set(-troubles.size - 1, { kind: event.is, from: at, to: at });
         break;
       case "ask": {
         const { call: number, is: _, how, ...asked } = event;
@@ -82,14 +65,13 @@ export function tellStory(events: readonly Event[]): Story {
       case "shown": {
         const { lock, token, number } = event;
         const last = shown.findLast((one) => one.by === by && one.lock === lock);
-        if (last?.to === Number.POSITIVE_INFINITY) last.to = at;
-        if (token > 0) shown.push({ by, lock, token, number, from: at, to: Number.POSITIVE_INFINITY });
+        if (last?.to === NEVER) last.to = at;
+        if (token > 0) shown.push({ by, lock, token, number, from: at, to: NEVER });
         break;
       }
       case "sets": {
         const { lock, permits } = event;
-        const never = Number.POSITIVE_INFINITY;
-        settings.set(callKey(by, event.set), { lock, permits, asked: at, answered: never, stands: false });
+        settings.set(callKey(by, event.set), { lock, permits, asked: at, answered: NEVER, stands: false });
         break;
       }
       case "has set": {
@@ -101,6 +83,7 @@ export function tellStory(events: readonly Event[]): Story {
       case "kept":
       case "done":
       case "trouble":
+      case "over":
         break;
       default:
         tellCall(calls.get(callKey(by, event.call)), event, at);
@@ -108,9 +91,18 @@ export function tellStory(events: readonly Event[]): Story {
   }
   for (const { hold, by } of calls.values()) if (hold) endHold(hold, lives.get(by), over);
   for (const one of shown) one.to = Math.min(one.to, lives.get(one.by)?.dead?.at ?? over, over);
+  const all = [...calls.values()].flatMap(({ hold }) => hold ?? []);
+  const holds = new Map<string, Hold[]>();
+  for (const hold of all.sort((one, other) => one.from - other.from)) {
+    const { lock } = hold.call;
+    holds
+      .set(lock, holds.get(lock) ?? [])
+      .get(lock)
+      ?.push(hold);
+  }
   return {
     calls: [...calls.values()],
-    holds: byLock(calls),
+    holds,
     lives,
     troubles: [...troubles.values()],
     forgettings,
@@ -129,7 +121,7 @@ function tellCall(call: Call | undefined, event: CallEvent, at: number): void {
   else if (event.is === "lease") {
     call.answered = { at, with: "lease" };
     const deadline = at + event.left * 1_000;
-    const rest = { lost: null, unlock: null, unlocked: null, unheld: null, until: Number.POSITIVE_INFINITY };
+    const rest = { lost: null, unlock: null, unlocked: null, unheld: null, until: NEVER };
     call.hold = { call, token: event.token, from: at, deadline, claims: null, ...rest };
     if (event.held) claim(call.hold, at);
   } else if (!hold) return;
@@ -156,20 +148,6 @@ function claim(hold: Hold, at: number): void {
 
 /** A holder counts on its lock until it gives the lock up, is told of the loss, dies, or its deadline passes. */
 function endHold(hold: Hold, life: Life | undefined, over: number): void {
-  const never = Number.POSITIVE_INFINITY;
   const { until, unlock, lost, deadline } = hold;
-  hold.until = Math.min(until, unlock ?? never, lost?.at ?? never, life?.dead?.at ?? never, deadline, over);
-}
-
-function byLock(calls: Map<string, Call>): Map<string, Hold[]> {
-  const holds = [...calls.values()]
-    .flatMap(({ hold }) => hold ?? [])
-    .sort((one, other) => one.from - other.from);
-  const locks = new Map<string, Hold[]>();
-  for (const hold of holds) {
-    const list = locks.get(hold.call.lock);
-    if (list) list.push(hold);
-    else locks.set(hold.call.lock, [hold]);
-  }
-  return locks;
+  hold.until = Math.min(until, unlock ?? NEVER, lost?.at ?? NEVER, life?.dead?.at ?? NEVER, deadline, over);
 }

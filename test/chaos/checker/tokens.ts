@@ -1,81 +1,74 @@
-import { Excuses } from "./forgetting.ts";
+import { allows, handedOn } from "./allows.ts";
+import { Forgotten, wasWrittenLate } from "./excuses.ts";
 import type { Hold, Story } from "./story.ts";
 import { nameOf, type Violation } from "./violation.ts";
 
 /**
- * Tokens grow in the order of the holds, passes included. When the server has forgotten its holders they may come in
- * another order, but this stays: a caller that asks after another one had the lock gets a larger token.
- *
- * Readers with no writer between them share one. Holders of permits are there together, and may hear of it in another order,
- * so of these the second rule counts.
+ * Tokens grow in the order of the holds, passes included. When the server has forgotten its holders
+ * they may come in another order, but this stays: a caller that asks after another one had the lock
+ * gets a larger token. Of those that are inside together and may hear of it in another order, only
+ * that counts, and that no two have the same one.
  */
 export function tokens(story: Story): Violation[] {
   return [...story.holds].flatMap(([lock, holds]) => {
-    if (holds.every(({ token }) => token === 0)) return []; // a lock without tokens
-    const [first] = holds;
-    if (first?.call.kind === "once") return []; // its token is a time: see `turns`
-    const excuses = new Excuses(story, holds);
+    const kind = holds[0] && allows(holds[0].call).tokens;
+    if (kind === "times" || holds.every(({ token }) => token === 0)) return []; // `turns` judges times; 0: no tokens
+    const forgotten = new Forgotten(story, holds);
     const follows = order(holds);
-    const isOneByOne = first?.call.kind !== "permit";
-    const early = isOneByOne ? inOrder(lock, holds, excuses, follows) : twice(lock, holds, excuses);
-    return [...early, ...afterAsking(lock, holds, excuses, follows, isOneByOne)];
+    const early = kind === "apart" ? twice(holds, forgotten) : inOrder(holds, forgotten, follows);
+    const late = afterAsking(holds, follows).filter(
+      // What servers did not forget, `inOrder` tells.
+      ([before, after]) => kind === "apart" || forgotten.isBetween(before, after),
+    );
+    const told = late.filter(([, after]) => !forgotten.isPassed(after) && !forgotten.isOfExchange(after));
+    return [...early, ...told].map(([before, after]) => fall(lock, before, after));
   });
 }
 
+type Pair = readonly [before: Hold, after: Hold];
 type Follows = (before: Hold, after: Hold) => boolean;
 
-/** May a hold with this token come behind that one? */
+/** May a hold with this token come after that one? */
 function order(holds: readonly Hold[]): Follows {
-  // A writer that became a reader has handed its token on to the readers beside it.
-  const handedOn = new Set(holds.flatMap(({ call, token }) => (call.writer === undefined ? [] : [token])));
+  const shared = handedOn(holds);
+  const reads = ({ call }: Hold): boolean => allows(call).tokens === "shared";
   return (before, after) => {
     if (after.token !== before.token) return after.token > before.token;
-    return after.call.kind === "readLock" && (before.call.kind === "readLock" || handedOn.has(after.token));
+    return reads(after) && (reads(before) || shared.has(after.token));
   };
 }
 
-function inOrder(lock: string, holds: readonly Hold[], excuses: Excuses, follows: Follows): Violation[] {
-  const found: Violation[] = [];
+function inOrder(holds: readonly Hold[], forgotten: Forgotten, follows: Follows): Pair[] {
+  const found: Pair[] = [];
   let highest: Hold | undefined;
   for (const hold of holds) {
-    // Its process stood still when it was to write that it has the lease, which was over behind that. It had it some time before.
-    if (hold.deadline <= hold.from) continue;
-    if (highest && !follows(highest, hold) && !excuses.lie(highest, hold))
-      found.push(fall(lock, highest, hold));
+    if (wasWrittenLate(hold)) continue;
+    if (highest && !follows(highest, hold) && !forgotten.isBetween(highest, hold))
+      found.push([highest, hold]);
     if (!highest || hold.token >= highest.token) highest = hold;
   }
   return found;
 }
 
-/** Every hold of permits has a token of its own. */
-function twice(lock: string, holds: readonly Hold[], excuses: Excuses): Violation[] {
+function twice(holds: readonly Hold[], forgotten: Forgotten): Pair[] {
   const known = new Map<number, Hold>();
   return holds.flatMap((hold) => {
     const other = known.get(hold.token);
     known.set(hold.token, hold);
-    return other && !excuses.lie(other, hold) ? [fall(lock, other, hold)] : [];
+    return other && !forgotten.isBetween(other, hold) ? [[other, hold] as const] : [];
   });
 }
 
-function afterAsking(
-  lock: string,
-  holds: readonly Hold[],
-  excuses: Excuses,
-  follows: Follows,
-  isTold: boolean,
-): Violation[] {
-  const found: Violation[] = [];
-  const byQuestion = [...holds].sort((one, other) => one.call.asked - other.call.asked);
+/** Each hold that does not follow the largest token of those that others had before it was asked for. */
+function afterAsking(holds: readonly Hold[], follows: Follows): Pair[] {
+  const found: Pair[] = [];
   let highest: Hold | undefined;
   let next = 0;
-  for (const hold of byQuestion) {
+  for (const hold of [...holds].sort((one, other) => one.call.asked - other.call.asked)) {
     for (let had = holds[next]; had && had.from < hold.call.asked; had = holds[++next]) {
       if (!highest || had.token > highest.token) highest = had;
     }
-    if (!highest || follows(highest, hold)) continue;
-    // Without a forgetting, `inOrder` tells it.
-    const isLatePass = excuses.isPassed(hold) || excuses.isOfExchange(hold);
-    if ((!isTold || excuses.lie(highest, hold)) && !isLatePass) found.push(fall(lock, highest, hold));
+    if (highest && !follows(highest, hold)) found.push([highest, hold]);
   }
   return found;
 }

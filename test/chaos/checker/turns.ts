@@ -1,60 +1,38 @@
 import { LONGEST_LEASE } from "../settings.ts";
-import { calmStretches } from "./calm.ts";
-import { type Call, type Hold, type Story, stepsServerClock, type Trouble } from "./story.ts";
+import { calmStretches, GRACE, hasFailed, hasLostTurn } from "./excuses.ts";
+import type { Call, Hold, Story } from "./story.ts";
 import { ms, nameOf, type Violation } from "./violation.ts";
-
-/** ms after which a turn must have come back, besides its interval and the lease of a run that failed. */
-const SLACK = 3_000;
 
 /**
  * What runs once per interval: at most one run begins in each, where the one before has ended well; and while nothing is wrong
- * there is one again, also behind a crash.
+ * there is one again, also after a crash.
  */
 export function turns(story: Story): Violation[] {
   return [...story.holds].flatMap(([lock, holds]) =>
-    holds[0]?.call.kind === "once" ? [...twice(story, lock, holds), ...never(story, lock, holds)] : [],
+    holds[0]?.call.kind === "once"
+      ? [...twice(story, lock, holds), ...never(story, lock, holds, holds[0].call.every)]
+      : [],
   );
 }
 
 function twice(story: Story, lock: string, holds: readonly Hold[]): Violation[] {
   return holds.flatMap((hold, place) => {
     const next = holds[place + 1];
-    if (!next || hasFailed(hold) || wasForgotten(story, hold, next)) return [];
-    if (isLater(hold, next)) return [];
+    if (!next || hasFailed(hold) || isLater(hold, next)) return [];
+    if (hasLostTurn(story, { from: hold.call.asked, to: next.from })) return [];
     const what = `${lock} ran twice in one interval: ${nameOf(hold.call)} began at ${hold.token}, and ${nameOf(next.call)} at ${next.token}`;
     return [{ rule: "once per interval", what, at: next.from, calls: [hold.call, next.call] }];
   });
 }
-
-/** A run that throws, crashes or is lost leaves its turn to another one. */
-const hasFailed = ({ unlocked, lost }: Hold): boolean =>
-  !unlocked || unlocked.error !== null || lost !== null;
 
 function isLater({ call: { every = 0, aligned }, token }: Hold, next: Hold): boolean {
   if (!aligned) return next.token - token >= every;
   return Math.floor(next.token / every) > Math.floor(token / every);
 }
 
-/** Has the server lost what it knew of the first, or the time? */
-function wasForgotten({ forgettings, troubles }: Story, hold: Hold, next: Hold): boolean {
-  const isWithin = (from: number, to: number): boolean => from <= next.from && to >= hold.call.asked;
-  // A clock of another rate comes back from a crash some ms earlier than it was.
-  const isOfTime = (one: Trouble): boolean =>
-    stepsServerClock(one) || one.kind.startsWith("crash and restart");
-  return (
-    forgettings.some(({ since, at }) => isWithin(since, at)) ||
-    troubles.some((one) => isOfTime(one) && isWithin(one.from, one.to))
-  );
-}
-
-function never(story: Story, lock: string, holds: readonly Hold[]): Violation[] {
+function never(story: Story, lock: string, holds: readonly Hold[], every = 0): Violation[] {
   const calm = calmStretches(story);
-  const [
-    {
-      call: { every = 0 },
-    } = { call: {} as Call },
-  ] = holds;
-  const patience = (every + LONGEST_LEASE + SLACK) * 1_000;
+  const patience = (every + LONGEST_LEASE + GRACE.nextRun) * 1_000;
   const isIdle = ({ asked, lock: name, answered }: Call): boolean =>
     name === lock &&
     answered?.with === "busy" &&

@@ -1,7 +1,7 @@
-import { mostPermits, permitsOf } from "../checker/permits.ts";
+import { allows, handedOn, mostUnits, taken, unitsOf } from "../checker/allows.ts";
+import { mayBeForgotten, wasOver } from "../checker/excuses.ts";
 import type { Hold, Story } from "../checker/story.ts";
-import { unitsOf } from "../checker/units.ts";
-import { LONGEST_LEASE, PASSED } from "../settings.ts";
+import { PASSED } from "../settings.ts";
 
 /** An operation as `main.go` reads it. Times are µs; without `return` it is pending to the end of the history. */
 interface Operation {
@@ -19,7 +19,7 @@ interface Operation {
 
 export interface History {
   readonly name: string;
-  readonly model: "lock" | "readWrite" | "semaphore";
+  readonly model: ReturnType<typeof allows>["model"];
   readonly operations: readonly Operation[];
   /** The hold with number 1, 2 … */
   readonly holds: readonly Hold[];
@@ -41,16 +41,14 @@ const MOST_HOLDS = 5_000;
  */
 export function histories(story: Story): History[] {
   return [...story.holds].flatMap(([lock, holds]) => {
-    const kept = holds.filter((hold) => hold.until > hold.from && !mayBeForgotten(story, hold));
+    const kept = holds.filter(
+      (hold) => !wasOver(hold) && !mayBeForgotten(story, { from: hold.call.asked, to: hold.until }),
+    );
     return cut(kept).map((part, place, all) => {
       const name = all.length > 1 ? `${lock}, part ${place + 1}` : lock;
-      return { name, holds: part, ...told(story, lock, part) };
+      return { name, holds: part, ...told(story, part) };
     });
   });
-}
-
-function mayBeForgotten({ forgettings }: Story, { call, until }: Hold): boolean {
-  return forgettings.some(({ since, at }) => until >= since && call.asked <= at + LONGEST_LEASE * 1_000);
 }
 
 /** Each part begins with those that are still inside, and with the one that had the largest token. */
@@ -66,38 +64,29 @@ function cut(holds: readonly Hold[]): Hold[][] {
   return parts;
 }
 
-function told(story: Story, lock: string, holds: readonly Hold[]): Pick<History, "model" | "operations"> {
-  const kinds = new Set(holds.map(({ call }) => call.kind));
-  const model = kinds.has("permit")
-    ? "semaphore"
-    : kinds.has("readLock") || kinds.has("writeLock")
-      ? "readWrite"
-      : "lock";
-  const numbers = permitsOf(story, lock);
-  // A writer that became a reader has handed its token on to the readers beside it.
-  const handedOn = new Set(holds.flatMap(({ call, token }) => (call.writer === undefined ? [] : [token])));
+function told(story: Story, holds: readonly Hold[]): Pick<History, "model" | "operations"> {
+  const [one] = holds;
+  const numbers = one ? unitsOf(story, one.call) : [];
+  const shared = handedOn(holds);
   const clients = [...story.lives.keys()];
   const operations = holds.flatMap((hold, place): Operation[] => {
     const { call, from, until, token, unlocked } = hold;
+    const { tokens } = allows(call);
     const same = {
       hold: place + 1,
       client: clients.indexOf(call.by),
-      // That of a run once per interval is a time, and goes back with the server's clock.
-      token: call.kind === "once" ? 0 : token,
-      reads: call.kind === "readLock",
-      handsOn: handedOn.has(token),
-      units: unitsOf(call),
-      room: model === "semaphore" ? mostPermits(numbers, call.asked - PASSED * 1_000, from) : 0,
+      // A time goes back with the server's clock.
+      token: tokens === "times" ? 0 : token,
+      reads: tokens === "shared",
+      handsOn: shared.has(token),
+      units: taken(call),
+      room: mostUnits(numbers, call.asked - PASSED * 1_000, from),
     };
+    const end = unlocked?.error === null ? unlocked.at : undefined;
     return [
       { do: "acquire", call: call.asked, return: from, ...same },
-      {
-        do: "end",
-        call: Math.floor(until),
-        return: unlocked?.error === null ? unlocked.at : undefined,
-        ...same,
-      },
+      { do: "end", call: Math.floor(until), return: end, ...same },
     ];
   });
-  return { model, operations };
+  return { model: one ? allows(one.call).model : "lock", operations };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { ALL_HELD, type Ending, ExitStage, type Held } from "../../support/exit-stage.ts";
 import { STAY_WINDOW } from "../../support/stays.ts";
 import { until } from "../../support/until.ts";
+import { ALL_HELD, type Ending, ExitStage, type Held } from "./exit-stage.ts";
 
 // What a process that ends gives back: what it kept, and what it unlocked without waiting for it.
 

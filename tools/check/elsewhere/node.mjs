@@ -15,7 +15,11 @@ import { promisify } from "node:util";
 import { root, runTests } from "./run-tests.mjs";
 
 const VERSIONS = ["20", "22", "24"];
-const QUICK = ["test/lock/smoke.test.ts", "test/lock/lock.test.ts", "test/package/package.test.ts"];
+const QUICK = [
+  "test/client/smoke.test.ts",
+  "test/lock/lock.contract.test.ts",
+  "test/package/package.test.ts",
+];
 
 const cache = join(root, "node_modules", ".cache", "node-versions");
 const run = promisify(execFile);

@@ -14,17 +14,27 @@ import { oldRedis } from "../../redis/old-redis.mjs";
 import { root, runTests } from "./run-tests.mjs";
 
 const QUICK = [
-  ...["lock/smoke", "lock/acl", "lock/old-server", "quorum/rights"],
+  ...["client/smoke", "client/acl", "client/old-server", "quorum/rights"],
   ...[
-    "lock/lock",
-    "lock/fair/fair-lock",
-    "lock/spin/spin-lock",
-    "quorum/quorum-lock",
+    "lock/lock.contract",
+    "lock/fair-lock.contract",
+    "spin/spin-lock.contract",
+    "quorum/quorum-lock.contract",
     "multi-lock/multi-lock",
   ],
-  ...["lock/redisson/redisson-lock", "lock/redisson/redisson-fenced-lock"],
-  ...["lock/read-write/read-lock", "lock/read-write/write-lock", "semaphore/permit", "semaphore/semaphore"],
-  ...["lock/list/list", "election/terms", "lock/once/once"],
+  ...[
+    "redisson/redisson-lock.contract",
+    "redisson/redisson-fenced-lock.contract",
+    "redisson/redisson-lock",
+    "redisson/redisson-fenced-lock",
+  ],
+  ...[
+    "read-write/read-lock.contract",
+    "read-write/write-lock.contract",
+    "semaphore/permit.contract",
+    "semaphore/semaphore",
+  ],
+  ...["list/list", "election/terms", "once/once"],
 ].map((name) => `test/${name}.test.ts`);
 
 const words = process.argv.slice(2);

@@ -1,0 +1,164 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { LockUnavailableError } from "../../src/index.ts";
+import { commands, rights } from "../support/documented-rights.ts";
+import { freshName, type Party } from "../support/fixture.ts";
+import { OwnServer } from "../support/own-server.ts";
+import { lockOf } from "../support/permit.ts";
+import { serverIs } from "../support/server-version.ts";
+import { RedisCluster } from "../support/servers/cluster.ts";
+import { addUser } from "../support/servers/users.ts";
+import { until } from "../support/until.ts";
+import { useAll } from "./use-all.ts";
+
+// The user of docs/operating.md: each of its rights is needed, and named when it is missing. Redis 6.2 cannot look at them
+// ahead; test/client/old-server.test.ts has what is true there.
+
+/** Those that only ioredis sends, which does without, and those that are sent when somebody waits. */
+const SCRIPTED = commands.filter((name) => !["info", "subscribe", "unsubscribe"].includes(name));
+
+const own = new OwnServer();
+const { parties } = own;
+
+beforeEach(async () => {
+  await own.admin.call("ACL", "DELUSER", "holdfast");
+  await own.admin.call("ACL", "SETUSER", "holdfast", "on", ">change-me", ...rights.handoff);
+  await own.admin.call("ACL", "LOG", "RESET");
+  await own.admin.flushall();
+  await own.admin.script("FLUSH");
+});
+
+const join = (redis: { keyPrefix?: string } = {}): Promise<Party> =>
+  parties.join({
+    url: own.url,
+    redis: { username: "holdfast", password: "change-me", ...redis, lazyConnect: true },
+  });
+const allow = (...more: string[]) => own.admin.call("ACL", "SETUSER", "holdfast", ...more);
+
+describe.skipIf(!serverIs("7.0")).each(["lock", "fairLock"] as const)("%s", (kind) => {
+  it("behind a prefix: with the prefix before the patterns", async () => {
+    await allow("resetkeys", "~app:holdfast:*", "resetchannels", "&app:holdfast:client:*");
+    await useAll(kind, await join({ keyPrefix: "app:" }), await join({ keyPrefix: "app:" }));
+  });
+
+  it.each(SCRIPTED)(
+    "without %s a lock is not taken, the right is named, nothing is left behind",
+    async (right) => {
+      await allow(`-${right}`);
+      const { locks } = await join();
+      const error: unknown = await locks[kind](freshName())
+        .tryLock(2_000)
+        .catch((error: unknown) => error);
+      expect(error).toBeInstanceOf(LockUnavailableError);
+      expect(String(error)).toMatch(new RegExp(`NOPERM.*\\b${right.replace("|", " ")}\\b`, "i"));
+      expect(await own.admin.keys("*")).toEqual([]);
+      // The administrator corrects it, and the same client works.
+      await allow(`+${right}`);
+      await (await locks[kind](freshName()).lock()).unlock();
+    },
+  );
+
+  it("without subscribe who waits is told so, and leaves no place behind", async () => {
+    await allow("-subscribe");
+    const [a, b] = [await join(), await join()];
+    const name = freshName();
+    const held = await a.locks[kind](name).lock();
+    await expect(b.locks[kind](name).lock()).rejects.toThrow(/NOPERM.*subscribe/);
+    await held.unlock();
+    await until(async () => (await own.admin.keys("*")).every((key) => key === "holdfast:clock"));
+  });
+
+  it.each([
+    ["keys", "resetkeys", /NOPERM.*\bkeys?\b/],
+    ["channels", "resetchannels", /NOPERM.*holdfast:client:/],
+  ])("without the pattern for %s too", async (_, rule, names) => {
+    await allow(rule);
+    const { locks } = await join();
+    await expect(locks[kind](freshName()).tryLock()).rejects.toThrow(names);
+    expect(await own.admin.keys("*")).toEqual([]);
+  });
+});
+
+describe.skipIf(!serverIs("7.0")).each([
+  ["redissonLock", rights.redisson, []],
+  ["redissonFencedLock", rights.redissonFenced, ["get", "incr"]],
+] as const)("%s", (kind, rules, more) => {
+  it.each(["pexpire", "del", "set", "publish", "hset", ...more])(
+    "without %s no lock is left behind without a TTL",
+    async (right) => {
+      await allow(...rules, `-${right}`);
+      const { locks } = await join();
+      await expect(lockOf(locks, kind, freshName()).tryLock()).rejects.toThrow(
+        new RegExp(`NOPERM.*\\b${right}\\b`),
+      );
+      expect(await own.admin.keys("*")).toEqual([]);
+    },
+  );
+});
+
+describe.skipIf(!serverIs("7.0"))("in Cluster", () => {
+  it("without ssubscribe a client that waits for its own lock does not ask again and again", async () => {
+    const cluster = await RedisCluster.launch();
+    try {
+      const user = await addUser(cluster, "~*", "&*", "+@all", "-ssubscribe");
+      const { locks } = await parties.join({
+        connect: () => cluster.connect(user),
+        client: { leaseTime: 6_000 },
+      });
+      const lock = locks.lock(freshName());
+      const held = await lock.lock();
+      let isWaiting = true;
+      // Told so when it has to queue, which can be before unlock() is answered.
+      const next = lock
+        .lock()
+        .catch(() => null)
+        .finally(() => {
+          isWaiting = false;
+        });
+      await new Promise<void>((renewed) => locks.once("renew", () => renewed())); // 2 s: seven looks
+      const refused = async () => {
+        const infos = (await cluster.admins()).map((node) => node.info("commandstats"));
+        const counts = /cmdstat_ssubscribe:.*rejected_calls=(\d+)/.exec(
+          (await Promise.all(infos)).join("\n"),
+        );
+        return Number(counts?.[1] ?? 0);
+      };
+      expect(await refused()).toBeLessThanOrEqual(2); // its own, and that of the new connection
+      expect(isWaiting).toBe(true);
+      await held.unlock();
+      await (await next)?.unlock();
+      await parties.close();
+    } finally {
+      await cluster.stop();
+    }
+  });
+
+  it.each(["lock", "redissonLock", "redissonFencedLock"] as const)(
+    "%s needs no more than the documented rights",
+    async (kind) => {
+      const cluster = await RedisCluster.launch();
+      try {
+        const { username, password } = await addUser(
+          cluster,
+          ...rights.redissonFenced,
+          ...rights.cluster,
+          ...rights.replicas,
+        );
+        const connect = () => cluster.connect({ username, password });
+        const unasked = { redis: { lazyConnect: true } }; // no PING, which is no right of theirs
+        const [a, b] = [
+          await parties.join({ connect, ...unasked }),
+          await parties.join({ connect, ...unasked, client: { replicas: 1, replicaTimeout: 50 } }),
+        ];
+        await useAll(kind, a, await parties.join({ connect, ...unasked }));
+        // A WAIT that is allowed finds no replicas here.
+        await expect(lockOf(b.locks, kind, freshName()).tryLock()).rejects.toMatchObject({
+          code: "LOCK_NOT_REPLICATED",
+        });
+        for (const node of await cluster.admins()) expect(await node.call("ACL", "LOG")).toEqual([]);
+        await parties.close();
+      } finally {
+        await cluster.stop();
+      }
+    },
+  );
+});

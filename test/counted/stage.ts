@@ -1,0 +1,290 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, beforeEach, onTestFailed } from "vitest";
+import { Keys } from "../../src/keys.ts";
+import { plain } from "../../src/redis/call.ts";
+import {
+  type CountedAnswer,
+  type CountedInspection,
+  type CountedRelease,
+  decodeCounted,
+  decodeCountedInspection,
+  decodeCountedRelease,
+  decodeSetPermits,
+  decodeTaken,
+} from "../../src/redis/counted-replies.ts";
+import { countedLua } from "../../src/redis/lua.generated.ts";
+import { decodeMessage, type Message } from "../../src/redis/messages.ts";
+import { decodeRenewal, type RenewAnswer } from "../../src/redis/replies.ts";
+import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
+import { loadScripts } from "../support/load-scripts.ts";
+import { present } from "../support/present.ts";
+import { until } from "../support/until.ts";
+
+/** What one hold asks for. */
+export interface Asked {
+  readonly mode: "r" | "w" | "p";
+  readonly lease?: number;
+  readonly units?: number;
+  readonly upTo?: number;
+  readonly permits?: number;
+  readonly passes?: number;
+  /** Do its receivers count? */
+  readonly counted?: 0 | 1;
+  /** The TTL of a grant. */
+  readonly window?: number;
+}
+
+/** A hold with what it asks for: every command about it is a method. */
+export class CountedHold {
+  readonly id: string;
+  readonly asked: Asked;
+  readonly #stage: CountedStage;
+
+  constructor(stage: CountedStage, id: string, asked: Asked) {
+    this.#stage = stage;
+    this.id = id;
+    this.asked = asked;
+  }
+
+  get lease(): number {
+    return this.asked.lease ?? 30_000;
+  }
+
+  get entry(): string {
+    const { mode, passes = 0, permits = ALL, counted = 1, window = 3_000 } = this.asked;
+    return `${counted}${mode} ${window} ${passes} ${this.units} ${this.upTo} ${permits} ${this.id}`;
+  }
+
+  get units(): number {
+    return this.asked.units ?? (this.asked.mode === "w" ? ALL : 1);
+  }
+
+  get upTo(): number {
+    return this.asked.upTo ?? this.units;
+  }
+
+  async #acquire(entry: string, notAfter = Number.MAX_SAFE_INTEGER): Promise<CountedAnswer> {
+    const { mode, permits = ALL, passes = 0 } = this.asked;
+    const upTo = this.upTo > this.units ? this.upTo : "";
+    const args = [
+      this.id,
+      this.lease,
+      notAfter,
+      mode,
+      digits(this.units),
+      digits(permits),
+      passes || "",
+      upTo,
+      entry,
+    ];
+    const reply = await this.#stage.run("acquire", ...args);
+    return Array.isArray(reply)
+      ? decodeCounted(reply, this.lease)
+      : decodeTaken(reply, this.lease, this.units);
+  }
+
+  try(notAfter?: number): Promise<CountedAnswer> {
+    return this.#acquire("", notAfter);
+  }
+
+  queue(notAfter?: number): Promise<CountedAnswer> {
+    return this.#acquire(this.entry, notAfter);
+  }
+
+  async recheck(digit: "0" | "1" = "1", entryTtl = 4_500): Promise<CountedAnswer> {
+    const args = [this.id, this.lease, "0", this.entry, entryTtl, digit];
+    return decodeCounted(await this.#stage.run("recheck", ...args), this.lease);
+  }
+
+  async join(lease = this.lease): Promise<CountedAnswer> {
+    const args = [this.id, lease, "1", this.entry, 4_500, "1"];
+    return decodeCounted(await this.#stage.run("recheck", ...args), lease);
+  }
+
+  async release(stays = 0, token = 1_800_000_000_000_000): Promise<CountedRelease> {
+    const args = stays > 0 ? [this.id, stays, token] : [this.id];
+    return decodeCountedRelease(await this.#stage.run("release", ...args));
+  }
+
+  async leave(): Promise<CountedRelease> {
+    return decodeCountedRelease(await this.#stage.run("leave", this.id, this.entry));
+  }
+
+  async yieldTo(hold: CountedHold, stays = 0): Promise<unknown> {
+    return this.#stage.run("yield", this.id, stays, 1_800_000_000_000_000, hold.id, hold.lease, hold.entry);
+  }
+
+  async renew(ttl = this.lease, script: "renew" | "confirm" = "renew"): Promise<RenewAnswer> {
+    const { redis, keys } = this.#stage;
+    return decodeRenewal(plain(await redis.eval(countedLua[script].lua, 1, keys.hash, this.id, ttl)));
+  }
+}
+
+export const ALL = 1_000_000;
+
+/** As the books have a number. */
+const digits = (number: number): string => String(number).padStart(7, "0");
+
+/**
+ * A server of its own, and the scripts of a counted resource. Clients `a` to `d` hear their messages; nobody hears those of others.
+ */
+export class CountedStage {
+  readonly keys = new Keys("", false).ofCounted("rw", "x");
+  readonly names = [this.keys.hash, this.keys.queue, this.keys.clients, this.keys.clock];
+  /** What was heard in this test, in order. */
+  readonly heard: string[] = [];
+  #server: LocalServer | undefined;
+  #redis: Redis | undefined;
+  #ears: Redis | undefined;
+  #made = 0;
+
+  constructor(args: string[] = []) {
+    beforeAll(async () => {
+      this.#server = await launchServer({ args });
+      this.#redis = new Redis(this.#server.url);
+      this.#ears = new Redis(this.#server.url);
+      this.#ears.on("message", (_, message) => this.heard.push(message));
+      await this.#ears.subscribe(...["a", "b", "c", "d", "end"].map((client) => this.channel(client)));
+      await loadScripts(this.#redis, countedLua);
+    });
+    beforeEach(async () => {
+      await this.redis.flushall();
+      await this.listened();
+      this.heard.length = 0;
+      onTestFailed(async () => {
+        const fields = Object.entries(await this.redis.hgetall(this.keys.hash)).slice(0, 20);
+        console.error(fields, await this.redis.zrange(this.keys.queue, 0, "20"));
+      });
+    });
+    afterAll(async () => {
+      this.#redis?.disconnect();
+      this.#ears?.disconnect();
+      await this.#server?.stop();
+    });
+  }
+
+  get redis(): Redis {
+    return present(this.#redis);
+  }
+
+  get server(): LocalServer {
+    return present(this.#server);
+  }
+
+  channel(client: string): string {
+    return `holdfast:client:${client}`;
+  }
+
+  hold(client: string, asked: Asked): CountedHold {
+    const number = `${++this.#made}`.padStart(8, "0");
+    return new CountedHold(this, `${this.channel(client)}:${number}abcdefghijklm`, asked);
+  }
+
+  reader(client: string, asked: Partial<Asked> = {}): CountedHold {
+    return this.hold(client, { mode: "r", ...asked });
+  }
+
+  writer(client: string, asked: Partial<Asked> = {}): CountedHold {
+    return this.hold(client, { mode: "w", passes: 16, ...asked });
+  }
+
+  /** Of a semaphore with so many permits. */
+  permits(client: string, permits: number, units = 1, asked: Partial<Asked> = {}): CountedHold {
+    return this.hold(client, { mode: "p", permits, units, ...asked });
+  }
+
+  async run(script: keyof typeof countedLua, ...args: (string | number)[]): Promise<unknown> {
+    const { sha } = countedLua[script];
+    return plain(await this.redis.callBuffer("evalsha", sha, this.names.length, ...this.names, ...args));
+  }
+
+  async inspect(): Promise<CountedInspection> {
+    return decodeCountedInspection(await this.run("inspect"));
+  }
+
+  async setPermits(n: number, stamp: number): Promise<ReturnType<typeof decodeSetPermits>> {
+    return decodeSetPermits(await this.run("setPermits", n, stamp));
+  }
+
+  /** Every message that was sent before. */
+  async listened(): Promise<string[]> {
+    const mark = `mark ${++this.#made}`;
+    await this.redis.publish(this.channel("end"), mark);
+    await until(() => this.heard.includes(mark), { what: "all messages" });
+    return this.heard.filter((message) => !message.startsWith("mark "));
+  }
+
+  /** The grants that were heard, and by hold. */
+  async shares(): Promise<Extract<Message, { is: "grant" }>[]> {
+    return (await this.listened()).map(decodeMessage).filter((message) => message?.is === "grant");
+  }
+
+  async grantees(): Promise<string[]> {
+    return (await this.shares()).map(({ hold }) => hold);
+  }
+
+  /** The holds that live. */
+  async holders(): Promise<string[]> {
+    const fields = await this.redis.hgetall(this.keys.hash);
+    const now = await this.millis();
+    return Object.keys(fields).filter((hold) => hold !== "=" && Number(fields[hold]?.slice(3, 16)) >= now);
+  }
+
+  async queued(): Promise<string[]> {
+    return (await this.redis.zrange(this.keys.queue, 0, "-1")).map((entry) => entry.split(" ")[6] ?? "");
+  }
+
+  async books(): Promise<Books> {
+    const text = present((await this.redis.hget(this.keys.hash, "=")) ?? undefined);
+    const [source = "", ...numbers] = text.split(" ");
+    const [used = 0, permits = 0, holds = 0, reap = 0, scanned = 0, phase = 0, stamp = 0] =
+      numbers.map(Number);
+    return { source: source.slice(1), used, permits, holds, reap, scanned, phase, stamp };
+  }
+
+  /** Changes the books by hand. */
+  async rewrite(change: Partial<Books>): Promise<void> {
+    const books: Books = Object.assign(await this.books(), change);
+    const widths = { used: 7, permits: 7, holds: 5, reap: 13, scanned: 13, phase: 16, stamp: 16 } as const;
+    const words = Object.entries(widths).map(([word, width]) =>
+      String(books[word as keyof typeof widths]).padStart(width, "0"),
+    );
+    await this.redis.hset(this.keys.hash, "=", [`1${books.source}`, ...words].join(" "));
+  }
+
+  async micros(): Promise<number> {
+    const [seconds = 0, rest = 0] = await this.redis.time();
+    return Number(seconds) * 1_000_000 + Number(rest);
+  }
+
+  async millis(): Promise<number> {
+    return Math.ceil((await this.micros()) / 1_000);
+  }
+
+  /** As if its client had crashed, and the hold's end had passed. */
+  async over({ id }: CountedHold): Promise<void> {
+    const field = present((await this.redis.hget(this.keys.hash, id)) ?? undefined);
+    const end = (await this.millis()) - 2;
+    await this.redis.hset(this.keys.hash, id, field.slice(0, 3) + end + field.slice(16));
+    await this.rewrite({ reap: Math.min(end, (await this.books()).reap), scanned: end - 1_000 });
+  }
+
+  /** All keys as they are, without their TTLs. */
+  async dump(): Promise<Record<string, unknown>> {
+    const all: Record<string, unknown> = {};
+    for (const key of (await this.redis.keys("*")).sort())
+      all[key] = (await this.redis.dumpBuffer(key)).toString("hex");
+    return all;
+  }
+}
+
+export interface Books {
+  readonly source: string;
+  readonly used: number;
+  readonly permits: number;
+  readonly holds: number;
+  readonly reap: number;
+  readonly scanned: number;
+  readonly phase: number;
+  readonly stamp: number;
+}

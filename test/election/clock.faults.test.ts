@@ -1,0 +1,56 @@
+import { expect, it } from "vitest";
+import type { Election, Term } from "../../src/index.ts";
+import { launchWithClock, type ServerClock } from "../support/server-clock.ts";
+import { Stage } from "../support/stage.ts";
+import { until } from "../support/until.ts";
+
+// The server's clock is set back. A term ends by it, tokens follow it, and observers are told by it how long a term lasts.
+
+const HOUR = 3_600_000;
+const LEASE = 1_500;
+let clock: ServerClock;
+const stage = new Stage({
+  async launch() {
+    const launched = await launchWithClock();
+    clock = launched.clock;
+    return launched.server;
+  },
+});
+
+/** `near` leads, and a candidate of `far` waits. */
+async function scene(): Promise<{ theirs: Election; term: Term; next: Promise<Term> }> {
+  const [mine, theirs] = [stage.near, stage.far].map(({ locks }) =>
+    locks.election(stage.lock.name, { lease: LEASE }),
+  ) as [Election, Election];
+  const term = await mine.campaign({ value: "first" });
+  const next = theirs.campaign({ value: "second" });
+  return { theirs, term, next };
+}
+
+it("by an hour: the leader goes on, resigns, and the next one leads at once with a larger token", async () => {
+  const { theirs, term, next } = await scene();
+  clock.jump(-HOUR);
+  await new Promise<void>((resolve) => void stage.near.locks.once("renew", () => resolve()));
+  expect([term.held, (await theirs.leader())?.token]).toEqual([true, term.token]);
+  const since = performance.now();
+  await term.resign();
+  const second = await next;
+  expect(performance.now() - since).toBeLessThan(LEASE); // by its message
+  expect(second.token).toBeGreaterThan(term.token);
+  await second.resign();
+});
+
+it("by an hour, and the leader has crashed: it is shown as the leader until the hour is over, or by force", async () => {
+  const { theirs, term, next } = await scene();
+  stage.near.locks.on("error", () => {}); // of renewals
+  stage.proxy.refuse(true);
+  stage.proxy.cut();
+  clock.jump(-HOUR);
+  await until(() => !term.held);
+  expect((await theirs.leader())?.token).toBe(term.token);
+  expect(await theirs.forceResign()).toBe(true);
+  const second = await next;
+  expect(second.token).toBeGreaterThan(term.token);
+  await until(async () => (await theirs.leader())?.value === "second");
+  await second.resign();
+});

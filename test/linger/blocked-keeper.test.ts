@@ -1,0 +1,36 @@
+import { afterAll, expect, it } from "vitest";
+import { freshName, Parties } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+
+const parties = new Parties();
+afterAll(parties.close);
+
+const WINDOW = 300;
+
+/** The event loop stands still, so no timer ends what is kept. */
+function block(ms: number): void {
+  const end = performance.now() + ms;
+  while (performance.now() < end);
+}
+
+it("a process that stood still for longer than it may keep a lock takes it anew: it is no loss, and no error", async () => {
+  const { locks } = await parties.join({ client: { grantWindow: WINDOW, linger: WINDOW / 2 } });
+  const lock = locks.lock(freshName());
+  const lost: unknown[] = [];
+  locks.on("lost", (event) => lost.push(event));
+  const keep = async (): Promise<number> => {
+    const lease = await lock.lock();
+    await lease.unlock();
+    return locks.stats().kept === 1 ? lease.token : 0;
+  };
+  for (const stop of [WINDOW - 20, WINDOW - 15, WINDOW - 10, WINDOW - 5, WINDOW, WINDOW + 100, 2 * WINDOW]) {
+    const token = await until(keep, { what: "a lock that is kept" });
+    block(stop);
+    // In the first statement: no timer has run, and nothing was read.
+    const lease = await lock.tryLock();
+    expect(lease?.held).toBe(true);
+    expect(lease?.token).toBeGreaterThan(token);
+    await lease?.unlock();
+  }
+  expect(lost).toEqual([]);
+});

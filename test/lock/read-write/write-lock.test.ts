@@ -1,3 +1,0 @@
-import { describeLock } from "../../contract/describe-lock.ts";
-
-describeLock("writeLock");

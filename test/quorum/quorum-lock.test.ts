@@ -1,4 +1,0 @@
-import { describeLock } from "../contract/describe-lock.ts";
-import { threeMasters } from "../support/servers/quorums.ts";
-
-describeLock("quorumLock", threeMasters);

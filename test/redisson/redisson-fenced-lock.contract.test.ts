@@ -1,0 +1,3 @@
+import { describeLock } from "../contract/describe-lock.ts";
+
+describeLock("redissonFencedLock");

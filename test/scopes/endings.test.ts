@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Lease } from "../../src/index.ts";
+import { failure, Gate, record } from "../contract/observe.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { lockOf } from "../support/permit.ts";
+import { until } from "../support/until.ts";
+
+// What the ends of scopes and bodies cost, and what they must not do, beside what every kind of lock promises: test/contract/strays.ts.
+
+const parties = new Parties();
+let a: Party;
+let b: Party;
+
+beforeAll(async () => {
+  [a, b] = [await parties.join(), await parties.join()];
+  a.locks.on("error", () => {}); // leases that these tests leave behind on purpose
+});
+afterAll(parties.close);
+
+describe("the end of a scope", () => {
+  it("tells the caller before the next one comes in", async () => {
+    const { locks } = await parties.join();
+    const told = record(locks);
+    const lock = locks.lock(freshName());
+    let lease: Lease | undefined;
+    const seen: unknown[] = [];
+    await locks.scope(async () => {
+      const own = await lock.lock();
+      lease = own;
+      const { signal } = own;
+      locks.outside(() => {
+        locks.on("acquire", () => void seen.push(signal.aborted, own.held));
+        void lock.withLock(() => {}); // gets it by a pass, in the statement of the scope's end
+      });
+      await until(() => told.wait.length === 1);
+    });
+    await until(() => seen.length > 0);
+    expect(seen).toEqual([true, false]);
+    expect(lease?.held).toBe(false);
+  });
+
+  it("ends an extension that is on its way, and what is released while it tells is released", async () => {
+    const { locks } = await parties.join();
+    const told = record(locks);
+    const [first, second] = [freshName(), freshName()];
+    const unlocked: Promise<void>[] = [];
+    let extended: Promise<unknown> | undefined;
+    await locks.scope(async () => {
+      const one = await locks.lock(first).lock();
+      const other = await locks.lock(second).lock();
+      one.signal.addEventListener("abort", () => unlocked.push(other.unlock()));
+      extended = failure(one.extend(60_000));
+    });
+    expect(await extended).toMatchObject({ code: "LOCK_LOST", reason: "scope" });
+    await Promise.all(unlocked);
+    expect(told.lost.map(({ name }) => name)).toEqual([first]);
+    expect(told.release.map(({ name }) => name)).toEqual([second]);
+    await (await b.locks.multiLock([first, second]).lock({ wait: 10_000 })).unlock();
+  });
+
+  it.each(["lock", "redissonLock"] as const)(
+    "leaves a lease that a call got just then to the scope around it: %s",
+    async (kind) => {
+      const { locks } = await parties.join();
+      const told = record(locks);
+      const lock = lockOf(locks, kind, freshName());
+      const lease = await locks.scope(async () => {
+        await using _ = await lock.lock();
+        let call: Promise<Lease> | undefined;
+        await locks.scope(() => {
+          call = lock.lock(); // enters at once, and has its lease when the scope is over
+        });
+        const lease = await call;
+        expect(lease?.held).toBe(true);
+        return lease;
+      });
+      expect(await failure(lease?.unlock() ?? Promise.resolve())).toMatchObject({ reason: "scope" });
+      expect(told.error.length).toBe(1);
+      await (await lockOf(b.locks, kind, lock.name).lock({ wait: 10_000 })).unlock();
+    },
+  );
+
+  it("is no second loss for a lease that was lost in it, and ends its share in the hold", async () => {
+    const { locks } = await parties.join();
+    const told = record(locks);
+    const lock = locks.lock(freshName());
+    await locks.scope(async () => {
+      const outer = await lock.lock({ lease: 100 });
+      const inner = await locks.scope(async () => {
+        const inner = await lock.lock();
+        await until(() => inner.signal.aborted, { what: "the loss" });
+        return inner;
+      });
+      const loss = await failure(inner.unlock());
+      expect([inner.signal.reason, await failure(outer.unlock())]).toEqual([loss, loss]);
+      // With the last of its leases it is over, and the scope takes it anew.
+      await (await lock.lock()).unlock();
+      expect(told.lost.map(({ error }) => error)).toEqual([loss]);
+    });
+    expect(told.error).toEqual([]);
+  });
+});
+
+describe("a lease that outlives its body", () => {
+  const timersOf = ({ locks }: Party) =>
+    (locks as unknown as { locks: { watchdog: { timers: { size: number } } } }).locks.watchdog.timers;
+
+  it("keeps neither its process alive nor a timer when it is unlocked", async () => {
+    const party = await parties.join();
+    const timers = () => process.getActiveResourcesInfo().filter((one) => one === "Timeout").length;
+    const lock = party.locks.lock(freshName());
+    const [before, alive] = [timersOf(party).size, timers()];
+    const left = await lock.withLock(() => Promise.all([lock.lock(), lock.lock(), lock.lock()]));
+    // One for the renewals, and one for each report, which is 30 s away.
+    expect(timersOf(party).size).toBe(before + 4);
+    await until(() => timers() <= alive, { timeout: 10_000, what: "nothing to wait for" });
+    for (const lease of left) await lease.unlock();
+    expect(timersOf(party).size).toBeLessThanOrEqual(before + 1);
+    expect(await lock.isLocked()).toBe(false);
+  });
+
+  it("keeps the terms of the call that took the lock, which a call inside can only lengthen", async () => {
+    const lock = a.locks.lock(freshName());
+    const [short, long] = await Promise.all([
+      lock.withLock({ lease: 300 }, () => lock.lock()),
+      // In a body of its own, of another lock.
+      (async () => {
+        const other = a.locks.lock(freshName());
+        return other.withLock({ lease: 300 }, () => other.lock({ lease: 20_000 }));
+      })(),
+    ]);
+    await until(() => short.signal.aborted, { what: "the end of the first caller's lease" });
+    expect(await failure(short.unlock())).toMatchObject({ reason: "expired" });
+    expect(long.remaining).toBeGreaterThan(10_000);
+    await long.unlock();
+    const bound = await lock.withLock({ maxHold: 300 }, () => lock.lock());
+    await until(() => bound.signal.aborted, { what: "the end of the first caller's maxHold" });
+    expect(await failure(bound.unlock())).toMatchObject({ message: expect.stringContaining("maxHold") });
+  });
+
+  it("is a hold that calls enter while the body lives, and none does after it", async () => {
+    const lock = a.locks.lock(freshName());
+    const [inside, over] = [new Gate(), new Gate()];
+    const chain: Promise<unknown>[] = [];
+    const left = await lock.withLock(async () => {
+      const first = await lock.lock();
+      // A body that borrows waits for its turn, and counts from its call on.
+      const busy = lock.withLock(() => inside.passed);
+      chain.push(
+        busy,
+        lock.withLock(() => over.open()),
+      );
+      chain.push(inside.passed.then(() => lock.tryLock()));
+      return first;
+    });
+    inside.open();
+    await over.passed; // it had asked while the body lived
+    expect(await chain[2]).toBeNull();
+    expect([left.held, await b.locks.lock(lock.name).tryLock()]).toEqual([true, null]);
+    await left.unlock();
+    await Promise.all(chain);
+    await (await b.locks.lock(lock.name).lock({ wait: 10_000 })).unlock();
+  });
+});

@@ -1,0 +1,210 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { redissonLock } from "../../src/redisson/index.ts";
+import { freshName, Parties, type Party } from "../support/fixture.ts";
+import { until } from "../support/until.ts";
+
+// What must not leak out of a scope, or into one.
+
+const parties = new Parties();
+let a: Party;
+let b: Party;
+
+beforeAll(async () => {
+  [a, b] = [await parties.join(), await parties.join()];
+  a.locks.on("error", () => {}); // leases that these tests leave behind on purpose
+});
+afterAll(parties.close);
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+describe("scopes", () => {
+  it("a long one does not keep what it has unlocked", async () => {
+    const gone: WeakRef<AbortSignal>[] = [];
+    await a.locks.scope(async () => {
+      const kept = await a.locks.lock(freshName()).lock();
+      for (let i = 0; i < 300; i++) {
+        const lock = i % 2 ? a.locks.lock(freshName()) : a.locks.multiLock([freshName(), freshName()]);
+        const lease = await lock.lock();
+        gone.push(new WeakRef(lease.signal));
+        await lease.unlock();
+      }
+      await a.redis.ping(); // what a WeakRef has shown lives to the end of the turn
+      collect();
+      expect(gone.filter((signal) => signal.deref()).length).toBeLessThan(100);
+      expect(kept.held).toBe(true);
+      await kept.unlock();
+    });
+  });
+
+  it("a hold that lasts does not keep the signals of leases that have entered it again", async () => {
+    const gone: WeakRef<AbortSignal>[] = [];
+    const lock = a.locks.lock(freshName());
+    await a.locks.scope(async () => {
+      const kept = await lock.lock();
+      for (let i = 0; i < 300; i++) {
+        const own = await lock.lock();
+        gone.push(new WeakRef(own.signal));
+        await a.locks.scope(async () => {
+          const taken = await lock.lock();
+          gone.push(new WeakRef(taken.signal));
+        });
+        await own.unlock();
+      }
+      await a.redis.ping();
+      collect();
+      expect(gone.filter((signal) => signal.deref()).length).toBeLessThan(100);
+      expect(kept.held).toBe(true);
+      await kept.unlock();
+    });
+  });
+
+  it("bodies that borrow a multi-lock leave no listeners on the leases that they borrow", async () => {
+    const gone: WeakRef<AbortSignal>[] = [];
+    const lock = a.locks.multiLock([freshName(), freshName()]);
+    await lock.withLock(async () => {
+      for (let i = 0; i < 300; i++)
+        await lock.withLock((lease) => {
+          gone.push(new WeakRef(lease.signal));
+        });
+      await a.redis.ping();
+      collect();
+      expect(gone.filter((signal) => signal.deref()).length).toBeLessThan(100);
+    });
+  });
+
+  it("a writer that reads leaves nothing of its name behind", async () => {
+    const grown = async (): Promise<number> => {
+      collect();
+      const before = process.memoryUsage().heapUsed;
+      for (let i = 0; i < 500; i++) {
+        const { read, write } = a.locks.readWriteLock(freshName());
+        await write.withLock(() => read.withLock(() => {}));
+      }
+      await a.redis.ping();
+      collect();
+      return (process.memoryUsage().heapUsed - before) / 500;
+    };
+    await grown();
+    // Bytes for each name: a queue of callers that nobody takes away has 650.
+    expect(Math.min(await grown(), await grown(), await grown())).toBeLessThan(450);
+  });
+
+  it("a listener does not run in the scope of the caller that armed the client's timer", async () => {
+    const [mine, other] = [a.locks.lock(freshName()), a.locks.lock(freshName())];
+    const foreign = await other.tryLock(0, 1_000);
+    let heldInListener: boolean | null = null;
+    let entered = false;
+    foreign?.signal.addEventListener("abort", () => {
+      heldInListener = mine.isHeldHere();
+      mine.withLock(() => {
+        entered = true;
+      });
+    });
+    await mine.withLock(async () => {
+      // This lease arms the timer inside the scope; the foreign one ends on it.
+      await a.locks.lock(freshName()).tryLock(0, 100);
+      await until(() => heldInListener !== null, { what: "the foreign lease to end" });
+      await a.redis.ping();
+      expect(entered).toBe(false);
+    });
+    expect(heldInListener).toBe(false);
+    await until(() => entered, { what: "its turn" });
+  });
+
+  it("a borrower that waited while the lease was lost does not begin", async () => {
+    const name = freshName();
+    const lock = a.locks.lock(name);
+    let second = false;
+    const body = lock.withLock({ lease: 200 }, () =>
+      Promise.all([
+        lock.withLock((lease) => until(() => !lease.held, { what: "the lease to end" })),
+        lock.withLock(() => {
+          second = true;
+        }),
+      ]),
+    );
+    await expect(body).rejects.toMatchObject({ code: "LOCK_LOST", reason: "expired" });
+    expect(second).toBe(false);
+    await (await b.locks.lock(name).lock({ wait: 5_000 })).unlock();
+  });
+
+  it("after a loss the same scope can take the lock anew", async () => {
+    const lock = a.locks.lock(freshName());
+    await a.locks.scope(async () => {
+      const lease = await lock.lock({ lease: 100 });
+      await until(() => lease.signal.aborted, { what: "the loss" });
+      await expect(lock.lock()).rejects.toMatchObject({ code: "LOCK_LOST" });
+      await expect(lease.unlock()).rejects.toMatchObject({ code: "LOCK_LOST" });
+      await (await lock.lock()).unlock();
+    });
+  });
+
+  it("50 borrowers with one signal add one listener, and leave when it aborts", async () => {
+    const lock = a.locks.lock(freshName());
+    const controller = new AbortController();
+    const warnings: Error[] = [];
+    const hear = (warning: Error): unknown => warnings.push(warning);
+    process.on("warning", hear);
+    await lock.withLock(async () => {
+      await lock.withLock(async () => {
+        const outer = lock.withLock(() => {}); // this child scope's own gate is free
+        await outer;
+      });
+      const first = lock.withLock(() => until(() => controller.signal.aborted));
+      const rest = Array.from({ length: 50 }, () => lock.withLock({ signal: controller.signal }, () => {}));
+      await a.redis.ping();
+      controller.abort(new Error("enough"));
+      for (const one of await Promise.allSettled(rest))
+        expect(one).toMatchObject({ status: "rejected", reason: { message: "enough" } });
+      await first;
+    });
+    process.off("warning", hear);
+    expect(warnings).toEqual([]);
+  });
+
+  it.each(["lock", "fairLock"] as const)(
+    "what a call enters beside one that gets the lock just then, it enters once: %s",
+    async (kind) => {
+      const lock = a.locks[kind](freshName());
+      await (await b.locks.lock(lock.name).lock()).unlock(); // Redis knows the scripts
+      const foreign = await b.locks.lock(lock.name).lock();
+      await a.locks.scope(async () => {
+        const waiting = lock.lock();
+        await until(async () => (await lock.inspect()).waiters?.length === 1);
+        const released = foreign.unlock();
+        await nextTurn(); // what is there to be read is read before the next turn
+        // On most machines the grant is there by then, and is not read when these calls are told that the lock is held.
+        for (const end = performance.now() + 100; performance.now() < end; );
+        const body = lock.withLock({ wait: 0 }, () => {}).catch(() => {});
+        const lease = lock.tryLock();
+        await Promise.all([released, body]);
+        await b.redis.ping(); // the first one still has it when the others look once more
+        await (await lease)?.unlock();
+        await (await waiting).unlock();
+        expect(await lock.isLocked()).toBe(false);
+      });
+    },
+  );
+
+  it("a failed count of an inner redissonLock does not keep the lock", async () => {
+    const name = freshName();
+    const party = await parties.join({
+      redis: { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false },
+    });
+    const lock = redissonLock(party.locks, name);
+    await party.locks.scope(async () => {
+      const outer = await lock.lock();
+      const inner = await lock.lock();
+      expect(Object.values(await a.redis.hgetall(name))).toEqual(["2"]);
+      party.redis.disconnect(true); // the connection breaks and comes back
+      await expect(inner.unlock()).rejects.toMatchObject({ code: "LOCK_UNAVAILABLE" });
+      await until(() => party.redis.status === "ready");
+      await outer.unlock();
+    });
+    await until(async () => (await a.redis.exists(name)) === 0, { what: "the lock to be free" });
+  });
+});

@@ -1,0 +1,73 @@
+import { expect, it } from "vitest";
+import type { PermitLease, Semaphore } from "../../src/index.ts";
+import { launchWithClock, type ServerClock } from "../support/server-clock.ts";
+import { Stage } from "../support/stage.ts";
+import { turnOf } from "../support/turn.ts";
+import { until } from "../support/until.ts";
+
+// The server's clock is stepped. Ends of permits are times of it, and so are the numbers of turns. Clients have their own clocks.
+
+const HOUR = 3_600_000;
+const LEASE = 600;
+let clock: ServerClock;
+const stage = new Stage({
+  async launch() {
+    const launched = await launchWithClock();
+    clock = launched.clock;
+    return launched.server;
+  },
+  near: { client: { leaseTime: LEASE } },
+});
+
+/** One of two permits held by `near`, the other one too, and a caller of `far` that waits. */
+async function scene() {
+  const [mine, theirs] = [stage.near, stage.far].map(({ locks }) =>
+    locks.semaphore(stage.lock.name, { permits: 2 }),
+  ) as [Semaphore, Semaphore];
+  const held = [await mine.acquire(), await mine.acquire()] as [PermitLease, PermitLease];
+  const next = theirs.acquire();
+  await until(async () => (await theirs.inspect()).waiters.length === 1);
+  return { mine, theirs, held, next };
+}
+
+it("back by an hour: permits are held, renewed and given back as before, with larger numbers", async () => {
+  const { theirs, held, next } = await scene();
+  const renewed = new Promise<void>((resolve) => void stage.near.locks.once("renew", () => resolve()));
+  clock.jump(-HOUR);
+  await renewed;
+  expect(held.map((one) => one.held)).toEqual([true, true]);
+  const since = performance.now();
+  await held[0].release();
+  const lease = await next;
+  expect(performance.now() - since).toBeLessThan(LEASE); // by its message
+  expect(turnOf(lease)).toBeGreaterThan(turnOf(held[1]));
+  expect((await theirs.inspect()).used).toBe(2);
+  await lease.release();
+  await held[1].release();
+  expect((await theirs.inspect()).used).toBe(0);
+});
+
+it("back by an hour, and the holder has crashed: its permits are taken until that hour is over, or by force", async () => {
+  const { theirs, held, next } = await scene();
+  stage.near.locks.on("error", () => {}); // of renewals
+  stage.proxy.refuse(true);
+  stage.proxy.cut();
+  clock.jump(-HOUR);
+  await until(() => held.every((one) => !one.held));
+  const { holders } = await theirs.inspect();
+  expect(holders.map(({ remaining }) => remaining > HOUR - 60_000)).toEqual([true, true]);
+  expect(await theirs.forceUnlock()).toBe(2);
+  const lease = await next;
+  expect((await theirs.inspect()).used).toBe(1);
+  await lease.release();
+});
+
+it("an hour forward: every hold is over, the waiter has its permit by looking, the holders learn it", async () => {
+  const { theirs, held, next } = await scene();
+  clock.jump(HOUR);
+  await until(() => held.every(({ signal }) => signal.aborted));
+  expect(held[0].signal.reason).toMatchObject({ reason: "gone" });
+  const lease = await next;
+  expect([turnOf(lease) > turnOf(held[1]), (await theirs.inspect()).used]).toEqual([true, 1]);
+  await lease.release();
+});

@@ -1,4 +1,0 @@
-import { describeLock } from "../../contract/describe-lock.ts";
-import { memory } from "./memory.ts";
-
-describeLock("redissonLock", memory);

@@ -1,3 +1,0 @@
-import { describeElsewhere } from "../../contract/elsewhere.ts";
-
-describeElsewhere("fairLock");
