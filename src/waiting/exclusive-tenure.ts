@@ -60,11 +60,16 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
   // ---- callers come
 
   protected give(one: Acquisition, waiter: Waiter): void {
-    this.admit(one, waiter, this.enter(waiter.terms, waiter), this.hold.passes > 0);
+    const lease = this.enter(waiter.terms, waiter);
+    this.letIn(one, waiter, lease);
     const { line } = one;
-    if (!line.first) return;
-    line.tellBusy();
-    if (line.first) this.lock.channel.listen();
+    if (line.first) {
+      line.tellBusy();
+      if (line.first) this.lock.channel.listen();
+    }
+    // RACE: last: a listener may take so long that the lease is over, and call: then the lock is
+    // being asked for, and it would be wrong to say that somebody has it.
+    if (this.services.events.isUsed) this.tellAcquired(lease, waiter.since, this.hold.passes > 0, false);
   }
 
   takeIn(comer: Comer, caller: Caller): SharedLease | null {
@@ -75,6 +80,8 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
     this.services.idle.used(this);
     this.#countPass(caller.call, comer.terms);
     const lease = this.enter(comer.terms, caller);
+    // RACE: first: a listener may call, and the lock is busy by now.
+    this.lock.look();
     if (this.services.events.isUsed) this.tellAcquired(lease, mono, true, true);
     return lease;
   }

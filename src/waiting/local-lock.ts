@@ -106,9 +106,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     if (idle.isClosed || commands.ended) return null;
     for (const tenure of this.#tenures) {
       const lease = tenure.takeIn(comer, caller);
-      if (!lease) continue;
-      this.look();
-      return lease;
+      if (lease) return lease;
     }
     return null;
   }
@@ -116,8 +114,11 @@ export class LocalLock implements AcquisitionHome, TenureHome {
   join(waiter: Waiter): void {
     const { kind, services } = this;
     // What readers keep, and nobody uses, ends before this command.
-    if (kind.mode === "write" && services.linger.stats.kept > 0)
-      for (const tenure of this.readers.#tenures) if (tenure instanceof SharedTenure) tenure.giveWay();
+    if (kind.sharing && kind.mode === "write" && services.linger.stats.kept > 0) {
+      const readers = services.queueOf(kind.sharing.readers, this.name);
+      if (readers instanceof LocalLock)
+        for (const tenure of readers.#tenures) if (tenure instanceof SharedTenure) tenure.giveWay();
+    }
     if (this.shared) {
       this.#share(this.shared, waiter);
       return;

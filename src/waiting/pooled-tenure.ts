@@ -116,6 +116,7 @@ export class PooledTenure extends Tenure implements Pool {
   takeIn(comer: Comer, caller: Caller): SharedLease | null {
     if (!this.#passes(comer)) return null;
     const lease = this.#take(comer.terms, caller, true);
+    this.lock.look();
     if (this.services.events.isUsed) this.tellAcquired(lease, now().mono, true, false);
     return lease;
   }

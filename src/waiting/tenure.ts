@@ -232,10 +232,15 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   /** A caller of the line comes in. `isPassed`: another one of this process had it before. */
   protected admit(one: Acquisition, waiter: Waiter, lease: SharedLease, isPassed: boolean): void {
+    this.letIn(one, waiter, lease);
+    if (this.services.events.isUsed) this.tellAcquired(lease, waiter.since, isPassed, false);
+  }
+
+  /** The same, and nobody is told yet. */
+  protected letIn(one: Acquisition, waiter: Waiter, lease: SharedLease): void {
     one.outrun = null;
     one.line.remove(waiter);
     waiter.give(lease);
-    if (this.services.events.isUsed) this.tellAcquired(lease, waiter.since, isPassed, false);
   }
 
   /** `kept`: nobody was inside, and nobody was asked. */

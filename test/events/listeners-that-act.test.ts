@@ -83,3 +83,20 @@ it("a caller that calls again when it is refused leaves no lock behind that nobo
   });
   await (await lock.lock()).unlock();
 });
+
+it("a caller that a listener makes when the lease that it is told of is over has the lock next", async () => {
+  const { locks } = await parties.join();
+  const lock = locks.lock(freshName());
+  let third: ReturnType<typeof lock.tryLock> | undefined;
+  locks.on("acquire", () => {
+    if (third) return;
+    const until = performance.now() + 300;
+    while (performance.now() < until);
+    third = lock.tryLock();
+  });
+  const [first, second] = await Promise.all([lock.tryLock({ lease: 200 }), lock.tryLock()]);
+  expect([first?.held, second]).toEqual([false, null]);
+  const lease = await third;
+  expect(lease?.held).toBe(true);
+  await lease?.unlock();
+});

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import type { LockEvents } from "../../src/index.ts";
+import type { Lease, LockEvents } from "../../src/index.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
 import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
 import { Gate, holdAnswer } from "../contract/observe.ts";
@@ -65,6 +65,22 @@ describe("a kept lock", () => {
     const next = mine.lock();
     await again?.unlock();
     await (await next).unlock();
+  });
+
+  it("is busy at once for a caller that comes while a listener is told that it was taken again", async () => {
+    const { name } = await kept();
+    const mine = keeper.locks.lock(name);
+    let second: Promise<Lease | null> | undefined;
+    const call = (told: { name: string }) => {
+      if (told.name === name) second ??= mine.tryLock();
+    };
+    keeper.locks.on("acquire", call);
+    onTestFinished(() => void keeper.locks.off("acquire", call));
+    const again = await mine.tryLock();
+    expect(again?.held).toBe(true);
+    expect(await second).toBeNull();
+    expect(again?.held).toBe(true);
+    await again?.unlock();
   });
 
   it("goes to another process as soon as that wants it, also under fake timers", async () => {

@@ -1,5 +1,6 @@
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { countedLua as lua } from "../../src/redis/lua.generated.ts";
+import { LockManager } from "../../src/waiting/lock-manager.ts";
 import { Actor } from "../support/actor.ts";
 import { freshName } from "../support/fixture.ts";
 import { heard, KeptReadsStage } from "../support/kept-reads.ts";
@@ -124,4 +125,17 @@ it("what came by a grant is not kept: a writer could not ask for it", async () =
   // The next one that comes by an answer is.
   await stage.pairOf(near).read.withLock(() => {});
   expect(near.locks.stats().kept).toBe(1);
+});
+
+it("nothing stays of the readers of a lock that only writers want, while other reads are kept", async () => {
+  const { near } = stage;
+  await stage.keep();
+  const left = vi.spyOn(LockManager.prototype, "left");
+  onTestFinished(() => left.mockRestore());
+  const name = freshName();
+  const { write } = near.locks.readWriteLock(name);
+  await write.withLock(() => {});
+  const [manager] = left.mock.contexts;
+  const names = [...(manager?.queues() ?? [])].map((lock) => lock.name);
+  expect(names).toEqual([stage.lock.name]);
 });
