@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Redis } from "ioredis";
 import { createLockClient } from "../src/index.ts";
-import { createOwnUI } from "../src/ui/own-ui.ts";
+import { createOwnUI } from "../src/tools/ui/own-ui.ts";
 import { findRedis } from "../tools/redis/index.ts";
 import { buildWorker } from "./build-worker.ts";
 import { connect } from "./connect.ts";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import { createLockClient, isLockLost, type LockClient, LockTimeoutError } from "../src/index.ts";
-import { observe } from "../src/ui/index.ts";
+import { observe } from "../src/tools/ui/index.ts";
 import { connect } from "./connect.ts";
 import type { Shift } from "./crew.ts";
 import { report, workAs } from "./member.ts";

@@ -2,8 +2,8 @@ import type { Redis } from "ioredis";
 import { createLockClient, type Lease, type Lock, type UnfencedLease } from "../src/index.ts";
 import { optimistic } from "../src/optimistic/index.ts";
 import { createQuorumClient } from "../src/quorum/index.ts";
-import { redissonFencedLock } from "../src/redisson/index.ts";
-import { spinLock } from "../src/spin/index.ts";
+import { redissonFencedLock } from "../src/redisson.ts";
+import { spinLock } from "../src/spin.ts";
 import { reentrant, spin } from "../tools/redis/article-spin-lock.ts";
 import { fencedTill, type Shop, type Till, till, watchedTill } from "./shop.ts";
 

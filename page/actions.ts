@@ -1,4 +1,4 @@
-import type { Action, Done, ShownHolder, ShownLock } from "../src/ui/shown.ts";
+import type { Action, Done, ShownHolder, ShownLock } from "../src/tools/ui/shown.ts";
 import { harmless, visible } from "../src/util/visible.ts";
 import { h, say } from "./dom.ts";
 import { nameOf } from "./format.ts";

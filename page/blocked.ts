@@ -1,4 +1,4 @@
-import type { ShownBlock, ShownBlocked, ShownClient } from "../src/ui/shown.ts";
+import type { ShownBlock, ShownBlocked, ShownClient } from "../src/tools/ui/shown.ts";
 import { harmless } from "../src/util/visible.ts";
 import { circle } from "./circles.ts";
 import { h } from "./dom.ts";

@@ -1,4 +1,4 @@
-import type { ShownCircle } from "../src/ui/shown.ts";
+import type { ShownCircle } from "../src/tools/ui/shown.ts";
 import { h } from "./dom.ts";
 import { many } from "./format.ts";
 import { lockLink, person } from "./parts.ts";

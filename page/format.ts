@@ -1,4 +1,4 @@
-import type { ShownLock, ShownParty } from "../src/ui/shown.ts";
+import type { ShownLock, ShownParty } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 
 const two = (number: number): string => String(Math.floor(number)).padStart(2, "0");

@@ -1,4 +1,4 @@
-import type { ShownHeat, ShownHeats } from "../src/ui/shown.ts";
+import type { ShownHeat, ShownHeats } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { h, svg } from "./dom.ts";
 import { many, number, time } from "./format.ts";

@@ -1,4 +1,4 @@
-import type { Happened, ShownHolder, ShownLock, ShownOne, ShownWaiter } from "../src/ui/shown.ts";
+import type { Happened, ShownHolder, ShownLock, ShownOne, ShownWaiter } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { breakHold, recallLock } from "./actions.ts";
 import { arrange, h, say } from "./dom.ts";

@@ -1,4 +1,4 @@
-import type { Shown } from "../src/ui/shown.ts";
+import type { Shown } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { Blocked } from "./blocked.ts";
 import { say } from "./dom.ts";

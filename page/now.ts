@@ -1,4 +1,4 @@
-import type { ShownLock, ShownNow } from "../src/ui/shown.ts";
+import type { ShownLock, ShownNow } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { arrange, h, say } from "./dom.ts";
 import { clientOf, linkTo, many, number, time } from "./format.ts";

@@ -1,4 +1,4 @@
-import type { ShownHolder, ShownLock, ShownParty } from "../src/ui/shown.ts";
+import type { ShownHolder, ShownLock, ShownParty } from "../src/tools/ui/shown.ts";
 import { visible } from "../src/util/visible.ts";
 import { h, say } from "./dom.ts";
 import { kindOf, linkTo, many, nameOf, placeOf, time } from "./format.ts";

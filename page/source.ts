@@ -1,4 +1,4 @@
-import type { Shown } from "../src/ui/shown.ts";
+import type { Shown } from "../src/tools/ui/shown.ts";
 
 /** ms between two questions where the browser gets no stream. */
 const ASK_EVERY = 3_000;

@@ -1,4 +1,4 @@
-import type { Shown } from "../src/ui/shown.ts";
+import type { Shown } from "../src/tools/ui/shown.ts";
 
 /** One of the views. It is begun once, and shows each look after the other. */
 export interface View<S extends Shown> {

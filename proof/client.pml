@@ -1,4 +1,4 @@
-/* A lock queue and its acquisition: src/waiting/lock-queue.ts and acquisition.ts, with the deadline of src/lease/validity.ts.
+/* A lock queue and its acquisition: src/engine/lock-queue.ts and acquisition.ts, with the deadline of src/engine/lease/validity.ts.
  * `t` is the lock queue, `k` its client. */
 
 #ifdef STAYS

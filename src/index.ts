@@ -1,8 +1,15 @@
-export type { Check, CheckedServer } from "./check/answer.ts";
-export { createLockClient } from "./client.ts";
-export type { Election, LeaderBody } from "./election/election.ts";
-export type { CampaignOptions, ElectionOptions, LeadOptions, ObserveOptions } from "./election/options.ts";
-export type { Term } from "./election/term.ts";
+export type { Check, CheckedServer } from "./api/check.ts";
+export type { LockClient, LockStats } from "./api/client.ts";
+export type {
+  CampaignOptions,
+  Election,
+  ElectionOptions,
+  Leader,
+  LeaderBody,
+  LeadOptions,
+  ObserveOptions,
+  Term,
+} from "./api/election.ts";
 export {
   ClientClosedError,
   ConflictError,
@@ -17,25 +24,18 @@ export {
   LockTimeoutError,
   LockUnavailableError,
   LockWantedError,
-  type LossReason,
   NotReplicatedError,
   PermitsError,
   StaleTokenError,
   TransactionError,
-} from "./errors.ts";
-export type { EventKind, LockEvent, LockEvents } from "./events.ts";
-export type { GiveUpReason } from "./give-up.ts";
-export type { Listed, ListedKind, ListOptions } from "./list/listed.ts";
-export type { LockClient, LockStats } from "./lock-client.ts";
-export type { BaseLease, Lease, UnfencedLease } from "./locks/lease.ts";
-export type { Inspection, Lock, LockBody } from "./locks/lock.ts";
-export type { MultiLease } from "./locks/multi-lease.ts";
-export type { MultiLock, MultiLockBody } from "./locks/multi-lock.ts";
-export type { SemaphoreOptions } from "./locks/permit-arguments.ts";
-export type { ReadWriteInspection, ReadWriteLock } from "./locks/read-write-lock.ts";
-export type { PermitBody, PermitLease, Semaphore, SemaphoreInspection } from "./locks/semaphore.ts";
-export type { OnceOptions } from "./once/options.ts";
-export type { OnceResult, Turn } from "./once/turn.ts";
+} from "./api/errors.ts";
+export type { EventKind, LockEvent, LockEvents } from "./api/events.ts";
+export type { GiveUpReason } from "./api/give-up.ts";
+export type { BaseLease, Lease, UnfencedLease } from "./api/lease.ts";
+export type { Listed, ListedKind, ListOptions } from "./api/list.ts";
+export type { Inspected, Inspection, Lock, LockBody, Recalled } from "./api/lock.ts";
+export type { MultiLease, MultiLock, MultiLockBody } from "./api/multi-lock.ts";
+export type { OnceOptions, OnceResult, Turn } from "./api/once.ts";
 export type {
   BodyOptions,
   CheckOptions,
@@ -47,10 +47,17 @@ export type {
   PassingOptions,
   ReadWriteOptions,
   RecallOptions,
-} from "./options.ts";
-export type { HoldingParty, Party, WaitingParty } from "./party.ts";
-export type { Leader } from "./redis/election-replies.ts";
-export type { Inspected } from "./redis/replies.ts";
-export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./redis/types.ts";
-export type { ReentranceOptions } from "./reentrance.ts";
-export type { Recalled } from "./waiting/keepers.ts";
+} from "./api/options.ts";
+export type { HoldingParty, Party, WaitingParty } from "./api/party.ts";
+export type { ReadWriteInspection, ReadWriteLock } from "./api/read-write-lock.ts";
+export type { ClusterLike, RedisArgument, RedisLike, SubscriberLike } from "./api/redis.ts";
+export type { ReentranceOptions } from "./api/reentrance.ts";
+export type {
+  PermitBody,
+  PermitLease,
+  Semaphore,
+  SemaphoreInspection,
+  SemaphoreOptions,
+} from "./api/semaphore.ts";
+export type { LossReason } from "./api/wording.ts";
+export { createLockClient } from "./client/server-client.ts";

@@ -1,24 +1,25 @@
 // What the other entry points and the tools may use of the package beside what users can import. Two things: the inside of a
 // client, for entry points that make locks of their own kinds; and, re-exported, types and functions that know no client, for
 // tools that show locks as messages do. A tool that needs more needs a reason in test/unit/architecture.test.ts.
+
+import type { Lock } from "./api/lock.ts";
+import type { Settings } from "./api/options.ts";
+import { show } from "./api/validate.ts";
+import type { LockKind } from "./engine/lock-kind.ts";
 import type { LockSettings } from "./locks/arguments.ts";
-import type { Lock } from "./locks/lock.ts";
-import type { Settings } from "./options.ts";
 import type { Commands } from "./redis/commands.ts";
 import type { Replication } from "./redis/replication.ts";
 import { isConnection } from "./redis/types.ts";
-import { show } from "./validate.ts";
-import type { LockKind } from "./waiting/lock-kind.ts";
 
-export { type Circle, circleOf, holdersOf, KINDS as NOTED_KINDS } from "./deadlocks/circle.ts";
-export { decodeNote, lockOf as lockOfNote, type Note } from "./deadlocks/note.ts";
+export type { CommonClient } from "./api/client.ts";
+export { showParty } from "./api/party.ts";
+export { renamedCommand } from "./api/renamed.ts";
 export { NAME_BYTES_MAX } from "./defaults.ts";
 export { Glob } from "./list/glob.ts";
-export { waitingProcesses } from "./list/listed.ts";
-export type { CommonClient } from "./lock-client.ts";
-export { clientOf, showParty } from "./party.ts";
+export { type Circle, circleOf, holdersOf, KINDS as NOTED_KINDS } from "./locks/deadlocks/circle.ts";
+export { decodeNote, lockOf as lockOfNote, type Note } from "./locks/deadlocks/note.ts";
 export { listOf } from "./redis/fields.ts";
-export { renamedCommand } from "./renamed.ts";
+export { clientOf, waitingProcesses } from "./redis/party.ts";
 
 /** What an entry point that makes locks of its own kinds uses of a client. */
 export interface Inside {

@@ -1,6 +1,6 @@
 /** What is measured of it. */
 export type Library = Pick<typeof import("../../src/index.ts"), "createLockClient"> &
-  Pick<typeof import("../../src/redisson/index.ts"), "redissonLock">;
+  Pick<typeof import("../../src/redisson.ts"), "redissonLock">;
 
 /**
  * Holdfast: as it is here, or as another commit has it.
@@ -10,7 +10,7 @@ export type Library = Pick<typeof import("../../src/index.ts"), "createLockClien
 export async function loadLibrary(at: string | null): Promise<Library> {
   const [{ createLockClient }, { redissonLock }] = await Promise.all(
     at === null
-      ? [import("../../src/index.ts"), import("../../src/redisson/index.ts")]
+      ? [import("../../src/index.ts"), import("../../src/redisson.ts")]
       : [import(at) as Promise<Library>, import(new URL("redisson/index.js", at).href) as Promise<Library>],
   );
   return { createLockClient, redissonLock };

@@ -1,8 +1,8 @@
 import { EventEmitter } from "node:events";
+import type { RedisLike } from "../../src/api/redis.ts";
 import { connectionLua } from "../../src/redis/client-lua.generated.ts";
 import { codes } from "../../src/redis/codes.generated.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
-import type { RedisLike } from "../../src/redis/types.ts";
 
 /** Keys and arguments of a script. */
 type Args = readonly (string | number)[];

@@ -1,7 +1,7 @@
+import type { LockManager } from "../engine/lock-manager.ts";
 import type { ElectionKind } from "../kinds/election.ts";
 import type { ConnectionListener } from "../redis/transport.ts";
 import { pause } from "../util/abort.ts";
-import type { LockManager } from "../waiting/lock-manager.ts";
 import { Observation } from "./observation.ts";
 
 /** The elections of one client: what its observers share, and when they must look again. */

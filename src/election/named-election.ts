@@ -1,30 +1,34 @@
-import { CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD } from "../defaults.ts";
-import { bodyFailed, ClientClosedError, isLockLost, LockUnavailableError, nounOf } from "../errors.ts";
-import type { Events } from "../events.ts";
-import { encodeLabel } from "../label.ts";
-import type { SharedLease } from "../lease/shared-lease.ts";
-import { checkForceUnlock } from "../locks/arguments.ts";
-import { timedOut } from "../locks/timed-out.ts";
-import type { ForceUnlockOptions } from "../options.ts";
-import type { Leader } from "../redis/election-replies.ts";
-import { unavailable } from "../redis/replies.ts";
-import type { Terms } from "../terms.ts";
-import { orAbort } from "../util/abort.ts";
-import { clocks } from "../util/clock.ts";
-import { printAs } from "../util/print.ts";
-import { doubling } from "../util/random.ts";
-import type { Election, LeaderBody, LeadResult } from "./election.ts";
-import type { Elections } from "./elections.ts";
-import { Observer } from "./observer.ts";
 import {
   type CampaignOptions,
   checkCampaign,
   checkLead,
   checkObserve,
+  type Election,
   type ElectionOptions,
+  type Leader,
+  type LeaderBody,
+  type LeadResult,
   type ObserveOptions,
-} from "./options.ts";
-import { LeaderTerm, type Term } from "./term.ts";
+  type Term,
+} from "../api/election.ts";
+import { bodyFailed, ClientClosedError, isLockLost, LockUnavailableError } from "../api/errors.ts";
+import type { Events } from "../api/events.ts";
+import { encodeLabel } from "../api/label.ts";
+import type { ForceUnlockOptions } from "../api/options.ts";
+import { nounOf } from "../api/wording.ts";
+import { CAMPAIGN_AGAIN, CAMPAIGN_AGAIN_MAX, RECHECK_SPREAD } from "../defaults.ts";
+import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import type { Terms } from "../engine/lease/terms.ts";
+import { checkForceUnlock } from "../locks/arguments.ts";
+import { timedOut } from "../locks/timed-out.ts";
+import { unavailable } from "../redis/replies.ts";
+import { orAbort } from "../util/abort.ts";
+import { clocks } from "../util/clock.ts";
+import { printAs } from "../util/print.ts";
+import { doubling } from "../util/random.ts";
+import type { Elections } from "./elections.ts";
+import { Observer } from "./observer.ts";
+import { LeaderTerm } from "./term.ts";
 
 /** What a candidate wants. */
 interface Candidacy {

@@ -1,3 +1,5 @@
+import type { Leader } from "../api/election.ts";
+import { LockUnavailableError } from "../api/errors.ts";
 import {
   CLOCK_DRIFT,
   CLOCK_GRAIN,
@@ -11,14 +13,13 @@ import {
   RETRY_MAX,
   RETRY_MIN,
 } from "../defaults.ts";
-import { LockUnavailableError } from "../errors.ts";
+import type { LockManager } from "../engine/lock-manager.ts";
 import type { ElectionKind } from "../kinds/election.ts";
-import type { Leader, Observed } from "../redis/election-replies.ts";
+import type { Observed } from "../redis/election-replies.ts";
 import { unavailable } from "../redis/replies.ts";
 import { clocks, type Instant, now } from "../util/clock.ts";
 import { between, doubling } from "../util/random.ts";
 import { CallTimer } from "../util/timers.ts";
-import type { LockManager } from "../waiting/lock-manager.ts";
 import { News } from "./news.ts";
 
 /** One that observes. */

@@ -1,5 +1,5 @@
-import { ClientClosedError } from "../errors.ts";
-import type { Leader } from "../redis/election-replies.ts";
+import type { Leader } from "../api/election.ts";
+import { ClientClosedError } from "../api/errors.ts";
 import { onAbort } from "../util/abort.ts";
 import type { Observation, Watcher } from "./observation.ts";
 

@@ -1,65 +1,15 @@
-import { type LockLostError, nounOf, released, short } from "../errors.ts";
-import type { FollowedHolds } from "../events.ts";
+import { checkProclaimed, type Term } from "../api/election.ts";
+import { type LockLostError, released } from "../api/errors.ts";
+import type { FollowedHolds } from "../api/events.ts";
+import { thrownAt } from "../api/stacks.ts";
+import { nounOf } from "../api/wording.ts";
+import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import type { ElectionKind } from "../kinds/election.ts";
-import type { SharedLease } from "../lease/shared-lease.ts";
 import { lockHandle } from "../locks/lease.ts";
 import { unavailable } from "../redis/replies.ts";
 import { printAs } from "../util/print.ts";
-import { thrownAt } from "../util/stacks.ts";
+import { short } from "../util/quote.ts";
 import { visible } from "../util/visible.ts";
-import { checkProclaimed } from "./options.ts";
-
-/**
- * The time of one leader, from its election to its end. The watchdog renews it. End it with `resign()`, or let `await using` do so.
- *
- * That a client leads is what it believes: a process that stands still goes on believing so for a moment when it wakes up. The
- * token is the proof. Send it along with every write, as with a lease; `fencedSet` takes a term as its `fence`.
- *
- * @example
- * await using term = await election.campaign({ value: "10.0.0.7:8080" });
- * await work({ signal: term.signal, fence: term.token });
- */
-export interface Term {
-  /** The election's name. */
-  readonly name: string;
-  /** The fencing token: grows from term to term, below 2^53. */
-  readonly token: number;
-  /** What was proclaimed last, also when Redis has not confirmed it yet. */
-  readonly value: string;
-  /** Aborts with a LockLostError as soon as this client does not surely lead any more; never when it resigns. */
-  readonly signal: AbortSignal;
-  /** Does this client surely lead at this moment? Computed from both clocks, without asking Redis. */
-  readonly held: boolean;
-  /** Why the term was lost. Null: it was not. */
-  readonly lost: LockLostError | null;
-  /**
-   * The line to put before what only a leader may do: it knows of an end that passed before any timer could fire.
-   *
-   * @throws LockLostError when the term is lost, LockError `LOCK_RELEASED` after `resign()`.
-   */
-  assertHeld(): void;
-  /** ms until the term is lost unless it is renewed; 0 when it is not held. */
-  readonly remaining: number;
-  /**
-   * Tells observers another value. Proclamations are numbered, so a late copy of an earlier one changes nothing.
-   *
-   * @param value at most 4 096 bytes of UTF-8.
-   * @throws TypeError or RangeError for a bad value; LockLostError when the term is lost; LockUnavailableError when Redis did not
-   *   confirm it, which the next renewals do; LockError `LOCK_RELEASED` after `resign()`.
-   * @example
-   * await term.proclaim("10.0.0.7:8081");
-   */
-  proclaim(value: string): Promise<void>;
-  /**
-   * Ends the term; at once to the next candidate, if there is one. Calling it again does nothing.
-   *
-   * @throws LockLostError, once, when the term had been lost before; LockUnavailableError when Redis did not confirm (it is tried
-   *   again in the background until the term is over).
-   */
-  resign(): Promise<void>;
-  /** `await using`: the same as `resign()`. */
-  [Symbol.asyncDispose](): Promise<void>;
-}
 
 /** A term whose leader has the lock of its election. */
 export class LeaderTerm implements Term {

@@ -1,6 +1,6 @@
-import { quote } from "../errors.ts";
-import type { ClusterLike, RedisArgument, RedisLike } from "../redis/types.ts";
-import { checkOptions, checkText, checkValue, longTime } from "../validate.ts";
+import type { ClusterLike, RedisArgument, RedisLike } from "../api/redis.ts";
+import { checkOptions, checkText, checkValue, longTime } from "../api/validate.ts";
+import { quote } from "../util/quote.ts";
 import { fencingLua } from "./lua.generated.ts";
 import { ARGUMENT, checkConnection, checkFence, FENCE, type FenceOptions } from "./options.ts";
 import { write } from "./write.ts";

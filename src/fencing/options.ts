@@ -1,5 +1,4 @@
-import { FENCE_MEMORY, LEASE_MIN, REPLY_TIMEOUT, TIME_TOKEN_MIN } from "../defaults.ts";
-import type { ClusterLike, RedisLike } from "../redis/types.ts";
+import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import {
   anything,
   type Checked,
@@ -10,7 +9,8 @@ import {
   type Rule,
   refuse,
   time,
-} from "../validate.ts";
+} from "../api/validate.ts";
+import { FENCE_MEMORY, LEASE_MIN, REPLY_TIMEOUT, TIME_TOKEN_MIN } from "../defaults.ts";
 
 /** How a write is fenced. Times are whole milliseconds. */
 export interface FenceOptions {

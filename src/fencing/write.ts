@@ -1,9 +1,10 @@
+import { FencedWriteError, StaleTokenError } from "../api/errors.ts";
+import type { ClusterLike, RedisArgument, RedisLike } from "../api/redis.ts";
 import { FENCE_SKEW } from "../defaults.ts";
-import { FencedWriteError, quote, StaleTokenError } from "../errors.ts";
-import { hasOneSlotPerLock } from "../keys.ts";
+import { hasOneSlotPerLock } from "../redis/keys.ts";
 import type { Script } from "../redis/script.ts";
 import { ScriptRunner } from "../redis/script-runner.ts";
-import type { ClusterLike, RedisArgument, RedisLike } from "../redis/types.ts";
+import { quote } from "../util/quote.ts";
 import { TIMER_MAX } from "../util/timers.ts";
 import type { FenceTerms } from "./options.ts";
 

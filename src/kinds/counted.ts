@@ -1,6 +1,9 @@
-import { LockError, PermitsError, quote } from "../errors.ts";
-import { encodeLabel } from "../label.ts";
-import type { Hold } from "../lease/hold.ts";
+import { LockError, PermitsError } from "../api/errors.ts";
+import { encodeLabel } from "../api/label.ts";
+import type { Inspected } from "../api/lock.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import type { WantedPermits } from "../engine/lease/terms.ts";
+import type { Ask, Leavable, LockKind, Meant, Pooling, Sharing, Told } from "../engine/lock-kind.ts";
 import { type Asked, plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import {
@@ -21,15 +24,13 @@ import type { Replication } from "../redis/replication.ts";
 import {
   type AttemptAnswer,
   asDigits,
-  type Inspected,
   inspected,
   type ReleaseAnswer,
   undecoded,
   type YieldAnswer,
 } from "../redis/replies.ts";
 import type { Script, ScriptKeys } from "../redis/script.ts";
-import type { WantedPermits } from "../terms.ts";
-import type { Ask, Leavable, LockKind, Meant, Pooling, Sharing, Told } from "../waiting/lock-kind.ts";
+import { quote } from "../util/quote.ts";
 import { HoldScripts, NEVER, placeOf } from "./hold-scripts.ts";
 
 /** All units of a read-write lock: a writer has them all, a reader one. */

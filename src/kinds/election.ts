@@ -1,7 +1,7 @@
-import type { LockKeys } from "../keys.ts";
-import type { Hold } from "../lease/hold.ts";
-import type { Renewal } from "../lease/renewer.ts";
-import { clientOf, type Party } from "../party.ts";
+import type { Party } from "../api/party.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import type { Renewal } from "../engine/lease/renewer.ts";
+import type { Leavable, Meant, Told } from "../engine/lock-kind.ts";
 import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
 import {
@@ -10,12 +10,13 @@ import {
   decodeTermRenewal,
   type Observed,
 } from "../redis/election-replies.ts";
+import type { LockKeys } from "../redis/keys.ts";
 import { electionLua as lua } from "../redis/lua.generated.ts";
 import { publishProbe } from "../redis/messages.ts";
+import { clientOf } from "../redis/party.ts";
 import type { Replication } from "../redis/replication.ts";
 import { isApart, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
-import type { Leavable, Meant, Told } from "../waiting/lock-kind.ts";
 import { HandoffLock } from "./handoff.ts";
 
 /** What a leader has said of itself last. Its number counts what was said in its term. */

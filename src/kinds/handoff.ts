@@ -1,12 +1,14 @@
+import { encodeLabel } from "../api/label.ts";
+import type { Inspected } from "../api/lock.ts";
+import type { Party } from "../api/party.ts";
 import { SHOWN_MAX } from "../defaults.ts";
-import type { LockKeys } from "../keys.ts";
-import { encodeLabel } from "../label.ts";
-import type { Hold } from "../lease/hold.ts";
-import type { Renewal } from "../lease/renewer.ts";
-import type { Party } from "../party.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import type { Renewal } from "../engine/lease/renewer.ts";
+import type { Ask, Leavable, LockKind, Meant, Told } from "../engine/lock-kind.ts";
 import { type Asked, plain } from "../redis/call.ts";
 import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
+import type { LockKeys } from "../redis/keys.ts";
 import { handoffLua as lua } from "../redis/lua.generated.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
@@ -18,7 +20,6 @@ import {
   decodeRelease,
   decodeReleases,
   decodeStayRenewals,
-  type Inspected,
   isApart,
   type Placed,
   type ReleaseAnswer,
@@ -27,7 +28,6 @@ import {
   type YieldAnswer,
 } from "../redis/replies.ts";
 import type { Script, ScriptKeys } from "../redis/script.ts";
-import type { Ask, Leavable, LockKind, Meant, Told } from "../waiting/lock-kind.ts";
 import { HoldScripts, NEVER, placeOf } from "./hold-scripts.ts";
 
 /** The place of the clock among the keys of a lock: the last. */

@@ -1,10 +1,11 @@
 import { GRANT_WINDOW, RENEWAL_BATCH } from "../defaults.ts";
-import { withoutBits } from "../hold-ids.ts";
-import type { Hold } from "../lease/hold.ts";
-import type { Renewal } from "../lease/renewer.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import type { Renewal } from "../engine/lease/renewer.ts";
+import type { Ask, LockKind } from "../engine/lock-kind.ts";
 import { type Asked, plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import { Fields, unexpected } from "../redis/fields.ts";
+import { withoutBits } from "../redis/hold-ids.ts";
 import { askerOf, publishProbe } from "../redis/messages.ts";
 import type { Replication } from "../redis/replication.ts";
 import {
@@ -15,7 +16,6 @@ import {
   type ToldDigit,
 } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
-import type { Ask, LockKind } from "../waiting/lock-kind.ts";
 
 /** No reply has told the server's time: a command may be executed whenever it comes. */
 export const NEVER = Number.MAX_SAFE_INTEGER;

@@ -1,6 +1,6 @@
-import type { Hold } from "../lease/hold.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import type { Sharing, Told } from "../engine/lock-kind.ts";
 import type { AttemptAnswer, ReleaseAnswer } from "../redis/replies.ts";
-import type { Sharing, Told } from "../waiting/lock-kind.ts";
 import { CountedKind, type CountedServer } from "./counted.ts";
 
 /**

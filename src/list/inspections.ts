@@ -1,11 +1,12 @@
+import type { Listed } from "../api/list.ts";
+import type { Inspected } from "../api/lock.ts";
+import type { HoldingParty, WaitingParty } from "../api/party.ts";
 import { SHOWN_MAX } from "../defaults.ts";
-import type { HoldingParty, WaitingParty } from "../party.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
 import { Fields } from "../redis/fields.ts";
 import { listLua as lua } from "../redis/lua.generated.ts";
-import { type Inspected, readSeen } from "../redis/replies.ts";
-import type { Listed } from "./listed.ts";
+import { readSeen } from "../redis/replies.ts";
 
 interface Named {
   readonly kind: "lock" | "election";

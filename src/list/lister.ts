@@ -1,14 +1,14 @@
+import type { checkList, Listed, ListedKind } from "../api/list.ts";
+import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { LIST_BATCH, LISTED_REMEMBERED } from "../defaults.ts";
-import type { FoundKey, GrantProtocol } from "../keys.ts";
 import type { Commands } from "../redis/commands.ts";
 import type { CountedInspection } from "../redis/counted-replies.ts";
+import type { FoundKey, GrantProtocol } from "../redis/keys.ts";
 import { listLua as lua } from "../redis/lua.generated.ts";
 import { decodeInspection, unavailable } from "../redis/replies.ts";
-import type { ClusterLike, RedisLike } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
 import { Glob } from "./glob.ts";
 import { inspectAll, type Look, ofCounted, ofExclusive } from "./inspections.ts";
-import type { checkList, Listed, ListedKind } from "./listed.ts";
 import { primariesOf, Recent, scan } from "./scan.ts";
 
 /** How one of each kind is inspected that several may hold. Each is one command. */

@@ -1,8 +1,9 @@
 import pTimeout from "p-timeout";
+import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { SCAN_COUNT } from "../defaults.ts";
 import { listOf } from "../redis/fields.ts";
 import { withoutCommand } from "../redis/trouble.ts";
-import { type ClusterLike, isCluster, type RedisLike } from "../redis/types.ts";
+import { isCluster } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
 import { customTimers } from "../util/real-timers.ts";
 

@@ -1,8 +1,5 @@
-import { LEASE_MIN, RECALL_WAIT } from "../defaults.ts";
-import { quote } from "../errors.ts";
-import { encodeLabel, LABEL } from "../label.ts";
-import { leaseUpTo } from "../options.ts";
-import type { Request, Terms } from "../terms.ts";
+import { encodeLabel, LABEL } from "../api/label.ts";
+import { leaseUpTo } from "../api/options.ts";
 import {
   type Checked,
   checkBody,
@@ -16,8 +13,11 @@ import {
   text,
   time,
   type What,
-} from "../validate.ts";
-import type { LockKind, Meant } from "../waiting/lock-kind.ts";
+} from "../api/validate.ts";
+import { LEASE_MIN, RECALL_WAIT } from "../defaults.ts";
+import type { Request, Terms } from "../engine/lease/terms.ts";
+import type { LockKind, Meant } from "../engine/lock-kind.ts";
+import { quote } from "../util/quote.ts";
 
 const PERMIT_RULES = {
   wait: orInfinity(time(0, undefined)),

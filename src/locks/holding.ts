@@ -1,4 +1,4 @@
-import type { SharedLease } from "../lease/shared-lease.ts";
+import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
 import { harmless } from "../util/visible.ts";
 

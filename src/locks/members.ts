@@ -1,7 +1,7 @@
+import { show } from "../api/validate.ts";
 import { MEMBERS_MAX } from "../defaults.ts";
-import { quote } from "../errors.ts";
-import { show } from "../validate.ts";
-import type { Member } from "../waiting/lock-kind.ts";
+import type { Member } from "../engine/lock-kind.ts";
+import { quote } from "../util/quote.ts";
 import { keyOf } from "./with-lock.ts";
 
 /** A lock of several, as its own object or its client has it. */

@@ -1,38 +1,12 @@
-import { quoteAll } from "../errors.ts";
-import type { Events } from "../events.ts";
-import { checkExtension } from "../options.ts";
-import { RENAMED, refuseRenamedMethods } from "../renamed.ts";
+import type { Events } from "../api/events.ts";
+import type { BaseLease } from "../api/lease.ts";
+import type { MultiLease } from "../api/multi-lock.ts";
+import { checkExtension } from "../api/options.ts";
+import { RENAMED, refuseRenamedMethods } from "../api/renamed.ts";
 import { onAbort } from "../util/abort.ts";
 import { printAs } from "../util/print.ts";
-import { type BaseLease, isFenced, type LeaseHandle, type UnfencedLease } from "./lease.ts";
-
-/**
- * Several held locks with one end. As a lease, but with a token for each: one number cannot fence several resources.
- *
- * * `held`, `assertHeld()`: all of them. `remaining`: of the one that ends first.
- * * `signal` aborts when any of them is lost; the reason names it in `lockName`. The others stay held until `unlock()`.
- * * `wanted` aborts when somebody waits for any of them; its reason names that one in `lockName`.
- * * `extend(ms)` extends all, `unlock()` releases all, also when one of them fails. One failure is thrown as it is, several
- *   as an AggregateError, through which `isLockLost` looks.
- *
- * @example
- * await using lease = await locks.multiLock(["account:1", "account:2"]).lock();
- * await withdraw(1, { signal: lease.signal, fence: lease.tokens.get("account:1")! });
- * await deposit(2, { signal: lease.signal, fence: lease.tokens.get("account:2")! });
- */
-export interface MultiLease extends Omit<UnfencedLease, "name"> {
-  /** The locks' names, in the order in which they are taken. */
-  readonly names: readonly string[];
-  /**
-   * The fencing token of each by the lock's name, for the resource that this lock protects, in the order of `names`. What has no
-   * tokens, a `spinLock` or a plain `redissonLock`, has no entry.
-   *
-   * @example
-   * await using lease = await locks.multiLock(["account:1", "account:2"]).lock();
-   * const fence = lease.tokens.get("account:1"); // undefined: no lock of this name, or one without tokens
-   */
-  readonly tokens: ReadonlyMap<string, number>;
-}
+import { quoteAll } from "../util/quote.ts";
+import { isFenced, type LeaseHandle } from "./lease.ts";
 
 /** The handles of the members as one. */
 export class MultiLeaseHandle implements MultiLease {

@@ -1,24 +1,10 @@
+import { NEVER_PASSED, neverKept, PASSING } from "../api/options.ts";
+import type { SemaphoreOptions } from "../api/semaphore.ts";
+import { checkOptions, checkValue, flag, isWhole, type Rule } from "../api/validate.ts";
 import { PERMITS_MAX } from "../defaults.ts";
-import { quote } from "../errors.ts";
-import { NEVER_PASSED, neverKept, PASSING, type PassingOptions } from "../options.ts";
-import type { Request } from "../terms.ts";
-import { checkOptions, checkValue, flag, isWhole, type Rule } from "../validate.ts";
+import type { Request } from "../engine/lease/terms.ts";
+import { quote } from "../util/quote.ts";
 import type { CallRules } from "./arguments.ts";
-
-/** How `locks.semaphore` makes one. */
-export interface SemaphoreOptions extends PassingOptions {
-  /**
-   * How many permits there are, 1 to 1 000 000. All processes must say the same, until `setPermits()` has said a number, which
-   * counts for all from then on. Default: what others have said; where nobody has, callers are refused (`PERMITS_UNKNOWN`).
-   */
-  permits?: number | undefined;
-  /**
-   * true: callers are served one by one in the order in which they came, over all processes. Then callers of a process share
-   * nothing, and each costs two commands. Default: false: the order is that of processes, each of which has one place in the queue,
-   * and inside a process that of its callers.
-   */
-  fair?: boolean | undefined;
-}
 
 const permitsUpTo = <T>(most: number, fallback: T): Rule<number | T> => ({
   wanted: `a whole number from 1 to ${most}`,

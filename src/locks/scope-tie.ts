@@ -1,11 +1,13 @@
-import { endOf, LockError, LockLostError, quote } from "../errors.ts";
-import { ofLoss } from "../events.ts";
-import { unwatchHandle, watchHandle } from "../lease/forgotten.ts";
-import type { SharedLease } from "../lease/shared-lease.ts";
+import { LockError, LockLostError } from "../api/errors.ts";
+import { ofLoss } from "../api/events.ts";
+import { endOf } from "../api/wording.ts";
+import { unwatchHandle, watchHandle } from "../engine/lease/forgotten.ts";
+import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import { onAbort } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { outside } from "../util/outside.ts";
+import { quote } from "../util/quote.ts";
 import { Timer } from "../util/timers.ts";
 
 /** A lease as its scope sees it. */

@@ -2,20 +2,20 @@
 // holds, so the others must enter it again. A call that stayed in line instead would wait for its
 // own scope, for ever.
 
+import { DeadlockError } from "../api/errors.ts";
+import type { EventKind } from "../api/events.ts";
+import { OVERTAKEN } from "../api/give-up.ts";
+import { failing, thrownAt } from "../api/stacks.ts";
 import { DEADLOCK_AFTER } from "../defaults.ts";
-import { DeadlockError } from "../errors.ts";
-import type { EventKind } from "../events.ts";
-import { OVERTAKEN } from "../give-up.ts";
-import type { SharedLease } from "../lease/shared-lease.ts";
-import type { Request } from "../terms.ts";
+import { acquireAll, type Busy } from "../engine/acquire-all.ts";
+import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import type { Request } from "../engine/lease/terms.ts";
+import type { LockKind, Member } from "../engine/lock-kind.ts";
+import type { LockManager } from "../engine/lock-manager.ts";
+import type { Waiter } from "../engine/waiter.ts";
 import { onAbort } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
-import { failing, thrownAt } from "../util/stacks.ts";
 import { Timer } from "../util/timers.ts";
-import { acquireAll, type Busy } from "../waiting/acquire-all.ts";
-import type { LockKind, Member } from "../waiting/lock-kind.ts";
-import type { LockManager } from "../waiting/lock-manager.ts";
-import type { Waiter } from "../waiting/waiter.ts";
 import type { Holding, Place } from "./holding.ts";
 import type { ReentrantMember } from "./members.ts";
 import type { Scopes } from "./scope.ts";

@@ -1,7 +1,9 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { Detector } from "../deadlocks/detector.ts";
-import { endOf, LockError, LockLostError, quote } from "../errors.ts";
-import type { SharedLease } from "../lease/shared-lease.ts";
+import { LockError, LockLostError } from "../api/errors.ts";
+import { endOf } from "../api/wording.ts";
+import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import { quote } from "../util/quote.ts";
+import type { Detector } from "./deadlocks/detector.ts";
 import { Holding, Place, type Taken } from "./holding.ts";
 import type { LeaseKeeper, ScopedLease } from "./scope-tie.ts";
 

@@ -1,10 +1,12 @@
 import pTimeout from "p-timeout";
+import { LockTimeoutError } from "../api/errors.ts";
+import type { Party } from "../api/party.ts";
+import { nounOf } from "../api/wording.ts";
 import { HOLDER_REPLY } from "../defaults.ts";
-import { LockTimeoutError, nounOf } from "../errors.ts";
-import { type Party, partyOf } from "../party.ts";
+import type { LockKind } from "../engine/lock-kind.ts";
+import type { LockManager } from "../engine/lock-manager.ts";
+import { partyOf } from "../redis/party.ts";
 import { customTimers } from "../util/real-timers.ts";
-import type { LockKind } from "../waiting/lock-kind.ts";
-import type { LockManager } from "../waiting/lock-manager.ts";
 
 /** Where the holder was; how many locks the call wanted together; how many permits of a semaphore. */
 interface Details {

@@ -1,9 +1,10 @@
 // What a scope that reads or writes may do besides. Protects a scope from waiting for itself: a writer waits for all readers, and
 // so for its own scope where that reads.
-import { LockError, quote } from "../errors.ts";
-import type { SharedLease } from "../lease/shared-lease.ts";
-import type { Terms } from "../terms.ts";
-import type { LockKind } from "../waiting/lock-kind.ts";
+import { LockError } from "../api/errors.ts";
+import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import type { Terms } from "../engine/lease/terms.ts";
+import type { LockKind } from "../engine/lock-kind.ts";
+import { quote } from "../util/quote.ts";
 import type { Holding } from "./holding.ts";
 import type { Scopes } from "./scope.ts";
 import { keyOf } from "./with-lock.ts";

@@ -1,10 +1,11 @@
 // What every kind of lock does with leases: handles for them, nested acquisitions, bodies.
-import { LockLostError, quoteAll } from "../errors.ts";
-import type { Events } from "../events.ts";
-import type { SharedLease } from "../lease/shared-lease.ts";
-import type { Request } from "../terms.ts";
-import { thrownAt } from "../util/stacks.ts";
-import type { LockKind } from "../waiting/lock-kind.ts";
+import { LockLostError } from "../api/errors.ts";
+import type { Events } from "../api/events.ts";
+import { thrownAt } from "../api/stacks.ts";
+import type { SharedLease } from "../engine/lease/shared-lease.ts";
+import type { Request } from "../engine/lease/terms.ts";
+import type { LockKind } from "../engine/lock-kind.ts";
+import { quoteAll } from "../util/quote.ts";
 import type { Loan, Taken } from "./holding.ts";
 import { Scope, type Scopes } from "./scope.ts";
 

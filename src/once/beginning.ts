@@ -1,16 +1,17 @@
+import { ClientClosedError, LockUnavailableError } from "../api/errors.ts";
+import type { Interval } from "../api/once.ts";
+import { nounOf } from "../api/wording.ts";
 import { FIRST_REPLY } from "../defaults.ts";
-import { ClientClosedError, LockUnavailableError, nounOf } from "../errors.ts";
-import type { Hold } from "../lease/hold.ts";
-import { refused } from "../lease/release-outcome.ts";
+import type { Cleanup } from "../engine/cleanup.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import { refused } from "../engine/lease/release-outcome.ts";
+import { backOff } from "../engine/schedule.ts";
 import type { Told } from "../redis/call.ts";
 import { foreignFormat, isRefusal, unavailable } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
 import { type Abortable, pause } from "../util/abort.ts";
 import { clocks, now } from "../util/clock.ts";
-import type { Cleanup } from "../waiting/cleanup.ts";
-import { backOff } from "../waiting/schedule.ts";
 import type { BeginAnswer, OnceScripts } from "./once-scripts.ts";
-import type { Interval } from "./options.ts";
 
 /** What Redis has said at last. */
 export type Begun = Exclude<BeginAnswer, { readonly is: "stale" }>;

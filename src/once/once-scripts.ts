@@ -1,6 +1,7 @@
+import type { Interval } from "../api/once.ts";
 import { RENEWAL_BATCH } from "../defaults.ts";
-import type { Hold } from "../lease/hold.ts";
-import type { Renewal, Renewer } from "../lease/renewer.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import type { Renewal, Renewer } from "../engine/lease/renewer.ts";
 import { codes } from "../redis/codes.generated.ts";
 import type { Commands } from "../redis/commands.ts";
 import { Fields } from "../redis/fields.ts";
@@ -13,7 +14,6 @@ import {
   type RenewAnswer,
   undecoded,
 } from "../redis/replies.ts";
-import type { Interval } from "./options.ts";
 
 /** Of an attempt to begin. `at` and `begin` are the server's time in µs. */
 export type BeginAnswer =

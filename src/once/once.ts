@@ -1,16 +1,15 @@
-import { acquiring, holding } from "../channels.ts";
-import { ClientClosedError } from "../errors.ts";
-import type { Caller } from "../events.ts";
-import { HoldIds } from "../hold-ids.ts";
-import { Hold } from "../lease/hold.ts";
-import { Following } from "../telemetry/following.ts";
+import { acquiring, holding } from "../api/channels.ts";
+import { ClientClosedError } from "../api/errors.ts";
+import type { Caller } from "../api/events.ts";
+import type { Interval, OnceResult, Turn } from "../api/once.ts";
+import { Hold } from "../engine/lease/hold.ts";
+import { Following } from "../engine/telemetry/following.ts";
+import { HoldIds } from "../redis/hold-ids.ts";
 import { listen, unlisten } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { Beginning, type Begun } from "./beginning.ts";
 import type { OnceScripts } from "./once-scripts.ts";
-import type { Interval } from "./options.ts";
 import { Run, type RunClient } from "./run.ts";
-import type { OnceResult, Turn } from "./turn.ts";
 
 interface Client extends RunClient {
   readonly clientId: string;

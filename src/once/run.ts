@@ -1,16 +1,17 @@
-import { LockLostError, LockUnavailableError, nounOf } from "../errors.ts";
-import { type Caller, type Events, ofHolder, ofLoss } from "../events.ts";
-import type { Hold } from "../lease/hold.ts";
-import { releaseOutcome } from "../lease/release-outcome.ts";
-import { type LeaseOwner, SharedLease } from "../lease/shared-lease.ts";
-import type { Watchdog } from "../lease/watchdog.ts";
+import { LockLostError, LockUnavailableError } from "../api/errors.ts";
+import { type Caller, type Events, ofHolder, ofLoss } from "../api/events.ts";
+import type { Interval, Turn } from "../api/once.ts";
+import { nounOf } from "../api/wording.ts";
+import type { Cleanup } from "../engine/cleanup.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import { releaseOutcome } from "../engine/lease/release-outcome.ts";
+import { type LeaseOwner, SharedLease } from "../engine/lease/shared-lease.ts";
+import type { Watchdog } from "../engine/lease/watchdog.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
 import type { Transport } from "../redis/transport.ts";
 import { clocks, type Instant } from "../util/clock.ts";
-import type { Cleanup } from "../waiting/cleanup.ts";
 import type { OnceScripts } from "./once-scripts.ts";
-import type { Interval } from "./options.ts";
-import { type Turn, TurnHandle } from "./turn.ts";
+import { TurnHandle } from "./turn.ts";
 
 /** What a run needs of its client. */
 export interface RunClient {

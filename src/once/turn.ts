@@ -1,44 +1,8 @@
-import { released } from "../errors.ts";
-import type { SharedLease } from "../lease/shared-lease.ts";
+import { released } from "../api/errors.ts";
+import type { Turn } from "../api/once.ts";
+import { thrownAt } from "../api/stacks.ts";
+import type { SharedLease } from "../engine/lease/shared-lease.ts";
 import { printAs } from "../util/print.ts";
-import { thrownAt } from "../util/stacks.ts";
-
-/** What the body of `locks.runOnce` knows of its run. */
-export interface Turn {
-  /** The name that runs once per interval. */
-  readonly name: string;
-  /** When this run began, by the server's clock, in ms since 1970. With `aligned` it says which slot it is. */
-  readonly begin: number;
-  /**
-   * Aborts with a LockLostError as soon as another process may run the body as well: the turn was not renewed in time, or it is
-   * gone from Redis. Pass it on to all that can stop.
-   */
-  readonly signal: AbortSignal;
-  /** Is the turn surely ours at this moment? Computed from both clocks, without asking Redis. */
-  readonly held: boolean;
-  /**
-   * The line to put before what cannot be taken back: it knows of a deadline that passed before any timer could fire.
-   *
-   * @throws LockLostError when the turn is lost; LockError `LOCK_RELEASED` when the body has ended.
-   */
-  assertHeld(): void;
-  /** ms until the turn is lost unless it is renewed; 0 when it is not held. */
-  readonly remaining: number;
-}
-
-/**
- * What became of a call of `locks.runOnce`. `running`: another one runs the body now, or has crashed in it or thrown less than a lease
- * ago, which Redis does not tell apart; false: it ran in this interval. `remaining`: ms until the next run may begin; while one runs, until its lease ends, which is
- * renewed.
- */
-export type OnceResult<T> =
-  | { readonly ran: true; readonly value: T }
-  | {
-      readonly ran: false;
-      readonly value?: undefined;
-      readonly running: boolean;
-      readonly remaining: number;
-    };
 
 /** The body's view of the lease of its turn. */
 export class TurnHandle implements Turn {

@@ -1,5 +1,5 @@
-import { TransactionError } from "../errors.ts";
-import type { ClusterLike, RedisLike } from "../redis/types.ts";
+import { TransactionError } from "../api/errors.ts";
+import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { orAbort } from "../util/abort.ts";
 import { slotOf } from "../util/slots.ts";
 import { type CommandLike, isElsewhere, isReply, type QueueLike, rootOf, type Session } from "./session.ts";

@@ -1,10 +1,11 @@
+import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { REPLY_TIMEOUT, RETRY_MAX, RETRY_MIN, TRANSACTIONS_AT_ONCE } from "../defaults.ts";
-import { quote } from "../errors.ts";
-import { type ClusterLike, isCluster, NO_NODE, ownerOf, type RedisLike } from "../redis/types.ts";
+import { isCluster, NO_NODE, ownerOf } from "../redis/types.ts";
 import { pause } from "../util/abort.ts";
 import { clocks } from "../util/clock.ts";
 import { LocalSemaphore } from "../util/local-semaphore.ts";
 import { outside } from "../util/outside.ts";
+import { quote } from "../util/quote.ts";
 import { between } from "../util/random.ts";
 import { slotOf } from "../util/slots.ts";
 import { type ConnectionLike, isElsewhere, isReply, OVERRIDES, Session } from "./session.ts";

@@ -1,6 +1,6 @@
+import { checkFilled, checkOptions, count, refuse, signal } from "../api/validate.ts";
 import { TRANSACTION_RETRIES } from "../defaults.ts";
 import { TIMER_MAX } from "../util/timers.ts";
-import { checkFilled, checkOptions, count, refuse, signal } from "../validate.ts";
 
 /** How a transaction of `optimistic` is tried. */
 export interface OptimisticOptions {

@@ -1,6 +1,7 @@
 import pTimeout from "p-timeout";
+import type { SubscriberLike } from "../api/redis.ts";
 import { CONNECTION_IDLE } from "../defaults.ts";
-import { type SubscriberLike, unref } from "../redis/types.ts";
+import { unref } from "../redis/types.ts";
 import { orAbort } from "../util/abort.ts";
 import { duration } from "../util/duration.ts";
 import { outside } from "../util/outside.ts";

@@ -1,4 +1,4 @@
-import type { QuorumKeys } from "../keys.ts";
+import type { QuorumKeys } from "../redis/keys.ts";
 import { type ReleaseAnswer, type RenewAnswer, UNTOLD } from "../redis/replies.ts";
 import { isLive, type NodeState } from "./node.ts";
 import type { NodeHold, Vote } from "./node-commands.ts";

@@ -1,4 +1,4 @@
-import type { RedisLike } from "../redis/types.ts";
+import type { RedisLike } from "../api/redis.ts";
 import { MajorityClient } from "./majority-client.ts";
 import { checkMasters } from "./masters.ts";
 import { checkQuorumOptions, type QuorumClientOptions } from "./options.ts";

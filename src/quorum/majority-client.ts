@@ -1,11 +1,12 @@
-import { BaseClient } from "../base-client.ts";
+import { LockError } from "../api/errors.ts";
+import type { Lock } from "../api/lock.ts";
+import type { RedisLike } from "../api/redis.ts";
+import { checkReentrance, type ReentranceOptions } from "../api/reentrance.ts";
+import { BaseClient } from "../client/base-client.ts";
 import { GRANT_WINDOW } from "../defaults.ts";
-import { LockError } from "../errors.ts";
 import { hasNoInside } from "../inside.ts";
-import type { Lock } from "../locks/lock.ts";
 import { publishProbe } from "../redis/messages.ts";
-import { duplicate, type RedisLike } from "../redis/types.ts";
-import { checkReentrance, type ReentranceOptions } from "../reentrance.ts";
+import { duplicate } from "../redis/types.ts";
 import { printAs } from "../util/print.ts";
 import { channelAt } from "./node-commands.ts";
 import type { QuorumSettings } from "./options.ts";

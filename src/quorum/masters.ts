@@ -1,6 +1,7 @@
+import type { RedisLike } from "../api/redis.ts";
+import { show } from "../api/validate.ts";
 import { QUORUM_MIN } from "../defaults.ts";
-import { isCluster, isConnection, NO_CONNECTION, type RedisLike } from "../redis/types.ts";
-import { show } from "../validate.ts";
+import { isCluster, isConnection, NO_CONNECTION } from "../redis/types.ts";
 
 const CANNOT = "Cannot create a lock client";
 

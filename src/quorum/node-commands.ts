@@ -1,9 +1,9 @@
-import type { QuorumKeys } from "../keys.ts";
+import type { RedisArgument, RedisLike } from "../api/redis.ts";
 import { Fields } from "../redis/fields.ts";
+import type { QuorumKeys } from "../redis/keys.ts";
 import { decodeRelease, decodeRenewal, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
 import type { Script } from "../redis/script.ts";
 import { ScriptRunner } from "../redis/script-runner.ts";
-import type { RedisArgument, RedisLike } from "../redis/types.ts";
 import { clocks } from "../util/clock.ts";
 import { quorumLua as lua } from "./lua.generated.ts";
 import type { QuorumSettings } from "./options.ts";

@@ -1,5 +1,5 @@
-import type { QuorumKeys } from "../keys.ts";
-import type { RedisLike } from "../redis/types.ts";
+import type { RedisLike } from "../api/redis.ts";
+import type { QuorumKeys } from "../redis/keys.ts";
 import { clocks } from "../util/clock.ts";
 import {
   type Agreement,

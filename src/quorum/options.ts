@@ -1,3 +1,5 @@
+import { CLIENT, type LockClientOptions, leaseUpTo, neverKept } from "../api/options.ts";
+import { anything, type Checked, checkOptions, refuse, time } from "../api/validate.ts";
 import {
   CLOCK_DRIFT,
   CLOCK_GRAIN,
@@ -8,8 +10,6 @@ import {
   NODE_TIMEOUT,
   RETRY_DELAY,
 } from "../defaults.ts";
-import { CLIENT, type LockClientOptions, leaseUpTo, neverKept } from "../options.ts";
-import { anything, type Checked, checkOptions, refuse, time } from "../validate.ts";
 
 /** How a client of several masters works. Times are whole milliseconds. */
 export interface QuorumClientOptions

@@ -1,6 +1,6 @@
-import type { CommonClient } from "../lock-client.ts";
-import type { Lock } from "../locks/lock.ts";
-import type { ReentranceOptions } from "../reentrance.ts";
+import type { CommonClient } from "../api/client.ts";
+import type { Lock } from "../api/lock.ts";
+import type { ReentranceOptions } from "../api/reentrance.ts";
 
 /**
  * The locks of one process on several independent masters: Redlock. Made by `createQuorumClient`; it has what a quorum can

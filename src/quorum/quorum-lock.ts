@@ -1,16 +1,11 @@
-import { withoutBits } from "../hold-ids.ts";
-import type { Hold } from "../lease/hold.ts";
-import type { Renewal } from "../lease/renewer.ts";
-import { holding, partyOf } from "../party.ts";
-import {
-  type AttemptAnswer,
-  type Inspected,
-  inspected,
-  type ReleaseAnswer,
-  type RenewAnswer,
-} from "../redis/replies.ts";
-import { type Ask, type LockKind, type Meant, type Told, tell, type Wake } from "../waiting/lock-kind.ts";
-import type { LockManager } from "../waiting/lock-manager.ts";
+import type { Inspected } from "../api/lock.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import type { Renewal } from "../engine/lease/renewer.ts";
+import { type Ask, type LockKind, type Meant, type Told, tell, type Wake } from "../engine/lock-kind.ts";
+import type { LockManager } from "../engine/lock-manager.ts";
+import { withoutBits } from "../redis/hold-ids.ts";
+import { holding, partyOf } from "../redis/party.ts";
+import { type AttemptAnswer, inspected, type ReleaseAnswer, type RenewAnswer } from "../redis/replies.ts";
 import { Footprint } from "./footprint.ts";
 import type { QuorumSettings } from "./options.ts";
 import type { Quorum } from "./quorum.ts";

@@ -1,6 +1,6 @@
-import { Keys } from "../keys.ts";
+import type { RedisLike } from "../api/redis.ts";
+import { Keys } from "../redis/keys.ts";
 import type { Transport } from "../redis/transport.ts";
-import type { RedisLike } from "../redis/types.ts";
 import { setImmediate } from "../util/real-timers.ts";
 import { QuorumNode, type Registry } from "./node.ts";
 import type { NodeSettings } from "./node-commands.ts";

@@ -9,11 +9,11 @@ import {
   REPAIR_MIN,
   RETRY_MAX,
 } from "../defaults.ts";
-import type { Hold } from "../lease/hold.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import type { LockManager } from "../engine/lock-manager.ts";
 import type { RenewAnswer } from "../redis/replies.ts";
 import { clocks, now } from "../util/clock.ts";
 import { clearTimeout, setTimeout } from "../util/real-timers.ts";
-import type { LockManager } from "../waiting/lock-manager.ts";
 import { Footprint } from "./footprint.ts";
 import type { QuorumSettings } from "./options.ts";
 import type { Quorum } from "./quorum.ts";

@@ -1,8 +1,8 @@
 import { tracingChannel } from "node:diagnostics_channel";
 import type { Writable } from "node:stream";
+import type { ClusterLike, RedisArgument, RedisLike } from "../api/redis.ts";
 import { clocks } from "../util/clock.ts";
 import type { Script, ScriptKeys } from "./script.ts";
-import type { ClusterLike, RedisArgument, RedisLike } from "./types.ts";
 import { cork, isPatient, type Writes } from "./writes.ts";
 
 /** Is told once how a command ended. */

@@ -1,5 +1,6 @@
+import { ClientClosedError } from "../api/errors.ts";
+import type { ClusterLike } from "../api/redis.ts";
 import { REROUTE_MAX, REROUTE_MIN } from "../defaults.ts";
-import { ClientClosedError } from "../errors.ts";
 import { outside } from "../util/outside.ts";
 import { clearTimeout, setTimeout } from "../util/real-timers.ts";
 import { slotOf } from "../util/slots.ts";
@@ -7,7 +8,7 @@ import { isRefusal } from "./replies.ts";
 import type { ScriptRunner } from "./script-runner.ts";
 import { Subscriber } from "./subscriber.ts";
 import type { Audience, Subscriptions } from "./transport.ts";
-import { type ClusterLike, NO_NODE, ownerOf } from "./types.ts";
+import { NO_NODE, ownerOf } from "./types.ts";
 
 interface Channel {
   readonly listeners: Set<(message: string) => void>;

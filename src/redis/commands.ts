@@ -1,7 +1,7 @@
+import type { RedisArgument } from "../api/redis.ts";
 import type { Decode, Told } from "./call.ts";
 import type { Script, ScriptKeys } from "./script.ts";
 import type { Transport } from "./transport.ts";
-import type { RedisArgument } from "./types.ts";
 
 /** What lock kinds need of whatever carries their scripts: a connection to Redis, or the memory of a test. */
 export interface Commands extends Transport {

@@ -1,5 +1,6 @@
+import type { ClusterLike, NodeLike, RedisLike } from "../api/redis.ts";
 import { clocks } from "../util/clock.ts";
-import { type ClusterLike, isCluster, type NodeLike, type RedisLike } from "./types.ts";
+import { isCluster } from "./types.ts";
 
 /** Is told when a connection comes and goes. */
 interface Watcher {

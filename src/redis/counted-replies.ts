@@ -1,7 +1,8 @@
 // What the scripts of counted resources answer, decoded: lua/counted/ says what stands where.
-import { type HoldingParty, holding, partyOf, type WaitingParty, waiting } from "../party.ts";
+import type { HoldingParty, WaitingParty } from "../api/party.ts";
 import { codes } from "./codes.generated.ts";
 import { Fields, unexpected } from "./fields.ts";
+import { holding, partyOf, waiting } from "./party.ts";
 import { type Placed, placeOf, type ReleaseAnswer } from "./replies.ts";
 
 /**

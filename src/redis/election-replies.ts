@@ -1,16 +1,9 @@
-// What the scripts of elections answer, decoded: lua/election/ says what stands where.
-import { leaderOf, type Party } from "../party.ts";
+import type { Leader } from "../api/election.ts";
 import { codes } from "./codes.generated.ts";
 import { Fields } from "./fields.ts";
+import { leaderOf } from "./party.ts";
 import { type RenewAnswer, readRenewal } from "./replies.ts";
-
-/** The leader of an election, as it has told Redis. Its `id` is that of its client. */
-export interface Leader extends Party {
-  /** What it has said of itself last: an address, mostly. */
-  readonly value: string;
-  /** The fencing token of its term: grows from term to term. */
-  readonly token: number;
-}
+// What the scripts of elections answer, decoded: lua/election/ says what stands where.
 
 /** What an observer is told. `ttl`: ms that the term lasts unless it is renewed; Infinity: no end is set. */
 export interface Observed {

@@ -1,7 +1,7 @@
 // What arrives on a client's own channel. Words are separated by single spaces; a lock's key comes last, because names
 // may contain spaces.
 
-import { decodeLabel } from "../label.ts";
+import { decodeLabel } from "../api/label.ts";
 import { connectionLua } from "./client-lua.generated.ts";
 import type { Commands } from "./commands.ts";
 import { Words } from "./fields.ts";

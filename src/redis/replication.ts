@@ -1,5 +1,6 @@
 import pTimeout from "p-timeout";
-import { NotReplicatedError } from "../errors.ts";
+import { NotReplicatedError } from "../api/errors.ts";
+import type { ClusterLike, RedisLike, SubscriberLike } from "../api/redis.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
 import { outside } from "../util/outside.ts";
@@ -8,15 +9,7 @@ import { slotOf } from "../util/slots.ts";
 import { decodeRenewal, type RenewAnswer } from "./replies.ts";
 import type { Script } from "./script.ts";
 import { ScriptRunner } from "./script-runner.ts";
-import {
-  type ClusterLike,
-  isCluster,
-  NO_NODE,
-  neverKeepAlive,
-  ownerOf,
-  type RedisLike,
-  type SubscriberLike,
-} from "./types.ts";
+import { isCluster, NO_NODE, neverKeepAlive, ownerOf } from "./types.ts";
 
 interface Job {
   readonly name: string;

@@ -1,8 +1,10 @@
-// What scripts answer, decoded. One vocabulary for every lock kind.
-import { type LockError, LockFormatError, LockUnavailableError } from "../errors.ts";
-import { type HoldingParty, holding, partyOf, type WaitingParty, waiting } from "../party.ts";
+import { type LockError, LockFormatError, LockUnavailableError } from "../api/errors.ts";
+import type { Inspected } from "../api/lock.ts";
+import type { HoldingParty } from "../api/party.ts";
 import { codes } from "./codes.generated.ts";
 import { Fields } from "./fields.ts";
+import { holding, partyOf, waiting } from "./party.ts";
+// What scripts answer, decoded. One vocabulary for every lock kind.
 
 /** Of an attempt to take a lock, or to look again. `at` is the server's time in µs when the script ran. */
 export type AttemptAnswer =
@@ -65,22 +67,6 @@ export interface RenewAnswer {
   readonly isTold: boolean;
   /** When it was read, on both clocks, where replicas were waited for since then. */
   readonly read?: { readonly mono: number; readonly wall: number };
-}
-
-/** What Redis tells about a lock. */
-export interface Inspected {
-  /** Null: the lock is free. */
-  readonly holder: HoldingParty | null;
-  /** The holder's fencing token. Null: the lock is free, or its kind has none. */
-  readonly token: number | null;
-  /** ms until the hold ends in Redis unless it is renewed. Null: the lock is free. Infinity: its key has no TTL. */
-  readonly remaining: number | null;
-  /** Is it held by a client that may keep it with nobody inside until somebody else wants it? */
-  readonly kept: boolean;
-  /** Waiting processes, the next one first; at most 1 000. Null: of this kind Redis keeps no queue. */
-  readonly waiters: readonly WaitingParty[] | null;
-  /** When that was so, by the server's clock: ms since 1970. Null: this kind does not tell. */
-  readonly at: number | null;
 }
 
 /** Of an attempt with a lease of so many ms, and this digit. */

@@ -1,4 +1,4 @@
-import { Keys } from "../keys.ts";
+import type { ClusterLike, RedisArgument, RedisLike } from "../api/redis.ts";
 import { clocks } from "../util/clock.ts";
 import { hearProcessEnd, isEnding } from "../util/process-end.ts";
 import { slotOf } from "../util/slots.ts";
@@ -14,11 +14,12 @@ import {
 } from "./call.ts";
 import type { Commands } from "./commands.ts";
 import { type Watch, watch } from "./connection-events.ts";
+import { Keys } from "./keys.ts";
 import { isApart } from "./replies.ts";
 import { type Script, ScriptKeys, sharded } from "./script.ts";
 import { Silence } from "./silence.ts";
 import { QUEUED, Troubles } from "./trouble.ts";
-import { type ClusterLike, isCluster, isOwn, type RedisArgument, type RedisLike } from "./types.ts";
+import { isCluster, isOwn } from "./types.ts";
 import { tellUnwritten, Unanswered } from "./unanswered.ts";
 import { corked, heldUntil, isPatient, Writes } from "./writes.ts";
 

@@ -1,6 +1,7 @@
+import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { SILENCE_MAX } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
-import { type ClusterLike, isCluster, type RedisLike } from "./types.ts";
+import { isCluster } from "./types.ts";
 
 /** What is known of one connection. Times on the monotonic clock, in ms. */
 interface Link {

@@ -1,4 +1,5 @@
 import pTimeout, { TimeoutError } from "p-timeout";
+import type { RedisLike, SubscriberLike } from "../api/redis.ts";
 import { RECHECK_SPREAD, RETRY_MAX, RETRY_MIN, SELF_TEST_EVERY, SELF_TEST_REPLY } from "../defaults.ts";
 import { clocks } from "../util/clock.ts";
 import { duration } from "../util/duration.ts";
@@ -8,7 +9,7 @@ import { Channel, type Listener } from "./channel.ts";
 import { probeMessage, publishProbe } from "./messages.ts";
 import type { ScriptRunner } from "./script-runner.ts";
 import type { Audience, Subscriptions } from "./transport.ts";
-import { openSubscriber, type RedisLike, type SubscriberLike } from "./types.ts";
+import { openSubscriber } from "./types.ts";
 
 const BLOCK = 1_000; // channels in one SUBSCRIBE
 const isReplyError = (it: unknown): it is Error => it instanceof Error && it.name === "ReplyError";

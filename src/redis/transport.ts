@@ -1,4 +1,4 @@
-import type { Keys } from "../keys.ts";
+import type { Keys } from "./keys.ts";
 
 /** What the lock manager needs to know of whatever carries the commands: one connection, or those to the nodes of a quorum. */
 export interface Transport {

@@ -1,7 +1,8 @@
+import type { Address, ClusterLike, RedisLike } from "../api/redis.ts";
 import { UNANSWERED } from "../defaults.ts";
 import { duration } from "../util/duration.ts";
 import type { Script } from "./script.ts";
-import { type Address, type ClusterLike, isCluster, type RedisLike } from "./types.ts";
+import { isCluster } from "./types.ts";
 
 /** What can be said of a connection that carries commands, when one of them has failed. */
 export class Troubles {

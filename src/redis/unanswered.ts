@@ -1,10 +1,11 @@
+import type { ClusterLike, RedisLike } from "../api/redis.ts";
 import { clocks } from "../util/clock.ts";
 import { outside } from "../util/outside.ts";
 import { atProcessEnd } from "../util/process-end.ts";
 import { setImmediate, setTimeout } from "../util/real-timers.ts";
 import type { Call } from "./call.ts";
 import { redisAt } from "./trouble.ts";
-import { type ClusterLike, isCluster, type RedisLike } from "./types.ts";
+import { isCluster } from "./types.ts";
 
 /** How often unanswered commands are looked at. A timer and an error object for every command would cost 14 µs each. */
 const SWEEP = 50;

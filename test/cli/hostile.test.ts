@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
-import { COMMANDS } from "../../src/cli/commands.ts";
-import { Output } from "../../src/cli/output.ts";
-import { clientOf } from "../../src/party.ts";
+import { clientOf } from "../../src/redis/party.ts";
+import { COMMANDS } from "../../src/tools/cli/commands.ts";
+import { Output } from "../../src/tools/cli/output.ts";
 import { quoteWhole } from "../../src/util/quote.ts";
 import { visible } from "../../src/util/visible.ts";
 import { Cli, sh } from "../support/cli.ts";

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, expect, it } from "vitest";
-import { lookAt } from "../../src/cli/look.ts";
+import { lookAt } from "../../src/tools/cli/look.ts";
 import { visible } from "../../src/util/visible.ts";
 import { Cli, cli } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";

@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { type LockEvents, LockTimeoutError } from "../../src/index.ts";
-import { redissonLock } from "../../src/redisson/index.ts";
-import { createLockUI } from "../../src/ui/index.ts";
+import { redissonLock } from "../../src/redisson.ts";
+import { createLockUI } from "../../src/tools/ui/index.ts";
 import { setScene, tellHeat, tellWaits } from "../page/scene.ts";
 import { EVENTS, heat, scenes } from "../page/shop.ts";
 import { Cli } from "../support/cli.ts";
@@ -10,12 +10,12 @@ import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { until } from "../support/until.ts";
 
-// The same name means the same wherever a holder, a waiter or a lock is shown: src/party.ts has the table of all names.
+// The same name means the same wherever a holder, a waiter or a lock is shown: src/api/party.ts has the table of all names.
 
 const own = new OwnServer();
 afterEach(() => Cli.endAll());
 
-const source = readFileSync(new URL("../../src/party.ts", import.meta.url), "utf8");
+const source = readFileSync(new URL("../../src/api/party.ts", import.meta.url), "utf8");
 /** The first cells of the table's rows. */
 const NAMES = new Set(
   [...source.matchAll(/^ \* \| (`[^|]*)\|/gm)].flatMap(([, cell = ""]) =>

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import { whyNot } from "../../src/cli/why-not.ts";
+import { whyNot } from "../../src/tools/cli/why-not.ts";
 import { Cli } from "../support/cli.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";

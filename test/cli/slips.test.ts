@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from "vitest";
-import { closest } from "../../src/cli/closest.ts";
-import { COMMON } from "../../src/cli/command.ts";
-import { COMMANDS } from "../../src/cli/commands.ts";
+import { closest } from "../../src/tools/cli/closest.ts";
+import { COMMON } from "../../src/tools/cli/command.ts";
+import { COMMANDS } from "../../src/tools/cli/commands.ts";
 import { quoteWhole } from "../../src/util/quote.ts";
 import { Cli, cli } from "../support/cli.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type Column, table, widthOf } from "../../src/cli/table.ts";
+import { type Column, table, widthOf } from "../../src/tools/cli/table.ts";
 import { visible } from "../../src/util/visible.ts";
 
 // Tables for narrow terminals, of names that other programs have made up.

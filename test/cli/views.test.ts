@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { Redis } from "ioredis";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { redissonLock } from "../../src/redisson/index.ts";
+import { redissonLock } from "../../src/redisson.ts";
 import { launchServer } from "../../tools/redis/index.ts";
 import { Cli, temporary } from "../support/cli.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";

@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished } from "vitest";
-import { createLockUI } from "../../src/ui/index.ts";
+import { createLockUI } from "../../src/tools/ui/index.ts";
 import { Cli } from "../support/cli.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";

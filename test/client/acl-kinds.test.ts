@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { fencedEval, fencedSet } from "../../src/fencing/index.ts";
 import { optimistic } from "../../src/optimistic/index.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
-import { redissonLock } from "../../src/redisson/index.ts";
+import { redissonLock } from "../../src/redisson.ts";
 import { others, rights } from "../support/documented-rights.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";

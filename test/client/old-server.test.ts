@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { LockUnavailableError } from "../../src/index.ts";
-import { redissonFencedLock, redissonLock } from "../../src/redisson/index.ts";
-import { spinLock } from "../../src/spin/index.ts";
+import { redissonFencedLock, redissonLock } from "../../src/redisson.ts";
+import { spinLock } from "../../src/spin.ts";
 import { failure } from "../contract/observe.ts";
 import { rights } from "../support/documented-rights.ts";
 import { freshName } from "../support/fixture.ts";

@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient, type LockClientOptions, type LockError, LockLostError } from "../../src/index.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
-import { spinLock } from "../../src/spin/index.ts";
+import { spinLock } from "../../src/spin.ts";
 import { launchServer } from "../../tools/redis/index.ts";
 import { failure, Gate } from "../contract/observe.ts";
 import { freshName } from "../support/fixture.ts";

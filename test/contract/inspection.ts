@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { withoutBits } from "../../src/hold-ids.ts";
-import { clientOf } from "../../src/party.ts";
+import { withoutBits } from "../../src/redis/hold-ids.ts";
+import { clientOf } from "../../src/redis/party.ts";
 import { awake } from "../support/awake.ts";
 import { until } from "../support/until.ts";
 import { failure } from "./observe.ts";

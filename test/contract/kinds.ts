@@ -1,5 +1,5 @@
+import type { LockClientOptions } from "../../src/api/options.ts";
 import type { EventKind } from "../../src/index.ts";
-import type { LockClientOptions } from "../../src/options.ts";
 import type { Maker } from "../support/permit.ts";
 import { LINGERING } from "../support/stays.ts";
 

@@ -2,8 +2,8 @@ import { EventEmitter } from "node:events";
 import type { Redis } from "ioredis";
 import type { QuorumClient } from "../../src/quorum/index.ts";
 import type { Commands } from "../../src/redis/commands.ts";
-import { TestClient, type TestLocksOptions } from "../../src/testing/client.ts";
-import { type Held, type Kept, Memory } from "../../src/testing/memory.ts";
+import { TestClient, type TestLocksOptions } from "../../src/tools/testing/client.ts";
+import { type Held, type Kept, Memory } from "../../src/tools/testing/memory.ts";
 import type { TopologyKind } from "../support/servers/topology.ts";
 
 /** What the contract asks of a server beside its clients: what stands under a key. */

@@ -1,6 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Cluster, Redis } from "ioredis";
 import { expect, type MockInstance, vi } from "vitest";
+import type { LockClientOptions, LockOptions } from "../../src/api/options.ts";
+import { LingerPolicy } from "../../src/engine/linger-policy.ts";
 import {
   createLockClient,
   type EventKind,
@@ -9,9 +11,7 @@ import {
   type LockClient,
   type ReentranceOptions,
 } from "../../src/index.ts";
-import { Keys } from "../../src/keys.ts";
-import type { LockClientOptions, LockOptions } from "../../src/options.ts";
-import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { lockOf, type Maker, opponentOf } from "../support/permit.ts";
 import type { Topology } from "../support/servers/topology.ts";

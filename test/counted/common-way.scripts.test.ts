@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Keys } from "../../src/keys.ts";
 import { codes } from "../../src/redis/codes.generated.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
 import { Dice } from "../chaos/dice.ts";
 import { CountedStage } from "./stage.ts";

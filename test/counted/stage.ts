@@ -1,6 +1,5 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, onTestFailed } from "vitest";
-import { Keys } from "../../src/keys.ts";
 import { plain } from "../../src/redis/call.ts";
 import {
   type CountedAnswer,
@@ -12,6 +11,7 @@ import {
   decodeSetPermits,
   decodeTaken,
 } from "../../src/redis/counted-replies.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
 import { decodeMessage, type Message } from "../../src/redis/messages.ts";
 import { decodeRenewal, type RenewAnswer } from "../../src/redis/replies.ts";

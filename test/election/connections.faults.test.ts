@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import type { Leader } from "../../src/index.ts";
-import { Keys } from "../../src/keys.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { electionLua } from "../../src/redis/lua.generated.ts";
 import { failure } from "../contract/observe.ts";
 import { Stage } from "../support/stage.ts";

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
-import { Keys } from "../../src/keys.ts";
 import { codes } from "../../src/redis/codes.generated.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { electionLua, handoffLua } from "../../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { until } from "../support/until.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, it, vi } from "vitest";
 import { LockError, type Term } from "../../src/index.ts";
-import { Keys } from "../../src/keys.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { pauses } from "../../src/util/abort.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName } from "../support/fixture.ts";

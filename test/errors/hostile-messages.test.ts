@@ -1,6 +1,5 @@
 import { inspect } from "node:util";
 import { afterAll, expect, it } from "vitest";
-import { quote } from "../../src/errors.ts";
 import {
   ConflictError,
   FencedWriteError,
@@ -10,6 +9,7 @@ import {
   NotReplicatedError,
   StaleTokenError,
 } from "../../src/index.ts";
+import { quote } from "../../src/util/quote.ts";
 import { readVisible, visible } from "../../src/util/visible.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { HOSTILE, LONE, UNPRINTABLE } from "../support/hostile-texts.ts";

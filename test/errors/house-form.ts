@@ -1,5 +1,5 @@
+import { spinLua } from "../../src/kinds/spin-lua.generated.ts";
 import { deadlocksLua, handoffLua, onceLua } from "../../src/redis/lua.generated.ts";
-import { spinLua } from "../../src/spin/lua.generated.ts";
 import { quote } from "../../src/util/quote.ts";
 
 /** Names of scripts are nobody's business but this package's. */

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from "vitest";
 import { type LockClient, LockLostError, LockTimeoutError } from "../../src/index.ts";
-import { Keys } from "../../src/keys.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
 import { lockOf } from "../support/permit.ts";

@@ -3,9 +3,9 @@ import { Redis } from "ioredis";
 import { afterAll, afterEach, expect, it, onTestFinished, vi } from "vitest";
 import { fencedSet } from "../../src/fencing/index.ts";
 import { LockError, type LockErrorCode } from "../../src/index.ts";
-import { Keys } from "../../src/keys.ts";
 import { optimistic } from "../../src/optimistic/index.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { launchServer } from "../../tools/redis/index.ts";
 import { failure } from "../contract/observe.ts";
 import { circle } from "../support/circles.ts";
@@ -222,7 +222,7 @@ const RAISED: Record<LockErrorCode, (name: string) => Promise<unknown>> = {
 };
 
 it("the table has every code", () => {
-  const text = readFileSync(new URL("../../src/errors.ts", import.meta.url), "utf8");
+  const text = readFileSync(new URL("../../src/api/errors.ts", import.meta.url), "utf8");
   const [, codes = ""] = /export type LockErrorCode =([^;]*);/.exec(text) ?? [];
   expect(Object.keys(RAISED).sort()).toEqual([...codes.matchAll(/"(\w+)"/g)].map(([, code]) => code).sort());
 });

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, afterEach, expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
-import { redissonLock } from "../../src/redisson/index.ts";
+import { redissonLock } from "../../src/redisson.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
 import { until } from "../support/until.ts";

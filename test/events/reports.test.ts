@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { Events } from "../../src/events.ts";
+import { Events } from "../../src/api/events.ts";
 import { LockError, LockLostError, LockUnavailableError } from "../../src/index.ts";
 
 // What a client tells its listeners for `error`, whatever has failed.

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { fencedSet } from "../../src/fencing/index.ts";
 import type { Lease, UnfencedLease } from "../../src/index.ts";
-import { redissonLock } from "../../src/redisson/index.ts";
+import { redissonLock } from "../../src/redisson.ts";
 import { failure, lossOf } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, it, onTestFinished, vi } from "vitest";
+import { LingerPolicy } from "../../src/engine/linger-policy.ts";
 import type { LockClientOptions } from "../../src/index.ts";
-import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
 import { freshName, type Party } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
 import { OwnServer } from "../support/own-server.ts";

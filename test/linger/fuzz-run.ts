@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import type { Lease, LockClientOptions, LockOptions } from "../../src/index.ts";
-import { Keys } from "../../src/keys.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { Dice } from "../chaos/dice.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { TcpProxy } from "../support/tcp-proxy.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
+import { LingerPolicy } from "../../src/engine/linger-policy.ts";
 import { Actor } from "../support/actor.ts";
 import { Stage, timedAwake } from "../support/stage.ts";
 import { LINGERING, PAYS } from "../support/stays.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { LingerPolicy } from "../../src/engine/linger-policy.ts";
 import type { Lease, LockEvents } from "../../src/index.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
-import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
 import { Gate, holdAnswer } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";

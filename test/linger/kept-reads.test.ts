@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { LingerPolicy } from "../../src/engine/linger-policy.ts";
 import type { ReadWriteLock } from "../../src/index.ts";
-import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
 import { Actor } from "../support/actor.ts";
 import { countCommands } from "../support/command-count.ts";
 import type { Party } from "../support/fixture.ts";

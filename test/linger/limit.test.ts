@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
+import { LingerPolicy } from "../../src/engine/linger-policy.ts";
 import { freshName } from "../support/fixture.ts";
 import { Onlooker } from "../support/onlooker.ts";
 import { OwnServer } from "../support/own-server.ts";

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { describe, expect, it, vi } from "vitest";
-import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
+import { LingerPolicy } from "../../src/engine/linger-policy.ts";
 import { Gate, holdAnswer } from "../contract/observe.ts";
 import type { Party } from "../support/fixture.ts";
 import { messagesRead } from "../support/messages-read.ts";

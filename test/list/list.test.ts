@@ -1,10 +1,10 @@
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { fencedSet } from "../../src/fencing/index.ts";
 import { ClientClosedError, type Listed, LockUnavailableError } from "../../src/index.ts";
-import { clientOf } from "../../src/party.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
-import { redissonLock } from "../../src/redisson/index.ts";
-import { spinLock } from "../../src/spin/index.ts";
+import { clientOf } from "../../src/redis/party.ts";
+import { redissonLock } from "../../src/redisson.ts";
+import { spinLock } from "../../src/spin.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { until } from "../support/until.ts";

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterAll, expect, it, onTestFinished } from "vitest";
-import { spinLock } from "../../src/spin/index.ts";
+import { spinLock } from "../../src/spin.ts";
 import { plain } from "../../tools/redis/article-spin-lock.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it, vi } from "vitest";
-import { redissonLock } from "../../src/redisson/index.ts";
+import { redissonLock } from "../../src/redisson.ts";
 import { channelOf } from "../contract/java.ts";
 import { clientOf, Forger, grant, guesses } from "../support/forger.ts";
 import { turnsUntilHeard } from "../support/heard.ts";

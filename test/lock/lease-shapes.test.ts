@@ -10,8 +10,8 @@ import {
   type PermitLease,
   type UnfencedLease,
 } from "../../src/index.ts";
-import { redissonFencedLock, redissonLock } from "../../src/redisson/index.ts";
-import { spinLock } from "../../src/spin/index.ts";
+import { redissonFencedLock, redissonLock } from "../../src/redisson.ts";
+import { spinLock } from "../../src/spin.ts";
 import { failure, record } from "../contract/observe.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { spinLua } from "../../src/spin/lua.generated.ts";
+import { spinLua } from "../../src/kinds/spin-lua.generated.ts";
 import { Actor } from "../support/actor.ts";
 import { loadScripts } from "../support/load-scripts.ts";
 import { lockOf } from "../support/permit.ts";

@@ -1,5 +1,5 @@
 import type { LockClient } from "../../src/index.ts";
-import { Keys } from "../../src/keys.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { lockOf, type Maker, opponentOf } from "../support/permit.ts";
 import type { Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";

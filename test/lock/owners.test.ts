@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { encodeLabel } from "../../src/api/label.ts";
 import { LockTimeoutError } from "../../src/index.ts";
-import { encodeLabel } from "../../src/label.ts";
-import { clientOf } from "../../src/party.ts";
-import { redissonFencedLock, redissonLock } from "../../src/redisson/index.ts";
-import { spinLock } from "../../src/spin/index.ts";
+import { clientOf } from "../../src/redis/party.ts";
+import { redissonFencedLock, redissonLock } from "../../src/redisson.ts";
+import { spinLock } from "../../src/spin.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";
 import { lockOf } from "../support/permit.ts";
 import { timedAwake } from "../support/stage.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Keys } from "../../src/keys.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { failure, lossOf } from "../contract/observe.ts";
 import { freshName } from "../support/fixture.ts";
 import { Stage, timedAwake } from "../support/stage.ts";

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Lease, Lock, PassingOptions } from "../../src/index.ts";
-import { Keys } from "../../src/keys.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
-import { redissonFencedLock, redissonLock } from "../../src/redisson/index.ts";
-import { spinLock } from "../../src/spin/index.ts";
+import { Keys } from "../../src/redis/keys.ts";
+import { redissonFencedLock, redissonLock } from "../../src/redisson.ts";
+import { spinLock } from "../../src/spin.ts";
 import { watchTraffic } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { lockOf } from "../support/permit.ts";

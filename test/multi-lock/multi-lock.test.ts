@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { LockError } from "../../src/index.ts";
-import { redissonLock } from "../../src/redisson/index.ts";
+import { redissonLock } from "../../src/redisson.ts";
 import { failure, lossOf, Section } from "../contract/observe.ts";
 import { awake } from "../support/awake.ts";
 import { countCommands } from "../support/command-count.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { OnceOptions } from "../../src/index.ts";
-import { Keys } from "../../src/keys.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { launchWithClock, type ServerClock } from "../support/server-clock.ts";
 import { Stage } from "../support/stage.ts";
 import { until } from "../support/until.ts";

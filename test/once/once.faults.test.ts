@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
-import { Keys } from "../../src/keys.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { onceLua } from "../../src/redis/lua.generated.ts";
 import { pauses } from "../../src/util/abort.ts";
 import { failure } from "../contract/observe.ts";

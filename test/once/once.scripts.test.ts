@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { Keys } from "../../src/keys.ts";
 import { codes } from "../../src/redis/codes.generated.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { onceLua } from "../../src/redis/lua.generated.ts";
 import { type LocalServer, launchServer } from "../../tools/redis/index.ts";
 import { launchWithClock } from "../support/server-clock.ts";

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { LockLostError, type OnceOptions, type Turn } from "../../src/index.ts";
-import { Keys } from "../../src/keys.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { failure } from "../contract/observe.ts";
 import { Actor } from "../support/actor.ts";
 import { freshName, Parties, testUrl } from "../support/fixture.ts";

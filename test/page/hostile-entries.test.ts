@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
-import { STREAM } from "../../src/ui/observed.ts";
+import { STREAM } from "../../src/tools/ui/observed.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { servePage } from "../support/served-page.ts";
 import { Chromium } from "./browser.ts";

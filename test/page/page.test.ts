@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
-import type { LockUIOptions } from "../../src/ui/index.ts";
+import type { LockUIOptions } from "../../src/tools/ui/index.ts";
 import { Actor } from "../support/actor.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { type Served, servePage } from "../support/served-page.ts";

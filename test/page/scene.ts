@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
-import { encodeNote, refOf } from "../../src/deadlocks/note.ts";
-import { withoutBits } from "../../src/hold-ids.ts";
-import { decodeTold, STREAM, stepOf, type Told } from "../../src/ui/observed.ts";
+import { encodeNote, refOf } from "../../src/locks/deadlocks/note.ts";
+import { withoutBits } from "../../src/redis/hold-ids.ts";
+import { decodeTold, STREAM, stepOf, type Told } from "../../src/tools/ui/observed.ts";
 
 // Holds and waiters of many hosts, written as clients would have written them: one process cannot be thirty.
 

@@ -1,4 +1,4 @@
-import type { Told } from "../../src/ui/observed.ts";
+import type { Told } from "../../src/tools/ui/observed.ts";
 import type { Scene, tellHeat } from "./scene.ts";
 
 // A shop at work, for the pictures of the docs.

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { redissonLock } from "../../src/redisson/index.ts";
+import { redissonLock } from "../../src/redisson.ts";
 import { channelOf } from "../contract/java.ts";
 import { Stage, timed } from "../support/stage.ts";
 import { until } from "../support/until.ts";

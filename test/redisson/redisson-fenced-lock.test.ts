@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Lock, UnfencedLease } from "../../src/index.ts";
-import { redissonFencedLock, redissonLock } from "../../src/redisson/index.ts";
+import { redissonFencedLock, redissonLock } from "../../src/redisson.ts";
 import { counterOf, JavaThread } from "../contract/java.ts";
 import { lossOf } from "../contract/observe.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";

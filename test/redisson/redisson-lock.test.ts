@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { Lock, UnfencedLease } from "../../src/index.ts";
-import { redissonLock } from "../../src/redisson/index.ts";
+import { redissonLock } from "../../src/redisson.ts";
 import { channelOf, JavaThread } from "../contract/java.ts";
 import { lossOf } from "../contract/observe.ts";
 import { awake } from "../support/awake.ts";

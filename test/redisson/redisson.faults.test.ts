@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import { redissonLock } from "../../src/redisson/index.ts";
-import { redissonLua as lua } from "../../src/redisson/lua.generated.ts";
+import { redissonLua as lua } from "../../src/kinds/redisson-lua.generated.ts";
+import { redissonLock } from "../../src/redisson.ts";
 import { channelOf, counterOf, JavaThread } from "../contract/java.ts";
 import { failure, Gate, lossOf } from "../contract/observe.ts";
 import { failCommand } from "../support/failing-command.ts";

@@ -4,7 +4,7 @@ import type { Redis } from "ioredis";
 import { Mutex } from "redis-semaphore";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Lock, UnfencedLease } from "../../src/index.ts";
-import { spinLock } from "../../src/spin/index.ts";
+import { spinLock } from "../../src/spin.ts";
 import { failure } from "../contract/observe.ts";
 import { awake } from "../support/awake.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { SPIN_MAX, SPIN_REST } from "../../src/defaults.ts";
-import { spinLock } from "../../src/spin/index.ts";
+import { spinLock } from "../../src/spin.ts";
 import { failure, Gate, watchTraffic } from "../contract/observe.ts";
 import { countCommands } from "../support/command-count.ts";
 import { rights } from "../support/documented-rights.ts";

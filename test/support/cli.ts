@@ -2,8 +2,8 @@ import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { processes } from "../../src/cli/run/group.ts";
-import { codeOf } from "../../src/cli/run/signals.ts";
+import { processes } from "../../src/tools/cli/run/group.ts";
+import { codeOf } from "../../src/tools/cli/run/signals.ts";
 import { compiled } from "./compiled.ts";
 import { testUrl } from "./fixture.ts";
 import { until } from "./until.ts";
@@ -84,7 +84,7 @@ export class Cli {
 
   /** The path of the program. */
   static get program(): string {
-    return compiled(new URL("../../src/cli/index.ts", import.meta.url));
+    return compiled(new URL("../../src/tools/cli/index.ts", import.meta.url));
   }
 
   /** Kills those that a test has left behind, and waits for their end. */

@@ -1,11 +1,11 @@
+import type { ClusterLike, RedisLike } from "../../src/api/redis.ts";
+import { Hold } from "../../src/engine/lease/hold.ts";
+import type { Ask } from "../../src/engine/lock-kind.ts";
 import { CountedKind } from "../../src/kinds/counted.ts";
 import { ReadWriteKinds } from "../../src/kinds/read-write.ts";
-import { Hold } from "../../src/lease/hold.ts";
 import type { Told } from "../../src/redis/call.ts";
 import type { AttemptAnswer, ReleaseAnswer, YieldAnswer } from "../../src/redis/replies.ts";
 import { ScriptRunner } from "../../src/redis/script-runner.ts";
-import type { ClusterLike, RedisLike } from "../../src/redis/types.ts";
-import type { Ask } from "../../src/waiting/lock-kind.ts";
 
 /** What a reader, a writer or a caller that wants permits asks for: `units` at least, `upTo` at most. */
 export interface Asked {

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 import { onTestFinished } from "vitest";
-import { Keys } from "../../src/keys.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
 import { askerOf, decodeMessage } from "../../src/redis/messages.ts";
 

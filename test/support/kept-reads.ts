@@ -1,7 +1,7 @@
 import { beforeEach, expect, vi } from "vitest";
+import { LingerPolicy } from "../../src/engine/linger-policy.ts";
 import type { LockEvents, ReadWriteLock } from "../../src/index.ts";
 import { countedLua } from "../../src/redis/lua.generated.ts";
-import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
 import type { Party } from "./fixture.ts";
 import { loadScripts } from "./load-scripts.ts";
 import { Stage } from "./stage.ts";

@@ -1,6 +1,6 @@
 import type { Redis } from "ioredis";
-import { Keys, type LockKeys } from "../../src/keys.ts";
 import { codes } from "../../src/redis/codes.generated.ts";
+import { Keys, type LockKeys } from "../../src/redis/keys.ts";
 import { until } from "./until.ts";
 
 /** A lock as somebody sees it in Redis who neither holds it nor waits for it. Asks with plain commands only. */

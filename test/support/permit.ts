@@ -9,8 +9,8 @@ import type {
   Semaphore,
   UnfencedLease,
 } from "../../src/index.ts";
-import { redissonFencedLock, redissonLock } from "../../src/redisson/index.ts";
-import { spinLock } from "../../src/spin/index.ts";
+import { redissonFencedLock, redissonLock } from "../../src/redisson.ts";
+import { spinLock } from "../../src/spin.ts";
 
 /**
  * What locks are made by; `permit`: one permit of a semaphore that has one; `readLock`, `writeLock`: the two locks of a

@@ -1,9 +1,9 @@
 import type { Redis } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import type { Lease } from "../../src/index.ts";
-import { Keys } from "../../src/keys.ts";
 import { createQuorumClient, type QuorumClient, type QuorumClientOptions } from "../../src/quorum/index.ts";
 import { quorumLua } from "../../src/quorum/lua.generated.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import type { LocalServer } from "../../tools/redis/index.ts";
 import { freshName } from "./fixture.ts";
 import { trackUnhandled, type UnhandledTracker } from "./leaks.ts";

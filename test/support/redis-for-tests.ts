@@ -1,11 +1,11 @@
 import { Redis } from "ioredis";
 import { fencingLua } from "../../src/fencing/lua.generated.ts";
+import { redissonLua } from "../../src/kinds/redisson-lua.generated.ts";
+import { spinLua } from "../../src/kinds/spin-lua.generated.ts";
 import { quorumLua } from "../../src/quorum/lua.generated.ts";
 import * as ofClients from "../../src/redis/client-lua.generated.ts";
 import * as ofLocks from "../../src/redis/lua.generated.ts";
-import { redissonLua } from "../../src/redisson/lua.generated.ts";
-import { spinLua } from "../../src/spin/lua.generated.ts";
-import { uiLua } from "../../src/ui/lua.generated.ts";
+import { uiLua } from "../../src/tools/ui/lua.generated.ts";
 import { redisInContainer } from "../../tools/redis/container.ts";
 import { findRedis, type RedisServer, serverCommand } from "../../tools/redis/index.ts";
 import { installRedis, whyNotInstall } from "../../tools/redis/install.ts";

@@ -2,7 +2,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Redis } from "ioredis";
 import { createLockClient, type LockClient } from "../../src/index.ts";
-import { createLockUI, type LockUI, type LockUIOptions } from "../../src/ui/index.ts";
+import { createLockUI, type LockUI, type LockUIOptions } from "../../src/tools/ui/index.ts";
 
 /** The page on a port of its own. */
 export interface Served {

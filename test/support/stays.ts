@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Redis } from "ioredis";
 import type { LockClient } from "../../src/index.ts";
-import { Keys } from "../../src/keys.ts";
+import { Keys } from "../../src/redis/keys.ts";
 
 /** ms: a turn begins without a question only within so much of the sending of the last command that was answered "yours". */
 export const STAY_FRESH = 100;

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Registry } from "prom-client";
 import { afterAll, expect, it } from "vitest";
-import { register } from "../../src/prometheus/index.ts";
+import { register } from "../../src/tools/telemetry/prometheus.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 
 // docs/grafana.json and docs/alerts.yml ask for what holdfast/prometheus exposes, by its names and labels.

@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { tracingChannel } from "node:diagnostics_channel";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
-import { redissonLock } from "../../src/redisson/index.ts";
-import { spinLock } from "../../src/spin/index.ts";
+import { redissonLock } from "../../src/redisson.ts";
+import { spinLock } from "../../src/spin.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { Gauges } from "../support/gauges.ts";

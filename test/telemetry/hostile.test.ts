@@ -1,6 +1,6 @@
 import { Registry } from "prom-client";
 import { afterAll, expect, it } from "vitest";
-import { register } from "../../src/prometheus/index.ts";
+import { register } from "../../src/tools/telemetry/prometheus.ts";
 import { visible } from "../../src/util/visible.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { HOSTILE, UNPRINTABLE } from "../support/hostile-texts.ts";

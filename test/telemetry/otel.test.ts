@@ -14,7 +14,7 @@ import {
   SimpleSpanProcessor,
 } from "@opentelemetry/sdk-trace-base";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { instrument } from "../../src/otel/index.ts";
+import { instrument } from "../../src/tools/telemetry/otel.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { until } from "../support/until.ts";

@@ -1,6 +1,6 @@
 import { Counter, Registry } from "prom-client";
 import { afterAll, expect, it, onTestFinished } from "vitest";
-import { register } from "../../src/prometheus/index.ts";
+import { register } from "../../src/tools/telemetry/prometheus.ts";
 import { failure } from "../contract/observe.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { until } from "../support/until.ts";

@@ -3,7 +3,7 @@ import { Redis } from "ioredis";
 import { Redis as Redis5 } from "ioredis5";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createLockClient } from "../../src/index.ts";
-import { spinLock } from "../../src/spin/index.ts";
+import { spinLock } from "../../src/spin.ts";
 import { freshName, testUrl } from "../support/fixture.ts";
 
 // Those who trace an application look at the commands that ioredis is given, and at what becomes of them.

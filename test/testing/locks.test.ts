@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { type DeadlockError, type LockClient, LockLostError, LockTimeoutError } from "../../src/index.ts";
-import { createTestLocks, type TestLocks, type TestLocksOptions } from "../../src/testing/index.ts";
+import { createTestLocks, type TestLocks, type TestLocksOptions } from "../../src/tools/testing/index.ts";
 import { lockOf } from "../support/permit.ts";
 
 const open: TestLocks[] = [];

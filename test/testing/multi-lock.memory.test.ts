@@ -1,5 +1,5 @@
 import { afterAll } from "vitest";
-import { createTestLocks } from "../../src/testing/index.ts";
+import { createTestLocks } from "../../src/tools/testing/index.ts";
 import { formsOf } from "../contract/forms.ts";
 import { three } from "../support/multi-locks.ts";
 import { until } from "../support/until.ts";

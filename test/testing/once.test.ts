@@ -1,7 +1,7 @@
 import { expect, it, vi } from "vitest";
 import { codes } from "../../src/redis/codes.generated.ts";
-import { Memory } from "../../src/testing/memory.ts";
-import { once } from "../../src/testing/once.ts";
+import { Memory } from "../../src/tools/testing/memory.ts";
+import { once } from "../../src/tools/testing/once.ts";
 
 // The scripts of what runs once per interval, in memory. A test client's clock never goes back; Redis's may.
 

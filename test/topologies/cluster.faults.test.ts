@@ -1,7 +1,7 @@
 import type { Cluster } from "ioredis";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { createLockClient, type Lock } from "../../src/index.ts";
-import { redissonLock } from "../../src/redisson/index.ts";
+import { redissonLock } from "../../src/redisson.ts";
 import { Actor } from "../support/actor.ts";
 import { Duet } from "../support/duet.ts";
 import { freshName } from "../support/fixture.ts";

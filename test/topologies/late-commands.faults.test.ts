@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { Keys } from "../../src/keys.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { freshName, Parties } from "../support/fixture.ts";
 import { RedisCluster } from "../support/servers/cluster.ts";
 import { until } from "../support/until.ts";

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { redissonLock } from "../../src/redisson/index.ts";
+import { redissonLock } from "../../src/redisson.ts";
 import { Duet } from "../support/duet.ts";
 import { freshName } from "../support/fixture.ts";
 import { staysQuiet } from "../support/quiet.ts";

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { decodeNote } from "../../src/deadlocks/note.ts";
 import type { LockClient } from "../../src/index.ts";
-import { circlesOf, Deadlocks } from "../../src/ui/deadlocks.ts";
-import type { ShownCircle } from "../../src/ui/shown.ts";
+import { decodeNote } from "../../src/locks/deadlocks/note.ts";
+import { circlesOf, Deadlocks } from "../../src/tools/ui/deadlocks.ts";
+import type { ShownCircle } from "../../src/tools/ui/shown.ts";
 import { freshName, Parties, type Party } from "../support/fixture.ts";
 import { until } from "../support/until.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { LeaseLengths } from "../../src/ui/lease-lengths.ts";
+import { LeaseLengths } from "../../src/tools/ui/lease-lengths.ts";
 
 // Redis has what is left of a lease, and not how long it is: what can be known of that, look by look.
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { Deadlocks } from "../../src/ui/deadlocks.ts";
+import { Deadlocks } from "../../src/tools/ui/deadlocks.ts";
 
 // Notes of callers that wait, as the page reads them: any user of locks may write some, and Redis may be late with them.
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { Heat } from "../../src/ui/heat.ts";
-import { decodeTold, STREAM, type Told } from "../../src/ui/observed.ts";
+import { Heat } from "../../src/tools/ui/heat.ts";
+import { decodeTold, STREAM, type Told } from "../../src/tools/ui/observed.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";
 import { servePage } from "../support/served-page.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from "vitest";
-import { observe } from "../../src/ui/index.ts";
+import { observe } from "../../src/tools/ui/index.ts";
 import { rights } from "../support/documented-rights.ts";
 import { freshName } from "../support/fixture.ts";
 import { OwnServer } from "../support/own-server.ts";

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { Listed } from "../../src/list/listed.ts";
-import { type Sight, Watch } from "../../src/ui/watch.ts";
+import type { Listed } from "../../src/api/list.ts";
+import { type Sight, Watch } from "../../src/tools/ui/watch.ts";
 import { until } from "../support/until.ts";
 
 // What viewers are told where a look fails, or takes long.

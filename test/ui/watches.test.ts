@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import type { Listed, ListOptions } from "../../src/list/listed.ts";
-import { narrowOf } from "../../src/ui/views.ts";
-import type { Sight } from "../../src/ui/watch.ts";
-import { Watches } from "../../src/ui/watches.ts";
+import type { Listed, ListOptions } from "../../src/api/list.ts";
+import { narrowOf } from "../../src/tools/ui/views.ts";
+import type { Sight } from "../../src/tools/ui/watch.ts";
+import { Watches } from "../../src/tools/ui/watches.ts";
 import { until } from "../support/until.ts";
 
 // Looks at more locks than are kept in memory, which no Redis has to have for that.

@@ -9,70 +9,64 @@ import { passageOf } from "../support/passage.ts";
 
 // What docs/maintaining.md says of the layers. An exception that is not needed any more fails as well.
 
-/** From above to below; each entry may import those behind it. "" is every other file that lies in src itself. */
+/** The rooms of src, and the files that lie in src itself, from above to below: each entry may import those after it. */
 const LAYERS = [
-  ["cli"],
-  ["otel", "prometheus"],
-  ["exporters"],
-  ["testing", "ui"],
+  ["tools/cli"],
+  ["tools/ui", "tools/testing", "tools/telemetry"],
   ["index"],
-  ["client", "quorum", "redisson", "spin"],
-  ["server"],
-  ["base-client"],
+  ["quorum", "redisson", "spin"],
+  ["client"],
   ["inside"],
-  ["lock-client"],
-  ["check"],
-  ["election", "list"],
+  ["client/check", "election", "list"],
   ["locks", "kinds", "once"],
-  ["deadlocks"],
-  ["waiting"],
-  ["telemetry"],
-  ["lease", "fencing", "optimistic"],
+  ["locks/deadlocks"],
+  ["engine"],
+  ["engine/telemetry"],
+  ["engine/lease", "fencing", "optimistic"],
   ["redis"],
-  [""],
-  ["util"],
+  ["api"],
+  ["defaults", "util"],
 ];
-/** They see of the package what users can import, what src/inside.ts names for them, and src/util. */
-const TOOLS = ["cli", "ui", "testing", "otel", "prometheus", "exporters"];
-/** What a tool may import of src by the rule, beside its own files and those of other tools. */
-const FOR_TOOLS = /^src\/(inside\.ts$|(\w+\/)?index\.ts$|util\/)/;
+/** What a tool may import of src, beside files of tools: what users can import, what src/inside.ts names for it, and src/util. */
+const FOR_TOOLS = /^src\/((inside|index|redisson|spin|(quorum|fencing|optimistic)\/index)\.ts$|util\/)/;
 /** What one needs besides. `testing` puts a memory in the place of Redis: it builds a client on it, and answers its scripts. */
 const FURTHER: Record<string, string[]> = {
-  testing: ["client", "options", "validate", "keys", "redis", "redisson", "spin"],
+  "tools/testing": ["api", "client", "kinds", "redis"],
 };
-const UPWARD: string[] = ["src/util/stacks.ts → src/errors.ts"];
+const UPWARD: string[] = [];
 const IN_CIRCLES: string[] = [];
 /**
  * A file has one class or one idea, however long that honestly is: nothing is cut, and no line is made longer, to please
  * this number. It only says when somebody should look.
  */
 const MOST_LINES = 500;
-const LONGER: string[] = ["src/waiting/acquisition.ts"];
+const LONGER: string[] = ["src/engine/acquisition.ts"];
 /** Files whose classes are one idea, and which one. */
 const ONE_IDEA: Readonly<Record<string, string>> = {
-  "src/cli/exit-codes.ts": "an error for an exit code",
-  "src/cli/run/signals.ts": "signals while a command is run: what each of them ends, stops or lets go on",
-  "src/errors.ts": "the errors of the library",
-  "src/lease/hold.ts": "a hold, and the few that have a label of their own",
+  "src/api/errors.ts": "the errors of the library",
+  "src/engine/lease/hold.ts": "a hold, and the few that have a label of their own",
   "src/locks/lease.ts": "what callers hold: without a token, and with one",
   "src/optimistic/attempt.ts": "an attempt, and the error that ends it to begin anew",
   "src/quorum/node.ts": "a node, and the error of one that is not asked",
   "src/redis/fields.ts": "what Redis says, field by field: of a reply, and of a message",
   "src/redis/trouble.ts": "what is wrong with a Redis, and the error of its silence",
+  "src/tools/cli/exit-codes.ts": "an error for an exit code",
+  "src/tools/cli/run/signals.ts":
+    "signals while a command is run: what each of them ends, stops or lets go on",
   "src/util/timers.ts": "one heap, and what stands in it",
 };
 /** The other files with several classes. */
 const SEVERAL_CLASSES: string[] = [
-  "src/cli/run/group.ts: OwnGroup, TerminalGroup",
-  "src/deadlocks/detector.ts: Watched, Detector",
+  "src/engine/holder-queries.ts: Keepers, Recall",
+  "src/engine/idle-tenures.ts: Keeping, IdleTenures",
+  "src/engine/linger-policy.ts: Memory, LingerPolicy",
   "src/kinds/handoff.ts: HandoffKeys, HandoffLock",
   "src/locks/counting-semaphore.ts: CountingSemaphore, PermitHandle",
+  "src/locks/deadlocks/detector.ts: Watched, Detector",
   "src/locks/holding.ts: Place, Holding, Loan",
   "src/locks/scope.ts: Scope, Scopes",
   "src/redis/replication.ts: Replication, Link",
-  "src/waiting/keepers.ts: Keepers, Recall",
-  "src/waiting/idle-tenures.ts: Keeping, IdleTenures",
-  "src/waiting/linger-policy.ts: Memory, LingerPolicy",
+  "src/tools/cli/run/group.ts: OwnGroup, TerminalGroup",
 ];
 /** Abstract classes that stand for one class, or for none: a page break, and no abstraction. */
 const FOR_ONE: string[] = [];
@@ -85,11 +79,13 @@ const MOST_CALLS_CONTENDED = 166;
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The folder of a module in src, or its name where that is a layer of its own. */
+/** The room of a module in src, the innermost one; "": it is in none. */
 const partOf = (file: string): string => {
-  const [, first = "", second] = file.replace(/\.ts$/, "").split("/");
-  return second !== undefined || LAYERS.flat().includes(first) ? first : "";
+  const path = file.slice("src/".length).replace(/\.ts$/, "");
+  const rooms = LAYERS.flat().filter((room) => path === room || path.startsWith(`${room}/`));
+  return rooms.sort((one, other) => other.length - one.length)[0] ?? "";
 };
+const isTool = (file: string): boolean => partOf(file).startsWith("tools/");
 const depthOf = (part: string): number => LAYERS.findIndex((layer) => layer.includes(part));
 
 const upward = (from: string): string[] =>
@@ -108,18 +104,22 @@ function planted(file: string, line: string): string {
   return folder;
 }
 
+it("every module of src lies in a room", () => {
+  expect([...readImports(root, "src").keys()].filter((file) => partOf(file) === "")).toEqual([]);
+});
+
 it("imports go downwards only", () => {
   expect(upward(root).sort()).toEqual(UPWARD);
-  const folder = planted("src/redis/replies.ts", 'import type { Hold } from "../lease/hold.ts";\n');
-  expect(upward(folder)).toContain("src/redis/replies.ts → src/lease/hold.ts");
+  const folder = planted("src/redis/replies.ts", 'import type { Hold } from "../engine/lease/hold.ts";\n');
+  expect(upward(folder)).toContain("src/redis/replies.ts → src/engine/lease/hold.ts");
 });
 
 /** What tools import against the rule. Embedded scripts have their type from where it is. */
 const hidden = (from: string): string[] =>
   [...readImports(from, "src")].flatMap(([file, targets]) =>
     (file.endsWith(".generated.ts") ? [] : targets)
-      .filter((to) => TOOLS.includes(partOf(file)) && !TOOLS.includes(partOf(to)) && !FOR_TOOLS.test(to))
-      .map((to) => `${partOf(file)} → ${to.split(/[/.]/)[1]}`),
+      .filter((to) => isTool(file) && !isTool(to) && !FOR_TOOLS.test(to))
+      .map((to) => `${partOf(file)} → ${partOf(to)}`),
   );
 
 it("tools import what users do, src/inside.ts and src/util", () => {
@@ -127,8 +127,8 @@ it("tools import what users do, src/inside.ts and src/util", () => {
     parts.map((part) => `${tool} → ${part}`),
   );
   expect([...new Set(hidden(root))].sort()).toEqual(further.sort());
-  const folder = planted("src/ui/views.ts", 'import { Lister } from "../list/lister.ts";\n');
-  expect(hidden(folder)).toContain("ui → list");
+  const folder = planted("src/tools/ui/views.ts", 'import { Lister } from "../../list/lister.ts";\n');
+  expect(hidden(folder)).toContain("tools/ui → list");
 });
 
 it.each(["src", "demo", "benchmarks"])("no files of %s import each other in a circle", (folder) => {
@@ -168,8 +168,8 @@ it("a file of src has one class at the most", () => {
   const several = severalClasses(root);
   for (const file of Object.keys(ONE_IDEA)) expect(several.delete(file), file).toBe(true);
   expect([...several.values()].sort()).toEqual(SEVERAL_CLASSES);
-  const folder = planted("src/lease/watchdog.ts", "\nclass Planted {}\n");
-  expect([...severalClasses(folder).values()]).toContain("src/lease/watchdog.ts: Watchdog, Planted");
+  const folder = planted("src/engine/lease/watchdog.ts", "\nclass Planted {}\n");
+  expect([...severalClasses(folder).values()]).toContain("src/engine/lease/watchdog.ts: Watchdog, Planted");
 });
 
 function forOne(from: string): string[] {
@@ -182,13 +182,13 @@ function forOne(from: string): string[] {
 it("an abstract class has several subclasses", () => {
   expect(forOne(root).sort()).toEqual(FOR_ONE);
   const alone = "\nexport abstract class Planted {}\n";
-  const folder = planted("src/lease/watchdog.ts", alone);
-  expect(forOne(folder)).toContain("src/lease/watchdog.ts: Planted");
-  const heir = 'import { Planted as Base } from "../lease/watchdog.ts";\nexport class One extends Base {}\n';
-  appendFileSync(join(folder, "src/waiting/planted.ts"), heir);
-  expect(forOne(folder)).toContain("src/lease/watchdog.ts: Planted");
-  appendFileSync(join(folder, "src/waiting/planted.ts"), "export class Two extends Base {}\n");
-  expect(forOne(folder)).not.toContain("src/lease/watchdog.ts: Planted");
+  const folder = planted("src/engine/lease/watchdog.ts", alone);
+  expect(forOne(folder)).toContain("src/engine/lease/watchdog.ts: Planted");
+  const heir = 'import { Planted as Base } from "./lease/watchdog.ts";\nexport class One extends Base {}\n';
+  appendFileSync(join(folder, "src/engine/planted.ts"), heir);
+  expect(forOne(folder)).toContain("src/engine/lease/watchdog.ts: Planted");
+  appendFileSync(join(folder, "src/engine/planted.ts"), "export class Two extends Base {}\n");
+  expect(forOne(folder)).not.toContain("src/engine/lease/watchdog.ts: Planted");
 });
 
 const deeper = (from: string): string[] =>
@@ -198,18 +198,18 @@ const deeper = (from: string): string[] =>
 
 it(`no class of src extends more than ${MOST_ABOVE} others, one above the other`, () => {
   expect(deeper(root).sort()).toEqual(DEEPER);
-  const folder = planted("src/lease/watchdog.ts", "\nclass One {}\nclass Two extends One {}\n");
-  appendFileSync(join(folder, "src/lease/watchdog.ts"), "class Three extends Two {}\n");
+  const folder = planted("src/engine/lease/watchdog.ts", "\nclass One {}\nclass Two extends One {}\n");
+  appendFileSync(join(folder, "src/engine/lease/watchdog.ts"), "class Three extends Two {}\n");
   expect(deeper(folder).sort()).toEqual(DEEPER);
-  appendFileSync(join(folder, "src/lease/watchdog.ts"), "class Four extends Three {}\n");
-  expect(deeper(folder)).toContain("src/lease/watchdog.ts: Four");
+  appendFileSync(join(folder, "src/engine/lease/watchdog.ts"), "class Four extends Three {}\n");
+  expect(deeper(folder)).toContain("src/engine/lease/watchdog.ts: Four");
 });
 
 /** What each file has of the global timers. Fakes of an application's tests would reach them, and its locks hang. */
 const globalTimers = (from: string): string[] =>
   [...readImports(from, "src").keys()]
     .filter((file) => file !== "src/util/real-timers.ts")
-    .filter((file) => !["cli", "ui", "exporters", "otel", "prometheus"].includes(partOf(file)))
+    .filter((file) => !isTool(file) || partOf(file) === "tools/testing")
     .flatMap((file) => {
       const text = readFileSync(join(from, file), "utf8").replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, "");
       const [, imported = ""] = /^import \{([^}]*)\} from "[./a-z]*\/real-timers.ts";$/m.exec(text) ?? [];

@@ -2,7 +2,7 @@ import { Cluster, Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createLockClient, type LockClient } from "../../src/index.ts";
 import { createQuorumClient } from "../../src/quorum/index.ts";
-import { redissonLock } from "../../src/redisson/index.ts";
+import { redissonLock } from "../../src/redisson.ts";
 import { lockOf } from "../support/permit.ts";
 import { type Loose, refused } from "./refused.ts";
 

@@ -1,20 +1,20 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { expect, it } from "vitest";
 import { fencingLua } from "../../src/fencing/lua.generated.ts";
+import { redissonLua } from "../../src/kinds/redisson-lua.generated.ts";
+import { spinLua } from "../../src/kinds/spin-lua.generated.ts";
 import { quorumLua } from "../../src/quorum/lua.generated.ts";
 import { connectionLua } from "../../src/redis/client-lua.generated.ts";
 import { handoffLua } from "../../src/redis/lua.generated.ts";
-import { redissonLua } from "../../src/redisson/lua.generated.ts";
-import { spinLua } from "../../src/spin/lua.generated.ts";
-import { uiLua } from "../../src/ui/lua.generated.ts";
+import { uiLua } from "../../src/tools/ui/lua.generated.ts";
 
 // What a bundler takes of the sources for an application that imports one entry point.
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-/** The folders of src that are entry points of their own. */
-const BESIDE = /^src\/(quorum|redisson|spin|fencing|optimistic|testing|ui|cli|otel|prometheus|exporters)\//;
+/** The modules of src that belong to one entry point beside the lock, or to several. */
+const BESIDE = /^src\/(tools|((kinds\/)?(redisson|spin)|quorum|fencing|optimistic)\b)/;
 const LUA = { fencingLua, quorumLua, redissonLua, spinLua, uiLua, handoffLua, connectionLua };
 
 /** The modules in the bundle, and which scripts stand there. */
@@ -43,6 +43,17 @@ async function bundled(code: string): Promise<{ modules: string[]; scripts: stri
   return { modules, scripts };
 }
 
+/** The module of an entry point, below src. */
+function moduleOf(entry: string): string {
+  const places = [
+    `${entry}.ts`,
+    `${entry}/index.ts`,
+    `tools/${entry}/index.ts`,
+    `tools/telemetry/${entry}.ts`,
+  ];
+  return places.find((place) => existsSync(`${root}/src/${place}`)) ?? `no module of ${entry}`;
+}
+
 const foldersOf = (scripts: readonly string[]) =>
   [...new Set(scripts.map((name) => name.split("/")[0]))].sort();
 
@@ -59,16 +70,17 @@ it.each([
   ["optimistic", []],
   ["quorum", ["connection", "quorum"]],
 ])("holdfast/%s alone brings its own scripts and no others", async (entry, folders) => {
-  const { modules, scripts } = await bundled(`export * from "./${entry}/index.ts";`);
-  expect(modules.filter((path) => BESIDE.test(path) && !path.startsWith(`src/${entry}/`))).toEqual([]);
-  expect(modules.filter((path) => path.startsWith(`src/${entry}/`))).not.toEqual([]);
+  const { modules, scripts } = await bundled(`export * from "./${moduleOf(entry)}";`);
+  const isOwn = (path: string): boolean => new RegExp(`^src/(kinds/)?${entry}\\b`).test(path);
+  expect(modules.filter((path) => BESIDE.test(path) && !isOwn(path))).toEqual([]);
+  expect(modules.filter(isOwn)).not.toEqual([]);
   expect(foldersOf(scripts)).toEqual(folders);
   expect(modules).not.toContain("src/redis/lua.generated.ts");
 });
 
-it("every entry point of the package is a folder that is looked for, or the lock itself", () => {
+it("every entry point of the package is a module that is looked for, or the lock itself", () => {
   const { exports } = JSON.parse(readFileSync(`${root}/package.json`, "utf8")) as { exports: object };
   const names = Object.keys(exports).flatMap((path) => (/^\.\/\w+$/.test(path) ? [path.slice(2)] : []));
   expect(names.length).toBeGreaterThan(8);
-  expect(names.filter((name) => !BESIDE.test(`src/${name}/index.ts`))).toEqual([]);
+  expect(names.filter((name) => !BESIDE.test(`src/${moduleOf(name)}`))).toEqual([]);
 });

@@ -4,9 +4,9 @@ import * as fencing from "../../src/fencing/index.ts";
 import * as holdfast from "../../src/index.ts";
 import * as optimistic from "../../src/optimistic/index.ts";
 import * as quorum from "../../src/quorum/index.ts";
-import { redissonFencedLock, redissonLock } from "../../src/redisson/index.ts";
-import { spinLock } from "../../src/spin/index.ts";
-import { createTestLocks } from "../../src/testing/index.ts";
+import { redissonFencedLock, redissonLock } from "../../src/redisson.ts";
+import { spinLock } from "../../src/spin.ts";
+import { createTestLocks } from "../../src/tools/testing/index.ts";
 
 // What makes a lock of a client by a function beside it, and what old names say.
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { withoutBits } from "../../src/hold-ids.ts";
+import { withoutBits } from "../../src/redis/hold-ids.ts";
 
 const HOLD = "00000012abcdefghijklm";
 const CLIENT = "host-1:4711:0123456789abcdef";

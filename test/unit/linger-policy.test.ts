@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LingerPolicy } from "../../src/waiting/linger-policy.ts";
+import { LingerPolicy } from "../../src/engine/linger-policy.ts";
 
 /** Always the middle of what is asked for: a try comes after as many calls as it does on average. */
 const middle = (low: number, high: number): number => (low + high) / 2;

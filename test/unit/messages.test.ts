@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Keys } from "../../src/keys.ts";
+import { Keys } from "../../src/redis/keys.ts";
 import { askerOf, decodeMessage } from "../../src/redis/messages.ts";
 import { slotOf } from "../../src/util/slots.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { hasOneSlotPerLock, Keys } from "../../src/keys.ts";
+import { hasOneSlotPerLock, Keys } from "../../src/redis/keys.ts";
 import { SlotKeys, slotOf } from "../../src/util/slots.ts";
 
 describe("hash slots", () => {

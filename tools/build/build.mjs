@@ -18,6 +18,8 @@ const LINE = 120;
  */
 const NODE_TYPES = '/// <reference types="node" />\n';
 const config = join(root, "tsconfig.build.json");
+/** Where the module of an entry point may lie, below src. */
+const PLACES = ["NAME", "NAME/index", "tools/NAME/index", "tools/telemetry/NAME"];
 /** The paths below src of the modules that users import or run, by the names that they have below dist. */
 const entries = entriesOf(JSON.parse(readFileSync(join(root, "package.json"), "utf8")));
 
@@ -77,10 +79,10 @@ for (const chunk of output) {
 
 /** What else several entry points share: the page with the command line, kinds with test locks, the exporters among themselves. */
 function sharedName(ids) {
-  const has = (folder) => ids.some((id) => id.startsWith(join(root, "src", folder, "/")));
-  if (has("ui")) return "page.js";
-  if (has("redisson")) return "redisson-locks.js";
-  return has("spin") ? "spin-locks.js" : "exporters.js";
+  const has = (path) => ids.some((id) => id.startsWith(join(root, "src", path)));
+  if (has("tools/ui/")) return "page.js";
+  if (has("redisson.ts")) return "redisson-locks.js";
+  return has("spin.ts") ? "spin-locks.js" : "exporters.js";
 }
 
 async function bundled(input, output) {
@@ -88,21 +90,24 @@ async function bundled(input, output) {
   return (await bundle.generate({ format: "esm", comments: false, ...output })).output;
 }
 
-/** An entry point "./dist/ui.js" is made from src/ui.ts or src/ui/index.ts. */
+/** An entry point "./dist/ui.js" is made from src/tools/ui/index.ts. */
 function entriesOf({ exports, bin = {} }) {
   const files = Object.values(exports).map((one) => one.default);
   const made = [...files, ...Object.values(bin)].filter((file) => file?.startsWith("./dist/"));
   return Object.fromEntries(
     made.map((file) => {
       const name = file.slice("./dist/".length, -".js".length);
-      return [name, existsSync(join(root, `src/${name}.ts`)) ? name : `${name}/index`];
+      const paths = PLACES.map((place) => place.replace("NAME", name));
+      const [path, other] = paths.filter((one) => existsSync(join(root, `src/${one}.ts`)));
+      if (path === undefined || other !== undefined) throw new Error(`src has no module ${name}, or several`);
+      return [name, path];
     }),
   );
 }
 
-/** They lie in one folder: "lease/lease.d.ts" becomes "lease-lease.d.ts", and "ui/index.d.ts" is that of an entry point. */
+/** They lie in one folder: "api/lease.d.ts" becomes "api-lease.d.ts", and that of an entry point has its name. */
 function flat(path) {
-  return relative(all, path)
-    .replace(/[\\/]index\.d\.ts$/, ".d.ts")
-    .replaceAll(/[\\/]/g, "-");
+  const below = relative(all, path).replaceAll("\\", "/");
+  const entry = Object.keys(entries).find((name) => below === `${entries[name]}.d.ts`);
+  return entry === undefined ? below.replaceAll("/", "-") : `${entry}.d.ts`;
 }

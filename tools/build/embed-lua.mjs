@@ -18,10 +18,10 @@ const MODULES = {
   [LOCK]: [],
   "redis/client-lua.generated.ts": ["check", "connection"],
   "quorum/lua.generated.ts": ["quorum"],
-  "redisson/lua.generated.ts": ["redisson"],
-  "spin/lua.generated.ts": ["spin"],
+  "kinds/redisson-lua.generated.ts": ["redisson"],
+  "kinds/spin-lua.generated.ts": ["spin"],
   "fencing/lua.generated.ts": ["fencing"],
-  "ui/lua.generated.ts": ["ui"],
+  "tools/ui/lua.generated.ts": ["ui"],
 };
 const CODES = "redis/codes.generated.ts";
 

@@ -1,4 +1,4 @@
-// Embeds page/, what the browser gets of holdfast/ui, into src/ui/assets.generated.ts: nothing is read at run time, so bundlers
+// Embeds page/, what the browser gets of holdfast/ui, into src/tools/ui/assets.generated.ts: nothing is read at run time, so bundlers
 // cannot break it. The browser's code is one file without a library.
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
-const target = `${root}src/ui/assets.generated.ts`;
+const target = `${root}src/tools/ui/assets.generated.ts`;
 const read = (name) => readFileSync(`${root}page/${name}`, "utf8");
 
 const { outputFiles } = await build({

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { Keys } from "../../../src/keys.ts";
+import { Keys } from "../../../src/redis/keys.ts";
 import { KEY_PREFIX, LOCKS } from "../arenas/arena.ts";
 import type { Dice } from "../dice.ts";
 import type { Fault, Field } from "./fault.ts";

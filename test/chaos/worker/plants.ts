@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
 import { RECHECKS } from "../../../src/defaults.ts";
 import { LeaderTerm } from "../../../src/election/term.ts";
+import { ExclusiveTenure } from "../../../src/engine/exclusive-tenure.ts";
+import { Hold } from "../../../src/engine/lease/hold.ts";
+import { SharedLease } from "../../../src/engine/lease/shared-lease.ts";
+import { Waiter } from "../../../src/engine/waiter.ts";
 import { ElectionKind } from "../../../src/kinds/election.ts";
-import { Hold } from "../../../src/lease/hold.ts";
-import { SharedLease } from "../../../src/lease/shared-lease.ts";
 import { QuorumNode } from "../../../src/quorum/node.ts";
 import { Quorum } from "../../../src/quorum/quorum.ts";
 import { countedLua, handoffLua, onceLua } from "../../../src/redis/lua.generated.ts";
-import { ExclusiveTenure } from "../../../src/waiting/exclusive-tenure.ts";
-import { Waiter } from "../../../src/waiting/waiter.ts";
 
 /** Bugs that are planted to see whether the checker finds them. They live in the worker's process only. */
 export const plants = {

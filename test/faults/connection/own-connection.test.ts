@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Party } from "../../support/fixture.ts";
-import { freshName } from "../../support/fixture.ts";
+import { freshName, type Party } from "../../support/fixture.ts";
 import { Stage, timed } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { codes } from "../../../src/redis/codes.generated.ts";
 import { handoffLua as lua } from "../../../src/redis/lua.generated.ts";
-import { redissonLock } from "../../../src/redisson/index.ts";
+import { redissonLock } from "../../../src/redisson.ts";
 import { type LocalServer, launchServer } from "../../../tools/redis/index.ts";
 import { countCommands } from "../../support/command-count.ts";
 import { freshName, Parties, type Party } from "../../support/fixture.ts";

@@ -1,10 +1,11 @@
 import type { Writable } from "node:stream";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import type { Redis } from "ioredis";
+import type { SubscriberLike } from "../../../src/api/redis.ts";
 import { type BaseLease, createLockClient, type LockClient, type MultiLease } from "../../../src/index.ts";
-import { type SubscriberLike, unref } from "../../../src/redis/types.ts";
-import { redissonLock } from "../../../src/redisson/index.ts";
-import { spinLock } from "../../../src/spin/index.ts";
+import { unref } from "../../../src/redis/types.ts";
+import { redissonLock } from "../../../src/redisson.ts";
+import { spinLock } from "../../../src/spin.ts";
 import { openConnection } from "../../support/servers/connection.ts";
 import { keep, LINGERING } from "../../support/stays.ts";
 import type { Ending, ExitOrder, Held } from "./exit-stage.ts";

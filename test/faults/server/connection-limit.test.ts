@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { redissonLock } from "../../../src/redisson/index.ts";
-import { redissonLua } from "../../../src/redisson/lua.generated.ts";
+import { redissonLua } from "../../../src/kinds/redisson-lua.generated.ts";
+import { redissonLock } from "../../../src/redisson.ts";
 import { Stage, timed } from "../../support/stage.ts";
 import { until } from "../../support/until.ts";
 

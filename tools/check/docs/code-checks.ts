@@ -9,11 +9,11 @@ const README_LINES = 200;
 const COMMANDS = ["npm ci && npm run demo", "npm ci && npm test"];
 
 /**
- * Every error class and code of src/errors.ts, every loss reason of src/wording.ts, and every warning code, is told in
+ * Every error class and code of src/api/errors.ts, every loss reason of src/api/wording.ts, and every warning code, is told in
  * docs/errors.md.
  */
 export function checkErrors(root: string): string[] {
-  const source = readText(root, "src/errors.ts");
+  const source = readText(root, "src/api/errors.ts");
   const page = readText(root, "docs/errors.md");
   const words = new Set(headings(page).flatMap((heading) => heading.split(/[^\w]+/)));
   const classes = matches(source, /^export class (\w+)/gm);
@@ -23,12 +23,12 @@ export function checkErrors(root: string): string[] {
   );
   const rows = new Set(tableRows(page).map(([first]) => first));
   return [
-    ...unless(classes.length > 0, "src/errors.ts: found no exported class"),
-    ...unless(codes.length > 0, "src/errors.ts: found no LockErrorCode"),
+    ...unless(classes.length > 0, "src/api/errors.ts: found no exported class"),
+    ...unless(codes.length > 0, "src/api/errors.ts: found no LockErrorCode"),
     ...[...classes, ...codes, ...warnings].flatMap((word) =>
       unless(words.has(word), `docs/errors.md: no heading names ${word}`),
     ),
-    ...stringsOfType(readText(root, "src/wording.ts"), "LossReason").flatMap((reason) =>
+    ...stringsOfType(readText(root, "src/api/wording.ts"), "LossReason").flatMap((reason) =>
       unless(
         rows.has(`\`${reason}\``),
         `docs/errors.md: no row of a table tells of the loss reason ${reason}`,

@@ -1,6 +1,6 @@
-import { COMMANDS } from "../../../src/cli/commands.ts";
-import { EXIT } from "../../../src/cli/exit-codes.ts";
-import { commandHelp, programHelp } from "../../../src/cli/help.ts";
+import { COMMANDS } from "../../../src/tools/cli/commands.ts";
+import { EXIT } from "../../../src/tools/cli/exit-codes.ts";
+import { commandHelp, programHelp } from "../../../src/tools/cli/help.ts";
 import { readText, splitCode, tableRows } from "./markdown.ts";
 
 const PAGE = "docs/command-line.md";

@@ -19,7 +19,7 @@ const DEFAULTS: Record<string, string> = {
 /** Where the options are declared, and the page that has a table of them. */
 const OPTIONS = [
   {
-    file: "src/options.ts",
+    file: "src/api/options.ts",
     types: [
       "LockOptions",
       "BodyOptions",
@@ -31,14 +31,14 @@ const OPTIONS = [
     page: "docs/options.md",
   },
   {
-    file: "src/election/options.ts",
+    file: "src/api/election.ts",
     types: ["ElectionOptions", "LeadOptions", "CampaignOptions", "ObserveOptions"],
     page: "docs/options.md",
   },
-  { file: "src/once/options.ts", types: ["OnceOptions"], page: "docs/options.md" },
-  { file: "src/locks/permit-arguments.ts", types: ["SemaphoreOptions"], page: "docs/options.md" },
-  { file: "src/election/options.ts", types: ["ElectionOptions", "LeadOptions"], page: "docs/options.md" },
-  { file: "src/spin/index.ts", types: ["SpinLockOptions"], page: "docs/options.md" },
+  { file: "src/api/once.ts", types: ["OnceOptions"], page: "docs/options.md" },
+  { file: "src/api/semaphore.ts", types: ["SemaphoreOptions"], page: "docs/options.md" },
+  { file: "src/api/election.ts", types: ["ElectionOptions", "LeadOptions"], page: "docs/options.md" },
+  { file: "src/spin.ts", types: ["SpinLockOptions"], page: "docs/options.md" },
   { file: "src/quorum/options.ts", types: ["QuorumClientOptions"], page: "docs/options.md" },
   { file: "src/optimistic/options.ts", types: ["OptimisticOptions"], page: "docs/optimistic.md" },
   { file: "src/fencing/options.ts", types: ["FenceOptions"], page: "docs/fencing.md" },
@@ -55,9 +55,9 @@ export function checkOptions(root: string): string[] {
     const source = readText(root, file);
     return types.flatMap((type) => members(source, type).map((name) => ({ name, page })));
   });
-  const events = members(readText(root, "src/events.ts"), "LockEvents");
+  const events = members(readText(root, "src/api/events.ts"), "LockEvents");
   if (declared.length === 0 || events.length === 0)
-    return ["src/options.ts …, src/events.ts: found no option or no event"];
+    return ["src/api/options.ts …, src/api/events.ts: found no option or no event"];
   const known = new Set(declared.map(({ name }) => name));
   const told = markdownFiles(root).flatMap((page) =>
     rowsOf(root, page, "option").map((row) => ({ ...row, page })),

@@ -1,0 +1,436 @@
+import { clocks } from "../util/clock.ts";
+import { duration } from "../util/duration.ts";
+import { quote, quoteAll } from "../util/quote.ts";
+import { harmless, visible } from "../util/visible.ts";
+import { type Party, showParty } from "./party.ts";
+import { show } from "./validate.ts";
+import { type LossReason, lossOf, wordingOf } from "./wording.ts";
+
+/** The codes of all errors of this package. Its process warnings have codes of their own too: `docs/errors.md`. */
+export type LockErrorCode =
+  | "LOCK_TIMEOUT"
+  | "LOCK_LOST"
+  | "LOCK_UNAVAILABLE"
+  | "LOCK_NOT_REPLICATED"
+  | "LOCK_FORMAT"
+  | "LOCK_RELEASED"
+  | "LOCK_LEFT_BEHIND"
+  | "LOCK_ORDER"
+  | "LOCK_UPGRADE"
+  | "LOCK_WANTED"
+  | "DEADLOCK"
+  | "PERMITS_DIFFER"
+  | "PERMITS_UNKNOWN"
+  | "TOO_MANY_HOLDS"
+  | "QUORUM_TWIN"
+  | "LISTENER_FAILED"
+  | "BODY_FAILED"
+  | "STALE_TOKEN"
+  | "FENCED_WRITE_FAILED"
+  | "CLIENT_CLOSED"
+  | "CONFLICT"
+  | "TRANSACTION_FAILED";
+
+/** What every error of this package has: a stable `code`, the lock's name (null: no single lock), and the cause. */
+export class LockError extends Error {
+  override readonly name: string = "LockError";
+
+  constructor(
+    readonly code: LockErrorCode,
+    readonly lockName: string | null,
+    message: string,
+    cause?: unknown,
+  ) {
+    // What Redis and connections say is part of some messages, as it came.
+    super(harmless(message), cause === undefined ? undefined : { cause });
+  }
+}
+
+/**
+ * `lock()` or `withLock()` waited for `wait` ms and another caller held the lock all the time; of a multi-lock, held the
+ * member that is named when the time was over; of a semaphore, held so many permits that too few were left; of an election, others
+ * led. Nothing is left in Redis.
+ */
+export class LockTimeoutError extends LockError {
+  override readonly name = "LockTimeoutError";
+
+  /** `members`: how many locks the call wanted together. `units`: how many permits of a semaphore; 0: it is a lock. */
+  constructor(
+    lockName: string,
+    /** How long the call was willing to wait, in ms. */
+    readonly wait: number,
+    members = 1,
+    /**
+     * Where the holder was, when the time was over: in this scope, which had lent the lock to another body, or whose hold this call
+     * did not enter (`reentrant: false`); in this process, by the same client; or elsewhere, also by another client of this process, as far as this client knows without asking Redis. Of
+     * a semaphore always "somebody else".
+     */
+    readonly heldBy: "this scope" | "this process" | "somebody else" = "somebody else",
+    units = 0,
+    noun = "Lock",
+    /**
+     * The holder, as one look after the end of the time has shown it: with its label, host and pid. Null: the lock was free at that
+     * moment, or Redis did not say so within 100 ms. Of a semaphore, and of readers, one of them.
+     */
+    readonly holder: Party | null = null,
+  ) {
+    const what = `${noun} ${quote(lockName)}${members > 1 ? `, one of ${members} that this call wants together,` : ""}`;
+    const { held, beside } = wordingOf(noun);
+    const who = holderOf(heldBy, noun, holder);
+    const isNow = wait === 0;
+    const busy =
+      units > 0
+        ? `${isNow ? "has" : "had"} too few free permits for this call (wants ${units})`
+        : `${isNow ? "is already" : "was still"} ${held} by ${who}`;
+    const end = isNow ? ", and `wait` is 0" : `${beside && ","} when \`wait\` (${duration(wait)}) was over`;
+    const others = units > 0 && holder ? `${who} has some` : "";
+    const cure = isNow ? "" : cureOf(heldBy, noun);
+    const then = [others, cure].filter((text) => text !== "").join("; ");
+    super("LOCK_TIMEOUT", lockName, `${what} ${busy}${end}${then && `: ${then}`}.`);
+  }
+}
+
+/** As messages name it. */
+function holderOf(heldBy: LockTimeoutError["heldBy"], noun: string, holder: Party | null): string {
+  if (heldBy === "this scope") return "this scope, for another body or with `reentrant: false`,";
+  if (heldBy === "this process") {
+    const label = holder && holder.label !== null ? `${visible(holder.label)}, ` : "";
+    return `this process (${label}pid ${process.pid})`;
+  }
+  const { other, beside } = wordingOf(noun);
+  return holder ? showParty(holder) + beside : other;
+}
+
+/** What a caller can do that has waited. */
+function cureOf(heldBy: LockTimeoutError["heldBy"], noun: string): string {
+  if (heldBy === "this scope") return "bodies that run side by side in one scope have it one after the other";
+  if (heldBy === "this process")
+    return "if this call comes from the code that holds it, nest withLock(), or re-enter inside locks.scope()";
+  return wordingOf(noun).cure;
+}
+
+/** The lock is no longer surely held: stop the protected work. `cause` = the body's error, if it had one. */
+export class LockLostError extends LockError {
+  override readonly name = "LockLostError";
+  readonly #how: string | undefined;
+  readonly #noun: string;
+
+  /** `how`: what is known of it, where that is more than the reason. `noun`: what messages call the thing that was lost. */
+  constructor(
+    lockName: string,
+    /** Why it is no longer held: `docs/errors.md` says what each means, and what to do. */
+    readonly reason: LossReason,
+    cause?: unknown,
+    how?: string,
+    /** Reason "revoked": the `label` of the caller of `forceUnlock`; null when it gave none. Null for every other reason. */
+    readonly by: string | null = null,
+    noun = "Lock",
+  ) {
+    const why = how ?? lossOf(noun, reason, by && quote(by));
+    super("LOCK_LOST", lockName, `${noun} ${quote(lockName)} was lost: ${why}.`, cause);
+    this.#how = how;
+    this.#noun = noun;
+  }
+
+  /** The same loss, with the error of the work that it has stopped. @internal */
+  causedBy(error: unknown): LockLostError {
+    return new LockLostError(this.lockName ?? "", this.reason, error, this.#how, this.by, this.#noun);
+  }
+}
+
+/**
+ * Somebody waits for the lock: the reason of `lease.wanted`. Nothing has failed, and the lock is still held. Work that stops for
+ * that rejects with it.
+ */
+export class LockWantedError extends LockError {
+  override readonly name = "LockWantedError";
+  readonly #since: number;
+
+  /** `since`: when it was known first that somebody waits, on the monotonic clock. */
+  constructor(lockName: string, since: number, noun = "Lock") {
+    super(
+      "LOCK_WANTED",
+      lockName,
+      `${noun} ${quote(lockName)} is wanted by another caller: give it back soon.`,
+    );
+    this.#since = since;
+  }
+
+  /** For how many ms it has been known by now that somebody waits. A caller of another process may have waited for longer. */
+  get waited(): number {
+    return clocks.mono.now() - this.#since;
+  }
+}
+
+/** Redis did not give a usable answer, so nothing is known about the lock. `cause` says what happened. */
+export class LockUnavailableError extends LockError {
+  override readonly name = "LockUnavailableError";
+
+  /** `what`: what could not be done; "": `cause` says enough. */
+  constructor(lockName: string | null, what: string, cause?: unknown, noun = "Lock") {
+    const subject = lockName === null ? `${wordingOf(noun).plural} are` : `${noun} ${quote(lockName)} is`;
+    // The cause may be such an error of the same lock.
+    const why = causeOf(cause).replace(`${subject} unavailable: `, "");
+    const text = what && why ? `${what}, because ${why}` : what || why;
+    super("LOCK_UNAVAILABLE", lockName, sentence(`${subject} unavailable: ${text}`), cause);
+  }
+}
+
+/**
+ * In the key of the lock stands what another version of this package has written, in a format that this one cannot read.
+ * Nothing was changed.
+ */
+export class LockFormatError extends LockError {
+  override readonly name = "LockFormatError";
+  /** The format that was found, and the one that this version knows. */
+  readonly found: number;
+  readonly known = LOCK_FORMAT;
+
+  constructor(lockName: string | null, found: number, cause?: unknown, noun = "Lock") {
+    const which = lockName === null ? "A lock" : `${noun} ${quote(lockName)}`;
+    super(
+      "LOCK_FORMAT",
+      lockName,
+      `${which} is held in format ${found}, and this version of Holdfast reads format ${LOCK_FORMAT}: ` +
+        "use versions of one format on one Redis; nothing was changed.",
+      cause,
+    );
+    this.found = found;
+  }
+}
+
+/** The format of the lock's value in Redis that this version reads and writes. */
+const LOCK_FORMAT = 1;
+
+/**
+ * The lock was taken, but fewer replicas than the client's `replicas` acknowledged it within `replicaTimeout`: it was
+ * given back, because a failover could lose it.
+ */
+export class NotReplicatedError extends LockError {
+  override readonly name = "NotReplicatedError";
+
+  constructor(
+    lockName: string,
+    /** How many replicas had to have it. */
+    readonly wanted: number,
+    /** How many had it in time. */
+    readonly acknowledged: number,
+    noun = "Lock",
+  ) {
+    super(
+      "LOCK_NOT_REPLICATED",
+      lockName,
+      `${noun} ${quote(lockName)} was given back: ${acknowledged} of ${wanted} replicas acknowledged it within \`replicaTimeout\`; see INFO replication on the primary.`,
+    );
+  }
+}
+
+/**
+ * A semaphore has another number of permits than the caller's code says (`PERMITS_DIFFER`), or fewer than the caller wants; or
+ * nobody has said a number (`PERMITS_UNKNOWN`). The caller has nothing, and does not stand in the queue.
+ */
+export class PermitsError extends LockError {
+  override readonly name = "PermitsError";
+
+  constructor(
+    lockName: string,
+    /** How many permits there are. Null: nobody has said a number. */
+    readonly stored: number | null,
+    /** How many there are by the caller's code. Null: it says none. */
+    readonly given: number | null,
+    /** How many the caller wants. */
+    readonly units: number,
+  ) {
+    const mine = given === null ? "" : ` of ${given}`;
+    const why =
+      stored === null
+        ? "no number of permits yet: give locks.semaphore() its { permits }, or call setPermits() once."
+        : `${stored} permit${stored === 1 ? "" : "s"}, and this caller wants ${units}${mine}: ` +
+          "give the same number in all code, or call setPermits(), whose number counts for all callers.";
+    super(
+      stored === null ? "PERMITS_UNKNOWN" : "PERMITS_DIFFER",
+      lockName,
+      `Semaphore ${quote(lockName)} has ${why}`,
+    );
+  }
+}
+
+/** One lock of a circle of callers that wait for each other. */
+export interface DeadlockLink {
+  readonly name: string;
+  readonly kind: "lock" | "readWrite" | "semaphore";
+  /** The hold that is in the way: its caller waits for the next lock of the circle. */
+  readonly holder: Party;
+}
+
+/**
+ * The call waited for a lock whose holder waits, over others perhaps, for a lock that the call's own scope holds, and it began to
+ * wait last of them. It waits no longer, so that the others go on when its scope ends. Of a client with `deadlocks: "reject"`.
+ */
+export class DeadlockError extends LockError {
+  override readonly name = "DeadlockError";
+
+  constructor(
+    lockName: string,
+    /** From the lock that this call waited for to the one that its own scope holds. */
+    readonly cycle: readonly DeadlockLink[],
+  ) {
+    super(
+      "DEADLOCK",
+      lockName,
+      `Lock ${quote(lockName)} is not waited for any more, because of a deadlock: ${circleText(cycle)}`,
+    );
+  }
+}
+
+/** As messages tell it, with what to do about it. */
+export function circleText(cycle: readonly DeadlockLink[]): string {
+  const last = cycle.length - 1;
+  const links = cycle.map(({ name, holder }, i) =>
+    i === last
+      ? `${quote(name)}, held by the scope of this call`
+      : `${quote(name)}, held by ${showParty(holder)}, which waits for `,
+  );
+  return `${links.join("")}; take such locks in one order everywhere, or all of them by one multiLock().`;
+}
+
+/** The resource has seen a larger fencing token: a later holder was there. Nothing was written. */
+export class StaleTokenError extends LockError {
+  override readonly name = "StaleTokenError";
+
+  constructor(
+    lockName: string | null,
+    /** What the fence protects. */
+    readonly resource: string,
+    /** The token that was refused. */
+    readonly token: number,
+    /** The highest token seen; null: it is forgotten, and this token is so old that it may be below it. */
+    readonly seen: number | null,
+  ) {
+    const why =
+      seen === null
+        ? "older than the fence remembers, so a later holder may have been there"
+        : `stale, because a later holder was there with ${seen}`;
+    super(
+      "STALE_TOKEN",
+      lockName,
+      `Nothing was written to ${quote(resource)}: fencing token ${token} is ${why}; take the lock again.`,
+    );
+  }
+}
+
+/** Redis did not confirm a fenced write. `cause` says what happened; without a reply, it may have been written. */
+export class FencedWriteError extends LockError {
+  override readonly name = "FencedWriteError";
+
+  constructor(
+    lockName: string | null,
+    /** What the fence protects. */
+    readonly resource: string,
+    cause: unknown,
+  ) {
+    const text = `The fenced write to ${quote(resource)} was not confirmed: ${causeOf(cause) || String(cause)}`;
+    super("FENCED_WRITE_FAILED", lockName, sentence(text), cause);
+  }
+}
+
+/** The client was closed before or during the call. */
+export class ClientClosedError extends LockError {
+  override readonly name = "ClientClosedError";
+
+  constructor(lockName: string | null) {
+    const what = lockName === null ? "This" : `Could not use ${quote(lockName)}: this`;
+    super("CLIENT_CLOSED", lockName, `${what} lock client is closed; create a new one.`);
+  }
+}
+
+/** `optimistic`: somebody else changed one of the keys during every try. Nothing was written. */
+export class ConflictError extends LockError {
+  override readonly name = "ConflictError";
+
+  constructor(
+    /** Those that the transaction watched. */
+    readonly keys: readonly string[],
+    /** How often the body ran: `retries` + 1. */
+    readonly tries: number,
+  ) {
+    super(
+      "CONFLICT",
+      null,
+      `The transaction on ${quoteAll(keys)} was not executed: another client changed a watched key during each of ${tries} tries; ` +
+        "allow more retries, watch fewer keys, or use a lock.",
+    );
+  }
+}
+
+/** `optimistic`: Redis did not execute a transaction as a whole. `executed` tells what is true in Redis now. */
+export class TransactionError extends LockError {
+  override readonly name = "TransactionError";
+
+  constructor(
+    /** Those that the transaction watched. */
+    readonly keys: readonly string[],
+    /**
+     * "nothing": no command of the transaction was executed; "partly": some were, and those that failed are the errors in
+     * `replies`; "unknown": EXEC was sent and its answer never came.
+     */
+    readonly executed: "nothing" | "partly" | "unknown",
+    what: string,
+    cause?: unknown,
+    /** What EXEC answered to each command, an Error for each that failed. Empty when there is no such answer. */
+    readonly replies: readonly unknown[] = [],
+  ) {
+    const why = causeOf(cause);
+    super(
+      "TRANSACTION_FAILED",
+      null,
+      sentence(`The transaction on ${quoteAll(keys)} ${what}${why && `: ${why}`}`),
+      cause,
+    );
+  }
+}
+
+/** What its holder is told that has given it back. */
+export function released(name: string, noun: string): LockError {
+  return new LockError("LOCK_RELEASED", name, `${noun} ${quote(name)} ${wordingOf(noun).ended}.`);
+}
+
+// What code of the application has thrown that no caller is told of: `error` events, with what was thrown as their cause.
+
+/** A listener for an event of a client. `name`: of the lock; null: the event is about none. */
+export function listenerFailed(event: string, name: string | null, thrown: unknown): LockError {
+  const about = name === null ? "" : ` of ${quote(name)}`;
+  const text = `A listener for the event '${event}'${about} failed: ${causeOf(thrown) || show(thrown)}`;
+  return new LockError("LISTENER_FAILED", name, sentence(text), thrown);
+}
+
+/** The body of a leader after the loss of its term: another term has begun, or will. */
+export function bodyFailed(name: string, thrown: unknown): LockError {
+  const text = `The body of runAsLeader for election ${quote(name)} failed after its term was lost: ${causeOf(thrown) || show(thrown)}`;
+  return new LockError("BODY_FAILED", name, sentence(text), thrown);
+}
+
+/** What went wrong before, as part of a message; "": it is no error. */
+const causeOf = (cause: unknown): string => (cause instanceof Error ? cause.message : "");
+
+/** With its full stop. What Redis and connections say ends as it ends. */
+export const sentence = (text: string): string => (/[.?!…]$/.test(text) ? text : `${text}.`);
+
+/**
+ * Is this error, or one that it wraps, a lost lock? Looks through `cause`, AggregateError, and the SuppressedError
+ * that `await using` makes when both the body and the release throw.
+ *
+ * @example
+ * try { await sell(); } catch (error) { if (!isLockLost(error)) throw error; console.log("try again"); }
+ */
+export function isLockLost(error: unknown): boolean {
+  const seen = new Set<unknown>();
+  const look = (one: unknown): boolean => {
+    if (typeof one !== "object" || one === null || seen.has(one)) return false;
+    seen.add(one);
+    if (one instanceof LockLostError || ("code" in one && one.code === "LOCK_LOST")) return true;
+    const { error: inner, suppressed, cause, errors } = one as Record<string, unknown>;
+    return [inner, suppressed, cause, ...(Array.isArray(errors) ? errors : [])].some(look);
+  };
+  return look(error);
+}

@@ -1,0 +1,303 @@
+import { EventEmitter } from "eventemitter3";
+import { clocks } from "../util/clock.ts";
+import { outside } from "../util/outside.ts";
+import { POINTS } from "./channels.ts";
+import {
+  type DeadlockLink,
+  LockError,
+  type LockLostError,
+  LockUnavailableError,
+  listenerFailed,
+} from "./errors.ts";
+import { type GiveUpReason, reasonOf } from "./give-up.ts";
+import { refuse } from "./validate.ts";
+
+/**
+ * By which method a caller came: `lock`, `fairLock`, `redissonLock` …; `lock` of a client of several masters; `multiLock`; the two
+ * locks of `readWriteLock`; `semaphore`, `election`, `once`.
+ */
+export type EventKind =
+  | "lock"
+  | "fair"
+  | "redisson"
+  | "redissonFenced"
+  | "spin"
+  | "quorum"
+  | "multi"
+  | "read"
+  | "write"
+  | "semaphore"
+  | "election"
+  | "once";
+
+/** Whose event it is. */
+export interface Caller {
+  /** A number of the client's, one for each call that comes to a lock from outside of its scope. */
+  readonly call: number;
+  readonly kind: EventKind;
+  /** Of a semaphore: how many permits it wants or has. Left out: it is a lock. */
+  readonly units?: number | undefined;
+}
+
+/**
+ * What every event of a lock carries. Of a multi-lock each lock has events of its own, with one `call`.
+ *
+ * A call that passed the check of its arguments is told of by one `acquire`, or by one `giveup`; by a `wait` before that
+ * if it had to wait. One that got the lock is told of by `release` when it gave that back, or by `lost`. A caller that
+ * re-enters or borrows a lock in its scope is part of the call that acquired the lock, and has no events.
+ */
+export interface LockEvent extends Caller {
+  /** The lock's name. */
+  readonly name: string;
+}
+
+/** What every event about a call carries. */
+export function ofCall({ name, call, kind, units }: LockEvent): LockEvent {
+  return units === undefined ? { name, kind, call } : { name, kind, call, units };
+}
+
+/** The token that a holder may send along with its writes. Null: permits fence nothing, and some kinds of locks have no tokens. */
+export const fenceOf = ({
+  token,
+  units,
+}: Pick<Caller, "units"> & { readonly token: number }): number | null =>
+  token === 0 || units !== undefined ? null : token;
+
+/** The same, and the token. */
+export function ofHolder(holder: LockEvent & { readonly token: number }) {
+  const { name, call, kind, units } = holder;
+  const token = fenceOf(holder);
+  return units === undefined ? { name, kind, call, token } : { name, kind, call, token, units };
+}
+
+/** What `lost` tells of a holder: `firstToken`: the first one for which Redis had not said that the lock was its; undefined: its own. */
+export function ofLoss(
+  holder: LockEvent & { readonly token: number; readonly firstToken?: number | undefined },
+  heldFor: number,
+  error: LockLostError,
+) {
+  const told = ofHolder(holder);
+  return { ...told, firstToken: told.token && (holder.firstToken ?? told.token), heldFor, error };
+}
+
+/** What a client tells. Times are in ms; `token` is null for permits and for kinds of locks that have no tokens. */
+export interface LockEvents {
+  /**
+   * A caller got the lock, after `waitedFor` ms. `passed`: another caller of this process had it before, and Redis gave it to nobody in
+   * between. `kept`: nobody here had it since its last unlock, and this process had kept it, so nobody was asked.
+   */
+  acquire: (
+    event: LockEvent & {
+      readonly token: number | null;
+      readonly waitedFor: number;
+      readonly passed: boolean;
+      readonly kept: boolean;
+    },
+  ) => void;
+  /**
+   * A caller has to wait: once for each call, and of a multi-lock once for each lock that is in its way. Told again, with
+   * `heldBy` "this client" or "this process", when one hold of this client, or of another client of this process, has kept
+   * it waiting for two of its leases: mostly a deadlock with itself. (`LockTimeoutError.heldBy` "this process" is this client.)
+   * And with `heldBy` "this scope" after 5 s in which its own scope has held the lock, which one of the two does not let it enter
+   * (`reentrant: false`).
+   */
+  wait: (
+    event: LockEvent & {
+      readonly heldBy: "this scope" | "this client" | "this process" | "unknown";
+      readonly waitedFor: number;
+    },
+  ) => void;
+  /**
+   * A caller has waited for `waitedFor` ms in a circle of callers, of which each waits for what the next one's scope holds: `cycle`, from
+   * what this caller waits for to what its own scope holds. `rejected`: it waits no longer. Told once for each such caller.
+   */
+  deadlock: (
+    event: Pick<LockEvent, "name" | "kind"> & {
+      readonly waitedFor: number;
+      readonly cycle: readonly DeadlockLink[];
+      readonly rejected: boolean;
+    },
+  ) => void;
+  /** A call ended without the lock, after `waitedFor` ms; of a multi-lock once, with the name of the lock that was the cause. */
+  giveup: (event: LockEvent & { readonly waitedFor: number; readonly why: GiveUpReason }) => void;
+  /** A caller gave the lock back after `heldFor` ms. */
+  release: (event: LockEvent & { readonly token: number | null; readonly heldFor: number }) => void;
+  /**
+   * Somebody else wants a lock that this process keeps, with nobody inside (`linger`), and it goes there. It was kept for
+   * `idle` ms since its last unlock, and had been taken again `uses` times.
+   */
+  recall: (
+    event: Pick<LockEvent, "name" | "kind"> & { readonly idle: number; readonly uses: number },
+  ) => void;
+  /** The watchdog raised a lease; `remaining` ms are left. */
+  renew: (event: LockEvent & { readonly token: number | null; readonly remaining: number }) => void;
+  /**
+   * A lease was lost, after `heldFor` ms; its signal aborts in the same statement. Behind the `release` of the same call where only the
+   * release found out. `firstToken`: that of the first of the callers that may have been without the lock, because Redis had not said
+   * since then that it was theirs; mostly the same as `token`, the last one. `heldFor` is 0 where nobody was inside any more.
+   * `remains`: only one of the leases of this call was lost, by the end of a `locks.scope()`, and others still hold the lock; the call's
+   * own `release` or `lost` comes later.
+   */
+  lost: (
+    event: LockEvent & {
+      readonly token: number | null;
+      readonly firstToken: number | null;
+      readonly heldFor: number;
+      readonly error: LockLostError;
+      readonly remains?: boolean;
+    },
+  ) => void;
+  /**
+   * Of a lock on several masters: a lease has stood for a second on `has` of `of` nodes, which are no more than a majority.
+   * One more node that fails, and the lease may be lost. Told again, with a larger `has`, when it stands on more; its
+   * `release` or `lost` ends it too.
+   */
+  exposed: (event: LockEvent & { readonly has: number; readonly of: number }) => void;
+  /**
+   * Something failed that no caller was told of. Without a listener it becomes a process warning, once per code and minute. What a
+   * listener or a body threw is the `cause` of a LISTENER_FAILED or BODY_FAILED.
+   */
+  error: (error: LockError) => void;
+}
+
+const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
+  acquire: true,
+  wait: true,
+  deadlock: true,
+  giveup: true,
+  release: true,
+  recall: true,
+  renew: true,
+  lost: true,
+  exposed: true,
+  error: true,
+};
+
+/** @throws TypeError for what is never told of: a listener for that would never run, and nobody would be told. */
+export function checkEvent(event: unknown): void {
+  if (typeof event === "string" && Object.hasOwn(EVENTS, event)) return;
+  const known = Object.keys(EVENTS).join(", ");
+  throw refuse(TypeError, "Cannot add a listener", "event", `one of ${known}`, event);
+}
+
+const MINUTE = 60_000;
+
+/** The holds of a client that something outside of it follows: src/engine/telemetry. */
+export interface FollowedHolds {
+  /** Runs the body of the call that has this hold in the context of whatever follows it. */
+  within<T>(hold: Pick<LockEvent, "call" | "name">, body: () => T): T;
+  /** `error`: it was lost. */
+  ended(told: LockEvent & { readonly heldFor: number }, error: LockLostError | null): void;
+}
+
+type Event = Parameters<EventEmitter["on"]>[0];
+type Listener = Parameters<EventEmitter["on"]>[1];
+
+/** The client's events. Emitting costs nothing while nobody listens, and a listener that throws or rejects stops nothing. */
+export class Events extends EventEmitter {
+  /** The client's id. */
+  readonly client: string;
+  /** Null: none was ever followed. */
+  holds: FollowedHolds | null = null;
+  /** Has anybody ever listened? To be asked before anything else, where every caller comes by. */
+  isUsed = false;
+  readonly #warned = new Map<string, number>();
+  /** By event and listener, what is called in its place. */
+  readonly #heeded = new Map<Event, WeakMap<Listener, Listener>>();
+
+  constructor(client: string) {
+    super();
+    this.client = client;
+  }
+
+  override on(event: Event, listener: Listener): this {
+    this.isUsed = true;
+    return super.on(event, this.#heed(event, listener));
+  }
+
+  override once(event: Event, listener: Listener): this {
+    this.isUsed = true;
+    return super.once(event, this.#heed(event, listener));
+  }
+
+  override off(event: Event, listener: Listener): this {
+    return super.off(event, this.#heeded.get(event)?.get(listener) ?? listener);
+  }
+
+  /** A listener that throws stops no other listener. RACE: an async one rejects later: unhandled, that would end the process. */
+  #heed(event: Event, listener: Listener): Listener {
+    const all = this.#heeded.get(event) ?? new WeakMap<Listener, Listener>();
+    this.#heeded.set(event, all);
+    const known = all.get(listener);
+    if (known) return known;
+    const heed = (told: unknown): void => {
+      const failed = (thrown: unknown): void => {
+        const failure = listenerFailed(String(event), lockOf(told), thrown);
+        // A listener for errors is not told of its own: that would go on without an end.
+        if (event === "error") this.#warn(failure);
+        else this.report(failure);
+      };
+      try {
+        const returned: unknown = listener(told);
+        if (isThenable(returned)) Promise.resolve(returned).catch(failed);
+      } catch (error) {
+        failed(error);
+      }
+    };
+    all.set(listener, heed);
+    return heed;
+  }
+
+  /** Does anybody listen? To be asked before an event is put together. */
+  hears(event: keyof LockEvents): boolean {
+    if (this.listenerCount(event) > 0 || pointOf(event)?.hasSubscribers) return true;
+    return this.holds !== null && (event === "release" || event === "lost");
+  }
+
+  tell<K extends Exclude<keyof LockEvents, "error">>(event: K, told: Parameters<LockEvents[K]>[0]): void {
+    outside(() => this.emit(event, told));
+    const point = pointOf(event);
+    if (point?.hasSubscribers) outside(() => point.publish({ client: this.client, ...told }));
+    if (this.holds && "heldFor" in told && !("remains" in told))
+      this.holds.ended(told, "error" in told ? told.error : null);
+  }
+
+  /** What no caller sees; of several locks, each by itself. */
+  report(error: unknown): void {
+    for (const one of error instanceof AggregateError ? error.errors : [error]) {
+      const known = one instanceof LockError ? one : new LockUnavailableError(null, UNSEEN, one);
+      if (!outside(() => this.emit("error", known))) this.#warn(known);
+    }
+  }
+
+  /** A call ended without the lock. `error`: what it rejects with; null: somebody else held it. */
+  tellGiveUp(name: string, { call, kind, units }: Caller, since: number, wait: number, error: unknown): void {
+    if (!this.hears("giveup")) return;
+    const why = error === null ? (wait > 0 ? "timeout" : "busy") : reasonOf(error);
+    this.tell("giveup", {
+      ...ofCall({ name, kind, call, units }),
+      waitedFor: clocks.mono.now() - since,
+      why,
+    });
+  }
+
+  #warn({ code, message, stack = "", cause }: LockError): void {
+    const now = clocks.mono.now();
+    const last = this.#warned.get(code);
+    if (last !== undefined && now - last < MINUTE) return;
+    this.#warned.set(code, now);
+    const detail = cause instanceof Error ? `${stack}\nCaused by: ${cause.stack}` : stack;
+    process.emitWarning(message, { type: "HoldfastWarning", code, detail });
+  }
+}
+
+const UNSEEN = "something failed that no caller was told of";
+
+/** The lock that an event or an error is about. */
+const lockOf = (told: unknown): string | null =>
+  told instanceof LockError ? told.lockName : (told as LockEvent).name;
+
+const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === "object" && value !== null && "then" in value;
+
+const pointOf = (event: keyof LockEvents) => (event in POINTS ? POINTS[event as keyof typeof POINTS] : null);

@@ -1,0 +1,113 @@
+import type { Check } from "../../api/check.ts";
+import type { Lock } from "../../api/lock.ts";
+import type { GrantInbox } from "../../engine/grant-inbox.ts";
+import { placeOf } from "../../redis/trouble.ts";
+import { clocks } from "../../util/clock.ts";
+import { newNonce } from "../../util/random.ts";
+import { harmless } from "../../util/visible.ts";
+import { atMost, type Located, type Looked, lookAt } from "./server.ts";
+
+/** What a client has that can be looked at. */
+export interface Checkable {
+  /** The server; in Cluster its primaries; the masters of a quorum. */
+  servers(): readonly Located[];
+  readonly isCluster: boolean;
+  readonly isQuorum: boolean;
+  readonly restartDelay: number;
+  /** Where this client hears of a lock. */
+  channel(name: string): string;
+  /** Says something there, everywhere. */
+  publish(channel: string, message: string): Promise<unknown>;
+  /** Why nothing is connected. */
+  trouble(): Error;
+}
+
+/** What is left for the servers of a Cluster that did not answer in time, in ms. */
+const LEAST = 50;
+
+/** Looks at servers, rights and messages side by side. Never rejects. */
+export async function check(
+  target: Checkable,
+  { inbox, clientId, lock }: { inbox: GrantInbox; clientId: string; lock: (name: string) => Lock },
+  { timeout, replicas }: { timeout: number; replicas: number },
+): Promise<Check> {
+  const { isCluster, isQuorum, restartDelay } = target;
+  // The lock with which it is tried, of this process alone. Several checks at a time wait for each other.
+  const name = `holdfast:check:${clientId}`;
+  const until = clocks.mono.now() + timeout;
+  // Shows the rights as nothing else does: all that a lock writes is written.
+  const take = async (): Promise<void> => (await lock(name).lock({ wait: timeout })).unlock();
+  const taking = problemOf("A lock cannot be taken and given back", take, timeout);
+  // A Cluster knows its nodes when its first command is answered.
+  if (isCluster) await taking;
+  const servers = target.servers();
+  const left = Math.max(LEAST, until - clocks.mono.now());
+  const wanted = { timeout: left, replicas, isCluster, restartDelay };
+  const [looked, ...failures] = await Promise.all([
+    Promise.all(
+      servers.map((server, i) => {
+        const place = placeOf(server.redis);
+        return lookAt(server, isQuorum ? `Node ${i + 1} (${place})` : place, wanted);
+      }),
+    ),
+    taking,
+    problemOf(
+      "Messages are not heard, so waiters would look for their turn",
+      () => hear(target, inbox, name, left),
+      left,
+    ),
+  ]);
+  const twins = twinsOf(looked);
+  const problems = failures.flatMap((failure) => failure ?? []);
+  if (servers.length === 0) problems.push(`No server of the Cluster is known: ${target.trouble().message}.`);
+  const well = looked.filter((one) => one.problems.length === 0).length;
+  const isEnough = isQuorum
+    ? well > looked.length / 2 && twins.length === 0
+    : well === looked.length && well > 0;
+  const roundTrips = looked.flatMap(({ roundTrip }) => roundTrip ?? []);
+  return {
+    ok: isEnough && problems.length === 0,
+    problems: [...problems, ...twins, ...looked.flatMap((one) => one.problems)],
+    unknown: looked.flatMap((one) => one.unknown),
+    roundTrip: roundTrips.length > 0 ? Math.max(...roundTrips) : null,
+    servers: looked.map(({ runId: _, unknown: __, ...server }) => server),
+  };
+}
+
+/** Publishes to itself, and hears it. */
+async function hear(target: Checkable, inbox: GrantInbox, name: string, timeout: number): Promise<void> {
+  const where = target.channel(name);
+  // Grants come there too: it stays subscribed for the first waiter.
+  if (!target.isQuorum) inbox.listen(where);
+  const said = `check ${newNonce()}`;
+  let stop = (): void => {};
+  const heard = new Promise<void>((resolve) => {
+    stop = inbox.subscriptions.listen(where, (message) => {
+      if (message === said) resolve();
+    });
+  });
+  try {
+    await inbox.subscriptions.ready(where);
+    // A master that hangs takes its time to fail; what the others told is heard meanwhile.
+    await atMost(Promise.race([heard, target.publish(where, said).then(() => heard)]), timeout);
+  } finally {
+    stop();
+  }
+}
+
+async function problemOf(what: string, work: () => Promise<void>, timeout: number): Promise<string | null> {
+  try {
+    await atMost(work(), timeout);
+    return null;
+  } catch (error) {
+    return `${what}: ${harmless(error instanceof Error ? error.message : String(error)).replace(/\.$/, "")}.`;
+  }
+}
+
+function twinsOf(looked: readonly Looked[]): string[] {
+  return looked.flatMap(({ runId, place }, i) => {
+    const first = runId === null ? undefined : looked.slice(0, i).find((one) => one.runId === runId);
+    if (!first) return [];
+    return `${first.place} and ${place} are one server, which has one vote: give each node a server of its own.`;
+  });
+}

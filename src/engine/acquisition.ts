@@ -1,0 +1,763 @@
+import { LockUnavailableError } from "../api/errors.ts";
+import { nounOf } from "../api/wording.ts";
+import { FIRST_REPLY, KEEPER_REPLY, LEASE_TIME, RECHECKS } from "../defaults.ts";
+import {
+  type AttemptAnswer,
+  foreignFormat,
+  isRefusal,
+  type ReleaseAnswer,
+  unavailable,
+  type YieldAnswer,
+} from "../redis/replies.ts";
+import { clocks, type Instant } from "../util/clock.ts";
+import { CallTimer } from "../util/timers.ts";
+import { Command, type Yielded } from "./command.ts";
+import type { Services } from "./context.ts";
+import type { Expecting } from "./grant-inbox.ts";
+import type { Grant, Hold } from "./lease/hold.ts";
+import type { Outrun } from "./lease-too-short.ts";
+import { Line } from "./line.ts";
+import type { LockChannel, Seen } from "./lock-channel.ts";
+import { type Ask, BLOCKED, type LockKind, type Run } from "./lock-kind.ts";
+import { isFor, runFrom } from "./policies/pooled.ts";
+import type { RecheckGroup } from "./recheck-group.ts";
+import type { RedisHealth } from "./redis-health.ts";
+import { backOff, cooldown, nextTry, sleep } from "./schedule.ts";
+import type { Waiter } from "./waiter.ts";
+import { WakeFilter } from "./wake-filter.ts";
+
+/** What an acquisition needs of its lock, and tells it. */
+export interface AcquisitionHome {
+  readonly kind: LockKind;
+  readonly name: string;
+  readonly services: Services;
+  readonly health: RedisHealth;
+  readonly channel: LockChannel;
+  /** Has each caller a place of its own in the queue of Redis? */
+  readonly isSolitary: boolean;
+  /** The places of this client at the lock, of whatever kind; null: there is one at the most. */
+  readonly places: RecheckGroup | null;
+  /** Is the lock unlikely to be free, because other callers of this client have places there? */
+  readonly isCrowded: boolean;
+  /** How many tries of callers that will queue are under way; `firstTried`: one was answered. */
+  firstTries: number;
+  firstTried(): void;
+  /** How many callers are about to queue, as soon as the channel is heard. */
+  subscribing: number;
+  /** What the lock's value is to say of this process. */
+  readonly told: Ask["told"];
+  /** May a hold for this caller stay with this process? Then it is acquired for the window only. */
+  mayLinger(head: Waiter): boolean;
+  /** Where readers share: may this caller join what they have? Then nothing new is asked for. */
+  joins(one: Acquisition, first: Waiter): boolean;
+  /** A caller waits in Redis. */
+  waits(head: Waiter): void;
+  /** The lock is ours: by an answer to the acquisition (`isDirect`), or by a grant message. */
+  won(one: Acquisition, hold: Hold, grant: Grant, isDirect: boolean): void;
+  /** A caller's time is up: of its wait, or of its first command. */
+  late(one: Acquisition, waiter: Waiter): void;
+  /** No caller is left. */
+  left(one: Acquisition): void;
+}
+
+type State = "idle" | "asking" | "parked" | "owned";
+
+/**
+ * What a parked acquisition waits for, besides its timer. `release`: the message of its own
+ * process's release.
+ */
+type Reason = "grant" | "message" | "release" | "subscription" | "retry";
+
+const MOVES: Readonly<Record<State, readonly State[]>> = {
+  idle: ["asking", "parked"],
+  asking: ["idle", "asking", "parked", "owned"],
+  parked: ["idle", "asking", "parked", "owned"],
+  owned: ["idle", "asking", "parked"],
+};
+
+/**
+ * The way of one hold from wanted to owned, for the callers in its line: all of a process at one
+ * lock, or one of a fair lock. Protects them from what comes late: an answer counts only for the
+ * command that is awaited, a grant only for its own hold (R3), and what nobody awaits is given
+ * back; and from sleeping past a lock that has become free: a message that would be heard, or a
+ * timer, ends every sleep. One command of a hold is under way at a time.
+ *
+ * | state | true in Redis | leaves it by |
+ * |---|---|---|
+ * | idle | nothing of ours | a caller → asking; parked, where other callers of this process are about to queue before it |
+ * | asking | unknown: a command is on its way | owner or a grant → owned · held → parked, or asking once more, to queue · failed → parked |
+ * | parked | our hold is queued; without a hold, nothing | a grant → owned · a message, its timer, a caller that cannot wait → asking |
+ * | owned | the lock is ours, or was until a moment ago: its `Tenure` | released or lost → asking, parked, idle · yielded → asking |
+ *
+ * A re-check goes out from parked and leaves it there, so that a grant counts meanwhile. When the
+ * last caller leaves, parked goes to idle; asking waits for its answer and gives back what it
+ * brings.
+ */
+export class Acquisition implements Expecting {
+  readonly line: Line;
+  state: State = "idle";
+  /** The hold that asks, waits, or owns the lock. */
+  hold: Hold | null = null;
+  /** Tries of its first caller that came too late for its lease. */
+  outrun: Outrun | null = null;
+  /** Its place among the timers of the client. Only they write these. */
+  at = Number.POSITIVE_INFINITY;
+  index = -1;
+  readonly #lock: AcquisitionHome;
+  readonly #wakes: WakeFilter | null;
+  /** The command that is under way, and whose answer is awaited. */
+  #command: Command | null = null;
+  /** Of a semaphore: what the hold was asked for. */
+  run: Run | null = null;
+  /** In the queue, as far as Redis has told it. */
+  #position: number | null = null;
+  /** Tries in vain since the lock was ours, for kinds without messages. */
+  #tries = 0;
+  #reason: Reason = "grant";
+  /** Not later than this, however long it is to sleep; told also while it is looking just now. */
+  #latest = Number.POSITIVE_INFINITY;
+  /** How often the state has changed: what was awaited in an earlier one counts no more. */
+  #changes = 0;
+
+  constructor(lock: AcquisitionHome) {
+    this.#lock = lock;
+    this.line = new Line(lock.name, lock.services, this);
+    this.#wakes = lock.kind.wake.by === "message" ? new WakeFilter() : null;
+  }
+
+  isParkedFor(reason: Reason): boolean {
+    return this.state === "parked" && this.#reason === reason;
+  }
+
+  /** Is it between two tries, and would not hear if the lock became free? */
+  get isUnsure(): boolean {
+    return this.isParkedFor("subscription") || this.isParkedFor("retry");
+  }
+
+  /** Is its place nothing but a question to a holder that may have nobody inside? */
+  get isQuestion(): boolean {
+    return this.isParkedFor("grant") && this.line.isAskingOnly;
+  }
+
+  // ---- asking
+
+  /** Asks for the first caller. */
+  start(): void {
+    const { first } = this.line;
+    if (!first) this.stop();
+    else if (!this.#lock.kind.sharing || !this.#lock.joins(this, first)) this.startAnew(first);
+  }
+
+  /** Asks with a new hold. */
+  startAnew(head: Waiter): void {
+    const lock = this.#lock;
+    const { kind, services } = lock;
+    const seen = this.line.patient > 0 ? lock.channel.look() : null;
+    const mode = seen?.mayQueue ? "queue" : "try";
+    if (seen) {
+      // RACE: at a fair lock no caller queues before one that came earlier and whose try is not
+      // answered yet, or which is told of the subscription in a moment. And a thousand callers that
+      // come at once need not all try before they queue.
+      const isNew = this.state === "idle";
+      const isHeldBack = lock.firstTries > 0 || (isNew && lock.subscribing > 0);
+      if (mode === "queue" ? lock.isSolitary && isHeldBack : isNew && lock.isCrowded) {
+        this.#subscribe(head);
+        return;
+      }
+    }
+    this.run = kind.pooling ? runFrom(head, services.window) : null;
+    const hold = services.newHold(kind, lock.name, this, head.terms.label);
+    this.#ask(hold, mode, head, seen, null);
+    if (seen && !seen.isHeard) lock.channel.prepare(mode);
+  }
+
+  /** Where callers that wait hear of the lock. Null: none would wait. */
+  get #seen(): Seen | null {
+    return this.line.patient > 0 ? this.#lock.channel.look() : null;
+  }
+
+  /** Its callers are asked for by a command about what this process has: `joins`. */
+  askBeside(): void {
+    this.#to("asking");
+  }
+
+  /**
+   * Ends a hold in favour of other processes, and queues a new one. Resolves with what became of the
+   * old one; null: it ended.
+   */
+  yield(old: Hold, head: Waiter): Promise<ReleaseAnswer | null> {
+    const { kind, name, services } = this.#lock;
+    const hold = services.newHold(kind, name, this, head.terms.label);
+    return new Promise((tell, fail) => {
+      this.#ask(hold, "yield", head, this.#seen, { hold: old, tell, fail });
+    });
+  }
+
+  #ask(hold: Hold, mode: Ask["mode"], head: Waiter, seen: Seen | null, yielded: Yielded | null): void {
+    const lock = this.#lock;
+    const { kind, health, services } = lock;
+    if (head.terms.linger > 0 && !this.outrun && (mode === "try" || mode === "queue"))
+      hold.lingers = lock.mayLinger(head);
+    // Where it is granted by message the client's channel is the lock's.
+    const isQueued = kind.wake.by === "grant";
+    const isTold = seen && isQueued ? kind.hasStays && seen.isHeard : lock.told === 1;
+    const command = new Command(this, {
+      hold,
+      mode,
+      head,
+      told: hold.lingers ? 2 : isTold ? 1 : 0,
+      window: services.idle.window,
+      seen,
+      isQueued,
+      position: this.#position,
+      run: this.run,
+      yielded,
+    });
+    if (this.#wakes) {
+      if (command.isHeard) command.wakes = this.#wakes.count;
+      command.isWoken = this.#wakes.asks();
+    }
+    if (head.isAsking || head.link) command.nonce = this.#nonceFor(command);
+    if (command.isFirst) lock.firstTries++;
+    if (mode !== "again") this.#to("asking", hold);
+    this.#command = command;
+    health.askedAt ||= command.sent.mono;
+    if (yielded && kind.yield) kind.yield(yielded.hold, hold, command, command);
+    else if (command.nonce !== null) this.#askFirst(command);
+    else kind.attempt(hold, command, command);
+  }
+
+  /**
+   * RACE: a place in the queue closes to all readers what they share. Of a writer that does not wait
+   * it would do so each time that a reader is inside: it takes one when all readers have said that
+   * nobody is, and only then.
+   */
+  #askFirst(command: Command): void {
+    const { kind, name, services } = this.#lock;
+    const { hold, mode } = command;
+    if (mode !== "queue" || !kind.sharing) {
+      kind.attempt(hold, command, command);
+      return;
+    }
+    services.keepers.question(kind.sharing.readers, name, KEEPER_REPLY).then(
+      (is) => {
+        // Where its callers have left meanwhile nobody needs to give anything up.
+        if (this.line.first && (is === "idle" || is === "free")) kind.attempt(hold, command, command);
+        else command.answered({ is: "held", at: 0, ttl: 0, position: null, told: 0 });
+      },
+      (error: unknown) => command.failed(error),
+    );
+  }
+
+  /**
+   * Callers that do not wait ask a holder that may have nobody inside, and are told at once when
+   * somebody is.
+   */
+  #nonceFor({ mode, head }: Command): string | null {
+    const { kind, services } = this.#lock;
+    const { inbox, keepers, timers } = services;
+    if (mode === "try") return kind.answer && head.link && keepers.aside;
+    // Writers ask readers.
+    const isAsked = kind.answer !== null || kind.mode === "write";
+    if (mode !== "queue" || !isAsked || !this.line.isAskingOnly) return null;
+    const nonce = keepers.nonce();
+    inbox.asked.set(nonce, () => {
+      this.line.stopAsking();
+      this.deserted();
+    });
+    timers.set(new CallTimer(() => inbox.asked.delete(nonce)), clocks.mono.now() + 2 * FIRST_REPLY);
+    return nonce;
+  }
+
+  // ---- answers
+
+  answered(command: Command, answer: AttemptAnswer | YieldAnswer): void {
+    const { hold, mode, sent, yielded } = command;
+    const lock = this.#lock;
+    const { health } = lock;
+    const isAwaited = this.#isAwaited(command);
+    health.askedAt = 0;
+    health.saidAt = sent.mono;
+    if (health.failure !== undefined) health.answered();
+    if (answer.is === "held") this.#wakes?.met(sent.mono, command.isWoken, answer);
+    if (!isAwaited) {
+      // RACE: granted by message before this reply was read. The grant counts, and the hold has its
+      // own end. RACE: or it has come to its end, and a copy of the command that Redis ran after
+      // that has taken the lock once more.
+      if (answer.is === "owner") this.#leaveIfOver(hold);
+    } else if ("clock" in answer) {
+      // Of the hold that was to be yielded: nothing was queued.
+      lock.services.inbox.forget(hold);
+      this.start();
+    } else if (answer.is === "owner") {
+      if (mode === "again") this.#lookedOwned(answer.already);
+      this.#own(answer, sent, answer.isTold ? command.told : 0);
+    } else if (answer.is === "held") {
+      hold.answered(sent, answer.at);
+      if (mode !== "again") this.#held(command, answer);
+      else this.#lookedHeld(command, answer);
+    } else if (answer.is === "blocked") this.#refused(command, BLOCKED);
+    else if (answer.is === "refused") this.#refused(command, answer.error);
+    else this.#unplaced(command, answer.is);
+    yielded?.tell("clock" in answer ? answer : null);
+    if (command.isFirst) lock.firstTried();
+  }
+
+  /**
+   * Nothing was done, for a reason that concerns this caller only: callers that share its command
+   * ask for themselves.
+   */
+  #refused({ hold, head }: Command, error: Error): void {
+    const { kind, services } = this.#lock;
+    // RACE: an earlier copy of a command that queues may have met what was true then.
+    if (error === BLOCKED) services.inbox.forget(hold);
+    else services.leave(kind, hold);
+    this.line.refuse(head, error);
+    this.line.asksAgain();
+    this.start();
+  }
+
+  /** "gone": neither queued nor ours. "stale": Redis ran the command later than it may. */
+  #unplaced({ hold, mode }: Command, is: "gone" | "stale"): void {
+    if (mode === "again" && is === "stale") {
+      this.lookAgain();
+      return;
+    }
+    const { kind, services, channel } = this.#lock;
+    if (mode === "again") {
+      channel.selfTest();
+      // RACE: what took this entry may have taken those after it, so the client's next hold looks
+      // at once.
+      this.lookBefore(0);
+    }
+    // The server's clock is known now. A first copy of the command may have been in time, and owns
+    // the lock.
+    services.leave(kind, hold);
+    this.start();
+  }
+
+  failed(command: Command, error: unknown): void {
+    const { hold, mode, yielded } = command;
+    const lock = this.#lock;
+    const { health, kind, services, name } = lock;
+    const isAwaited = this.#isAwaited(command);
+    health.failed(error);
+    if (yielded) services.leave(kind, yielded.hold);
+    if (!isAwaited) {
+      // What the last copy has done nobody knows. A hold that was granted by message has its own
+      // end.
+      this.#leaveIfOver(hold);
+      yielded?.tell(null);
+    } else if (mode === "again") this.#lookFailed(error);
+    else {
+      services.leave(kind, hold);
+      // Another version holds it: a caller that may wait waits until that is over, as for any other
+      // holder.
+      const isForeign = foreignFormat(error) !== null;
+      const refusal = (): Error => unavailable(name, "", error, nounOf(kind));
+      this.line.refuseAll(refusal, isForeign ? "hasty" : "unanswered");
+      if (isForeign) this.line.tellBusy();
+      this.retry();
+      yielded?.fail(error);
+    }
+    if (command.isFirst) lock.firstTried();
+  }
+
+  #isAwaited(command: Command): boolean {
+    if (this.#command !== command) return false;
+    this.#command = null;
+    return command.mode === "again"
+      ? this.hold === command.hold && this.state === "parked"
+      : this.state === "asking";
+  }
+
+  /**
+   * RACE: what readers share is theirs until they have left, and expected for as long, whatever this
+   * acquisition asks for by then.
+   */
+  #leaveIfOver(hold: Hold): void {
+    const { kind, services } = this.#lock;
+    if (this.hold !== hold && !services.inbox.expected.has(hold.id)) services.leave(kind, hold);
+  }
+
+  /** `sent`, `told`: of the command that is answered; null: it is a message. */
+  #own(grant: Grant, sent: Instant | null, told: Ask["told"]): void {
+    const { hold } = this;
+    if (!hold) return;
+    this.#to("owned", hold);
+    this.#command = null;
+    this.#tries = 0;
+    this.#wakes?.owned();
+    hold.owned(grant, sent, told);
+    this.#lock.won(this, hold, grant, sent !== null);
+  }
+
+  // ---- messages about the hold, until it is owned
+
+  /** False: the hold is not current, so it must be left (R3). */
+  granted(id: string, grant: Grant): boolean {
+    const { hold, state } = this;
+    if (hold?.id !== id) return false;
+    if ((state === "asking" || state === "parked") && hold.fits(grant)) this.#own(grant, null, 0);
+    return true;
+  }
+
+  /** It was taken away by force, before the answer that gave it was read. */
+  revoked(id: string): void {
+    if (this.hold?.id === id) this.hold.isRevoked = true;
+  }
+
+  /**
+   * Somebody wants the lock. RACE: it is read before the answer to the command that took it, which
+   * says that nobody waits: so it counts for a hold in any state, to the hold's end. A caller that
+   * does not wait wants to know whether somebody is inside, and no more.
+   */
+  recalled(id: string, nonce: string | null, isQuestion: boolean): void {
+    const { hold, state } = this;
+    if (hold?.id !== id || (nonce !== null && isQuestion)) return;
+    hold.recall(clocks.mono.now());
+    this.#lock.services.wanted.recalled(hold);
+    // Its grant was lost, or is about to be read.
+    if (state === "parked") this.lookAgain();
+  }
+
+  // ---- not the owner
+
+  /** Another client holds the lock. */
+  #held(command: Command, { ttl, position, contended, told }: AttemptAnswer & { is: "held" }): void {
+    const { line } = this;
+    const { kind, channel, health, services } = this.#lock;
+    const { hold } = command;
+    if (contended && line.isHasty(clocks.mono.now() + ttl)) {
+      // No client holds it, so "another client holds it" would be wrong: tried again for as long as
+      // a first command may take.
+      services.inbox.forget(hold);
+      health.failure = new Error("no caller got it, because the votes were split");
+      this.#retryAt(clocks.mono.now() + ttl);
+      return;
+    }
+    line.metHolder(told === 2, position !== null, channel.isHeard && !kind.sharing);
+    // RACE: listeners of both events may abort a caller, or call. So the first caller is looked for
+    // after them.
+    if (line.first) this.#lock.waits(line.first);
+    line.tellBusy(hold.sent.mono);
+    const head = line.first;
+    if (position !== null && head) {
+      this.#park("grant", hold);
+      this.#position = position;
+      this.#sleepFor(command, ttl);
+      // RACE: a caller that waits has come since the holder was asked for those that do not, and it
+      // was told of nobody else. Or one that would not wait has come since, and the holder may be
+      // gone by now.
+      if (line.unanswered > 0 || (command.nonce !== null && !line.isAskingOnly)) this.answerSoon();
+      this.reconsider();
+      return;
+    }
+    if (position !== null) services.leave(kind, hold);
+    else services.inbox.forget(hold);
+    if (!head) this.stop();
+    else if (line.unanswered > 0) {
+      // Subscribed to meanwhile, so that tryLock() calls that keep arriving do not delay callers
+      // that wait.
+      if (line.patient > 0) channel.listen();
+      line.asksAgain();
+      this.start();
+    } else this.#waitFor(head, ttl, command.wakes, command.isFirst);
+  }
+
+  /**
+   * Until the lock may be free, by whatever tells of that. `ttl`: of its holder. `wakes`: how many
+   * messages had come when that was asked. `isFirst`: by a caller that will queue.
+   */
+  #waitFor(head: Waiter, ttl: number, wakes: number, isFirst: boolean): void {
+    const { kind, channel, isSolitary } = this.#lock;
+    if (kind.wake.by === "time") this.#pause(kind.wake.pause(this.#tries++));
+    else if (!channel.isHeard && !channel.mayQueue) this.#subscribe(head);
+    else if (isSolitary && isFirst) {
+      // RACE: callers that came earlier wait for an answer, or for the subscription. All queue in
+      // order, after the last answer.
+      this.#park("subscription");
+      this.#sleepUntil(nextTry(head.since));
+    }
+    // RACE, a lost wake-up: (1) our try runs, the lock is held; (2) it is released and the message
+    // is read; (3) the answer "held" is read; (4) we sleep. A message since the sending of the try
+    // leads to another try instead.
+    else if (!this.#wakes || (wakes !== this.#wakes.count && !this.#wakes.rests)) this.start();
+    else {
+      this.#park("message");
+      this.#sleep(sleep(ttl, null, false));
+      if (wakes !== this.#wakes.count) this.lookBefore(this.#wakes.restsUntil);
+    }
+  }
+
+  /**
+   * RACE: a lock that is released before the subscription stands tells nobody here. So: subscribe,
+   * then ask, then sleep. The attempt after which we sleep is sent after the acknowledgement.
+   */
+  #subscribe(head: Waiter): void {
+    const lock = this.#lock;
+    this.#park("subscription");
+    // It may take long, or hang, and no message would tell of a lock that is given back meanwhile:
+    // it is tried now and then.
+    this.#sleepUntil(nextTry(head.since));
+    const changes = this.#changes;
+    lock.channel.ready().then(
+      () => {
+        if (this.#changes === changes) lock.services.subscribed();
+        // Lost again already.
+        if (this.#changes === changes && lock.firstTries === 0) this.start();
+      },
+      (error: unknown) => {
+        // Tried meanwhile, and perhaps subscribing again: then that is what counts, or tries would
+        // breed tries.
+        if (this.#changes !== changes) return;
+        // No answer would be heard.
+        this.line.stopAsking();
+        lock.health.failed(error);
+        // A refusal is final. A lost connection is not: until it is back, the lock can be waited for
+        // unheard.
+        if (isRefusal(error)) {
+          const what = "its channel cannot be subscribed to";
+          this.line.refuseAll(() => new LockUnavailableError(lock.name, what, error, nounOf(lock.kind)));
+        }
+        // RACE: a listener that is told of a refusal may have called again: then the lock is being
+        // asked for already.
+        if (this.#changes !== changes) return;
+        // Not by how often it has failed: tries in between are answered, and would be storms.
+        if (this.line.first) this.#retryAt(nextTry(this.line.first.since));
+        else this.stop();
+      },
+    );
+  }
+
+  /** Something failed: asks again after a pause, for the callers that still wait. */
+  retry(failures = this.#lock.health.failures): void {
+    if (this.line.first) this.#retryAt(clocks.mono.now() + backOff(failures));
+    else this.stop();
+  }
+
+  #retryAt(at: number): void {
+    this.#park("retry");
+    this.#sleepUntil(at);
+  }
+
+  /** Our own release was sent, whose message comes to all that wait, this process too. */
+  parkForRelease(): void {
+    this.#park("release");
+    this.#sleep(sleep(RECHECKS[0].period, null, false));
+  }
+
+  /**
+   * The lock was ours for so many ms, and no message tells others of its end. A try right after the
+   * release would reach Redis in the same packet, and a process that comes now and then would never
+   * find the lock free.
+   */
+  backOffAfterRelease(held: number): void {
+    const delay = cooldown(held);
+    if (delay > 0) this.#pause(delay);
+    else this.start();
+  }
+
+  /** Tries again after so many ms, because no message will come. */
+  #pause(delay: number): void {
+    this.#park("message");
+    this.#sleep(Math.min(delay, this.line.lastTry - clocks.mono.now()));
+  }
+
+  /** A message of a kind without queue: it may be free. `word`: what it says. */
+  woken(word = ""): void {
+    const isHeeded = this.#wakes?.heard(word) ?? true;
+    if (this.state !== "parked" || this.hold) return;
+    if (isHeeded) this.start();
+    else this.lookBefore(this.#wakes?.restsUntil ?? 0);
+  }
+
+  // ---- looking again
+
+  /** A message may have been missed, or the connection is back: no need to sleep on. */
+  lookAgain(): void {
+    const { state, hold } = this;
+    const { first } = this.line;
+    // RACE: what was published meanwhile may be about the command that is under way. Its answer is
+    // not the last word.
+    if (this.#command) this.#command.isHeard = false;
+    if (state === "asking") this.#wakes?.heard("");
+    else if (state !== "parked") return;
+    else if (!hold) this.start();
+    else if (first && !this.#command && (this.#lock.places?.isFirst(this) ?? true)) {
+      this.#lock.services.timers.clear(this);
+      this.#lock.waits(first);
+      // A listener may have aborted the caller, and with it the acquisition.
+      if (this.hold === hold && this.line.first) this.#ask(hold, "again", this.line.first, this.#seen, null);
+    }
+  }
+
+  /**
+   * RACE: a caller waits for an answer that Redis has not given yet, and its own place in the queue
+   * says nothing of a holder that is gone: Redis is asked now, by whatever comes next, unless it is
+   * being asked already.
+   */
+  answerSoon(): void {
+    const { state, hold } = this;
+    const { first } = this.line;
+    if (state === "idle" || (state === "parked" && !hold)) this.start();
+    // Whichever place of this client it is: it keeps all entries, and the first one goes on looking
+    // when it would have.
+    else if (state === "parked" && hold && first && !this.#command) {
+      this.#lock.services.timers.clear(this);
+      this.#ask(hold, "again", first, this.#seen, null);
+    }
+  }
+
+  /** A look was answered: another client holds the lock. */
+  #lookedHeld(command: Command, { position, ttl }: AttemptAnswer & { is: "held" }): void {
+    this.#position = position;
+    this.#sleepFor(command, ttl);
+    this.line.tellBusy(command.sent.mono);
+    // RACE: a caller that would not wait has come since this look was sent: what it says may have
+    // been true only before.
+    if (this.line.unanswered > 0) this.answerSoon();
+    else this.deserted();
+  }
+
+  /**
+   * Redis did not answer a look. Those that wait for an answer are told so, the others look again
+   * after a pause.
+   */
+  #lookFailed(error: unknown): void {
+    const { health, name, kind } = this.#lock;
+    this.#sleep(backOff(health.failures));
+    this.line.refuseAll(() => unavailable(name, "", error, nounOf(kind)), "unanswered");
+    this.deserted();
+  }
+
+  /** A look was answered "owner". `already`: it was that before. */
+  #lookedOwned(already: boolean): void {
+    // Ours, and no message was read; "owner by this look" needed none.
+    if (already) this.#lock.channel.selfTest();
+    // This look kept no other entries. Where no grant is heard every look ends so: the next hold
+    // looks at once.
+    this.lookBefore(0);
+  }
+
+  /**
+   * Another caller is first, of a semaphore. RACE: its place asks for what the former one wanted,
+   * and never changes. With more than the present one wants it could be waited for without end;
+   * with less it would be given up when it comes. So a new place is taken, after all others: once
+   * for each caller at the most, because the first one stays first until it has what it wants, or
+   * leaves.
+   */
+  reconsider(): void {
+    const { hold, state } = this;
+    const { first } = this.line;
+    if (!this.run || state !== "parked" || !hold || !first || isFor(this.run, first.terms)) return;
+    hold.asks(LEASE_TIME);
+    this.#lock.services.leave(this.#lock.kind, hold);
+    this.start();
+  }
+
+  // ---- its timer
+
+  /**
+   * A hold whose messages are not heard looks as if it were the first in the queue: its grant must
+   * be found within the window.
+   */
+  #sleepFor({ mode, isHeard }: Command, ttl: number): void {
+    const { channel } = this.#lock;
+    const position = this.#position === null || channel.isHeard ? this.#position : 0;
+    this.#sleep(sleep(ttl, position, mode === "again"));
+    // RACE: a grant that was published before the acknowledgement was heard by nobody.
+    if (!isHeard && channel.isHeard) this.lookAgain();
+  }
+
+  /** Looks again at this time at the latest. */
+  lookBefore(at: number): void {
+    this.#latest = Math.min(this.#latest, at);
+    if (this.state === "parked" && !this.#command && !(this.index >= 0 && this.at <= at))
+      this.#sleep(LEASE_TIME);
+  }
+
+  /** For so many ms, or until the latest time that was told. Of several places only the first looks. */
+  #sleep(delay: number): void {
+    if (this.hold && this.#lock.places?.isFirst(this) === false) return;
+    this.#sleepUntil(Math.min(clocks.mono.now() + delay, this.#latest));
+    this.#latest = Number.POSITIVE_INFINITY;
+  }
+
+  #sleepUntil(at: number): void {
+    this.#lock.services.timers.set(this, at);
+  }
+
+  /** Its time to look has come. */
+  ring(): void {
+    const { health, services } = this.#lock;
+    // While the connection is away, more commands would only pile up in it. It is looked again when
+    // it comes back.
+    if (services.commands.isAway) {
+      health.failed(services.commands.trouble());
+      this.#sleepUntil(clocks.mono.now() + backOff(health.failures));
+    } else this.lookAgain();
+  }
+
+  // ---- callers go
+
+  late(waiter: Waiter): void {
+    this.#lock.late(this, waiter);
+  }
+
+  /** Its signal aborted, or its client closes: it gets its answer at once. */
+  leave(waiter: Waiter, reason: unknown): void {
+    this.line.refuse(waiter, reason);
+    this.deserted();
+  }
+
+  /** The last caller may have left. */
+  deserted(): void {
+    if (this.line.first) {
+      this.reconsider();
+      return;
+    }
+    // A caller that comes while the last try is still under way is no old waiter.
+    this.#tries = 0;
+    if (this.state !== "parked") return;
+    const { hold } = this;
+    // An entry may stand for all of its time, and be granted at its end.
+    hold?.asks(LEASE_TIME);
+    if (hold) this.#lock.services.leave(this.#lock.kind, hold);
+    this.stop();
+  }
+
+  stop(): void {
+    this.#command = null;
+    if (this.state !== "idle") this.#to("idle");
+    this.#lock.left(this);
+  }
+
+  // ---- its state
+
+  #park(reason: Reason, hold: Hold | null = null): void {
+    this.#to("parked", hold);
+    this.#reason = reason;
+    if (reason === "subscription") this.#lock.subscribing++;
+    if (hold) this.#lock.places?.add(this);
+  }
+
+  /** @throws Error for a move that is not in the table: a bug, which must not go on unseen. */
+  #to(state: State, hold: Hold | null = null): void {
+    if (!MOVES[this.state].includes(state))
+      throw new Error(`an acquisition of a lock: illegal move from ${this.state} to ${state}`);
+    const { places } = this.#lock;
+    const wasParked = this.state === "parked";
+    const wasQueued = wasParked && this.hold !== null;
+    if (wasParked && this.#reason === "subscription") this.#lock.subscribing--;
+    // RACE: granted while its look is under way, which then keeps no entries, because its own has
+    // gone.
+    const dueAt = wasQueued && this.#command ? 0 : this.index >= 0 ? this.at : this.#latest;
+    if (this.index >= 0) this.#lock.services.timers.clear(this);
+    this.#latest = Number.POSITIVE_INFINITY;
+    this.#changes++;
+    this.state = state;
+    this.hold = hold;
+    if (wasQueued) places?.remove(this, dueAt);
+  }
+}

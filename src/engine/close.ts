@@ -1,0 +1,62 @@
+import { LockError } from "../api/errors.ts";
+import { UNANSWERED } from "../defaults.ts";
+import { atMost } from "../util/abort.ts";
+import { clocks } from "../util/clock.ts";
+import { duration } from "../util/duration.ts";
+import { quote } from "../util/quote.ts";
+import type { Cleanup } from "./cleanup.ts";
+import type { Services } from "./context.ts";
+import type { SharedLease } from "./lease/shared-lease.ts";
+import type { SelfWait } from "./self-wait.ts";
+
+/**
+ * Ends a client. Protects other clients from leases that it would leave behind, and the caller of `close()` from waiting for a
+ * Redis that does not answer. Holders get `grace` ms, then their leases are taken; what Redis has not answered about is waited for,
+ * as long as a first command may take. `emptied`: every lock queue, and what has none, has ended, with its holder's unlock or with the answer to
+ * the command that is on its way.
+ */
+export async function closeManager(
+  { commands, watchdog, events, inbox, timers, selfWait }: Services & { readonly selfWait: SelfWait },
+  cleanup: Cleanup,
+  emptied: Promise<unknown>,
+  grace: number,
+): Promise<void> {
+  const patience = Math.min(grace, commands.replyTimeout);
+  const answerBy = clocks.mono.now() + patience;
+  await atMost(emptied, watchdog.leases.size > 0 ? grace : patience);
+  const left = [...watchdog.leases];
+  // Of these the caller is told. With no grace that was what the caller wanted.
+  if (left.length > 0 && grace > 0) events.report(leftBehind(left));
+  for (const lease of left) lease.lose("closed");
+  // One time for all answers: a Redis that did not answer while holders were waited for will not answer now. What is
+  // taken only now gets the time of a first command; it is written all the same.
+  const least = left.length > 0 ? Math.min(grace, UNANSWERED) : 0;
+  await atMost(cleanup.end(), Math.max(least, answerBy - clocks.mono.now()));
+  inbox.subscriptions.close();
+  commands.detach();
+  timers.close();
+  watchdog.close();
+  selfWait.close();
+}
+
+function leftBehind(leases: readonly SharedLease[]): LockError {
+  const at = clocks.mono.now();
+  const [first] = leases;
+  const held = leases
+    .slice(0, 10)
+    .map(
+      ({ name, noun, since }) =>
+        `${noun === LOCK ? "" : `${noun.toLowerCase()} `}${quote(name)} (for ${duration(at - since)})`,
+    )
+    .join(", ");
+  const more = leases.length > 10 ? ` and ${leases.length - 10} more` : "";
+  const name = leases.length === 1 && first ? first.name : null;
+  const [these, cure] = leases.every(({ noun }) => noun === LOCK)
+    ? ["these locks were still held", "unlock them"]
+    : ["these were still held", "give them back"];
+  const text = `The lock client was closed while ${these}, and took them away from their holders: ${held}${more}; ${cure} before close(), or give their holders a longer \`grace\`.`;
+  return new LockError("LOCK_LEFT_BEHIND", name, text);
+}
+
+/** What needs no name of its kind in a list of locks. */
+const LOCK = "Lock";

@@ -1,0 +1,61 @@
+import type { Events } from "../api/events.ts";
+import type { Transport } from "../redis/transport.ts";
+import type { Timers } from "../util/timers.ts";
+import type { Cleanup } from "./cleanup.ts";
+import type { Expecting, GrantInbox } from "./grant-inbox.ts";
+import type { IdleTenures } from "./idle-tenures.ts";
+import type { Hold } from "./lease/hold.ts";
+import type { Watchdog } from "./lease/watchdog.ts";
+import type { LingerPolicy } from "./linger-policy.ts";
+import type { LockKind, Withdrawer } from "./lock-kind.ts";
+import type { SelfWait } from "./self-wait.ts";
+import type { Waiter } from "./waiter.ts";
+import type { WantedLeases } from "./wanted.ts";
+
+/**
+ * What the lock queues of a client share. `LockManager` has it; it stands here, because imports go one way: a lock queue must
+ * not know the manager.
+ */
+export interface Services {
+  readonly commands: Transport;
+  readonly inbox: GrantInbox;
+  readonly watchdog: Watchdog;
+  readonly events: Events;
+  readonly timers: Timers;
+  readonly selfWait: SelfWait;
+  readonly cleanup: Cleanup;
+  /** Which unlocked locks this client keeps. */
+  readonly linger: LingerPolicy;
+  readonly idle: IdleTenures;
+  /** What questions to the holders of locks are known by; `aside`: where no answer is wanted. */
+  readonly keepers: {
+    nonce(): string;
+    readonly aside: string;
+    question(kind: LockKind, name: string, wait: number): Promise<"free" | "idle" | "busy" | "silent">;
+  };
+  /** Whose holders want to know when somebody waits. */
+  readonly wanted: WantedLeases;
+  /** The grant window in ms. */
+  readonly window: number;
+  /** What has callers whose first command is unanswered. */
+  readonly asking: Set<{ sweep(at: number): void }>;
+  /** How many callers of this client wait for a lock, or for a first answer. They keep the process alive. */
+  waiting: number;
+  /** Will callers without an answer, and none at all, be looked for soon?. */
+  readonly isSweeping: boolean;
+  sweepSoon(): void;
+  /** A hold that no command has named before (R1), and whose messages are expected from now on. */
+  newHold(kind: LockKind, name: string, expecting: Expecting, label?: string): Hold;
+  /** The hold is over, and whatever it is in Redis must go. */
+  leave(kind: Withdrawer, hold: Hold): void;
+  /** One more channel is heard, or must be done without: all lock queues begin in the order in which they came. */
+  subscribed(): void;
+  /** The callers of this client at a lock, by this kind. `isWanted`: it is made where there is none. */
+  queueOf(kind: LockKind, name: string, isWanted?: boolean): Iterable<Waiter> | undefined;
+  /** No caller is left in this lock queue. */
+  left(queue: { readonly kind: LockKind; readonly name: string }): void;
+  /** A caller has to wait. */
+  tellWait(name: string, waiter: Waiter): void;
+  /** A caller ended without the lock. `error`: what it rejects with; null: another client held it. */
+  gaveUp(name: string, waiter: Waiter, error: unknown): void;
+}

@@ -1,0 +1,411 @@
+import { LockLostError } from "../api/errors.ts";
+import type { Caller } from "../api/events.ts";
+import { failing } from "../api/stacks.ts";
+import type { LossReason } from "../api/wording.ts";
+import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
+import { together } from "../redis/writes.ts";
+import { clocks, type Instant } from "../util/clock.ts";
+import { isEnding } from "../util/process-end.ts";
+import type { Acquisition } from "./acquisition.ts";
+import { Keeping, type UsedTenure } from "./idle-tenures.ts";
+import type { Hold } from "./lease/hold.ts";
+import { DONE, unconfirmed } from "./lease/release-outcome.ts";
+import type { Departure, SharedLease } from "./lease/shared-lease.ts";
+import type { Terms } from "./lease/terms.ts";
+import { isStillNext, next } from "./policies/exclusive.ts";
+import { type Comer, ttlFor } from "./policies/fits.ts";
+import { SharedTenure } from "./shared-tenure.ts";
+import { Tenure, type TenureHome } from "./tenure.ts";
+import { isTurnSpent } from "./turn.ts";
+import type { Waiter } from "./waiter.ts";
+
+/**
+ * A lock that one caller has at a time. It goes on from caller to caller of this process, where its
+ * kind allows that, and may stay here for a while with nobody inside. Protects the other processes
+ * from a hold that stays here too long: whatever may go wrong, it ends within the window.
+ */
+export class ExclusiveTenure extends Tenure implements UsedTenure {
+  /** Every later holder has a token above this one, a server's time in µs. 0: nobody has said so. */
+  tokensUntil = 0;
+  /** When its last renewal was sent, on the monotonic clock. */
+  sentAt: number;
+  /** Has a caller come since then, without asking? */
+  isUsed = false;
+  /** Of a writer: its readers, in its time. */
+  readers: SharedTenure | null = null;
+  /** The last one when it was asked for that. */
+  #sentToken: number;
+  readonly #one: Acquisition;
+
+  constructor(lock: TenureHome, one: Acquisition, hold: Hold) {
+    super(lock, hold);
+    this.#one = one;
+    this.sentAt = hold.seen.mono;
+    this.firstToken = hold.token;
+    this.#sentToken = hold.token;
+  }
+
+  get isOpen(): boolean {
+    return this.state === "idle" || this.state === "leaving";
+  }
+
+  get holder(): SharedLease | null {
+    for (const user of this.users) return user;
+    return null;
+  }
+
+  protected override ttlFor(terms: Terms): number {
+    return this.kind.hasStays ? ttlFor(terms, this.services.idle.window) : terms.lease;
+  }
+
+  // ---- callers come
+
+  protected give(one: Acquisition, waiter: Waiter): void {
+    const lease = this.enter(waiter.terms, waiter);
+    this.letIn(one, waiter, lease);
+    const { line } = one;
+    if (line.first) {
+      line.tellBusy();
+      if (line.first) this.lock.channel.listen();
+    }
+    // RACE: last: a listener may take so long that the lease is over, and call: then the lock is
+    // being asked for, and it would be wrong to say that somebody has it.
+    if (this.services.events.isUsed) this.tellAcquired(lease, waiter.since, this.hold.passes > 0, false);
+  }
+
+  takeIn(comer: Comer, caller: Caller): SharedLease | null {
+    const mono = clocks.mono.now();
+    if (!this.isOpen || isTurnSpent(mono)) return null;
+    if (next(this, comer, this.lock, mono, clocks.wall.now()) !== "now") return null;
+    this.reopen(false);
+    this.services.idle.used(this);
+    this.#countPass(caller.call, comer.terms);
+    const lease = this.enter(comer.terms, caller);
+    // RACE: first: a listener may call, and the lock is busy by now.
+    this.lock.look();
+    if (this.services.events.isUsed) this.tellAcquired(lease, mono, true, true);
+    return lease;
+  }
+
+  lineFormed(): void {
+    this.resume();
+  }
+
+  /**
+   * To the first caller in line: now, after a turn of the event loop, or after a renewal. False: it
+   * must go to Redis.
+   */
+  #pass(): boolean {
+    const waiter = this.#one.line.first;
+    if (!waiter) return false;
+    const { idle, window } = this.services;
+    const mono = clocks.mono.now();
+    const how = next(this, waiter, this.lock, mono, clocks.wall.now());
+    if (how === "no") return false;
+    this.reopen(how === "ask");
+    if (how === "ask") {
+      this.asks(mono);
+      // Of a caller that has just come it is the first command, and has the time of one.
+      const within = waiter.unanswered ? Math.min(window / 3, Math.max(1, waiter.at - mono)) : window / 3;
+      void this.claim(this.#one, waiter, this.ttlFor(waiter.terms), true, within);
+      return true;
+    }
+    // Others wait: it ends after a few more callers, before what is known of it is too old.
+    const isEndless = this.kind.hasStays && this.hold.wantedAt === null;
+    if (isEndless && isTurnSpent(mono)) idle.resumeLater(this);
+    else {
+      if (isEndless) idle.used(this);
+      this.#passTo(waiter);
+    }
+    return true;
+  }
+
+  #passTo(waiter: Waiter): void {
+    this.#countPass(waiter.call, waiter.terms);
+    this.give(this.#one, waiter);
+  }
+
+  #countPass(call: number, terms: Terms): void {
+    this.hold.passes++;
+    this.hold.turns++;
+    this.call = call;
+    this.terms = terms;
+  }
+
+  protected override giveNext(_one: Acquisition, waiter: Waiter): void {
+    if (waiter.settled) this.resume();
+    else if (isStillNext(this, waiter, this.lock, clocks.mono.now())) this.#passTo(waiter);
+    else {
+      this.#one.line.putBack(waiter, true);
+      this.#endAlone();
+    }
+  }
+
+  /** Nobody is inside: the event loop has turned, or something else has changed. */
+  resume(): void {
+    if (this.isOver || this.users.size > 0 || this.claiming) return;
+    if (this.hold.isRevoked) this.#lostAlone("revoked");
+    // RACE: the process ends: the next caller here would have it, and would never know.
+    else if (isEnding) this.#release(this.nobody(), 0).catch(() => {});
+    else if (!this.#pass()) this.#endAlone();
+  }
+
+  /** A reader in the time of this writer, whose lease this is. */
+  readInside(writer: SharedLease, terms: Terms): SharedLease {
+    if (this.readers?.writer !== writer)
+      this.readers = new SharedTenure(this.lock.readers, this.hold, { writer });
+    return this.readers.borrow(terms, writer);
+  }
+
+  // ---- its user leaves
+
+  vacated(lease: SharedLease): Promise<void> {
+    const { readers } = this;
+    if (readers && readers.users.size > 0) return this.#shrink(lease, readers);
+    // Nothing of it is left for the lock of the readers, which may have been made for it.
+    readers?.forget();
+    this.readers = null;
+    const held = this.leaves(lease);
+    if (this.services.events.isUsed) this.tellReleased(lease, held);
+    // RACE: the process ends: the next caller here would have it, and would never know.
+    if (lease.isConfirmed || isEnding) return this.#release(lease, held);
+    if (this.#one.line.first) {
+      if (!this.#pass()) return this.#end(lease, held);
+    } else if (lease.terms.linger === 0 || !this.#keep(lease)) return this.#release(lease, held);
+    lease.settle();
+    return DONE;
+  }
+
+  /** Nobody waits here for it. False: it must go to Redis. */
+  #keep({ terms, kind, call }: SharedLease): boolean {
+    const { hold } = this;
+    const { inbox, linger, idle, commands } = this.services;
+    if (!this.kind.hasStays || kind === "multi" || idle.isClosed || hold.isRevoked) return false;
+    const mono = clocks.mono.now();
+    // RACE: a claim or an extension may be on its way, and what it sets counts, not what is known:
+    // if this process died, others would wait for all of that for a lock that nobody uses.
+    const isTooLong = hold.mayLiveUntil > mono + idle.window;
+    if (isTooLong || commands.isAway || !inbox.hears(hold.name)) {
+      if (hold.lingers) this.learn(isTooLong ? "not kept" : "given up");
+      return false;
+    }
+    this.call = call;
+    this.terms = terms;
+    // Whose answer takes a lock says that its process is told of recalls.
+    const isGranted = hold.told < 2;
+    const saved = this.keeping?.saved ?? 0;
+    if (hold.wantedAt === null && linger.keeps(hold.name, mono, saved, isGranted)) {
+      // It is told first, where it was granted: nobody could ask for it. RACE: one that queued after
+      // a caller that would not wait has told nobody so: Redis is asked whether somebody waits,
+      // unless it has said so of a later moment. A body of any length may come in between: where its
+      // lease is its own, nothing is renewed.
+      const mustTell = isGranted || hold.seen.mono < this.triedAt;
+      this.becomeIdle(mono, mono + terms.linger);
+      if (mustTell && !this.isUsed) idle.tell(this);
+    } else {
+      if (!this.#mayLeaveLater(mono)) return false;
+      this.keeping ??= new Keeping();
+      this.state = "leaving";
+      idle.leaveLater(this);
+    }
+    this.lock.look();
+    return true;
+  }
+
+  /** May it wait for a caller that takes it right again? As long as a caller that waits might have it. */
+  #mayLeaveLater(mono: number): boolean {
+    const comer = { terms: this.terms, passes: this.kind.localHandoffs };
+    const { linger } = this.services;
+    return (
+      next(this, comer, this.lock, mono, clocks.wall.now()) === "now" && linger.comesBack(this.hold.name)
+    );
+  }
+
+  /** Nobody is inside, and nobody waits for what becomes of the hold. */
+  #endAlone(): void {
+    this.#end(this.nobody(), 0).catch(() => {});
+  }
+
+  /** In favour of other processes. `held`: for how many ms. */
+  #end(by: Departure, held: number): Promise<void> {
+    const { line } = this.#one;
+    const waiter = line.patient > 0 && this.kind.yield && this.lock.channel.isHeard ? line.first : null;
+    return waiter ? this.#yield(by, held, waiter) : this.#release(by, held);
+  }
+
+  #release(by: Departure, held: number): Promise<void> {
+    const one = this.#one;
+    const { by: wake } = this.kind.wake;
+    const released = this.release(by, held, one);
+    if (!one.line.first) one.stop();
+    // RACE: a command that asked for it now would take it for a process that has ended.
+    else if (isEnding) one.retry();
+    // With messages, our own one wakes us together with everybody else. A queue is joined after the
+    // release.
+    else if (wake === "time") one.backOffAfterRelease(clocks.mono.now() - this.hold.ownedAt);
+    else if (wake === "message" && this.lock.channel.isHeard) one.parkForRelease();
+    else one.start();
+    return released;
+  }
+
+  async #yield(by: Departure, held: number, waiter: Waiter): Promise<void> {
+    const { commands } = this.services;
+    const { epoch } = commands;
+    this.end(by);
+    let loss: LockLostError | null;
+    try {
+      const answer = await this.#one.yield(this.hold, waiter);
+      loss = answer && this.lossOf(by, held, answer, commands.epoch !== epoch);
+    } catch (error) {
+      throw unconfirmed(this.hold, error, this.kind);
+    } finally {
+      by.settle();
+    }
+    if (loss) throw loss;
+  }
+
+  /**
+   * A writer leaves, and readers in its time stay: the hold becomes theirs. Not before the last
+   * writer of the scope has left: those that borrow its lock write too.
+   */
+  #shrink(lease: SharedLease, readers: SharedTenure): Promise<void> {
+    const { hold, services, kind } = this;
+    const { cleanup } = services;
+    const held = this.leaves(lease);
+    if (this.services.events.isUsed) this.tellReleased(lease, held);
+    this.state = "ended";
+    this.lock.ended(this);
+    readers.outlive(this.lock.readers);
+    cleanup.releases++;
+    const done = (): void => {
+      cleanup.releases--;
+      lease.settle();
+      if (cleanup.isEnding) cleanup.look();
+    };
+    const shrunk = new Promise<void>((resolve) => {
+      kind.sharing?.shrink(hold, {
+        answered: (answer) => {
+          // RACE: first: a listener that is told of the loss may call, and would come into a hold
+          // that is gone.
+          if (answer.is !== "released") readers.lose("gone");
+          const loss = readers.lossOf(lease, held, answer, false);
+          done();
+          resolve(loss ? failing(loss) : undefined);
+        },
+        failed: (error) => {
+          // Until then all others wait: for as long as the hold lives, and no longer.
+          cleanup.add({ withdraw: () => this.#shrinkAgain() }, hold, hold.mayLive);
+          done();
+          resolve(failing(unconfirmed(hold, error, kind)));
+        },
+      });
+    });
+    // Writers of this process queue after it.
+    this.#one.start();
+    return shrunk;
+  }
+
+  /**
+   * RACE: readers may have left meanwhile, or join: a hold only shrinks, so this may come in any
+   * order.
+   */
+  #shrinkAgain(): Promise<ReleaseAnswer> {
+    return new Promise((answered, failed) => {
+      this.kind.sharing?.shrink(this.hold, { answered, failed });
+    });
+  }
+
+  protected override learnEnd(wasIdle: boolean): void {
+    const { keeping, hold } = this;
+    if (!keeping) return;
+    const isLapsed = wasIdle && clocks.mono.now() >= keeping.until;
+    // Where messages may have been missed nobody has said that it wants the lock.
+    const wanted = keeping.since > 0 ? "recalled" : "wanted";
+    this.learn(hold.recalledAt !== null ? wanted : isLapsed ? "lapsed" : "given up");
+  }
+
+  override takeLeave(): void {
+    super.takeLeave();
+    this.#one.stop();
+  }
+
+  // ---- renewals
+
+  /** A renewal is sent. Its answer is about the caller that is inside by now. */
+  asks(at: number): void {
+    this.sentAt = at;
+    this.#sentToken = this.hold.token + this.hold.passes;
+  }
+
+  override renewed(_hold: Hold, sent: Instant, answer: RenewAnswer, told: ToldDigit | null = null): void {
+    // A hold that has ended since is on its way out of Redis.
+    if (this.isOver) return;
+    if (answer.is === "renewed") {
+      this.applyRenewal(sent, answer, told);
+      // Nobody is inside, and somebody waits.
+      if (this.state === "idle" && this.hold.wantedAt !== null) this.#endAlone();
+      this.services.wanted.recalled(this.hold);
+    } else this.lose(answer.is);
+  }
+
+  protected override applyRenewal(sent: Instant, answer: RenewAnswer, told: ToldDigit | null): boolean {
+    if (!super.applyRenewal(sent, answer, told)) return false;
+    if (answer.at > this.tokensUntil) this.tokensUntil = answer.at;
+    if (sent.mono >= this.sentAt) this.firstToken = this.#sentToken;
+    // It says that the lock is ours, and not whether anybody waits.
+    if (this.kind.hasStays && answer.waits === null) this.hold.want(clocks.mono.now());
+    return true;
+  }
+
+  // ---- it is lost
+
+  /**
+   * RACE: another caller is inside by now. The answer is about the hold, so it is that one which has
+   * lost it. Where a caller waits for a renewal of its own, that one says the same.
+   */
+  override lose(reason: LossReason, by: string | null = null): void {
+    if (this.users.size > 0) super.lose(reason, by);
+    else if (!this.isOver && !this.claiming) this.#lostAlone(reason);
+  }
+
+  lost(lease: SharedLease, error: LockLostError): void {
+    const { readers, services } = this;
+    const held = clocks.mono.now() - lease.since;
+    services.watchdog.leases.delete(lease);
+    services.leave(this.kind, this.hold);
+    if (this.users.delete(lease)) {
+      this.end(lease);
+      this.#one.start();
+    }
+    this.toldLost(lease, held, error);
+    if (readers?.writer === lease) readers.lose(error.reason, error.by);
+  }
+
+  /** Nobody is inside: callers that were may have lost it before they left. */
+  #lostAlone(reason: LossReason): void {
+    const nobody = this.nobody();
+    this.leave(nobody);
+    this.#one.start();
+    this.toldLost(nobody, 0, new LockLostError(this.hold.name, reason));
+  }
+
+  // ---- messages
+
+  recalled(_id: string, nonce: string | null, isQuestion: boolean): void {
+    const { hold, kind, services, state } = this;
+    const isIdle = state === "idle";
+    if (nonce !== null && (isQuestion || !isIdle)) {
+      // A caller that does not wait wants to know, and no more: it would end it each time.
+      kind.answer?.(hold.name, nonce, isIdle ? "idle" : "busy");
+      if (!isQuestion) this.triedAt = clocks.mono.now();
+      return;
+    }
+    hold.recall(clocks.mono.now());
+    services.wanted.recalled(hold);
+    if (!isIdle) return;
+    services.idle.recalled(hold.name);
+    together(() => this.#endAlone());
+    // Last: a listener may call, and would find a lock that is kept, and wanted.
+    this.tellRecalled();
+  }
+}

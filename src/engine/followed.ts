@@ -1,0 +1,35 @@
+import type { Caller, EventKind, Events } from "../api/events.ts";
+import type { SharedLease } from "./lease/shared-lease.ts";
+import type { LockKind } from "./lock-kind.ts";
+import { follow } from "./telemetry/following.ts";
+import type { Entrance } from "./waiter.ts";
+
+/** The way in to a lock. */
+interface Door {
+  readonly events: Events;
+  newCaller(kind: EventKind): Caller;
+  enter<T>(
+    kind: LockKind,
+    name: string,
+    entrance: Entrance,
+    take: (lease: SharedLease) => T,
+  ): Promise<T | null>;
+}
+
+/** Goes in, while somebody follows calls. It is named to the door as a caller, so that nobody follows it twice. */
+export function enterFollowed<T>(
+  door: Door,
+  kind: LockKind,
+  name: string,
+  entrance: Entrance,
+  take: (lease: SharedLease) => T,
+): Promise<T | null> {
+  const { terms, wait } = entrance;
+  const by = { ...door.newCaller(kind.eventKind), units: terms.permits?.units };
+  return follow(door.events, by, { name, wait, lease: terms.lease }, (got) =>
+    door.enter(kind, name, { ...entrance, by }, (lease) => {
+      got(lease);
+      return take(lease);
+    }),
+  );
+}

@@ -1,0 +1,252 @@
+import type { Inspected, Recalled } from "../api/lock.ts";
+import { FIRST_REPLY, GRANT_WINDOW, KEEPER_REPLY } from "../defaults.ts";
+import type { AttemptAnswer } from "../redis/replies.ts";
+import { atMost } from "../util/abort.ts";
+import { clocks } from "../util/clock.ts";
+import { newNonce } from "../util/random.ts";
+import { clearTimeout, setImmediate, setTimeout } from "../util/real-timers.ts";
+import type { Services } from "./context.ts";
+import type { Expecting } from "./grant-inbox.ts";
+import type { Hold } from "./lease/hold.ts";
+import type { Ask, LockKind, Meant, Told } from "./lock-kind.ts";
+
+interface Owner extends Services {
+  readonly clientId: string;
+  readonly isClosed: boolean;
+}
+
+/**
+ * Questions to other clients that may keep a lock with nobody inside. Protects callers that do not want the lock itself from
+ * taking such a holder for one that has a caller inside. Only the holder knows, so it is asked, and a holder that does not answer
+ * counts as busy.
+ */
+export class Keepers {
+  readonly #owner: Owner;
+  #aside: string | null = null;
+  /** One question for each name: more would be answered the same. */
+  readonly #recalls = new Map<string, Promise<Recalled>>();
+
+  constructor(owner: Owner) {
+    this.#owner = owner;
+  }
+
+  /** Does anybody hold the lock, and is inside? */
+  async isLocked(kind: LockKind, name: string): Promise<boolean> {
+    const seen = await holdersOf(kind, name);
+    if (!seen.kept || !(await this.#isHeard(name, FIRST_REPLY))) return seen.held > 0;
+    const is = await this.question(kind, name, KEEPER_REPLY);
+    return is === "busy" || is === "silent";
+  }
+
+  /**
+   * Is somebody inside, where all holders may have nobody inside? Each is asked, and gives nothing up. "idle": all have said that
+   * nobody is. `wait`: ms for their answers. Answers must be heard.
+   */
+  async question(kind: LockKind, name: string, wait: number): Promise<"free" | "idle" | "busy" | "silent"> {
+    const { inbox } = this.#owner;
+    const nonce = this.nonce();
+    let [idle, held, isBusy] = [0, Number.POSITIVE_INFINITY, false];
+    const answered = new Promise<void>((resolve) => {
+      inbox.asked.set(nonce, (is) => {
+        if (is === "idle") idle++;
+        else isBusy = true;
+        if (isBusy || idle >= held) resolve();
+      });
+    });
+    try {
+      const seen = await holdersOf(kind, name, nonce);
+      if (!seen.kept) return seen.held > 0 ? "busy" : "free";
+      held = seen.held;
+      if (idle < held && !isBusy) await within(answered, wait);
+    } finally {
+      inbox.asked.delete(nonce);
+    }
+    if (isBusy) return "busy";
+    return idle < held ? "silent" : "idle";
+  }
+
+  /** Has a holder that keeps the lock unused release it. `wait`: ms for its answer. Calls at the same time share one question. */
+  recall(kind: LockKind, name: string, wait: number): Promise<Recalled> {
+    // What readers keep is no writer's: the answer is another one.
+    const key = `${kind.protocol}:${kind.mode ?? ""}:${name}`;
+    let recall = this.#recalls.get(key);
+    if (!recall) {
+      recall = this.#recall(kind, name, wait).finally(() => this.#recalls.delete(key));
+      this.#recalls.set(key, recall);
+    }
+    return recall;
+  }
+
+  /**
+   * Was it given up, for a caller that would take it away by force? Where others wait the holder has been told of them already.
+   */
+  async isGivenUp(kind: LockKind, name: string, { holder, token }: Meant): Promise<boolean> {
+    if (kind.answer === null && kind.mode !== "read") return false;
+    const seen = await kind.inspect(name);
+    const isMeant =
+      (token === null || token === seen.token) && (holder === null || holder === seen.holder?.id);
+    if (!isMeant || !seen.kept || seen.waiters?.length !== 0) return false;
+    const meant = holder === null && token === null ? null : seen.token;
+    return (await this.#queue(kind, name, seen, FIRST_REPLY, KEEPER_REPLY, meant)) === "released";
+  }
+
+  /** Of questions whose answers nobody waits for. */
+  get aside(): string {
+    this.#aside ??= this.nonce();
+    return this.#aside;
+  }
+
+  /** Of one question of this client. */
+  nonce(): string {
+    return `${this.#owner.clientId}.${newNonce()}`;
+  }
+
+  async #recall(kind: LockKind, name: string, wait: number): Promise<Recalled> {
+    const until = clocks.mono.now() + wait;
+    const left = (): number => until - clocks.mono.now();
+    const seen = await kind.inspect(name);
+    if (kind.mode !== "read" || !seen.kept) return this.#queue(kind, name, seen, left(), left());
+    if (!(await this.#isHeard(name, left()))) return "silent";
+    // A place in the queue closes to all readers what they share: none is taken while a client does not answer.
+    const is = await this.question(kind, name, left());
+    return is === "idle" ? this.#queue(kind, name, seen, left(), Math.min(left(), KEEPER_REPLY)) : is;
+  }
+
+  /** `hearing`: ms for the subscription. `wait`: ms for the answer. `meant`: the token of the only holder that is asked; null: whichever it is. */
+  async #queue(
+    kind: LockKind,
+    name: string,
+    { holder, kept }: Inspected,
+    hearing: number,
+    wait: number,
+    meant: number | null = null,
+  ): Promise<Recalled> {
+    if (holder === null) return "free";
+    if (!kept) return "busy";
+    if (!(await this.#isHeard(name, hearing))) return "silent";
+    // Readers give way to a writer.
+    const by = kind.mode === "read" ? (kind.sharing?.writers[0] ?? kind) : kind;
+    const recall = new Recall(by, name, this.#owner, this.nonce(), meant);
+    return recall.answer(wait);
+  }
+
+  /** Would an answer be heard? */
+  async #isHeard(name: string, within: number): Promise<boolean> {
+    const { inbox, isClosed } = this.#owner;
+    const { subscriptions } = inbox;
+    const channel = inbox.channelOf(name);
+    if (!subscriptions.isReady(channel) && !isClosed)
+      await atMost(inbox.ready(channel), within).catch(() => {});
+    return subscriptions.isReady(channel);
+  }
+}
+
+/** How many holders there are, and whether all of them may have nobody inside. `nonce`: then they are asked that. */
+async function holdersOf(
+  kind: LockKind,
+  name: string,
+  nonce?: string,
+): Promise<{ readonly held: number; readonly kept: boolean }> {
+  if (kind.mode === "read" && kind.sharing) {
+    const { held, kept } = await kind.sharing.readersOf(name, nonce);
+    return { held, kept: held > 0 && kept === held };
+  }
+  const { holder, kept } = await kind.inspect(name, nonce);
+  return { held: holder === null ? 0 : 1, kept };
+}
+
+/** At the latest so many ms from now, behind the messages that came while this process stood still: they are not late, we are. */
+function within(done: Promise<void>, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => setImmediate(resolve), ms);
+    done.then(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+/** A place in the queue that its client leaves as soon as it is granted the lock: that tells that it was given up. */
+class Recall implements Ask, Told<AttemptAnswer>, Expecting {
+  readonly mode = "queue";
+  readonly lease = GRANT_WINDOW;
+  readonly entryTtl = 0;
+  readonly passes = 0;
+  readonly after = null;
+  readonly told = 0;
+  readonly run = null;
+  readonly channel: Ask["channel"];
+  readonly nonce: string;
+  readonly meant: number | null;
+  readonly #kind: LockKind;
+  readonly #services: Services;
+  readonly #hold: Hold;
+  #is: Recalled = "silent";
+  /** Of the command, and of the holder. */
+  #sent: (error?: unknown) => void = () => {};
+  #ended: () => void = () => {};
+
+  constructor(kind: LockKind, name: string, services: Services, nonce: string, meant: number | null) {
+    this.nonce = nonce;
+    this.meant = meant;
+    this.#kind = kind;
+    this.#services = services;
+    const { subscriptions, channelOf } = services.inbox;
+    const own = channelOf(name);
+    const isHeard = subscriptions.isReady(own);
+    this.channel = { name: own, isHeard, counted: isHeard && subscriptions.isCounted(own) };
+    this.#hold = services.newHold(kind, name, this);
+    this.#hold.asks(this.lease);
+  }
+
+  async answer(wait: number): Promise<Recalled> {
+    const { inbox } = this.#services;
+    inbox.asked.set(this.nonce, () => this.#end("busy"));
+    const ended = new Promise<void>((resolve) => {
+      this.#ended = resolve;
+    });
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#sent = (error) => (error === undefined ? resolve() : reject(error));
+        this.#kind.attempt(this.#hold, this, this);
+      });
+      await within(ended, wait);
+    } finally {
+      inbox.asked.delete(this.nonce);
+      // RACE: the grant is on its way, or this command's outcome is unknown. Left, it goes on to the next waiter; a grant that is
+      // read behind this is left once more (R3).
+      this.#services.leave(this.#kind, this.#hold);
+    }
+    return this.#is;
+  }
+
+  answered(answer: AttemptAnswer): void {
+    // Free since a moment ago: the holder that was meant has ended by itself.
+    if (answer.is === "owner") this.#end(this.meant === null ? "released" : "free");
+    // Not queued: somebody else has it by now.
+    else if (answer.is === "held" && answer.position === null) this.#end("busy");
+    else if (answer.is !== "held") this.#end("silent");
+    this.#sent();
+  }
+
+  failed(error: unknown): void {
+    this.#sent(error ?? new Error("no answer"));
+  }
+
+  granted(): boolean {
+    this.#end("released");
+    return true;
+  }
+
+  revoked(): void {
+    this.#end("released");
+  }
+
+  /** It is left as soon as it is granted. */
+  recalled(): void {}
+
+  #end(is: Recalled): void {
+    this.#is = is;
+    this.#ended();
+  }
+}

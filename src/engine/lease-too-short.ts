@@ -1,0 +1,86 @@
+import { LockUnavailableError } from "../api/errors.ts";
+import { nounOf } from "../api/wording.ts";
+import { OUTRUN_PATIENCE, OUTRUN_SHARE, OUTRUN_TRIES, SHORT_LEASE } from "../defaults.ts";
+import { clocks } from "../util/clock.ts";
+import { duration } from "../util/duration.ts";
+import type { LockKind } from "./lock-kind.ts";
+import type { RedisHealth } from "./redis-health.ts";
+import type { Waiter } from "./waiter.ts";
+
+/**
+ * Tries of one caller in a row that brought the lock, but so late that the lease was over. A machine or a network that is
+ * slow for a moment does that to any caller. When it goes on, Redis is slower than the lease: more tries would take the
+ * lock from the others for nothing, for ever.
+ */
+export class Outrun {
+  readonly waiter: Waiter;
+  readonly #kind: LockKind;
+  /** How many they are. */
+  tries = 0;
+  readonly #since = clocks.mono.now();
+  #fastest = Number.POSITIVE_INFINITY;
+
+  constructor(waiter: Waiter, kind: LockKind) {
+    this.waiter = waiter;
+    this.#kind = kind;
+  }
+
+  /** One more, for which Redis took so many ms to answer. Returns whether it is time to give up. */
+  add(took: number): boolean {
+    this.tries++;
+    this.#fastest = Math.min(this.#fastest, took);
+    if (this.tries < 2 || clocks.mono.now() - this.#since < OUTRUN_PATIENCE) return false;
+    return this.tries >= OUTRUN_TRIES || this.#fastest > this.waiter.terms.lease * OUTRUN_SHARE;
+  }
+
+  /** For this caller, or another one with a lease of so many ms. */
+  refusal(name: string, lease = this.waiter.terms.lease): LockUnavailableError {
+    return outran(name, lease, this.#fastest, this.#kind);
+  }
+}
+
+/** `lease` and `took`: in ms. */
+export function outran(
+  name: string,
+  lease: number,
+  took: number,
+  kind: Parameters<typeof nounOf>[0],
+): LockUnavailableError {
+  const hint = lease < SHORT_LEASE ? "; it is in milliseconds" : "";
+  return new LockUnavailableError(
+    name,
+    `its lease of ${duration(lease)} was over before the caller could have it: Redis took ${duration(took)} to answer, and a lease needs two answers${hint}`,
+    undefined,
+    nounOf(kind),
+  );
+}
+
+/** The acquisition. */
+interface Outrunning {
+  readonly line: Iterable<Waiter> & { refuse(waiter: Waiter, error: unknown): void };
+  outrun: Outrun | null;
+  start(): void;
+  retry(failures: number): void;
+}
+
+/** The lock was given, and the lease of this caller was over when the answer came: tried again after a pause, for a while. */
+export function tryAgain(
+  { health, name, kind }: { readonly health: RedisHealth; readonly name: string; readonly kind: LockKind },
+  one: Outrunning,
+  waiter: Waiter,
+  took: number,
+): void {
+  if (one.outrun?.waiter !== waiter) one.outrun = new Outrun(waiter, kind);
+  const { outrun } = one;
+  if (!outrun.add(took)) {
+    health.failed(outrun.refusal(name));
+    one.retry(outrun.tries);
+    return;
+  }
+  // Every caller that waits here with such a lease would fare the same. One with a longer lease is served at once.
+  for (const other of [...one.line]) {
+    const { lease } = other.terms;
+    if (lease <= waiter.terms.lease) one.line.refuse(other, outrun.refusal(name, lease));
+  }
+  one.start();
+}

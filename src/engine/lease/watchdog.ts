@@ -1,0 +1,210 @@
+import { POINTS, stalled } from "../../api/channels.ts";
+import { LockUnavailableError } from "../../api/errors.ts";
+import { type Events, ofHolder } from "../../api/events.ts";
+import { CLAIM_AFTER, RENEWAL_LOOKAHEAD, RENEWALS_PER_LEASE, RENEWALS_PER_TURN } from "../../defaults.ts";
+import type { RenewAnswer } from "../../redis/replies.ts";
+import { clocks, type Instant, now } from "../../util/clock.ts";
+import { outside } from "../../util/outside.ts";
+import { clearImmediate, setImmediate } from "../../util/real-timers.ts";
+import { CallTimer, Timers } from "../../util/timers.ts";
+import { watchHandle } from "./forgotten.ts";
+import type { Hold } from "./hold.ts";
+import type { Renewer } from "./renewer.ts";
+import type { SharedLease } from "./shared-lease.ts";
+
+/**
+ * Keeps live leases alive and ends dead ones, with one alarm for all of them.
+ *
+ * A renewal has four answers: renewed; gone and taken, which end the lease at once; and unknown, when Redis did not
+ * answer: it is tried again, well before the deadline. The deadline itself needs no answer: when it passes, the lease
+ * is lost whether or not Redis can be reached.
+ */
+export class Watchdog {
+  /** Those that it watches. */
+  readonly leases = new Set<SharedLease>();
+  readonly timers = new Timers(false);
+  readonly #events: Events;
+  /** Renewals that are due and wait for a turn of the event loop, the most urgent one last. `end`: when the first lease ends. */
+  readonly #unsent: {
+    readonly renewer: Renewer;
+    readonly batch: readonly SharedLease[];
+    readonly end: number;
+  }[] = [];
+  #sending: NodeJS.Immediate | undefined;
+  readonly #alarm = new CallTimer(() => this.#tick());
+
+  constructor(events: Events) {
+    this.#events = events;
+  }
+
+  /** What a hold was given for; undefined: it is over. */
+  leaseOf(hold: Hold): SharedLease | undefined {
+    for (const lease of this.leases) if (lease.hold === hold) return lease;
+    return undefined;
+  }
+
+  /** A lease has begun, or begins anew. */
+  watch(lease: SharedLease): void {
+    const { hold, terms, since } = lease;
+    const left = lease.left(since);
+    // A grant by message has only the window: raised once it is clear that this is no short critical section.
+    const first =
+      hold.ttl < terms.lease
+        ? Math.min(CLAIM_AFTER, left / RENEWALS_PER_LEASE)
+        : // Also where more is left than the lease: a renewal is how a loss is noticed.
+          Math.min(left, terms.lease) - terms.lease + terms.lease / RENEWALS_PER_LEASE;
+    lease.due = terms.watchdog ? since + Math.max(0, first) : Number.POSITIVE_INFINITY;
+    this.leases.add(lease);
+    const at = Math.min(lease.due, since + left);
+    if (this.#alarm.index < 0 || at < this.#alarm.at) this.timers.set(this.#alarm, at);
+  }
+
+  close(): void {
+    this.timers.close();
+    clearImmediate(this.#sending);
+    this.#unsent.length = 0;
+  }
+
+  #tick(): void {
+    const { mono, wall } = now();
+    if (stalled.hasSubscribers) this.#tellStall(mono - this.#alarm.at);
+    const due: SharedLease[] = [];
+    const soon: SharedLease[] = [];
+    for (const lease of this.leases) {
+      if (!lease.expire(mono, wall)) continue;
+      const isRaised = lease.hold.ttl >= lease.terms.lease;
+      if (lease.due <= mono) due.push(lease);
+      else if (isRaised && lease.due <= mono + period(lease) * RENEWAL_LOOKAHEAD) soon.push(lease);
+    }
+    if (due.length > 0) this.#renew([...due, ...soon], mono);
+    let next = Number.POSITIVE_INFINITY;
+    for (const lease of this.leases) next = Math.min(next, lease.due, mono + lease.left(mono, wall));
+    this.timers.set(this.#alarm, next);
+  }
+
+  /** The alarm rang so many ms late: nothing else could be done in this process meanwhile. Told before what it has cost. */
+  #tellStall(late: number): void {
+    let leases = 0;
+    for (const { hold, terms } of this.leases)
+      if (late > Math.min(terms.lease, hold.ttl) / RENEWALS_PER_LEASE) leases++;
+    if (leases > 0) outside(() => stalled.publish({ client: this.#events.client, late, leases }));
+  }
+
+  #renew(list: readonly SharedLease[], at: number): void {
+    const groups = new Map<Renewer, SharedLease[]>();
+    const holds = new Set<Hold>();
+    for (const lease of list) {
+      // Of users that share a hold one renews it for all, and puts off when the others would.
+      if (holds.has(lease.hold)) {
+        lease.due = at + Math.min(period(lease), lease.left() / RENEWALS_PER_LEASE);
+        continue;
+      }
+      holds.add(lease.hold);
+      // Once for each, however long it waits for its turn to be sent.
+      lease.due = Number.POSITIVE_INFINITY;
+      const { kind } = lease.owner;
+      const group = groups.get(kind);
+      if (group) group.push(lease);
+      else groups.set(kind, [lease]);
+    }
+    for (const [renewer, group] of groups) {
+      for (let i = 0; i < group.length; i += renewer.batch) {
+        const batch = group.slice(i, i + renewer.batch);
+        this.#unsent.push({ renewer, batch, end: at + shortest(batch) });
+      }
+    }
+    // What ends soonest goes first: a short lease must not wait behind thousands of long ones.
+    this.#unsent.sort((one, other) => other.end - one.end);
+    // What waits already goes on by itself.
+    if (!this.#sending) this.#send();
+  }
+
+  /**
+   * Sends what is due, without waiting for answers: a node that does not answer holds up no other renewal. Not all of it in
+   * one turn of the event loop: with tens of thousands of leases nothing else in this process, and no command of its
+   * callers, would get through meanwhile. Two thirds of a lease are left for it.
+   */
+  readonly #send = (): void => {
+    this.#sending = undefined;
+    let sent = 0;
+    while (sent < RENEWALS_PER_TURN) {
+      const next = this.#unsent.pop();
+      if (!next) return;
+      // Released, lost, or begun anew meanwhile.
+      const batch = next.batch.filter(
+        (lease) => this.#isWanted(lease) && lease.due === Number.POSITIVE_INFINITY,
+      );
+      sent += batch.length;
+      if (batch.length > 0) void this.#batch(next.renewer, batch);
+    }
+    if (this.#unsent.length > 0) this.#sending = setImmediate(this.#send);
+  };
+
+  async #batch(renewer: Renewer, batch: readonly SharedLease[]): Promise<void> {
+    const sent = now();
+    const holds = batch.map(({ name, hold, terms }) => {
+      hold.asks(terms.lease);
+      return { name, id: hold.id, label: hold.label, ttl: terms.lease, record: hold.record, told: null };
+    });
+    let answers: RenewAnswer[];
+    try {
+      answers = await renewer.renew(holds, Math.max(shortest(batch) / RENEWALS_PER_LEASE, CLAIM_AFTER));
+    } catch (error) {
+      const [first] = batch;
+      const name = batch.length === 1 ? (first?.name ?? null) : null;
+      const failure = new LockUnavailableError(name, RENEWAL, error, first?.noun);
+      this.#events.report(failure);
+      for (const lease of batch) this.#tellFailure(lease, failure);
+      // Unknown: again after a tenth of what is left, so that several tries fit in before the deadline.
+      for (const lease of batch)
+        this.#dueIn(lease, clocks.mono.now(), Math.min(Math.max(lease.left() / 10, 10), period(lease)));
+      return;
+    }
+    for (const [i, lease] of batch.entries()) {
+      const answer = answers[i];
+      if (answer) this.#answered(lease, answer, sent);
+    }
+  }
+
+  #tellFailure(lease: SharedLease, error: LockUnavailableError): void {
+    const { client } = this.#events;
+    if (!POINTS.renew.hasSubscribers || !this.leases.has(lease)) return;
+    const told = { client, ...ofHolder(lease), remaining: lease.left(), error };
+    outside(() => POINTS.renew.publish(told));
+  }
+
+  #answered(lease: SharedLease, answer: RenewAnswer, sent: Instant): void {
+    // A lease whose deadline has passed is not revived: the answer may be for a later grant of the same hold.
+    lease.expire();
+    // RACE: passed on while the renewal was under way. Its answer is about the hold, and so about whatever caller is inside.
+    lease.owner.renewed(lease.hold, sent, answer);
+    // Released, passed on or lost.
+    if (!this.leases.has(lease)) return;
+    const { handle } = lease;
+    if (handle) {
+      lease.handle = null;
+      watchHandle(handle, lease, this.#events);
+    }
+    this.#dueIn(lease, sent.mono, period(lease));
+    if (this.#events.hears("renew"))
+      this.#events.tell("renew", { ...ofHolder(lease), remaining: lease.left() });
+  }
+
+  /** Its renewal was answered, or not: the next one. A lease that has begun anew meanwhile may be due earlier, or never. */
+  #dueIn(lease: SharedLease, from: number, ms: number): void {
+    if (!this.#isWanted(lease)) return;
+    lease.due = Math.min(lease.due, from + ms);
+    if (this.#alarm.index < 0 || lease.due < this.#alarm.at) this.timers.set(this.#alarm, lease.due);
+  }
+
+  #isWanted(lease: SharedLease): boolean {
+    return lease.terms.watchdog && this.leases.has(lease);
+  }
+}
+
+const RENEWAL = "a renewal, which is tried again until the lease ends, failed";
+
+/** ms until the first of them ends. */
+const shortest = (batch: readonly SharedLease[]): number => Math.min(...batch.map((lease) => lease.left()));
+
+const period = ({ terms }: SharedLease): number => terms.lease / RENEWALS_PER_LEASE;

@@ -1,0 +1,435 @@
+import type { Caller } from "../api/events.ts";
+import { nounOf } from "../api/wording.ts";
+import { FIRST_REPLY, SPIN_LAST_TRY, WAKE_SPREAD } from "../defaults.ts";
+import { type ToldDigit, unavailable } from "../redis/replies.ts";
+import { clocks } from "../util/clock.ts";
+import { CallTimer } from "../util/timers.ts";
+import { Acquisition, type AcquisitionHome } from "./acquisition.ts";
+import type { Services } from "./context.ts";
+import { ExclusiveTenure } from "./exclusive-tenure.ts";
+import type { Grant, Hold } from "./lease/hold.ts";
+import type { SharedLease } from "./lease/shared-lease.ts";
+import { lastTryOf } from "./line.ts";
+import { LockChannel } from "./lock-channel.ts";
+import { type LockKind, policyOf } from "./lock-kind.ts";
+import type { Comer } from "./policies/fits.ts";
+import { PooledTenure } from "./pooled-tenure.ts";
+import { RecheckGroup } from "./recheck-group.ts";
+import { RedisHealth } from "./redis-health.ts";
+import { selfWaitAt, selfWaiter } from "./self-wait.ts";
+import { knownReads, SharedTenure } from "./shared-tenure.ts";
+import type { Tenure, TenureHome } from "./tenure.ts";
+import type { Waiter } from "./waiter.ts";
+
+/**
+ * One lock as this process has it: the callers here that want it, by acquisitions, and what they
+ * have of it, by tenures. They share one acquisition, and so one place in the queue of Redis; at a
+ * fair lock each of them has an acquisition and a place of its own. Protects their order, and each
+ * caller from an answer that was true only before it came.
+ */
+export class LocalLock implements AcquisitionHome, TenureHome {
+  readonly kind: LockKind;
+  readonly name: string;
+  readonly services: Services;
+  /** What is known of Redis counts for all callers here. */
+  readonly health = new RedisHealth();
+  readonly isSolitary: boolean;
+  places: RecheckGroup | null;
+  firstTries = 0;
+  subscribing = 0;
+  /** May a caller come in without standing in line? */
+  isOpen = false;
+  shared: Acquisition | null = null;
+  readonly #policy: "exclusive" | "shared" | "pooled";
+  readonly #tenures = new Set<Tenure>();
+  /** At a fair lock: the acquisitions of its callers. Else they share one. */
+  readonly #several: Set<Acquisition> | null;
+  #channel: LockChannel | null = null;
+  /** Rings when a caller has waited for its own client for longer than some leases. */
+  #selfWaitTimer: CallTimer | null = null;
+  /** Until the end of this drain of microtasks callers may come that one command can ask for. */
+  #isGathering = false;
+
+  constructor(kind: LockKind, name: string, services: Services) {
+    this.kind = kind;
+    this.name = name;
+    this.services = services;
+    this.#policy = policyOf(kind);
+    this.isSolitary = kind.wake.by === "grant" && kind.wake.solitary;
+    this.#several = this.isSolitary ? new Set() : null;
+    // Readers and writers of one client have places in the same queue of Redis.
+    this.places = this.isSolitary || kind.sharing ? new RecheckGroup() : null;
+  }
+
+  /** `other` is the same lock by another kind of its protocol. RACE: see `RecheckGroup`. */
+  shareWith(other: LocalLock): void {
+    if (other.places) this.places = other.places;
+    else {
+      other.places = this.places;
+      for (const one of other.#acquisitions) if (one.isParkedFor("grant")) this.places?.add(one);
+    }
+  }
+
+  get #acquisitions(): Iterable<Acquisition> {
+    return this.#several ?? (this.shared ? [this.shared] : []);
+  }
+
+  /** Its callers in this process, the first one first. */
+  *[Symbol.iterator](): Iterator<Waiter> {
+    for (const one of this.#acquisitions) yield* one.line;
+  }
+
+  /** Made when a caller would wait. */
+  get channel(): LockChannel {
+    this.#channel ??= new LockChannel(this.kind, this.name, this.services.inbox, (word) => {
+      for (const one of [...this.#acquisitions]) one.woken(word);
+    });
+    return this.#channel;
+  }
+
+  /** Is the lock held, or may Redis have something of its callers that it has not answered about? */
+  get isUnderWay(): boolean {
+    if (this.#tenures.size > 0) return true;
+    for (const { hold } of this.#acquisitions)
+      if (hold && this.services.commands.mayHaveReached(hold.sent.mono)) return true;
+    return false;
+  }
+
+  // ---- callers come
+
+  /**
+   * A caller that need not stand in line comes in, without a command and without waiting. Null: it
+   * has to wait, for Redis or for others.
+   */
+  takeIn(comer: Comer, caller: Caller): SharedLease | null {
+    const { idle, commands } = this.services;
+    if (idle.isClosed || commands.ended) return null;
+    for (const tenure of this.#tenures) {
+      const lease = tenure.takeIn(comer, caller);
+      if (lease) return lease;
+    }
+    return null;
+  }
+
+  join(waiter: Waiter): void {
+    const { kind, services } = this;
+    // What readers keep, and nobody uses, ends before this command.
+    if (kind.sharing && kind.mode === "write" && services.linger.stats.kept > 0) {
+      const readers = services.queueOf(kind.sharing.readers, this.name);
+      if (readers instanceof LocalLock)
+        for (const tenure of readers.#tenures) if (tenure instanceof SharedTenure) tenure.giveWay();
+    }
+    if (this.shared) {
+      this.#share(this.shared, waiter);
+      return;
+    }
+    const one = new Acquisition(this);
+    if (this.#several) this.#several.add(one);
+    else this.shared = one;
+    one.line.add(waiter, true);
+    if (this.isOpen) this.#formLine();
+    if (!this.#isGathering) one.start();
+  }
+
+  /** From now on callers stand in line: what others might have had without that is theirs. */
+  #formLine(): void {
+    this.isOpen = false;
+    for (const tenure of [...this.#tenures]) tenure.lineFormed();
+  }
+
+  /** Other callers of this process have asked for the lock, or have it. */
+  #share(one: Acquisition, waiter: Waiter): void {
+    const { line } = one;
+    if (this.isOpen) {
+      line.add(waiter, true);
+      if (waiter.link && one.hold) waiter.link.hold = one.hold;
+      this.#formLine();
+      return;
+    }
+    if (this.#isGathering && one.state === "idle") {
+      line.add(waiter, true);
+      return;
+    }
+    // RACE: our last answer was "held", but it may be old: no message tells when the lock is freed.
+    // A caller that hardly waits starts a new attempt, and so does any caller while nothing is heard
+    // yet.
+    const isUnplaced = one.isParkedFor("message");
+    const isDoubted = isUnplaced && waiter.wait <= SPIN_LAST_TRY;
+    const holder = this.#holder;
+    // Another caller of this process holds it: no command is needed to know that it is not free.
+    if (waiter.wait === 0 && holder?.held) {
+      line.give(waiter);
+      return;
+    }
+    if (waiter.wait === 0 && one.isQuestion) {
+      line.joinQuestion(waiter);
+      return;
+    }
+    // RACE: this process waits for the lock, but its holder may be gone, and Redis may hang: a caller
+    // that does not wait is told by an answer of its own, and not by what was said before it came.
+    line.add(waiter, this.#isAsking(one) || waiter.wait === 0 || isDoubted);
+    if (one.state === "idle" || one.isUnsure || isDoubted) one.start();
+    else if (waiter.wait === 0 && one.isParkedFor("grant")) one.answerSoon();
+    else if (isUnplaced && this.kind.wake.by === "time") {
+      const at = lastTryOf(waiter);
+      if (at > clocks.mono.now()) one.lookBefore(at);
+    }
+    // RACE: a try right after our own release would keep other processes off for as long as callers
+    // come here, so it waits for the message like everybody. The message may be lost.
+    else if (one.isParkedFor("release")) one.lookBefore(clocks.mono.now() + WAKE_SPREAD);
+    // RACE: the holder was asked for callers that do not wait, and does not know that one waits.
+    else if (one.isParkedFor("grant") && line.first?.isAsking) one.lookAgain();
+    // RACE: the event loop stood still past its deadline, of which no timer has told yet.
+    else if (holder?.expire()) {
+      this.channel.listen();
+      this.#awaitSelfWait(waiter);
+    }
+    // The caller for which its place was taken may have gone just now.
+    one.reconsider();
+  }
+
+  /**
+   * Is the lock being asked for, or will be as soon as a caller comes: do new callers share a first
+   * command? RACE: also while it is ours and no caller here has it: until Redis answers about it no
+   * process holds it, and a new caller may be the one that gets it.
+   */
+  #isAsking(one: Acquisition): boolean {
+    const { state } = one;
+    if (state === "owned") return !this.#holder?.held;
+    return state === "idle" || state === "asking" || one.isUnsure || one.isParkedFor("release");
+  }
+
+  /** What a caller of this process has of the lock, where one at a time has it and all wait for that. */
+  get #holder(): SharedLease | null {
+    if (this.isSolitary) return null;
+    for (const { holder } of this.#tenures) return holder;
+    return null;
+  }
+
+  // ---- callers go
+
+  leaveAll(reason: () => unknown): void {
+    const claiming = [...this.#tenures].flatMap((tenure) => tenure.claiming ?? []);
+    for (const waiter of [...this, ...claiming]) waiter.aborted(reason());
+  }
+
+  refuseSince(before: number, error: () => Error): void {
+    for (const waiter of [...this]) if (waiter.since < before) waiter.aborted(error());
+  }
+
+  late(one: Acquisition, waiter: Waiter): void {
+    const { health, name } = this;
+    const { commands } = this.services;
+    const { line } = one;
+    const inTime = commands.heldUntil + FIRST_REPLY;
+    // RACE: its command left this process late, because the event loop was blocked right after the
+    // call.
+    const isSentLate = waiter.unanswered && commands.heldUntil >= waiter.since;
+    if (isSentLate && !waiter.isSentLate && clocks.mono.now() < inTime) {
+      // Once: other commands of this process may be late again and again.
+      waiter.isSentLate = true;
+      waiter.at = inTime;
+      return;
+    }
+    if (one.outrun?.waiter === waiter) line.refuse(waiter, one.outrun.refusal(name));
+    else if (waiter.unanswered || health.isDoubtful) {
+      const cause = health.failure ?? commands.trouble();
+      line.refuse(waiter, unavailable(name, "", cause, nounOf(this.kind)));
+    }
+    // RACE: it came while others waited here, and Redis has said nothing since, perhaps because it
+    // hangs. "Busy" is not for us to say.
+    else if (health.saidAt < waiter.since && !this.#holder?.held) {
+      line.asksLast(waiter);
+      one.answerSoon();
+    } else line.give(waiter);
+    one.deserted();
+  }
+
+  left(one: Acquisition): void {
+    if (this.#several ? !this.#several.delete(one) || this.#several.size > 0 : this.shared !== one) return;
+    this.shared = null;
+    if (this.#tenures.size > 0) this.look();
+    else this.#end();
+  }
+
+  #end(): void {
+    this.isOpen = false;
+    this.#channel?.unlisten?.();
+    if (this.#selfWaitTimer) this.services.timers.clear(this.#selfWaitTimer);
+    this.services.left(this);
+  }
+
+  // ---- what they have
+
+  /** Becomes ours: to the first in line. */
+  won(one: Acquisition, hold: Hold, { units }: Grant, isDirect: boolean): void {
+    const { run } = one;
+    const isShared = this.#policy === "shared";
+    // Others keep as many as may be kept: so long it need not be asked for like one that may stay.
+    if (isShared && isDirect && hold.lingers && hold.told !== 2)
+      this.services.linger.ended(knownReads(this.name), "not kept", 0, clocks.mono.now());
+    const tenure = run
+      ? new PooledTenure(this, hold, run, units ?? run.units)
+      : isShared
+        ? new SharedTenure(this, hold, { lingers: hold.told === 2 })
+        : new ExclusiveTenure(this, one, hold);
+    this.#tenures.add(tenure);
+    this.services.inbox.expected.set(hold.id, tenure);
+    tenure.found(one, isDirect);
+  }
+
+  began(tenure: Tenure): void {
+    this.#tenures.add(tenure);
+    this.services.inbox.expected.set(tenure.hold.id, tenure);
+    this.look();
+  }
+
+  ended(tenure: Tenure): void {
+    this.#tenures.delete(tenure);
+    if (this.#tenures.size === 0 && !this.shared && !this.#several?.size) this.#end();
+    else if (this.isOpen || this.#policy !== "exclusive") this.look();
+  }
+
+  look(): void {
+    this.isOpen = false;
+    // While callers stand in line nobody comes in without that.
+    if (this.shared && this.#policy !== "exclusive") return;
+    for (const { isOpen } of this.#tenures) if (isOpen) this.isOpen = true;
+  }
+
+  /** Has this caller a hold to join? Nobody comes in before a writer: the answer would be of no use. */
+  joins(one: Acquisition, first: Waiter): boolean {
+    if (this.#policy !== "shared" || this.#tenures.size === 0) return false;
+    if (this.writerSince < Number.POSITIVE_INFINITY) return false;
+    for (const tenure of this.#tenures) if (tenure.joinedBy(one, first)) return true;
+    return false;
+  }
+
+  gather(): void {
+    this.#isGathering = true;
+    process.nextTick(() => {
+      this.#isGathering = false;
+      if (this.shared?.state === "idle") this.shared.start();
+    });
+  }
+
+  // ---- readers and writers of one lock
+
+  get readers(): LocalLock {
+    const { kind, name, services } = this;
+    const lock = services.queueOf(kind.sharing?.readers ?? kind, name, true);
+    if (!(lock instanceof LocalLock)) throw new TypeError("readers of no lock");
+    return lock;
+  }
+
+  get writerSince(): number {
+    let first = Number.POSITIVE_INFINITY;
+    for (const writer of this.kind.sharing?.writers ?? [])
+      for (const { wait, since } of this.services.queueOf(writer, this.name) ?? [])
+        if (wait > 0 && since < first) first = since;
+    return first;
+  }
+
+  get hasWriter(): boolean {
+    for (const writer of this.kind.sharing?.writers ?? [])
+      for (const _ of this.services.queueOf(writer, this.name) ?? []) return true;
+    return false;
+  }
+
+  // ---- what stays with this process
+
+  get told(): ToldDigit {
+    return this.kind.hasStays && this.services.inbox.hears(this.name) ? 1 : 0;
+  }
+
+  mayLinger({ terms, kind }: Waiter): boolean {
+    const { inbox, idle, linger } = this.services;
+    const isTooLong = !terms.watchdog && terms.lease > idle.window;
+    // Does Redis tell somebody of those that wait?
+    const isTold =
+      this.#policy === "shared" ? this.writerSince === Number.POSITIVE_INFINITY : this.kind.hasStays;
+    if (!isTold || kind === "multi" || isTooLong || idle.isClosed) return false;
+    // Nobody could ask for it.
+    if (!inbox.hears(this.name)) {
+      idle.hear(this.name);
+      return false;
+    }
+    const mono = clocks.mono.now();
+    if (this.#policy === "shared") return linger.keeps(knownReads(this.name), mono);
+    return linger.keeps(this.name, mono) || linger.comesBack(this.name);
+  }
+
+  /** Messages may have been missed that say that somebody else wants the lock. */
+  mayBeWanted(): void {
+    const at = clocks.mono.now();
+    for (const { hold } of this.#acquisitions)
+      if (hold && (this.kind.hasStays || hold.lingers)) hold.want(at);
+    if (this.#policy !== "shared") return;
+    // RACE: after a connection that was lost there may be a server that has forgotten the holds, and
+    // a writer there.
+    for (const tenure of this.#tenures) {
+      if (tenure instanceof SharedTenure) tenure.askAgain();
+      // A recall may have been lost: it is not kept.
+      tenure.hold.want(at);
+    }
+  }
+
+  // ---- callers with places of their own
+
+  get isCrowded(): boolean {
+    // After a failure nothing is taken for granted.
+    if (!this.#several || this.#several.size < 2 || this.health.failures > 0) return false;
+    // Where several may hold at once, the others may all have theirs.
+    if (!this.kind.besides) return true;
+    return !this.places?.isEmpty || this.subscribing > 0 || this.firstTries >= MAX_FIRST_TRIES;
+  }
+
+  firstTried(): void {
+    this.firstTries--;
+    if (this.isSolitary) this.subscribed();
+  }
+
+  /** Something is heard from now on. The callers begin in the order in which they came. */
+  subscribed(): void {
+    if (!this.channel.isHeard && !this.channel.mayQueue) return;
+    // RACE: a caller that came earlier and whose try is under way queues first.
+    if (this.isSolitary && this.firstTries > 0) return;
+    for (const one of [...this.#acquisitions]) if (one.isParkedFor("subscription")) one.start();
+  }
+
+  /** A message may have been missed, or the connection is back. */
+  lookAgain(): void {
+    for (const one of [...this.#acquisitions]) one.lookAgain();
+  }
+
+  // ---- callers that wait for their own process
+
+  waits(head: Waiter): void {
+    this.services.selfWait.look(this, head);
+  }
+
+  /** This caller waits for a lock that this client holds. */
+  #awaitSelfWait(waiter: Waiter): void {
+    this.#selfWaitTimer ??= new CallTimer(() => this.#selfWaits());
+    if (this.#selfWaitTimer.index < 0 && !waiter.isWarned)
+      this.services.timers.set(this.#selfWaitTimer, selfWaitAt(waiter));
+  }
+
+  /**
+   * The first such caller may be another one than when the timer was set: then it is set again, for
+   * that one.
+   */
+  #selfWaits(): void {
+    const lease = this.#holder;
+    const waiter = lease && selfWaiter(this, lease);
+    if (!waiter || waiter.isWarned) return;
+    if (clocks.mono.now() < selfWaitAt(waiter)) this.#awaitSelfWait(waiter);
+    else this.services.selfWait.warn(this.name, waiter, "this client");
+  }
+}
+
+/**
+ * So many first tries at once of callers that would queue, where several may hold: more of them wait
+ * for the subscription.
+ */
+const MAX_FIRST_TRIES = 8;

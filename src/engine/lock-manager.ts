@@ -1,0 +1,305 @@
+import { acquiring, holding } from "../api/channels.ts";
+import { ClientClosedError, type LockTimeoutError, LockUnavailableError } from "../api/errors.ts";
+import { type Caller, type Events, ofCall } from "../api/events.ts";
+import { nounOf } from "../api/wording.ts";
+import { HoldIds } from "../redis/hold-ids.ts";
+import type { Audience, ConnectionListener, Subscriptions, Transport } from "../redis/transport.ts";
+import { listen } from "../util/abort.ts";
+import { clocks } from "../util/clock.ts";
+import { outside } from "../util/outside.ts";
+import { clearInterval, setInterval } from "../util/real-timers.ts";
+import { CallTimer, TIMER_MAX, Timers } from "../util/timers.ts";
+import { Cleanup } from "./cleanup.ts";
+import { closeManager } from "./close.ts";
+import type { Services } from "./context.ts";
+import { enterFollowed } from "./followed.ts";
+import { type Expecting, GrantInbox } from "./grant-inbox.ts";
+import { Keepers } from "./holder-queries.ts";
+import { IdleTenures } from "./idle-tenures.ts";
+import { Hold, LabelledHold } from "./lease/hold.ts";
+import type { SharedLease } from "./lease/shared-lease.ts";
+import { Watchdog } from "./lease/watchdog.ts";
+import { LingerPolicy } from "./linger-policy.ts";
+import { LocalLock } from "./local-lock.ts";
+import type { LockKind, Withdrawer } from "./lock-kind.ts";
+import { LONGEST_ENTRY_TTL } from "./schedule.ts";
+import { SelfWait } from "./self-wait.ts";
+import { type Entrance, Waiter } from "./waiter.ts";
+import { WantedLeases } from "./wanted.ts";
+
+/**
+ * Every lock queue of a client, and what they share. The only way in is `enter`. Protects callers from waiting for ever: when
+ * the client closes, or its connection ends for good, all are refused; when a connection comes back, all look again.
+ */
+export class LockManager implements Services {
+  readonly clientId: string;
+  readonly commands: Transport;
+  readonly events: Events;
+  readonly window: number;
+  readonly timers = new Timers(true);
+  readonly watchdog: Watchdog;
+  readonly inbox: GrantInbox;
+  readonly selfWait: SelfWait;
+  readonly cleanup: Cleanup;
+  readonly linger = new LingerPolicy();
+  readonly idle: IdleTenures;
+  readonly keepers: Keepers = new Keepers(this);
+  readonly wanted = new WantedLeases(this);
+  readonly asking: Services["asking"] = new Set();
+  /** They learn what becomes of the connections, after the lock queues. */
+  readonly listeners = new Set<ConnectionListener>();
+  waiting = 0;
+  isSweeping = false;
+  isClosed = false;
+  readonly #queues = new Map<LockKind, Map<string, LocalLock>>();
+  /** Of each protocol that is handed on by message a kind, whose `withdraw` understands grants that no caller expects. */
+  readonly #granting = new Map<LockKind["protocol"], LockKind>();
+  readonly #ids: HoldIds;
+  #calls = 0;
+  readonly #sweeper = new CallTimer(() => this.#sweep());
+  #keepAlive: NodeJS.Timeout | undefined;
+  #whenEmpty: (() => void) | null = null;
+
+  /** `subscribe`: makes what carries messages. */
+  constructor(
+    commands: Transport,
+    subscribe: (audience: Audience) => Subscriptions,
+    clientId: string,
+    window: number,
+    events: Events,
+  ) {
+    this.clientId = clientId;
+    // Until no copy of a hold's commands can queue it, and no such entry can be granted any more.
+    this.#ids = new HoldIds(commands.replyTimeout + LONGEST_ENTRY_TTL);
+    this.commands = commands;
+    this.window = window;
+    this.events = events;
+    this.watchdog = new Watchdog(events);
+    this.selfWait = new SelfWait(this.watchdog, events);
+    this.cleanup = new Cleanup(commands, this.timers);
+    const isWanted = (): boolean => this.waiting > 0 || this.wanted.leases.size > 0;
+    this.inbox = new GrantInbox((isOwn) => subscribe({ isOwn, isWanted }), commands.keys.channels(clientId), {
+      isMade: (id) => this.#ids.has(id),
+      unexpected: (id, key, ttl) => this.#leaveUnexpected(id, key, ttl),
+      settled: () => {
+        if (!commands.isAway) this.subscribed();
+      },
+    });
+    this.idle = new IdleTenures(this);
+    // RACE: a recall may have been lost with the subscription, and the answer to a command that was sent before says that
+    // nobody waits. So every hold counts as wanted, also one whose command is unanswered.
+    this.inbox.subscriptions.onGap = () => {
+      this.inbox.recovered();
+      this.#mayBeWanted();
+      this.wanted.askAgain();
+      this.#lookAgain();
+      for (const one of this.listeners) one.missed();
+    };
+    commands.onLost = () => this.#mayBeWanted();
+    commands.onReconnect = () => {
+      this.#lookAgain();
+      void this.inbox.subscriptions.recount();
+      for (const one of this.listeners) one.reconnected();
+    };
+    commands.onEnd = () => {
+      this.refuseAll((name, kind) => ended(name, kind, commands));
+      for (const one of this.listeners) one.disconnected();
+    };
+  }
+
+  // ---- callers
+
+  /**
+   * Waits up to `wait` ms for the lock, and resolves with what `take` makes of it. Null: another client held it all the time.
+   */
+  enter<T>(
+    kind: LockKind,
+    name: string,
+    entrance: Entrance,
+    take: (lease: SharedLease) => T,
+  ): Promise<T | null> {
+    const { terms, wait, signal, by, came, link, passes = kind.localHandoffs } = entrance;
+    if (!by && (acquiring.hasSubscribers || holding.hasSubscribers))
+      return enterFollowed(this, kind, name, entrance, take);
+    const queue = this.#queues.get(kind)?.get(name);
+    if (queue?.isOpen && !signal?.aborted) {
+      // Kept since it was unlocked: nobody is asked.
+      const lease = queue.takeIn({ terms, passes }, by ?? { call: this.#calls + 1, kind: kind.eventKind });
+      if (lease) {
+        if (!by) this.#calls++;
+        if (link) link.hold = lease.hold;
+        return Promise.resolve(take(lease));
+      }
+    }
+    return new Promise<T | null>((resolve) => {
+      const caller = by ?? { call: ++this.#calls, kind: kind.eventKind };
+      try {
+        if (this.isClosed) throw new ClientClosedError(name);
+        if (this.commands.ended) throw ended(name, kind, this.commands);
+        if (signal?.aborted) throw signal.reason;
+      } catch (error) {
+        const whole = { ...caller, units: terms.permits?.units };
+        if (caller.kind !== "multi") this.events.tellGiveUp(name, whole, clocks.mono.now(), wait, error);
+        throw error;
+      }
+      const settle = resolve as (value: unknown) => void;
+      const waiter = new Waiter(caller, entrance, passes, take, settle);
+      if (signal) listen(signal, waiter);
+      came?.(waiter);
+      (queue ?? this.#newQueue(kind, name)).join(waiter);
+      if (this.wanted.leases.size > 0 && wait > 0) this.wanted.came(kind, name, waiter);
+    });
+  }
+
+  /** One more call, for its events. */
+  newCaller(kind: Caller["kind"]): Caller {
+    return { call: ++this.#calls, kind };
+  }
+
+  /** The callers of this client that wait for a lock. */
+  *waitersOf({ protocol }: { readonly protocol: string }, name: string): Iterable<Waiter> {
+    for (const [kind, queues] of this.#queues) if (kind.protocol === protocol) yield* queues.get(name) ?? [];
+  }
+
+  /** Where the holder of a lock is, as far as this client knows without asking Redis. */
+  holderOf({ protocol }: LockKind, name: string): LockTimeoutError["heldBy"] {
+    return this.selfWait.leaseOf(protocol, name) ? "this process" : "somebody else";
+  }
+
+  /** No new callers, waiters are refused; holders get `grace` ms, then the rest is taken from them. `beside`: of what has no queue. */
+  async close(grace: number, beside = async (): Promise<void> => {}): Promise<void> {
+    this.isClosed = true;
+    this.idle.close();
+    this.refuseAll((name) => new ClientClosedError(name));
+    await closeManager(this, this.cleanup, Promise.all([this.#emptied(), beside()]), grace);
+    clearInterval(this.#keepAlive);
+  }
+
+  refuseAll(error: (name: string, kind: LockKind) => Error): void {
+    for (const queue of [...this.queues()]) queue.leaveAll(() => error(queue.name, queue.kind));
+  }
+
+  // ---- the queues
+
+  *queues(): Iterable<LocalLock> {
+    for (const queues of this.#queues.values()) yield* queues.values();
+  }
+
+  queueOf(kind: LockKind, name: string, isWanted = false): LocalLock | undefined {
+    return this.#queues.get(kind)?.get(name) ?? (isWanted ? this.#newQueue(kind, name) : undefined);
+  }
+
+  #newQueue(kind: LockKind, name: string): LocalLock {
+    let queues = this.#queues.get(kind);
+    if (!queues) {
+      queues = new Map();
+      this.#queues.set(kind, queues);
+      if (kind.wake.by === "grant") this.#granting.set(kind.protocol, kind);
+    }
+    const queue = new LocalLock(kind, name, this);
+    queues.set(name, queue);
+    if (this.#queues.size > 1 && kind.wake.by === "grant") this.#share(queue);
+    return queue;
+  }
+
+  #share(queue: LocalLock): void {
+    const { kind, name } = queue;
+    for (const [other, queues] of this.#queues) {
+      const same = other !== kind && other.protocol === kind.protocol && queues.get(name);
+      if (same) queue.shareWith(same);
+    }
+  }
+
+  left(queue: { readonly kind: LockKind; readonly name: string }): void {
+    const queues = this.#queues.get(queue.kind);
+    if (queues?.get(queue.name) === queue) queues.delete(queue.name);
+    if (this.#whenEmpty) this.#tellEmpty();
+  }
+
+  #emptied(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#whenEmpty = resolve;
+      this.#tellEmpty();
+    });
+  }
+
+  #tellEmpty(): void {
+    if (!this.#whenEmpty) return;
+    for (const queue of this.queues()) if (queue.isUnderWay) return;
+    this.#whenEmpty();
+  }
+
+  // ---- what they share
+
+  newHold({ wake }: LockKind, name: string, expecting: Expecting, label?: string): Hold {
+    // What is granted by message names the channel for it.
+    const owner = wake.by === "grant" ? this.inbox.channelOf(name) : this.clientId;
+    const id = this.#ids.next(owner);
+    const hold = label === undefined ? new Hold(id, name) : new LabelledHold(id, name, label);
+    this.inbox.expected.set(hold.id, expecting);
+    return hold;
+  }
+
+  leave(kind: Withdrawer, hold: Hold): void {
+    this.inbox.forget(hold);
+    this.wanted.ended(hold);
+    this.cleanup.add(kind, hold, hold.mayLive);
+  }
+
+  /** R3: no caller waits with this hold any more, so the lock must go on to the next waiter. */
+  #leaveUnexpected(id: string, key: string, ttl: number): void {
+    const lock = this.commands.keys.granted(key);
+    const kind = lock && this.#granting.get(lock.protocol);
+    if (kind) this.cleanup.add(kind, { id, name: lock.name }, ttl);
+  }
+
+  subscribed(): void {
+    for (const queue of [...this.queues()]) queue.subscribed();
+  }
+
+  #mayBeWanted(): void {
+    for (const queue of this.queues()) queue.mayBeWanted();
+    this.idle.endAll();
+  }
+
+  #lookAgain(): void {
+    for (const queue of [...this.queues()]) queue.lookAgain();
+  }
+
+  /** Waiting callers keep the process alive, and nothing else of this client does. */
+  sweepSoon(): void {
+    this.isSweeping = true;
+    this.#keepAlive ??= outside(() => setInterval(() => {}, TIMER_MAX));
+    this.#keepAlive.ref();
+    this.timers.set(this.#sweeper, clocks.mono.now() + SWEEP);
+  }
+
+  #sweep(): void {
+    try {
+      for (const one of [...this.asking]) one.sweep(clocks.mono.now());
+    } finally {
+      if (this.asking.size > 0) this.timers.set(this.#sweeper, clocks.mono.now() + SWEEP);
+      else {
+        this.isSweeping = false;
+        if (this.waiting === 0) this.#keepAlive?.unref();
+      }
+    }
+  }
+
+  tellWait(name: string, { call, kind, units, since }: Waiter): void {
+    if (!this.events.isUsed || !this.events.hears("wait")) return;
+    const caller = { ...ofCall({ name, kind, call, units }), waitedFor: clocks.mono.now() - since };
+    this.events.tell("wait", { ...caller, heldBy: "unknown" });
+  }
+
+  gaveUp(name: string, waiter: Waiter, error: unknown): void {
+    const wait = waiter.isAsking ? 0 : waiter.wait;
+    if (waiter.kind !== "multi") this.events.tellGiveUp(name, waiter, waiter.since, wait, error);
+  }
+}
+
+/** How often callers without an answer are looked at, in ms. An alarm that is set and cleared for each would cost as much as a command. */
+const SWEEP = 50;
+
+const ended = (name: string, kind: LockKind, commands: Transport): LockUnavailableError =>
+  new LockUnavailableError(name, "", commands.trouble(), nounOf(kind));

@@ -1,0 +1,94 @@
+// Which callers may have permits that this process has, and what is asked for them: by one place in
+// the queue of Redis for all that one hold may serve. Protects the other processes from permits that
+// are passed on here for ever, and callers from units that nobody has.
+import { PASS_TIME, PERMITS_MAX } from "../../defaults.ts";
+import type { Hold } from "../lease/hold.ts";
+import type { Terms } from "../lease/terms.ts";
+import type { Run } from "../lock-kind.ts";
+import { type Comer, fits, isTooLong, leftOf } from "./fits.ts";
+
+/** What is known of permits that this process has. */
+export interface Pool {
+  readonly hold: Hold;
+  /** What it was asked for. */
+  readonly run: Run;
+  /** Units that nobody uses. */
+  readonly free: number;
+  /** Has it had a user? The token of the grant is that one's. */
+  readonly wasUsed: boolean;
+}
+
+/** Has it units for these terms, and a lease that suits them? The caller looks at the order. */
+export function serves(
+  { hold, run, free, wasUsed }: Pool,
+  terms: Terms,
+  window: number,
+  mono: number,
+  wall: number,
+): boolean {
+  if (hold.isRevoked || unitsOf(terms) > free) return false;
+  // Each user has a token of its own, of those that were reserved with the grant.
+  if (wasUsed && hold.passes >= run.callers - 1 + hold.mayPass) return false;
+  // What was given of 10 must not be used by a caller whose code says that there are 20.
+  const of = terms.permits?.of ?? null;
+  if (of !== null && of !== run.permits) return false;
+  const left = leftOf(hold, mono, wall);
+  if (left <= 0 || isTooLong(hold, terms, window, mono)) return false;
+  return fits(hold, left, terms, window, false) === "enough";
+}
+
+/**
+ * The same for units that another caller of this process has left. Others wait for so many passes
+ * and so long: by then it is theirs, whatever comes here.
+ */
+export function passes(
+  mine: Pool,
+  { terms, passes }: Comer,
+  window: number,
+  mono: number,
+  wall: number,
+): boolean {
+  const { hold } = mine;
+  const isInTime = mono - hold.ownedAt < PASS_TIME;
+  return isInTime && hold.turns < Math.min(hold.mayPass, passes) && serves(mine, terms, window, mono, wall);
+}
+
+/** So many callers at the most: for each of them a token is reserved, whether or not it is served. */
+const MAX_CALLERS_PER_RUN = 256;
+
+/** A caller in line. */
+interface Wanting {
+  readonly terms: Terms;
+  readonly next: Wanting | null;
+}
+
+/** The first caller, and those after it up to the first one that a hold for the first would not suit. */
+export function runFrom(first: Wanting, window: number): Run {
+  const { units, of } = permitsOf(first.terms);
+  const { lease } = first.terms;
+  const most = of ?? PERMITS_MAX;
+  let upTo = units;
+  let callers = 1;
+  for (let { next } = first; next && callers < MAX_CALLERS_PER_RUN; { next } = next) {
+    const wanted = permitsOf(next.terms);
+    if (wanted.of !== of || upTo + wanted.units > most) break;
+    if (fits({ ttl: lease }, lease, next.terms, window, false) !== "enough") break;
+    upTo += wanted.units;
+    callers++;
+  }
+  return { units, upTo, permits: of, callers };
+}
+
+/** Was a hold asked for what these terms want? */
+export function isFor({ units, permits }: Run, terms: Terms): boolean {
+  const wanted = permitsOf(terms);
+  return wanted.units === units && wanted.of === permits;
+}
+
+/** How many permits a caller wants. */
+export const unitsOf = ({ permits }: Terms): number => permits?.units ?? 1;
+
+const permitsOf = ({ permits }: Terms): { readonly units: number; readonly of: number | null } =>
+  permits ?? ONE;
+
+const ONE = { units: 1, of: null };

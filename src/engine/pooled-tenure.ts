@@ -1,0 +1,282 @@
+import type { LockLostError } from "../api/errors.ts";
+import type { Caller } from "../api/events.ts";
+import { failing } from "../api/stacks.ts";
+import type { LossReason } from "../api/wording.ts";
+import type { ReleaseAnswer } from "../redis/replies.ts";
+import { now } from "../util/clock.ts";
+import { isEnding } from "../util/process-end.ts";
+import type { Acquisition } from "./acquisition.ts";
+import type { Hold } from "./lease/hold.ts";
+import { DONE, unconfirmed } from "./lease/release-outcome.ts";
+import type { Departure, SharedLease } from "./lease/shared-lease.ts";
+import type { Terms } from "./lease/terms.ts";
+import type { Run } from "./lock-kind.ts";
+import type { Comer } from "./policies/fits.ts";
+import { type Pool, passes, serves, unitsOf } from "./policies/pooled.ts";
+import { Tenure, type TenureHome } from "./tenure.ts";
+import { atTurnEnd } from "./turn.ts";
+import type { Waiter } from "./waiter.ts";
+
+/** A caller that has left, and whose units nobody has taken yet. */
+interface Leaver {
+  readonly lease: SharedLease;
+  readonly held: number;
+  resolve(released?: Promise<void>): void;
+}
+
+/**
+ * One hold of permits, for callers of this process: its units, what of them is in use, and what
+ * becomes of the rest. Protects the other processes from units that nobody here uses, and from
+ * callers here that pass them on for ever; and all from more callers inside than there are units.
+ *
+ * | units | true in Redis | they leave it by |
+ * |---|---|---|
+ * | used | the hold has them | its user leaves → the next caller here has them · offered |
+ * | offered | the same, for this turn of the event loop | a caller comes → used · turned → given back |
+ * | given back | the hold has fewer, as soon as a shrink is executed; with none left it has ended | – |
+ *
+ * Units only shrink, so commands about them may be executed late, twice and in any order.
+ */
+export class PooledTenure extends Tenure implements Pool {
+  readonly run: Run;
+  /** Its units that nobody uses. They are in Redis too, until a shrink says otherwise. */
+  free: number;
+  wasUsed = false;
+  /** How many units Redis is to know of it, by the last command that was sent. */
+  #units: number;
+  /** RACE: while one of its users is told of a loss, and calls, nobody comes in beside the others. */
+  #isLosing = false;
+  #leavers: Leaver[] = [];
+
+  /** It has so many units. Not more than were asked for, whatever a message says. */
+  constructor(lock: TenureHome, hold: Hold, run: Run, units: number) {
+    super(lock, hold);
+    this.run = run;
+    this.#units = Math.min(units, run.upTo);
+    this.free = this.#units;
+  }
+
+  readonly holder = null;
+
+  get isOpen(): boolean {
+    return this.free > 0;
+  }
+
+  // ---- callers come
+
+  override found(one: Acquisition, isDirect: boolean): void {
+    const { first } = one.line;
+    if (!first || unitsOf(first.terms) <= this.free) super.found(one, isDirect);
+    else {
+      // It was asked for by one that has gone. Those after the first do not come in before it.
+      this.leave();
+      one.start();
+    }
+  }
+
+  /** To this caller, and to those after it, in order, as far as it goes. The rest goes back. */
+  protected give(one: Acquisition, waiter: Waiter): void {
+    this.#admit(one, waiter, false);
+    for (let { first } = one.line; first && this.#serves(first.terms); { first } = one.line)
+      this.#admit(one, first, false);
+    this.#giveBack();
+    one.start();
+  }
+
+  #admit(one: Acquisition, waiter: Waiter, isPass: boolean): void {
+    this.admit(one, waiter, this.#take(waiter.terms, waiter, isPass), isPass);
+  }
+
+  #take(terms: Terms, caller: Caller, isPass: boolean): SharedLease {
+    if (this.wasUsed) this.hold.passes++;
+    this.wasUsed = true;
+    if (isPass) this.hold.turns++;
+    this.free -= unitsOf(terms);
+    const lease = this.enter(terms, caller);
+    // Nothing is left that was offered: those that have left need no command.
+    if (this.free === 0) this.#settle();
+    return lease;
+  }
+
+  get #isOurs(): boolean {
+    return !this.isOver && !this.#isLosing;
+  }
+
+  #serves(terms: Terms): boolean {
+    const { mono, wall } = now();
+    return this.#isOurs && serves(this, terms, this.services.window, mono, wall);
+  }
+
+  #passes(comer: Comer): boolean {
+    // RACE: the process ends: the next caller here would have them, and would never know.
+    if (isEnding || !this.#isOurs) return false;
+    const { mono, wall } = now();
+    return passes(this, comer, this.services.window, mono, wall);
+  }
+
+  takeIn(comer: Comer, caller: Caller): SharedLease | null {
+    if (!this.#passes(comer)) return null;
+    const lease = this.#take(comer.terms, caller, true);
+    this.lock.look();
+    if (this.services.events.isUsed) this.tellAcquired(lease, now().mono, true, false);
+    return lease;
+  }
+
+  /** What was kept for those that come in this turn could be theirs by the next command. */
+  lineFormed(): void {
+    this.#giveBack();
+  }
+
+  // ---- its users leave
+
+  vacated(lease: SharedLease): Promise<void> {
+    const held = this.leaves(lease);
+    if (this.services.events.isUsed) this.tellReleased(lease, held);
+    this.free += unitsOf(lease.terms);
+    if (lease.isConfirmed) return this.#confirmed(lease, held);
+    this.#serveLine();
+    if (this.free === 0) {
+      lease.settle();
+      return DONE;
+    }
+    return new Promise((resolve) => {
+      this.#leavers.push({ lease, held, resolve });
+      if (!this.isShared) {
+        this.#giveBack();
+        return;
+      }
+      // Callers that came in together leave in one turn of the event loop, and come back in the same
+      // one.
+      this.lock.look();
+      atTurnEnd(this.#turned);
+    });
+  }
+
+  /**
+   * Its user wants to know that it was held so far: of the last one the release says it, of others a
+   * renewal.
+   */
+  #confirmed(lease: SharedLease, held: number): Promise<void> {
+    if (this.users.size === 0)
+      return new Promise((resolve) => {
+        this.#leavers.push({ lease, held, resolve });
+        this.#giveBack();
+      });
+    const confirmed = this.confirm(lease, held);
+    this.#serveLine();
+    this.#giveBack();
+    return confirmed;
+  }
+
+  /** Units are free: to those that stand in line, in order, as far as they may have them. */
+  #serveLine(): void {
+    const one = this.lock.shared;
+    if (!one?.line.first) return;
+    for (let { first } = one.line; first && this.#passes(first); { first } = one.line)
+      this.#admit(one, first, true);
+    // One that has just left may come back at once, and its process would have given up its place.
+    if (!one.line.first) atTurnEnd(() => one.deserted());
+    else one.reconsider();
+  }
+
+  readonly #turned = (): void => this.#giveBack();
+
+  /** What nobody uses goes back to Redis. */
+  #giveBack(): void {
+    if (this.isOver || this.free === 0) return;
+    const { hold, services } = this;
+    const { commands, cleanup } = services;
+    const leavers = this.#leavers;
+    this.#leavers = [];
+    this.#units -= this.free;
+    this.free = 0;
+    const stays = this.#units;
+    const { epoch } = commands;
+    if (stays === 0) this.end(null);
+    cleanup.releases++;
+    const done = (outcome: (leaver: Leaver) => Promise<void> | undefined): void => {
+      cleanup.releases--;
+      if (leavers.length > 1) this.lock.gather();
+      for (const leaver of leavers) {
+        const released = outcome(leaver);
+        leaver.lease.settle();
+        leaver.resolve(released);
+      }
+      if (cleanup.isEnding) cleanup.look();
+    };
+    this.kind.pooling?.shrink(hold, stays, {
+      answered: (answer) => {
+        // RACE: where the hold ended meanwhile, a second copy of this command finds nothing, and
+        // nothing was lost.
+        const isBroken = commands.epoch !== epoch && this.isOver;
+        // RACE: first: a listener that is told of the loss may call, and would get units of a hold
+        // that is gone.
+        if (answer.is !== "released" && !this.isOver) this.lose("gone");
+        done(({ lease, held }) => {
+          const loss = this.lossOf(lease, held, answer, isBroken);
+          return loss ? failing(loss) : undefined;
+        });
+      },
+      failed: (error) => {
+        if (this.isOver) services.leave(this.kind, hold);
+        // Others wait for these units until Redis has heard of it: for as long as the hold lives,
+        // and no longer.
+        else cleanup.add({ withdraw: () => this.#shrinkAgain() }, hold, hold.mayLive);
+        done(() => failing(unconfirmed(hold, error, this.kind)));
+      },
+    });
+  }
+
+  /**
+   * RACE: more may have left meanwhile: a hold only shrinks, so what is true by now may come in any
+   * order.
+   */
+  #shrinkAgain(): Promise<ReleaseAnswer> {
+    return new Promise((answered, failed) => {
+      this.kind.pooling?.shrink(this.hold, this.#units, { answered, failed });
+    });
+  }
+
+  #settle(): void {
+    const leavers = this.#leavers;
+    this.#leavers = [];
+    for (const { lease, resolve } of leavers) {
+      lease.settle();
+      resolve();
+    }
+  }
+
+  protected override end(by: Departure | null): void {
+    this.#units = 0;
+    this.free = 0;
+    super.end(by);
+    this.#settle();
+  }
+
+  // ---- its users lose it
+
+  override lose(reason: LossReason, by: string | null = null): void {
+    this.#isLosing = true;
+    super.lose(reason, by);
+    if (this.users.size === 0 && !this.isOver && !this.claiming) this.leave();
+  }
+
+  lost(lease: SharedLease, error: LockLostError): void {
+    this.toldLost(lease, this.leaves(lease), error);
+    if (this.users.size === 0 && !this.isOver) this.leave();
+    if (this.isOver || this.#isLosing) return;
+    // Of a hold that is over nothing is left for the others.
+    if (this.hold.left() <= 0) {
+      this.lose(error.reason, error.by);
+      return;
+    }
+    // RACE: its caller may still be at work, as that of any lease that was lost. No other one of
+    // this process takes its place by a pass: so its units are free only now, after the listeners
+    // that were told, and go back to Redis in the same statement.
+    this.free += unitsOf(lease.terms);
+    this.#giveBack();
+  }
+
+  /** Nobody is told that others wait for what is shared. */
+  recalled(): void {}
+}

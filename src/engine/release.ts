@@ -1,0 +1,60 @@
+import type { LockLostError } from "../api/errors.ts";
+import { failing } from "../api/stacks.ts";
+import type { ReleaseAnswer } from "../redis/replies.ts";
+import type { Services } from "./context.ts";
+import type { Hold } from "./lease/hold.ts";
+import { unconfirmed } from "./lease/release-outcome.ts";
+import type { Departure } from "./lease/shared-lease.ts";
+import type { LockKind, Told } from "./lock-kind.ts";
+
+/** Whose hold is released. */
+interface Releasing {
+  readonly hold: Hold;
+  readonly kind: LockKind;
+  readonly services: Services;
+  /** Was it lost before its release? Then its holder is told. */
+  lossOf(by: Departure, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null;
+}
+
+/** A release on its way. `by`: who was inside last, for `held` ms. `woken`: no message will come. */
+export class Release implements Told<ReleaseAnswer> {
+  readonly #epoch: number;
+
+  constructor(
+    private readonly tenure: Releasing,
+    private readonly by: Departure,
+    private readonly held: number,
+    private readonly waiting: { woken(): void } | null,
+    private readonly resolve: (failed: undefined | Promise<never>) => void,
+  ) {
+    this.#epoch = tenure.services.commands.epoch;
+    tenure.services.cleanup.releases++;
+  }
+
+  answered(answer: ReleaseAnswer): void {
+    const { commands } = this.tenure.services;
+    let loss: LockLostError | null = null;
+    if (answer.is !== "released") {
+      // Nothing was released, so no message is sent, and we were waiting for it.
+      this.waiting?.woken();
+      const isBroken = commands.epoch !== this.#epoch;
+      loss = this.tenure.lossOf(this.by, this.held, answer, isBroken);
+    }
+    this.#end(loss ? failing(loss) : undefined);
+  }
+
+  failed(error: unknown): void {
+    const { hold, kind, services } = this.tenure;
+    this.waiting?.woken();
+    services.leave(kind, hold);
+    this.#end(failing(unconfirmed(hold, error, kind)));
+  }
+
+  #end(failed: undefined | Promise<never>): void {
+    const { cleanup } = this.tenure.services;
+    cleanup.releases--;
+    this.by.settle();
+    this.resolve(failed);
+    if (cleanup.isEnding) cleanup.look();
+  }
+}

@@ -1,0 +1,182 @@
+import { type Events, ofCall } from "../api/events.ts";
+import { SELF_WAIT_LEASES } from "../defaults.ts";
+import { withoutBits } from "../redis/hold-ids.ts";
+import { clocks } from "../util/clock.ts";
+import { duration } from "../util/duration.ts";
+import { quote } from "../util/quote.ts";
+import type { SharedLease } from "./lease/shared-lease.ts";
+import type { Watchdog } from "./lease/watchdog.ts";
+import type { LockKind } from "./lock-kind.ts";
+import type { Waiter } from "./waiter.ts";
+
+/** The callers of one client at one lock. */
+interface Callers extends Iterable<Waiter> {
+  readonly kind: LockKind;
+  readonly name: string;
+}
+
+/** The clients of this process that are not closed. A client that was only forgotten must not be kept by this. */
+const clients = new Set<WeakRef<SelfWait>>();
+
+/** When a caller that waits for a lock of its own process has waited for so long that it must be called a deadlock. */
+export const selfWaitAt = ({ since, terms }: Waiter): number => since + SELF_WAIT_LEASES * terms.lease;
+
+/**
+ * Of these callers, the first one that may have been called by the code that holds the lock: a caller that came before the
+ * holder got it waits in a plain queue.
+ */
+export function selfWaiter(callers: Iterable<Waiter>, lease: SharedLease): Waiter | null {
+  for (const waiter of callers) if (waiter.since >= lease.since && !waiter.own?.isOwn) return waiter;
+  return null;
+}
+
+/**
+ * Warns of the commonest self-made deadlock: a caller waits for a lock that its own process keeps holding, in this client or
+ * in another one.
+ */
+export class SelfWait {
+  readonly #watchdog: Watchdog;
+  readonly #events: Events;
+  readonly #ref = new WeakRef<SelfWait>(this);
+  readonly #lastLooks = new WeakMap<Callers, number>();
+  #lastWarning = Number.NEGATIVE_INFINITY;
+  /** Both places of each wait for the own scope that was told. */
+  readonly #places = new Set<string>();
+
+  constructor(watchdog: Watchdog, events: Events) {
+    this.#watchdog = watchdog;
+    this.#events = events;
+    clients.add(this.#ref);
+  }
+
+  close(): void {
+    clients.delete(this.#ref);
+  }
+
+  /** What this client holds of a lock; null: nothing. */
+  leaseOf(protocol: string, name: string): SharedLease | null {
+    for (const lease of this.#leasesOf(protocol, name)) return lease;
+    return null;
+  }
+
+  *#leasesOf(protocol: string, name: string): Iterable<SharedLease> {
+    for (const lease of this.#watchdog.leases)
+      if (lease.name === name && lease.owner.kind.protocol === protocol && lease.held) yield lease;
+  }
+
+  /** Called now and then while callers wait in Redis; `head` is the first of them. */
+  look(callers: Callers, head: Waiter): void {
+    const at = clocks.mono.now();
+    if (at < selfWaitAt(head) || at - (this.#lastLooks.get(callers) ?? 0) < LOOK_EVERY) return;
+    const { kind, name } = callers;
+    // Its candidates wait on purpose, also those of one process.
+    if (kind.protocol === "election") return;
+    this.#lastLooks.set(callers, at);
+    if (kind.besides) {
+      void this.#lookAmong(callers, at);
+      return;
+    }
+    for (const ref of clients) {
+      const client = ref.deref();
+      if (!client) clients.delete(ref);
+      const lease = client?.leaseOf(kind.protocol, name);
+      const waiter = lease && selfWaiter(callers, lease);
+      if (!waiter || waiter.isWarned || at < selfWaitAt(waiter)) continue;
+      if (client === this) this.warn(name, waiter, "this client");
+      else void this.#lookCloser(callers, waiter, lease);
+    }
+  }
+
+  /** Another client of this process holds a lock with this name: is it the same lock, or one on another server? */
+  async #lookCloser({ kind, name }: Callers, waiter: Waiter, { hold, owner }: SharedLease): Promise<void> {
+    const inspection = await kind.inspect(name).catch(() => null);
+    // The number of the hold alone would not do: every client begins at 1.
+    if (inspection?.holder?.id !== withoutBits(owner.kind.shownAs?.(hold) ?? hold.id)) return;
+    if (!waiter.settled && !waiter.isWarned) this.warn(name, waiter, "this process");
+  }
+
+  /**
+   * Several callers may hold it at once, in this process too: only a caller whose units would not be free if all others gave
+   * theirs back waits for its own process.
+   */
+  async #lookAmong(callers: Callers, at: number): Promise<void> {
+    const { kind, name } = callers;
+    const mine: SharedLease[] = [];
+    for (const ref of clients) {
+      const client = ref.deref();
+      if (client) mine.push(...client.#leasesOf(kind.protocol, name));
+    }
+    for (const waiter of callers) {
+      if (at < selfWaitAt(waiter)) return;
+      const earlier = mine.filter(({ since }) => since <= waiter.since);
+      if (earlier.length === 0 || waiter.isWarned || waiter.own?.isOwn) continue;
+      const holds = earlier.map(({ hold }) => hold);
+      const left = await kind.besides?.(name, holds).catch(() => null);
+      if (typeof left !== "number" || left >= (waiter.units ?? 1) || waiter.settled || waiter.isWarned)
+        return;
+      const isOwn = earlier.every((lease) => this.#watchdog.leases.has(lease));
+      this.warn(name, waiter, isOwn ? "this client" : "this process");
+      return;
+    }
+  }
+
+  /** An event for every such caller; a process warning at most once a minute for each client. */
+  warn(name: string, waiter: Waiter, heldBy: "this client" | "this process"): void {
+    const at = clocks.mono.now();
+    const waited = at - waiter.since;
+    const { kind, call, units } = waiter;
+    waiter.isWarned = true;
+    if (this.#events.hears("wait"))
+      this.#events.tell("wait", { ...ofCall({ name, kind, call, units }), heldBy, waitedFor: waited });
+    if (at - this.#lastWarning < MINUTE) return;
+    this.#lastWarning = at;
+    const [where, cure] =
+      heldBy === "this client"
+        ? [`this process (pid ${process.pid})`, "nest withLock(), or re-enter inside locks.scope()"]
+        : [
+            `another lock client of this process (pid ${process.pid})`,
+            "use one client for both, and nest withLock()",
+          ];
+    const [what, how] =
+      units === undefined
+        ? [`lock ${quote(name)}, which ${where} holds`, cure]
+        : [
+            `${units === 1 ? "a permit" : `${units} permits`} of ${quote(name)}, of which ${where} holds too many`,
+            "take all that is needed by one acquire()",
+          ];
+    process.emitWarning(
+      `A caller has waited ${duration(waited)} for ${what}: if the code that holds it makes this call, that is a deadlock; ${how}.`,
+      { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
+    );
+  }
+
+  /**
+   * A caller has waited for `waited` ms for what its own scope holds. An event for every such caller; a process warning once for each two places.
+   * `place`: where it has called. `taken`: where the lock was taken; null: nobody knows.
+   */
+  warnOfScope(
+    name: string,
+    { kind, call }: Waiter,
+    waited: number,
+    place: string,
+    taken: string | null,
+  ): void {
+    if (this.#events.hears("wait"))
+      this.#events.tell("wait", { name, kind, call, heldBy: "this scope", waitedFor: waited });
+    const both = `${place}\n${taken}`;
+    if (this.#places.has(both) || this.#places.size >= MOST_PLACES) return;
+    this.#places.add(both);
+    process.emitWarning(
+      `A call at ${place} has waited ${duration(waited)} for lock ${quote(name)}, which its own scope holds` +
+        `${taken === null ? "" : `, taken at ${taken}`}, and does not enter it because of \`reentrant: false\`: if the code that ` +
+        "holds the lock waits for this call, that is a deadlock, so pass the lease on; work of another caller that runs in this " +
+        "scope, such as a queue's job, gets the lock after it.",
+      { type: "HoldfastWarning", code: "LOCK_SELF_WAIT" },
+    );
+  }
+}
+
+/** Of names that are made at run time there may be any number of places. */
+const MOST_PLACES = 1_000;
+const MINUTE = 60_000;
+const LOOK_EVERY = 1_000;

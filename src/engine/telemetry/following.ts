@@ -1,0 +1,114 @@
+import { acquiring } from "../../api/channels.ts";
+import { type Caller, type Events, fenceOf, type LockEvent, ofCall } from "../../api/events.ts";
+import { type GiveUpReason, reasonOf } from "../../api/give-up.ts";
+import { clocks } from "../../util/clock.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+import { OpenHolds } from "./open-holds.ts";
+
+/** What is told of a call that wants a lock, the same object from its beginning to its end. Times are in ms. */
+interface AcquireMessage extends LockEvent {
+  /** The client's id. */
+  readonly client: string;
+  readonly wait: number;
+  readonly lease: number;
+  /** At its end. */
+  outcome?: "acquired" | GiveUpReason;
+  waitedFor?: number;
+  /** Null: its kind has none. */
+  token?: number | null;
+  /** It came from another caller of this process, and nobody was asked. */
+  passed?: boolean;
+  /** What the call rejects with. */
+  error?: unknown;
+}
+
+/** What a call asks for. */
+interface Asked {
+  readonly name: string;
+  readonly wait: number;
+  /** ms */
+  readonly lease: number;
+}
+
+/**
+ * One call that somebody follows, from the caller's line to the lock and to the lock's end. It is made in the caller's asynchronous
+ * context, and its methods are to be called in it, because that is where a subscriber finds the span that the call belongs to.
+ */
+export class Following {
+  readonly #message: AcquireMessage;
+  readonly #since = clocks.mono.now();
+  readonly #holds: OpenHolds;
+
+  constructor(events: Events, caller: Caller, { name, wait, lease }: Asked) {
+    this.#message = { client: events.client, ...ofCall({ name, ...caller }), wait, lease };
+    // From now on what ends is told, also while nobody listens to events.
+    events.isUsed = true;
+    this.#holds = events.holds instanceof OpenHolds ? events.holds : new OpenHolds(events.client);
+    events.holds = this.#holds;
+  }
+
+  /** Runs the synchronous beginning of the call. */
+  begin<T>(work: () => T): T {
+    const message = this.#message;
+    const begun = acquiring.start.runStores(message, work);
+    acquiring.end.publish(message);
+    return begun;
+  }
+
+  /** The caller has these. `waitedFor`: ms; left out: until now. */
+  got(leases: readonly SharedLease[], waitedFor = clocks.mono.now() - this.#since): void {
+    const [first] = leases;
+    this.#end("acquired", waitedFor, first && { token: fenceOf(first), passed: first.hold.passes > 0 });
+    for (const lease of leases) this.#holds.begin(lease);
+  }
+
+  /** Without the lock; null: somebody else held it. */
+  gaveUp(error: unknown): void {
+    const why = error === null ? (this.#message.wait > 0 ? "timeout" : "busy") : reasonOf(error);
+    if (error !== null) {
+      this.#message.error = error;
+      acquiring.error.publish(this.#message);
+    }
+    this.#end(why, clocks.mono.now() - this.#since);
+  }
+
+  #end(outcome: AcquireMessage["outcome"], waitedFor: number, more?: Partial<AcquireMessage>): void {
+    const message = Object.assign(this.#message, { outcome, waitedFor }, more);
+    acquiring.asyncStart.publish(message);
+    acquiring.asyncEnd.publish(message);
+  }
+}
+
+/**
+ * Follows a call. `work`: does what the call wants; it is told how the caller is to be named, and tells at once which leases it got.
+ * Resolves and rejects as that does.
+ */
+export function follow<T>(
+  events: Events,
+  caller: Caller,
+  asked: Asked,
+  work: (got: (lease: SharedLease) => void) => Promise<T>,
+): Promise<T> {
+  const one = new Following(events, caller, asked);
+  const since = clocks.mono.now();
+  const leases: SharedLease[] = [];
+  let waited = 0;
+  const got = (lease: SharedLease): void => {
+    waited = clocks.mono.now() - since;
+    leases.push(lease);
+  };
+  // Behind the answer: it is read in nobody's context, and this is the caller's again.
+  return one
+    .begin(() => work(got))
+    .then(
+      (result) => {
+        if (leases.length > 0) one.got(leases, waited);
+        else one.gaveUp(null);
+        return result;
+      },
+      (error: unknown) => {
+        one.gaveUp(error);
+        throw error;
+      },
+    );
+}

@@ -1,0 +1,107 @@
+import { AsyncResource } from "node:async_hooks";
+import { holding } from "../../api/channels.ts";
+import type { LockLostError } from "../../api/errors.ts";
+import { type FollowedHolds, type LockEvent, ofHolder } from "../../api/events.ts";
+import { clocks } from "../../util/clock.ts";
+import type { SharedLease } from "../lease/shared-lease.ts";
+
+/** What is told of a hold, the same object from its beginning to its end. */
+interface HoldMessage extends LockEvent {
+  /** The client's id. */
+  readonly client: string;
+  /** Null: its kind has none. */
+  readonly token: number | null;
+  /** ms */
+  readonly lease: number;
+  /** Set by a subscriber of `start` that wants the body to run in a context of its own. */
+  around: ((body: () => unknown) => unknown) | null;
+  /** ms; at its end. */
+  heldFor?: number;
+  error?: LockLostError;
+}
+
+interface OpenHold {
+  readonly message: HoldMessage;
+  /** The caller's asynchronous context, with the stores that subscribers have bound. */
+  readonly place: AsyncResource;
+}
+
+/** The holds of a client that have begun since somebody subscribed to `tracing:holdfast:hold`. */
+export class OpenHolds implements FollowedHolds {
+  readonly #client: string;
+  readonly #open = new Map<string, OpenHold>();
+
+  constructor(client: string) {
+    this.#client = client;
+  }
+
+  /** To be called in the context of the caller. */
+  begin(lease: SharedLease): void {
+    if (!holding.hasSubscribers) return;
+    const message: HoldMessage = {
+      client: this.#client,
+      ...ofHolder(lease),
+      lease: lease.terms.lease,
+      around: null,
+    };
+    const place = holding.start.runStores(message, () => new AsyncResource("Holdfast", MANUAL));
+    holding.end.publish(message);
+    this.#open.set(keyOf(lease), { message, place });
+    // RACE: it was lost before the caller heard that it has it.
+    if (lease.loss || lease.ended)
+      this.ended({ ...message, heldFor: clocks.mono.now() - lease.since }, lease.loss);
+  }
+
+  within<T>({ call, name }: Pick<LockEvent, "call" | "name">, body: () => T): T {
+    const hold = this.#open.get(keyOf({ call, name }));
+    if (!hold) return body();
+    const { around } = hold.message;
+    return hold.place.runInAsyncScope(() => (around ? bodyIn(around, body) : body()));
+  }
+
+  ended(told: LockEvent & { readonly heldFor: number }, error: LockLostError | null): void {
+    const key = keyOf(told);
+    const hold = this.#open.get(key);
+    // A loss that its release has found is told twice.
+    if (!hold || !this.#open.delete(key)) return;
+    const { message, place } = hold;
+    message.heldFor = told.heldFor;
+    place.runInAsyncScope(() => {
+      if (error) {
+        message.error = error;
+        holding.error.publish(message);
+      }
+      holding.asyncStart.publish(message);
+      holding.asyncEnd.publish(message);
+    });
+    // What follows asynchronous contexts forgets this one.
+    place.emitDestroy();
+  }
+}
+
+/** Once, and with its own outcome. RACE: a subscriber that throws, calls the body twice or not at all decides nothing about the lock. */
+function bodyIn<T>(around: (body: () => unknown) => unknown, body: () => T): T {
+  let outcome: { readonly value: T } | { readonly error: unknown } | null = null;
+  const once = (): T => {
+    try {
+      outcome ??= { value: body() };
+    } catch (error) {
+      outcome = { error };
+    }
+    if ("error" in outcome) throw outcome.error;
+    return outcome.value;
+  };
+  try {
+    const returned = around(once);
+    // Nobody looks at it: mostly it is what the body has returned.
+    if (returned instanceof Promise) returned.catch(() => {});
+  } catch (error) {
+    const { error: own } = (outcome ?? {}) as { readonly error?: unknown };
+    if (error !== own) process.emitWarning(error instanceof Error ? error : String(error));
+  }
+  return once();
+}
+
+const MANUAL = { requireManualDestroy: true };
+
+const keyOf = ({ call, name }: Pick<LockEvent, "call" | "name">): string => `${call} ${name}`;

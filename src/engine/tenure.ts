@@ -1,0 +1,476 @@
+import { LockLostError } from "../api/errors.ts";
+import { type Caller, ofHolder, ofLoss } from "../api/events.ts";
+import type { LossReason } from "../api/wording.ts";
+import { LEASE_MIN, RENEWALS_PER_LEASE } from "../defaults.ts";
+import type { ReleaseAnswer, RenewAnswer, ToldDigit } from "../redis/replies.ts";
+import { writeNow } from "../redis/writes.ts";
+import { clocks, type Instant, now } from "../util/clock.ts";
+import type { Acquisition } from "./acquisition.ts";
+import type { Services } from "./context.ts";
+import type { Expecting } from "./grant-inbox.ts";
+import { Keeping, type KeptTenure } from "./idle-tenures.ts";
+import type { Grant, Hold } from "./lease/hold.ts";
+import { refused, releaseOutcome, unconfirmed } from "./lease/release-outcome.ts";
+import { type Departure, type LeaseOwner, SharedLease } from "./lease/shared-lease.ts";
+import type { Terms } from "./lease/terms.ts";
+import { tryAgain } from "./lease-too-short.ts";
+import { ASKED, type KeptEnd, TAKEN } from "./linger-policy.ts";
+import type { LockKind } from "./lock-kind.ts";
+import { type Comer, fits } from "./policies/fits.ts";
+import type { RedisHealth } from "./redis-health.ts";
+import { Release } from "./release.ts";
+import type { Waiter } from "./waiter.ts";
+
+/** What a tenure needs of its lock, and tells it. */
+export interface TenureHome {
+  readonly kind: LockKind;
+  readonly name: string;
+  readonly services: Services;
+  readonly health: RedisHealth;
+  /** A caller of this process waits, and would hear of the lock. */
+  readonly channel: { readonly isHeard: boolean; listen(): void };
+  /** What the lock's value is to say of this process. */
+  readonly told: ToldDigit;
+  /** What all callers here ask by; null: none asks, or each by an acquisition of its own. */
+  readonly shared: Acquisition | null;
+  /** Does a caller of this process want to write what its readers share? */
+  readonly hasWriter: boolean;
+  /** Since when the first of these waits; Infinity: none does, or none would. */
+  readonly writerSince: number;
+  /** The same lock as its readers have it. */
+  readonly readers: TenureHome;
+  /** It has a hold of its own from now on. */
+  began(tenure: Tenure): void;
+  /** Whether callers may come in without standing in line may have changed. */
+  look(): void;
+  /** It is over. */
+  ended(tenure: Tenure): void;
+  /** Callers that have waited since before then are refused: more tries would end the same. */
+  refuseSince(before: number, error: () => Error): void;
+  /** Several callers that have left are told so together, and may come back together. */
+  gather(): void;
+}
+
+/**
+ * One hold that owns the lock, and its users in this process: who is inside, who comes next without
+ * Redis, and when it goes back. Protects callers from a hold that is over, taken away or too short
+ * for them, and the other processes from a hold that stays here without a user.
+ *
+ * | state | true in Redis | leaves it by |
+ * |---|---|---|
+ * | inside | ours until the deadline; a user, or a caller that waits for a renewal or for a turn of the event loop | the last user leaves → the next one is inside · idle · leaving · ended |
+ * | idle | the same, for the window at the most; nobody is inside, nothing was sent | a caller → inside · wanted, its time over, too many, nothing is heard, the client closes → ended |
+ * | leaving | the same until the end of this turn of the event loop | a caller → inside · turned → ended |
+ * | ended | a release, yield or leave is on its way | – |
+ *
+ * What differs is whether one caller is inside at a time (`ExclusiveTenure`), all readers
+ * (`SharedTenure`), or as many as there are units (`PooledTenure`).
+ */
+export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
+  readonly kind: LockKind;
+  readonly services: Services;
+  readonly hold: Hold;
+  protected lock: TenureHome;
+  readonly users = new Set<SharedLease>();
+  state: "inside" | "idle" | "leaving" | "ended" = "inside";
+  /** How it stays here while nobody is inside. Null: somebody was all the time. */
+  keeping: Keeping | null = null;
+  /** The call that was inside last, and what it asked for. */
+  call = 0;
+  terms: Terms = NO_TERMS;
+  /** When a caller that would not wait was last told that somebody is inside. */
+  protected triedAt = Number.NEGATIVE_INFINITY;
+  /** The first token for which Redis has not said yet that the lock was ours; undefined: its own. */
+  protected firstToken: number | undefined = undefined;
+  /** A caller that gets the hold as soon as a renewal is answered. */
+  claiming: Waiter | null = null;
+  /** Have two users been inside at a time? */
+  protected isShared = false;
+
+  constructor(lock: TenureHome, hold: Hold) {
+    this.kind = lock.kind;
+    this.services = lock.services;
+    this.lock = lock;
+    this.hold = hold;
+  }
+
+  /** May a caller come in without standing in line? */
+  abstract readonly isOpen: boolean;
+  /** The user, where only one can be inside; null: nobody is. */
+  abstract readonly holder: SharedLease | null;
+  /** A caller comes in that does not stand in line, without a command. Null: it has to wait. */
+  abstract takeIn(comer: Comer, caller: Caller): SharedLease | null;
+  /** A caller now stands in line. */
+  abstract lineFormed(): void;
+  /** To the first caller of the line, to which the hold came, and to those after it that it serves. */
+  protected abstract give(one: Acquisition, waiter: Waiter): void;
+  /** Its last user has left, of a lease that is released by an unlock. */
+  abstract vacated(lease: SharedLease): Promise<void>;
+  /** A user's lease is over. */
+  abstract lost(lease: SharedLease, error: LockLostError): void;
+  /** Somebody wants the lock. See the message `recall`. */
+  abstract recalled(id: string, nonce: string | null, isQuestion: boolean): void;
+
+  get isOver(): boolean {
+    return this.state === "ended";
+  }
+
+  /** Has it ever been without a user? */
+  get wasKept(): boolean {
+    return this.keeping !== null;
+  }
+
+  /** A caller in line may come in by a question about it: false, or it is being asked. */
+  joinedBy(_one: Acquisition, _first: Waiter): boolean {
+    return false;
+  }
+
+  /** What a hold is raised to for a caller that is next in it, in ms. */
+  protected ttlFor({ lease }: Terms): number {
+    return lease;
+  }
+
+  // ---- it comes
+
+  /** To the first caller in line, as it is or after a claim. `isDirect`: by an answer. */
+  found(one: Acquisition, isDirect: boolean): void {
+    const { hold, kind, services } = this;
+    const head = one.line.first;
+    const left = hold.left();
+    const isWanted = head !== null && left > 0 && !hold.isRevoked;
+    // One that may linger was not asked for so long.
+    const isFull = isDirect && head !== null && hold.mayLive >= head.terms.lease;
+    const how = isWanted ? fits(hold, left, head.terms, services.window, isFull) : "too much";
+    if (!head || how === "too much") {
+      // Nobody wants it any more; or the message was read so late that another client may have it;
+      // or it was asked for by a caller with a much longer lease, which has left.
+      this.leave();
+      const isLate = head !== null && isDirect && !hold.isRevoked && left <= 0;
+      if (isLate) tryAgain(this.lock, one, head, now().mono - hold.asked.mono);
+      else one.start();
+    } else if (how === "enough" && !kind.isConfirmed) this.give(one, head);
+    else {
+      const ttl = hold.lingers ? this.ttlFor(head.terms) : head.terms.lease;
+      void this.claim(one, head, ttl, false, services.window / 3);
+    }
+  }
+
+  /**
+   * Has the hold renewed before a caller gets it, for so many ms. It came in time, so the caller's
+   * wait is over. `isNext`: another caller of this process has had it before; else it is raised from
+   * the grant window.
+   */
+  protected async claim(
+    one: Acquisition,
+    waiter: Waiter,
+    ttl: number,
+    isNext: boolean,
+    within: number,
+  ): Promise<void> {
+    const { hold, kind } = this;
+    const { health } = this.lock;
+    const { line } = one;
+    line.remove(waiter);
+    this.claiming = waiter;
+    const sent = now();
+    const told = this.lock.told && waiter.terms.linger > 0 ? 2 : this.lock.told;
+    hold.asks(ttl, sent.mono);
+    health.askedAt ||= sent.mono;
+    try {
+      const answer = await kind.confirm(hold, ttl, within, told);
+      health.answered();
+      this.claiming = null;
+      if (this.applyRenewal(sent, answer, told)) {
+        if (isNext) this.giveNext(one, waiter);
+        else if (waiter.settled) this.found(one, false);
+        else this.give(one, waiter);
+        return;
+      }
+      const isOver = !hold.isRevoked && hold.left() <= 0;
+      // After its deadline it has just run out: nobody's loss, and no sign that the lease of this
+      // caller is too short.
+      const isNews = isNext && answer.is !== "renewed" && !isOver;
+      // RACE: the hold may have been granted again. A claim in vain is followed by leaving it.
+      this.leave();
+      // A caller that has left may have lost it before.
+      if (isNews) this.toldLost(this.nobody(), 0, new LockLostError(hold.name, answer.is));
+      if (!waiter.settled) line.putBack(waiter, isNext);
+      if (isOver && waiter.listed && !isNext) tryAgain(this.lock, one, waiter, now().mono - sent.mono);
+      else one.start();
+    } catch (error) {
+      this.claiming = null;
+      this.leave();
+      const refusal = kind.isConfirmed ? refused(hold.name, error, kind) : null;
+      if (!refusal) {
+        health.failed(error);
+        if (!waiter.settled) line.putBack(waiter);
+        one.retry();
+        return;
+      }
+      health.answered();
+      line.refuse(waiter, refusal());
+      // The same for all that have waited so long: asked one by one, the last of n would hear it
+      // after n timeouts of replicas.
+      this.lock.refuseSince(sent.mono, refusal);
+      one.start();
+    }
+  }
+
+  /** A renewal for the next caller in line was answered: it gets the hold, or the hold ends. */
+  protected giveNext(one: Acquisition, waiter: Waiter): void {
+    this.give(one, waiter);
+  }
+
+  // ---- its users come and go
+
+  protected enter(terms: Terms, caller: Caller): SharedLease {
+    const lease = new SharedLease(this.hold, terms, this, caller);
+    this.users.add(lease);
+    if (this.users.size > 1) this.isShared = true;
+    this.services.watchdog.watch(lease);
+    return lease;
+  }
+
+  /** A caller of the line comes in. `isPassed`: another one of this process had it before. */
+  protected admit(one: Acquisition, waiter: Waiter, lease: SharedLease, isPassed: boolean): void {
+    this.letIn(one, waiter, lease);
+    if (this.services.events.isUsed) this.tellAcquired(lease, waiter.since, isPassed, false);
+  }
+
+  /** The same, and nobody is told yet. */
+  protected letIn(one: Acquisition, waiter: Waiter, lease: SharedLease): void {
+    one.outrun = null;
+    one.line.remove(waiter);
+    waiter.give(lease);
+  }
+
+  /** `kept`: nobody was inside, and nobody was asked. */
+  protected tellAcquired(lease: SharedLease, since: number, passed: boolean, kept: boolean): void {
+    const { events } = this.services;
+    if (!events.hears("acquire")) return;
+    const waitedFor = clocks.mono.now() - since;
+    events.tell("acquire", { ...ofHolder(lease), waitedFor, passed, kept });
+  }
+
+  /** Returns for how many ms it was held. */
+  protected leaves(lease: SharedLease): number {
+    const { watchdog, wanted } = this.services;
+    watchdog.leases.delete(lease);
+    this.users.delete(lease);
+    if (wanted.leases.size > 0) wanted.ended(lease.hold);
+    return clocks.mono.now() - lease.since;
+  }
+
+  protected tellReleased(lease: SharedLease, held: number): void {
+    const { events } = this.services;
+    if (!lease.isTaken && events.hears("release"))
+      events.tell("release", { ...ofHolder(lease), heldFor: held });
+  }
+
+  /** Its user wants to know that it was held so far, and others stay. */
+  protected async confirm(lease: SharedLease, held: number): Promise<void> {
+    const { hold, kind, services } = this;
+    const sent = now();
+    hold.asks(LEASE_MIN, sent.mono);
+    try {
+      const { id, label, name, record } = hold;
+      const [answer] = await kind.renew(
+        [{ id, label, name, ttl: LEASE_MIN, record, told: null }],
+        services.commands.replyTimeout,
+      );
+      if (!answer || answer.is === "renewed") return;
+      // RACE: first: a listener that is told of the loss may call, and would come into a hold that
+      // is gone.
+      this.renewed(hold, sent, answer);
+      const loss = this.lossOf(lease, held, { is: answer.is, clock: 0 }, false);
+      if (loss) throw loss;
+    } catch (error) {
+      throw lease.loss ?? unconfirmed(hold, error, kind);
+    } finally {
+      lease.settle();
+    }
+  }
+
+  wanted(lease: SharedLease): AbortSignal {
+    return this.services.wanted.signalOf(lease, this.kind);
+  }
+
+  // ---- it is renewed
+
+  renewed(_hold: Hold, sent: Instant, answer: RenewAnswer, told: ToldDigit | null = null): void {
+    if (this.isOver) return;
+    if (answer.is !== "renewed") this.lose(answer.is);
+    else if (this.applyRenewal(sent, answer, told)) {
+      // For all users that it suffices.
+      for (const user of this.users) {
+        const { lease } = user.terms;
+        if (user.due < Number.POSITIVE_INFINITY && answer.ttl >= lease)
+          user.due = Math.max(user.due, sent.mono + lease / RENEWALS_PER_LEASE);
+      }
+    }
+  }
+
+  /** Takes what a renewal has brought. False: nothing that counts. */
+  protected applyRenewal(sent: Instant, answer: RenewAnswer, told: ToldDigit | null): boolean {
+    const { hold } = this;
+    const isOurs = answer.is === "renewed" && hold.renewed(sent, answer, told);
+    return isOurs && hold.left() > 0 && !hold.isRevoked;
+  }
+
+  // ---- nobody is inside, and it stays
+
+  /** By what this client remembers whether it is worth keeping. */
+  protected get known(): string {
+    return this.hold.name;
+  }
+
+  /** Nobody is inside from now on, until then at the latest. */
+  protected becomeIdle(mono: number, until: number): void {
+    const { linger, idle } = this.services;
+    this.keeping ??= new Keeping();
+    this.state = "idle";
+    this.keeping.since = mono;
+    this.keeping.until = until;
+    linger.stats.kept++;
+    idle.keep(this);
+  }
+
+  /** Somebody is inside again, or will be. `asks`: after a command. */
+  protected reopen(asks: boolean): void {
+    const { linger } = this.services;
+    const { keeping, state } = this;
+    if (keeping && state === "idle") {
+      linger.stats.kept--;
+      if (!asks) linger.stats.takenAgain++;
+      keeping.uses++;
+      keeping.saved += asks ? ASKED : TAKEN;
+    } else if (state === "leaving") linger.passedBack(this.known, true);
+    this.state = "inside";
+  }
+
+  /** How it ended, for the policy. */
+  protected learn(how: KeptEnd): void {
+    const { linger } = this.services;
+    linger.ended(this.known, how, this.keeping?.saved ?? 0, clocks.mono.now());
+  }
+
+  /** Somebody else wants what was kept, and its release was sent. */
+  protected tellRecalled(): void {
+    const { events } = this.services;
+    if (!this.keeping || !events.hears("recall")) return;
+    // RACE: a listener that blocks the event loop would hold back the release, which others wait for.
+    writeNow();
+    const { since, uses } = this.keeping;
+    events.tell("recall", {
+      name: this.hold.name,
+      kind: this.kind.eventKind,
+      idle: clocks.mono.now() - since,
+      uses,
+    });
+  }
+
+  // ---- it goes
+
+  /** In favour of others. `by`: who was inside last. `waiting`: of this process, for that. */
+  protected release(by: Departure, held: number, waiting: { woken(): void } | null): Promise<void> {
+    this.end(by);
+    // A plain promise: its rejections get the caller's line where they are made.
+    return new Promise((resolve) => {
+      this.kind.release(this.hold, new Release(this, by, held, waiting, resolve));
+    });
+  }
+
+  /**
+   * RACE: late commands of it may be on their way, and one that queued it may be executed again: it
+   * is left, not released.
+   */
+  protected leave(by: Departure | null = null): void {
+    this.end(by);
+    this.services.leave(this.kind, this.hold);
+  }
+
+  /** `by`: who was inside last; null: nobody is told of a loss. */
+  protected end(by: Departure | null): void {
+    const { linger, inbox } = this.services;
+    const { state } = this;
+    if (state === "ended") return;
+    if (by) by.firstToken = this.firstToken;
+    this.state = "ended";
+    if (state === "idle") linger.stats.kept--;
+    if (state === "leaving") linger.passedBack(this.known, false);
+    inbox.forget(this.hold);
+    this.lock.ended(this);
+    if (this.keeping || this.hold.lingers) this.learnEnd(state === "idle");
+  }
+
+  /** It has ended; `wasIdle`: with nobody inside. */
+  protected learnEnd(_wasIdle: boolean): void {}
+
+  /** It ends with nobody inside, and its release is sent for several together. */
+  takeLeave(): void {
+    this.end(null);
+  }
+
+  /** That was answered; null: it was not. */
+  leaveAnswered(answer: ReleaseAnswer | null, isBroken: boolean): void {
+    if (answer === null) this.services.leave(this.kind, this.hold);
+    else this.lossOf(this.nobody(), 0, answer, isBroken);
+  }
+
+  /** Who was inside last, when nobody is, and nobody waits for what becomes of the hold. */
+  protected nobody(): Departure {
+    const { hold, call, terms } = this;
+    return {
+      name: hold.name,
+      kind: this.kind.eventKind,
+      call,
+      units: terms.permits?.units,
+      token: hold.token + hold.passes,
+      firstToken: this.firstToken,
+      hold,
+      settle() {},
+      lostAtRelease() {},
+    };
+  }
+
+  // ---- it is lost
+
+  /** It is nobody's any more: neither its users', nor a caller's that comes in. */
+  lose(reason: LossReason, by: string | null = null): void {
+    for (const user of [...this.users]) user.lose(reason, by);
+  }
+
+  /** Was it lost before its release? Then its holder is told. */
+  lossOf(by: Departure, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null {
+    if (answer.is === "released") return null;
+    const loss = releaseOutcome(by.hold, answer, isBroken, this.kind);
+    if (!loss) return null;
+    by.lostAtRelease(loss);
+    return this.toldLost(by, held, loss);
+  }
+
+  protected toldLost(by: Departure, held: number, error: LockLostError): LockLostError {
+    const { events } = this.services;
+    if (events.hears("lost")) events.tell("lost", ofLoss(by, held, error));
+    return error;
+  }
+
+  // ---- messages
+
+  /** A late one, of what an answer has told already. */
+  granted(id: string, _grant: Grant): boolean {
+    return id === this.hold.id;
+  }
+
+  revoked(_id: string, by: string | null): void {
+    this.hold.isRevoked = true;
+    this.lose("revoked", by);
+  }
+}
+
+const NO_TERMS: Terms = {
+  lease: 0,
+  watchdog: true,
+  maxHold: Number.POSITIVE_INFINITY,
+  linger: 0,
+};

@@ -1,0 +1,124 @@
+import type { Inspected } from "../api/lock.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import { type Ask, type Leavable, type LockKind, type Meant, type Told, tell } from "../engine/lock-kind.ts";
+import type { Commands } from "../redis/commands.ts";
+import type { Keys } from "../redis/keys.ts";
+import type { Replication } from "../redis/replication.ts";
+import {
+  type AttemptAnswer,
+  decodeForced,
+  decodeInspection,
+  decodeRelease,
+  decodeRenewed,
+  type ReleaseAnswer,
+  type RenewAnswer,
+  undecoded,
+} from "../redis/replies.ts";
+import { quote } from "../util/quote.ts";
+import { newRedissonId, newRequestId } from "../util/random.ts";
+import { HoldScripts } from "./hold-scripts.ts";
+import { redissonLua as lua } from "./redisson-lua.generated.ts";
+
+/** How long an unlock latch lives: Redisson's own default, (3 s timeout + 1 s delay) × 4 attempts. */
+const LATCH_TTL = 16_000;
+
+/**
+ * Redisson's plain lock, key for key and message for message, to share a lock with Java: one release channel for each
+ * lock, a broadcast that only says "try again", the holder's TTL as the fallback. It has no fencing tokens, unless
+ * `isFenced`: Redisson's fenced lock is the same with a counter beside it.
+ *
+ * An owner is `<uuid>:<number>`, as in Java, where the number is a thread's; here every hold has its own (R1).
+ */
+export class RedissonLock extends HoldScripts implements LockKind {
+  readonly label: "redissonLock" | "redissonFencedLock";
+  readonly eventKind: "redisson" | "redissonFenced";
+  /** Both have the same key. A scope that holds the plain lock has no token to give to a caller that enters the fenced one. */
+  readonly protocol: "redisson" | "redisson-fenced";
+  /** Java sees the same owner, entered once, with a TTL: nothing that it could mistake. */
+  readonly localHandoffs: number;
+  readonly wake: LockKind["wake"];
+  readonly hasTokens: boolean;
+  readonly yield = null;
+  readonly together = null;
+  readonly #isFenced: boolean;
+  readonly #uuid = newRedissonId();
+
+  constructor(commands: Commands, replication: Replication | null, isFenced: boolean, passes: number) {
+    super(commands, replication, lua);
+    this.label = isFenced ? "redissonFencedLock" : "redissonLock";
+    this.eventKind = isFenced ? "redissonFenced" : "redisson";
+    this.protocol = isFenced ? "redisson-fenced" : "redisson";
+    this.localHandoffs = passes;
+    this.wake = { by: "message", channel: (name) => commands.keys.redissonChannel(name) };
+    this.#isFenced = isFenced;
+    this.hasTokens = isFenced;
+  }
+
+  shownAs(hold: Hold): string {
+    return this.ownerOf(hold);
+  }
+
+  protected override ownerOf({ id }: { readonly id: string }): string {
+    return `${this.#uuid}:${id.slice(id.lastIndexOf(":") + 1)}`;
+  }
+
+  attempt(hold: Hold, { lease }: Ask, told: Told<AttemptAnswer>): void {
+    const { commands } = this;
+    const { name } = hold;
+    const isKnown = this.knownIn === commands.epoch;
+    const latch = isKnown ? [] : [commands.keys.redissonLatch(name, "0")];
+    const unlooked = isKnown ? "" : commands.keys.redissonChannel(name);
+    const keys = commands.keysOf([...this.#counted(name), ...latch]);
+    const fenced = this.#isFenced ? "fenced" : "";
+    const args = [this.ownerOf(hold), lease, commands.notAfter(keys), unlooked, fenced];
+    commands.send(lua.acquire, keys, args, this.attempted, told);
+  }
+
+  /** Ends the hold whatever its count is, and wakes the waiters. */
+  async withdraw(hold: Leavable): Promise<ReleaseAnswer> {
+    const { commands } = this;
+    const { name } = hold;
+    const latch = commands.keys.redissonLatch(name, newRequestId());
+    const args = [this.ownerOf(hold), commands.keys.redissonChannel(name), LATCH_TTL];
+    const answer = await commands.run(lua.release, [name, latch], args, decodeRelease);
+    // The latch has done its work. Nobody waits for its end, and it expires by itself when this fails.
+    if (answer.is === "released") commands.run(lua.forget, [latch], [], undecoded).catch(() => {});
+    return answer;
+  }
+
+  release(hold: Hold, told: Told<ReleaseAnswer>): void {
+    tell(this.withdraw(hold), told);
+  }
+
+  readonly recount = (hold: Hold, count: number): Promise<RenewAnswer["is"]> =>
+    this.commands.run(lua.recount, [hold.name], [this.ownerOf(hold), count], decodeRenewed);
+
+  inspect(name: string): Promise<Inspected> {
+    return this.commands.run(lua.inspect, this.#counted(name), [], decodeInspection);
+  }
+
+  async forceRelease(name: string, _label: string | null, { holder, token }: Meant): Promise<number> {
+    const { commands } = this;
+    const keys = this.#counted(name);
+    const owner = holder === null ? "" : await this.holderWith(holder, lua.inspect, keys);
+    if (owner === null) return 0;
+    const args = [commands.keys.redissonChannel(name), token ?? "", owner];
+    return commands.run(lua.forceRelease, keys, args, decodeForced);
+  }
+
+  /** The lock, and the counter of its tokens if it has one. */
+  #counted(name: string): string[] {
+    return this.#isFenced ? [name, this.commands.keys.redissonToken(name)] : [name];
+  }
+}
+
+/** @throws RangeError for a name whose keys Redisson would have in different slots of a Cluster. */
+export function checkFitsRedisson(keys: Keys, name: string): void {
+  if (keys.fitsRedisson(name)) return;
+  const { prefix } = keys;
+  const where = `in Cluster Redisson's keys of ${quote(name)} have different hash slots`;
+  const cure = /[{}]/.test(name)
+    ? "use a name without braces"
+    : `the keyPrefix ${quote(prefix)} must have no braces, or a whole tag`;
+  throw new RangeError(`Cannot create a lock: ${where}; ${cure}`);
+}

@@ -1,0 +1,71 @@
+import type { Inspected } from "../api/lock.ts";
+import { SPIN_MAX, SPIN_MIN, SPIN_SPREAD } from "../defaults.ts";
+import type { Hold } from "../engine/lease/hold.ts";
+import { type Ask, type Leavable, type LockKind, type Meant, type Told, tell } from "../engine/lock-kind.ts";
+import type { Commands } from "../redis/commands.ts";
+import type { Replication } from "../redis/replication.ts";
+import {
+  type AttemptAnswer,
+  decodeForced,
+  decodeInspection,
+  decodeRelease,
+  type ReleaseAnswer,
+} from "../redis/replies.ts";
+import { between } from "../util/random.ts";
+import { HoldScripts } from "./hold-scripts.ts";
+import { spinLua as lua } from "./spin-lua.generated.ts";
+
+/**
+ * The lock that everybody knows: SET NX PX under the lock's name, compare-and-delete, and tries with an exponential
+ * back-off (Redisson's RSpinLock: 1, 2, 4 … 128 ms). For servers without pub/sub, for sharing a lock with redis-py,
+ * bsm/redislock, redlock on one node or redis-semaphore, and for comparison.
+ *
+ * It has no fencing tokens. An INCR in the script would count only the holders that come through this library: after one
+ * of another library, a token would be told that says nothing about the last writer.
+ */
+export class SpinLock extends HoldScripts implements LockKind {
+  readonly label = "spinLock";
+  readonly eventKind = "spin";
+  readonly protocol = "spin";
+  readonly wake: LockKind["wake"] = { by: "time", pause: backOff };
+  readonly localHandoffs: number;
+  readonly hasTokens = false;
+  readonly yield = null;
+  readonly recount = null;
+  readonly together = null;
+
+  constructor(commands: Commands, replication: Replication | null, passes: number) {
+    super(commands, replication, lua);
+    this.localHandoffs = passes;
+  }
+
+  attempt({ name, id }: Hold, { lease }: Ask, told: Told<AttemptAnswer>): void {
+    const { commands } = this;
+    const keys = commands.keysOf([name]);
+    const unlooked = this.knownIn === commands.epoch ? 0 : 1;
+    commands.send(lua.acquire, keys, [id, lease, commands.notAfter(keys), unlooked], this.attempted, told);
+  }
+
+  withdraw({ name, id }: Leavable): Promise<ReleaseAnswer> {
+    return this.commands.run(lua.release, [name], [id], decodeRelease);
+  }
+
+  release(hold: Hold, told: Told<ReleaseAnswer>): void {
+    tell(this.withdraw(hold), told);
+  }
+
+  inspect(name: string): Promise<Inspected> {
+    return this.commands.run(lua.inspect, [name], [], decodeInspection);
+  }
+
+  async forceRelease(name: string, _label: string | null, { holder }: Meant): Promise<number> {
+    const owner = holder === null ? null : await this.holderWith(holder, lua.inspect, [name]);
+    if (holder !== null && owner === null) return 0;
+    return this.commands.run(lua.forceRelease, [name], owner === null ? [] : [owner], decodeForced);
+  }
+}
+
+/** Before the n-th further try, in ms. Without the spread, processes that began together would try together for ever. */
+function backOff(tries: number): number {
+  return Math.min(SPIN_MAX, SPIN_MIN * 2 ** Math.min(tries, 10)) * between(1 - SPIN_SPREAD, 1);
+}

@@ -1,0 +1,242 @@
+import { circleText, DeadlockError } from "../../api/errors.ts";
+import type { EventKind, Events } from "../../api/events.ts";
+import { DEADLOCK_AFTER, DEADLOCK_AGAIN } from "../../defaults.ts";
+import type { SharedLease } from "../../engine/lease/shared-lease.ts";
+import type { Commands } from "../../redis/commands.ts";
+import { Fields } from "../../redis/fields.ts";
+import { deadlocksLua as lua } from "../../redis/lua.generated.ts";
+import { isRefusal } from "../../redis/replies.ts";
+import { clocks } from "../../util/clock.ts";
+import { duration } from "../../util/duration.ts";
+import { CallTimer, type Timers } from "../../util/timers.ts";
+import { type Circle, circleOf, holdersOf, type Inspections, type Look, seeing } from "./circle.ts";
+import { decodeNote, encodeNote, holdOf, isNoted, type Note, type NotedHold, refOf } from "./note.ts";
+
+/** A call that waits in a scope. */
+export interface ScopedWait {
+  readonly kind: EventKind;
+  /** The locks that it wants, all of them. */
+  readonly locks: readonly {
+    readonly kind: { readonly protocol: string; readonly mode?: string };
+    readonly name: string;
+  }[];
+  /** What its scope, and those around it, hold at this moment. */
+  readonly held: () => Iterable<SharedLease>;
+  /** Ends the wait with this error. */
+  readonly leave: (error: unknown) => void;
+}
+
+/** What the detector works with. */
+interface Services {
+  readonly clientId: string;
+  readonly timers: Timers;
+  readonly events: Events;
+}
+
+/** The same, from its beginning to its end. */
+class Watched {
+  readonly id: string;
+  readonly wait: ScopedWait;
+  readonly since = clocks.mono.now();
+  /** When to look next, on the monotonic clock. */
+  due = this.since + DEADLOCK_AFTER;
+  isOver = false;
+  /** The locks under which its note may stand. */
+  noted = new Set<string>();
+  /** By the server's clock in µs: when it began to wait, and when its last note was written. 0: not known. */
+  began = 0;
+  after = 0;
+  /** The circle that was found first, and when; and the last one that was judged. */
+  suspected: { readonly key: string; readonly at: number } | null = null;
+  judged: string | null = null;
+
+  constructor(id: string, wait: ScopedWait) {
+    this.id = id;
+    this.wait = wait;
+  }
+
+  /** The locks that it wants. Made when its note is: most callers have theirs long before. */
+  get waits(): string[] {
+    const refs = this.wait.locks.flatMap(({ kind: { protocol }, name }) =>
+      isNoted(protocol) ? refOf(protocol, name) : [],
+    );
+    return refs.slice(0, MOST_LOCKS);
+  }
+
+  holds(): NotedHold[] {
+    const found = new Map<string, NotedHold>();
+    for (const lease of this.wait.held()) {
+      const { protocol } = lease.owner.kind;
+      if (found.size < MOST_LOCKS && isNoted(protocol)) {
+        const hold = holdOf(protocol, lease);
+        found.set(`${hold.ref} ${hold.turn}`, hold);
+      }
+    }
+    return [...found.values()];
+  }
+}
+
+/**
+ * Finds callers that wait for each other in a circle, over processes. A caller that has waited in a scope for long, while that holds
+ * something, leaves a note of both, and again every few seconds; nobody else writes, asks or is asked.
+ *
+ * Protects callers from being taken for part of a circle that never was. A note may be old: its scope may have let go of a lock that
+ * another caller of its process has since then, in the same hold. So a circle counts when it is found twice, with the same turns,
+ * the second time by notes that their clients have written, from what they know, behind the first time: at that moment all of it
+ * was true at once. Then Redis must show each of its holds, and its waiters. Anybody may write notes; those alone prove nothing.
+ */
+export class Detector {
+  readonly #commands: Commands;
+  readonly #services: Services;
+  readonly #look: Look;
+  readonly #rejects: boolean;
+  readonly #watched = new Set<Watched>();
+  readonly #timer = new CallTimer(() => this.#ring());
+  #made = 0;
+  #isOff = false;
+  #lastWarning = Number.NEGATIVE_INFINITY;
+
+  constructor(commands: Commands, services: Services, look: Look, rejects: boolean) {
+    this.#commands = commands;
+    this.#services = services;
+    this.#look = look;
+    this.#rejects = rejects;
+  }
+
+  /** To be called when a caller begins to wait. Returns what it calls at its end. */
+  watch(wait: ScopedWait): () => void {
+    if (this.#isOff || !wait.locks.some(({ kind }) => isNoted(kind.protocol))) return () => {};
+    const one = new Watched(`${this.#services.clientId}/${++this.#made}`, wait);
+    this.#watched.add(one);
+    this.#ringAt(one.due);
+    return () => {
+      if (one.isOver) return;
+      one.isOver = true;
+      this.#watched.delete(one);
+      if (one.noted.size > 0) this.#write(one, [], null).catch(() => {});
+    };
+  }
+
+  #ringAt(at: number): void {
+    if (this.#timer.index < 0 || at < this.#timer.at) this.#services.timers.set(this.#timer, at);
+  }
+
+  #ring(): void {
+    const at = clocks.mono.now();
+    let next = Number.POSITIVE_INFINITY;
+    let room = AT_ONCE;
+    for (const one of this.#watched) {
+      if (one.due <= at && room-- > 0) {
+        one.due = Number.POSITIVE_INFINITY;
+        void this.#walk(one);
+      }
+      if (one.due < next) next = one.due;
+    }
+    if (next < Number.POSITIVE_INFINITY) this.#ringAt(Math.max(next, at + COARSE));
+  }
+
+  /** Never rejects: the caller waits on, whatever becomes of this. */
+  async #walk(one: Watched): Promise<void> {
+    let circle: Circle | null = null;
+    try {
+      circle = await this.#find(one);
+      if (circle && !one.isOver) await this.#suspect(one, circle);
+    } catch (error) {
+      // Without the rights for it, or with a server that has no such command, it would fail each time.
+      if (isRefusal(error)) {
+        this.#isOff = true;
+        this.#watched.clear();
+      }
+    }
+    if (one.isOver || this.#isOff) return;
+    one.due = clocks.mono.now() + (circle ? DEADLOCK_AGAIN : DEADLOCK_AFTER);
+    this.#ringAt(one.due);
+  }
+
+  /** Leaves a note, or writes it anew, and follows the others'. */
+  async #find(one: Watched): Promise<Circle | null> {
+    const { ended, isAway } = this.#commands;
+    const holds = one.holds();
+    if (ended || isAway || (holds.length === 0 && one.noted.size === 0)) return null;
+    const waited = clocks.mono.now() - one.since;
+    const { id, waits, began: since, after, wait } = one;
+    const isRead = wait.locks.every(({ kind }) => kind.mode === "read");
+    const note: Note = { id, waits, isRead, since, after, rejects: this.#rejects, holds };
+    const found = await this.#write(one, holds, note);
+    one.after = found.at;
+    one.began ||= Math.floor(found.at - waited * 1_000);
+    return circleOf({ ...note, since: one.began }, holdersOf(found.notes));
+  }
+
+  async #write(one: Watched, holds: readonly NotedHold[], note: Note | null) {
+    const held = new Set(holds.map(({ ref }) => ref));
+    const former = [...one.noted].filter((ref) => !held.has(ref));
+    for (const ref of held) one.noted.add(ref);
+    const life = note && held.size > 0 ? 3 * DEADLOCK_AFTER : 0;
+    const args = [one.id, life, note ? encodeNote(note) : "", held.size, ...held, ...former];
+    const found = await this.#commands.run(lua.note, [this.#commands.keys.waits], args, decodeFound);
+    for (const ref of former) one.noted.delete(ref);
+    return found;
+  }
+
+  async #suspect(one: Watched, circle: Circle): Promise<void> {
+    if (one.suspected?.key !== circle.key) one.suspected = { key: circle.key, at: one.after };
+    // RACE: a note that was written before may be of a turn that had ended when the first walk came by.
+    else if (one.judged !== circle.key && circle.isLaterThan(one.suspected.at))
+      await this.#judge(one, circle);
+  }
+
+  async #judge(one: Watched, circle: Circle): Promise<void> {
+    const cycle = await circle.confirm(this.#look);
+    const own = circle.ownHold;
+    // RACE: it was let go, or the lock came, while Redis was asked.
+    const isHeld = one.holds().some(({ ref, turn }) => ref === own?.ref && turn === own.turn);
+    if (!cycle || one.isOver || !isHeld) return;
+    one.judged = circle.key;
+    const { rejected, name } = circle;
+    // Another caller of the circle leaves it.
+    if (rejected !== null && rejected !== one.id) return;
+    const { events } = this.#services;
+    const { kind, leave } = one.wait;
+    const waited = clocks.mono.now() - one.since;
+    const isRejected = rejected !== null;
+    if (events.hears("deadlock"))
+      events.tell("deadlock", { name, kind, waitedFor: waited, cycle, rejected: isRejected });
+    if (isRejected) leave(new DeadlockError(name, cycle));
+    else this.#warn(`A caller has waited for ${duration(waited)} in a deadlock: ${circleText(cycle)}`);
+  }
+
+  /** At most once a minute. */
+  #warn(what: string): void {
+    const at = clocks.mono.now();
+    if (at - this.#lastWarning < MINUTE) return;
+    this.#lastWarning = at;
+    process.emitWarning(what, { type: "HoldfastWarning", code: "DEADLOCK" });
+  }
+}
+
+/** As a client's option says it. */
+export function detectorOf(
+  option: "reject" | "warn" | "off",
+  commands: Commands,
+  services: Services,
+  inspections: () => Inspections,
+): Detector | null {
+  if (option === "off") return null;
+  return new Detector(commands, services, seeing(inspections), option === "reject");
+}
+
+function decodeFound(reply: unknown): { readonly at: number; readonly notes: readonly Note[] } {
+  const from = new Fields(reply);
+  const at = from.number();
+  const notes = from.each(() => decodeNote(from.text())).filter((note) => note !== null);
+  // No client knows what will be true. Such a note would count as written behind any first sight.
+  return { at, notes: notes.filter(({ after }) => after <= at) };
+}
+
+const MINUTE = 60_000;
+/** A ring of the timer does so much at the most, and rings come no closer than this, in ms. */
+const AT_ONCE = 100;
+const COARSE = 50;
+/** That one call waits for, and that its scope holds. What is beyond these is not seen. */
+const MOST_LOCKS = 16;

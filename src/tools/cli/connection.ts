@@ -1,0 +1,155 @@
+import type * as Ioredis from "ioredis";
+import { createLockClient, type LockClient, type LockClientOptions } from "../../index.ts";
+import { visible } from "../../util/visible.ts";
+import type { CommonValues } from "./command.ts";
+import { EXIT, ExitError, UsageError } from "./exit-codes.ts";
+import { type Patience, reach } from "./reach.ts";
+import { showAddress, whyNot } from "./why-not.ts";
+
+/** How long a sentinel may take to answer, in ms. */
+const SENTINEL = 1_000;
+
+/** A connection that this program has opened, and a lock client on it. */
+export interface Connected {
+  readonly locks: LockClient;
+  /** For what is not the lock client's business; connects when it is first used. */
+  readonly redis: Ioredis.Redis | Ioredis.Cluster;
+  close(): Promise<void>;
+}
+
+type Given = Pick<CommonValues, "redis" | "cluster" | "sentinel" | "prefix">;
+
+/** Flags win over HOLDFAST_*, and that over REDIS_URL. */
+function settings(given: Given, env = process.env) {
+  const address = given.redis ?? (env.HOLDFAST_REDIS || env.REDIS_URL || undefined);
+  const urls = (address ?? "redis://127.0.0.1:6379").split(",");
+  const sentinel = given.sentinel ?? (env.HOLDFAST_SENTINEL || undefined);
+  const isCluster = given.cluster ?? /^(1|true|yes)$/.test(env.HOLDFAST_CLUSTER ?? "");
+  const prefix = given.prefix ?? env.HOLDFAST_PREFIX ?? "";
+  if (isCluster && sentinel !== undefined)
+    throw new UsageError("A Cluster has no sentinels: leave out --cluster or --sentinel.");
+  if (urls.length > 1 && !isCluster && sentinel === undefined)
+    throw new UsageError(
+      "Several addresses are those of a Cluster (--cluster) or of sentinels (--sentinel <name>).",
+    );
+  return { nodes: urls.map(readAddress), isGuess: address === undefined, sentinel, isCluster, prefix };
+}
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+  readonly username: string;
+  readonly password: string;
+  readonly db: number;
+  readonly isTls: boolean;
+}
+
+/** "host:port" is enough. */
+function readAddress(given: string): Address {
+  const text = given.includes("://") ? given : `redis://${given}`;
+  const url = URL.canParse(text) ? new URL(text) : null;
+  // The text may have a password in it, so it is not repeated.
+  const path = /^\/?(\d*)$/.exec(url?.pathname ?? "");
+  // What is not understood would be database 0, in which nobody else looks for this lock.
+  if (url === null || !/^rediss?:$/.test(url.protocol) || url.hostname === "" || path === null || url.search)
+    throw new UsageError(
+      "--redis takes an address such as redis://host:6379/0, or rediss:// for TLS; after the host may come the number of a database, and nothing else.",
+    );
+  return {
+    host: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+    port: Number(url.port || 6379),
+    username: decoded(url.username),
+    password: decoded(url.password),
+    db: Number(path[1]),
+    isTls: url.protocol === "rediss:",
+  };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new UsageError("A % in the user or the password of --redis is written %25.");
+  }
+}
+
+/**
+ * @throws ExitError where ioredis is missing, or no Redis can be reached, UsageError where the addresses make no sense, the signal's
+ *   reason.
+ */
+export async function connect(
+  given: Given,
+  options: LockClientOptions = {},
+  patience: Patience = {},
+): Promise<Connected> {
+  const { nodes, isGuess, sentinel, isCluster, prefix } = settings(given);
+  const [first] = nodes as [Address];
+  const { Redis, Cluster } = await ioredis();
+  const { username, password, db, isTls } = first;
+  if (isCluster && db !== 0) throw new UsageError("A Cluster has database 0 alone.");
+  const login = {
+    ...(username === "" ? {} : { username }),
+    ...(password === "" ? {} : { password }),
+    ...(isTls ? { tls: {} } : {}),
+  };
+  const common = { ...login, lazyConnect: true, keyPrefix: prefix };
+  const addresses = nodes.map(({ host, port }) => ({ host, port }));
+  const reached = await reach(Redis, { addresses, isGuess, login, db, isCluster, sentinel }, patience);
+  // ioredis asks one sentinel behind the other, and would wait for one that is silent for ever.
+  const sentinels = [reached, ...addresses.filter((one) => one !== reached)];
+  const where = sentinel === undefined ? showAddress(first) : `the primary of ${visible(sentinel)}`;
+  const One = inDatabase(Redis, (error) => {
+    const why = error.name === "ReplyError" ? whyNot(error, where, { db, isGuess }, 0) : null;
+    if (why?.mayPass === false) patience.refused?.(why);
+  });
+  const redis = isCluster
+    ? new Cluster(addresses, { keyPrefix: prefix, lazyConnect: true, redisOptions: login })
+    : sentinel === undefined
+      ? new One({ ...common, host: first.host, port: first.port, db })
+      : new One({ ...common, db, sentinels, sentinelCommandTimeout: SENTINEL, name: sentinel });
+  // What else is wrong with the connection is told by the command that needs it.
+  redis.on("error", () => {});
+  const locks = createLockClient(redis, { connection: "own", ...options });
+  return {
+    locks,
+    redis,
+    close: async () => {
+      await locks.close({ grace: 0 });
+      redis.disconnect();
+    },
+  };
+}
+
+/** It is a peer: whatever installs this package has it, or is told. */
+async function ioredis(): Promise<typeof Ioredis> {
+  try {
+    return await import("ioredis");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new ExitError(EXIT.unavailable, "ioredis is not installed beside holdfast: npm install ioredis.");
+  }
+}
+
+type Connection = new (options: Ioredis.RedisOptions) => Ioredis.Redis;
+
+/**
+ * ioredis goes on in database 0 where Redis refuses another one, as it may at any reconnect: rights and settings change. There the
+ * lock would keep nobody out, so such a connection is ended before it takes a command; ioredis tries again. `failed` is told of each
+ * error of a connection.
+ */
+function inDatabase(Redis: typeof Ioredis.Redis, failed: (error: Error) => void): Connection {
+  return class InDatabase extends (Redis as Connection) {
+    constructor(options: Ioredis.RedisOptions) {
+      super(options);
+      this.on("error", (error: Error & { command?: { name: string } }) => {
+        if (error.command?.name === "select") this.stream.destroy();
+        failed(error);
+      });
+    }
+
+    /** Those that the lock client makes are so too. */
+    override duplicate(options?: Partial<Ioredis.RedisOptions>): Ioredis.Redis {
+      return new InDatabase({ ...this.options, ...options });
+    }
+  };
+}

@@ -1,0 +1,73 @@
+import type { Listed } from "../../index.ts";
+import { showParty, waitingProcesses } from "../../inside.ts";
+import { visible } from "../../util/visible.ts";
+import { ESCAPED, nameOf } from "./args.ts";
+import { type Call, command } from "./command.ts";
+import { connect } from "./connection.ts";
+import { showDuration } from "./durations.ts";
+import { EXIT } from "./exit-codes.ts";
+import { LISTING } from "./listing.ts";
+import { type Looked, lookAt } from "./look.ts";
+import type { Output } from "./output.ts";
+
+const FLAGS = { kind: LISTING.kind, escaped: ESCAPED };
+
+async function inspect({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
+  const name = nameOf(positionals, rest, values, "holdfast inspect takes one name; holdfast ls lists them.");
+  const { locks, close } = await connect(values);
+  try {
+    const found = await lookAt(locks, name, values.kind);
+    if (output.isJson) for (const one of found) output.printJson(one);
+    else if (found.length === 0) output.print(`${visible(name)} is free.`);
+    else for (const one of found) printOne(one, output);
+    return EXIT.ok;
+  } finally {
+    await close();
+  }
+}
+
+/** One line for the lock, one for each holder and each waiter in order. */
+export function printOne(lock: Looked, output: Output): void {
+  const { kind, name, holders, waiters, kept, permits, value } = lock;
+  const of = permits === null ? "" : ` of ${permits} permits`;
+  output.print({ style: "bold", text: `${visible(name)} (${kind}${of})` });
+  if (holders.length === 0) output.print("  free");
+  for (const one of holders) {
+    const { token, heldFor, remaining, mode, units } = one;
+    const what = [mode ?? "", units > 1 ? `${units} permits` : ""].filter(Boolean).join(", ");
+    const how = `${kept ? "kept" : "held"}${what ? ` (${what})` : ""} for ${showDuration(heldFor)}`;
+    output.print(
+      `  ${how} by ${showParty(one)}${token === null ? "" : `, token ${token}`}, lease left ${showDuration(remaining)}`,
+    );
+  }
+  if (value) output.print(`  value: ${visible(value)}`);
+  if (waiters?.length) output.print({ style: "yellow", text: `  ${waitingInWords(lock)}:` });
+  for (const [i, one] of (waiters ?? []).entries()) {
+    const what = [one.mode ?? "", one.units > 1 ? `${one.units} permits` : ""].filter(Boolean).join(", ");
+    const text = `  ${i + 1}. ${showParty(one)} waits for ${showDuration(one.waitedFor)}${what ? ` (${what})` : ""}`;
+    output.print({ style: "yellow", text });
+  }
+}
+
+function waitingInWords(lock: Listed): string {
+  const [processes, callers] = [waitingProcesses(lock), lock.waiters?.length ?? 0];
+  const count = processes === 1 ? "1 waiting process" : `${processes} waiting processes`;
+  return processes === callers ? count : `${count}, with ${callers} callers`;
+}
+
+export const INSPECT = command(
+  {
+    name: "inspect",
+    summary: "shows the holder of a lock and all processes that wait for it, in order",
+    usage: ["inspect [flags] <name>"],
+    examples: [
+      [
+        "holdfast inspect order:42",
+        "label, host and process of the holder, since when, its token, what is left of its lease; what a leader proclaims; and the queue",
+      ],
+      ["holdfast inspect order:42 --json | jq '.holder.token'", "for programs; times in ms"],
+    ],
+    flags: FLAGS,
+  },
+  inspect,
+);

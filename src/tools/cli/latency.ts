@@ -1,0 +1,81 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import type { Redis } from "ioredis";
+import { createLockClient } from "../../index.ts";
+import type { Connected } from "./connection.ts";
+
+/** In ms. */
+export interface Latency {
+  /** The median. */
+  readonly roundTrip: number;
+  /** From an unlock to the lease of the next caller, in another client: the median. Null: it did not come. */
+  readonly handOff: number | null;
+  /** From PUBLISH to the subscriber: the median. Null: not measured in a Cluster. */
+  readonly delivery: number | null;
+}
+
+const TRIPS = 20;
+const HAND_OFFS = 5;
+
+/** `timeout`: ms for one hand-over. */
+export async function measure({ locks, redis }: Connected, timeout: number): Promise<Latency> {
+  const roundTrip = await median(TRIPS, async () => {
+    const since = performance.now();
+    await redis.time(); // which a user with the rights of a lock may ask
+    return performance.now() - since;
+  });
+  const others = createLockClient(redis, { connection: "own" });
+  const name = `holdfast:doctor:${randomUUID()}`;
+  const [ours, theirs] = [locks.lock(name), others.lock(name)];
+  try {
+    // The first one pays for the subscription.
+    const handOff = async (): Promise<number> => {
+      const held = await ours.lock({ wait: timeout });
+      const next = theirs.lock({ wait: timeout });
+      next.catch(() => {}); // Where a look fails before it is awaited.
+      const end = performance.now() + timeout;
+      while (!(await ours.inspect()).waiters?.length)
+        if (performance.now() > end) throw new Error("no caller waits");
+      const since = performance.now();
+      await held.unlock();
+      const lease = await next;
+      const took = performance.now() - since;
+      await lease.unlock();
+      return took;
+    };
+    await handOff();
+    return { roundTrip, handOff: await median(HAND_OFFS, handOff), delivery: await messages(redis, timeout) };
+  } catch {
+    return { roundTrip, handOff: null, delivery: null };
+  } finally {
+    await others.close({ grace: 0 });
+  }
+}
+
+async function messages(redis: Connected["redis"], timeout: number): Promise<number | null> {
+  if ("nodes" in redis) return null;
+  const subscriber = (redis as Redis).duplicate();
+  subscriber.on("error", () => {});
+  const signal = AbortSignal.timeout(timeout);
+  const channel = `${redis.options.keyPrefix ?? ""}holdfast:client:doctor-${randomUUID()}`;
+  try {
+    await subscriber.subscribe(channel);
+    return await median(TRIPS, async () => {
+      const heard = once(subscriber, "message", { signal });
+      heard.catch(() => {});
+      const since = performance.now();
+      await redis.publish(channel, "doctor");
+      await heard;
+      return performance.now() - since;
+    });
+  } finally {
+    subscriber.disconnect();
+  }
+}
+
+async function median(times: number, take: () => Promise<number>): Promise<number> {
+  const all: number[] = [];
+  for (let i = 0; i < times; i++) all.push(await take());
+  all.sort((a, b) => a - b);
+  return all[Math.floor(times / 2)] ?? 0;
+}

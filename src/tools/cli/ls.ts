@@ -1,0 +1,82 @@
+import type { Listed } from "../../index.ts";
+import { quoteWhole } from "../../util/quote.ts";
+import { flag } from "./args.ts";
+import { type Call, command } from "./command.ts";
+import { connect } from "./connection.ts";
+import { EXIT, UsageError } from "./exit-codes.ts";
+import { COLUMNS, cellsOf, LISTING, listed, sorted } from "./listing.ts";
+import type { Output } from "./output.ts";
+import { table } from "./table.ts";
+
+const FLAGS = {
+  ...LISTING,
+  plain: flag(null, "without titles, and with a tab between the columns: for cut and awk"),
+};
+
+async function ls({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
+  const [match, further] = positionals;
+  if (further !== undefined || rest !== null)
+    throw new UsageError(
+      "holdfast ls takes one pattern: quote it, or the shell puts file names in its place.",
+    );
+  if (values.json && values.plain)
+    throw new UsageError("--json and --plain are two formats: give one of them.");
+  const { locks, close } = await connect(values);
+  try {
+    const found: Listed[] = [];
+    for await (const lock of listed(locks, match, values)) {
+      // Told at once, however many there are; sorted only where that is asked for.
+      if (values.json && values.sort === undefined) output.printJson(lock);
+      else found.push(lock);
+    }
+    const rows = sorted(found, values.sort);
+    if (values.json) for (const row of rows) output.printJson(row);
+    else if (values.plain) for (const row of rows) output.printTabbed(cellsOf(row));
+    else print(rows, match, output);
+    return EXIT.ok;
+  } finally {
+    await close();
+  }
+}
+
+/** What goes to a file or another program is not cut. */
+function print(rows: readonly Listed[], match: string | undefined, output: Output): void {
+  if (rows.length === 0) {
+    output.say(
+      match === undefined
+        ? "No lock is held or waited for."
+        : `No lock like ${quoteWhole(match)} is held or waited for.`,
+    );
+    return;
+  }
+  const { isTTY, columns } = process.stdout;
+  const [titles = "", ...lines] = table(
+    COLUMNS,
+    rows,
+    isTTY && columns > 0 ? columns : Number.POSITIVE_INFINITY,
+  );
+  output.print({ style: "bold", text: titles });
+  for (const [i, text] of lines.entries())
+    output.print(rows[i]?.waiters?.length ? { style: "yellow", text } : text);
+}
+
+export const LS = command(
+  {
+    name: "ls",
+    summary: "lists the locks that are held or waited for",
+    usage: ["ls [flags] [pattern]"],
+    examples: [
+      ["holdfast ls", "all of them, the one with the longest wait first"],
+      ["holdfast ls 'order:*' --waited", "only names that begin so, and only where a process waits"],
+      [
+        "holdfast ls --json | jq -r 'select(.heldFor > 3600000).name'",
+        "what has been held for more than an hour; a line for each lock, times in ms",
+      ],
+    ],
+    notes: [
+      "Turns of --every, spin locks and fences are not listed. In a pattern * stands for any text, ? for one character, [a-z] for one of these.",
+    ],
+    flags: FLAGS,
+  },
+  ls,
+);

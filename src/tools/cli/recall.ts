@@ -1,0 +1,58 @@
+import type { ReadWriteLock, Recalled, RecallOptions } from "../../index.ts";
+import { visible } from "../../util/visible.ts";
+import { choice, duration, ESCAPED, nameOf } from "./args.ts";
+import { type Call, command } from "./command.ts";
+import { connect } from "./connection.ts";
+import { EXIT } from "./exit-codes.ts";
+
+const FLAGS = {
+  wait: duration("w", "how long the holder may take to answer. Default: 1s"),
+  kind: choice("of which kind; of readWrite, what readers keep unused. Default: lock", "lock", "readWrite"),
+  escaped: ESCAPED,
+};
+
+const SENTENCES = {
+  free: "is free",
+  released: "was not in use, and its holder has released it",
+  busy: "is in use",
+  silent: "is still held: the client that keeps it unused has not answered in time",
+} as const;
+
+async function recall({ values, positionals, rest, output }: Call<typeof FLAGS>): Promise<number> {
+  const name = nameOf(positionals, rest, values, "holdfast recall takes one name.");
+  const { locks, close } = await connect(values);
+  try {
+    const options = values.wait === undefined ? {} : { wait: values.wait };
+    const answer =
+      values.kind === "readWrite"
+        ? await recallBoth(locks.readWriteLock(name), options)
+        : await locks.lock(name).recall(options);
+    if (output.isJson) output.printJson({ name, answer });
+    else output.say(`${visible(name)} ${SENTENCES[answer]}.`);
+    return answer === "free" || answer === "released" ? EXIT.ok : EXIT.busy;
+  } finally {
+    await close();
+  }
+}
+
+/** Readers may keep it unused, a writer never does. */
+async function recallBoth({ read, write }: ReadWriteLock, options: RecallOptions): Promise<Recalled> {
+  const answer = await read.recall(options);
+  return answer === "free" ? write.recall(options) : answer;
+}
+
+export const RECALL = command(
+  {
+    name: "recall",
+    summary: "asks the holder of a lock that is not in use to release it",
+    usage: ["recall [flags] <name>"],
+    examples: [
+      [
+        "holdfast recall report && echo free",
+        "exit code 0: no process holds it now; 75: it is in use, or its holder did not answer",
+      ],
+    ],
+    flags: FLAGS,
+  },
+  recall,
+);

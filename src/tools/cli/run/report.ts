@@ -1,0 +1,76 @@
+import type { LockClient, LockTimeoutError } from "../../../index.ts";
+import { showParty } from "../../../inside.ts";
+import { quoteWhole } from "../../../util/quote.ts";
+import { showDuration } from "../durations.ts";
+import type { Output } from "../output.ts";
+import { lockOf } from "./hold.ts";
+import type { Wanted } from "./plan.ts";
+
+/** First after so many ms, and then in these intervals. */
+const FIRST = 500;
+const AGAIN = 10_000;
+
+/** Says on stderr for which holder this program waits, or that Redis is away: at first, and whenever that is another one. Ends with `stop()`. */
+export class WaitReport {
+  readonly #look: () => Promise<string | null>;
+  readonly #output: Output;
+  readonly #since = performance.now();
+  #timer: NodeJS.Timeout;
+  #said = "";
+  #isOver = false;
+
+  /** `look`: what has it, in words; null: nobody that is known. */
+  constructor(look: () => Promise<string | null>, output: Output) {
+    this.#look = look;
+    this.#output = output;
+    this.#timer = setTimeout(() => this.#report(), FIRST);
+  }
+
+  stop(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+  }
+
+  async #report(): Promise<void> {
+    let what: string | null;
+    let why = "";
+    try {
+      what = await this.#look();
+    } catch (error) {
+      what = "Redis";
+      why = `: ${(error as Error).message}`;
+    }
+    if (this.#isOver) return;
+    if (what !== null && what !== this.#said) {
+      const time = this.#said === "" ? "" : ` (for ${showDuration(performance.now() - this.#since)})`;
+      this.#output.say(`Waiting${time} for ${what}${why}`.replace(/\.?$/, "."));
+      this.#said = what;
+    }
+    this.#timer = setTimeout(() => this.#report(), AGAIN);
+  }
+}
+
+/** In words what has the lock. Null: nothing that is known. */
+export async function holderInWords(locks: LockClient, name: string, wanted: Wanted): Promise<string | null> {
+  if (wanted.kind === "once") return null;
+  if (wanted.kind === "permit") {
+    const { holders, permits } = await locks.semaphore(name).inspect();
+    const [first] = holders;
+    return first ? `${quoteWhole(name)}: all ${permits} slots are in use, one by ${showParty(first)}` : null;
+  }
+  if (wanted.kind === "lock") {
+    const { holder } = await lockOf(locks, name, { ...wanted, kind: "lock" }).inspect();
+    return holder === null ? null : heldBy(name, showParty(holder));
+  }
+  const { holders, mode } = await locks.readWriteLock(name).inspect();
+  const [first] = holders;
+  if (!first) return null;
+  const others = holders.length > 1 ? ` and ${holders.length - 1} more` : "";
+  return heldBy(name, `${mode === "read" ? "the reader " : ""}${showParty(first)}${others}`);
+}
+
+/** The same, by the error that the wait ended with: Redis does not say it any more. */
+export const withHolder = (name: string, { holder }: LockTimeoutError): string =>
+  heldBy(name, holder === null ? "another process" : showParty(holder));
+
+const heldBy = (name: string, who: string): string => `${quoteWhole(name)}: held by ${who}`;

@@ -1,0 +1,41 @@
+import { performance } from "node:perf_hooks";
+import { pauses } from "../../util/abort.ts";
+import { clocks } from "../../util/clock.ts";
+import type { Timers } from "../../util/timers.ts";
+import type { Memory } from "./memory.ts";
+
+/** How far the clocks were put on in this process, in ms, and whether they can be. */
+let ahead = 0;
+let isOwn = false;
+
+/** When the process began. Fake timers of a test runner may replace the global `performance`, and with it this time. */
+const { timeOrigin } = performance;
+
+/** From now on the clocks of this process are one that can be put on, and that no fake `Date` bends. */
+export function ownClocks(): void {
+  if (isOwn) return;
+  isOwn = true;
+  const { mono } = clocks;
+  clocks.mono = { now: () => mono.now() + ahead };
+  clocks.wall = { now: () => timeOrigin + clocks.mono.now() };
+}
+
+/**
+ * Puts the clocks on by so many ms, from timer to timer: what is due on the way happens at its time, so a lease that is renewed
+ * stays renewed. Resolves when all that has led to has happened.
+ */
+export async function advance(ms: number, memory: Memory, timersOf: () => readonly Timers[]): Promise<void> {
+  await memory.settled();
+  for (let left = ms; left > 0; ) {
+    const next = Math.min(...timersOf().map((timers) => timers.next), ...pauses.values());
+    const step = Math.min(left, Math.max(next - clocks.mono.now(), 0) + GRAIN);
+    ahead += step;
+    left -= step;
+    for (const timers of timersOf()) timers.look();
+    for (const [end, at] of pauses) if (at <= clocks.mono.now()) end();
+    await memory.settled();
+  }
+}
+
+/** In ms: no step is smaller, so that a timer which is set again for now does not stop the clock. */
+const GRAIN = 0.01;

@@ -1,0 +1,199 @@
+import { performance } from "node:perf_hooks";
+import { checkClientOptions } from "../../api/options.ts";
+import { checkName, checkValue, type Rule, time } from "../../api/validate.ts";
+import { ServerClient } from "../../client/server-client.ts";
+import type {
+  Lock,
+  LockClient,
+  LockClientOptions,
+  LossReason,
+  RedisLike,
+  UnfencedLease,
+} from "../../index.ts";
+import { redissonFencedLock, redissonLock } from "../../redisson.ts";
+import { spinLock } from "../../spin.ts";
+import { pause } from "../../util/abort.ts";
+import { quote } from "../../util/quote.ts";
+import { advance, ownClocks } from "./advance.ts";
+import { MemoryCommands } from "./commands.ts";
+import type { Memory } from "./memory.ts";
+import { MemorySubscriptions } from "./subscriptions.ts";
+
+/** How test locks work: as those of a client on Redis, which replicas and a connection have a meaning for besides. */
+export type TestLocksOptions = Omit<LockClientOptions, "replicas" | "replicaTimeout" | "connection">;
+
+/** The locks that somebody else can be made to hold. */
+export type BusyKind = "lock" | "redissonLock" | "redissonFencedLock" | "spinLock" | "readLock" | "writeLock";
+
+/** Somebody else holds it, until `undo()`. */
+export interface Busy extends AsyncDisposable {
+  /** Gives it back: the next waiter gets it. */
+  undo(): Promise<void>;
+}
+
+/** What a test can make happen to locks. */
+export interface LockTests {
+  /**
+   * Has somebody else hold a lock until it is undone: callers wait, and `tryLock()` gives null.
+   *
+   * @param name of the lock.
+   * @param kind which of the locks of that name; "lock" is that of `fairLock` too. Default: "lock".
+   * @throws Error when it is held already.
+   * @example
+   * await using other = await locks.test.busy("order:42");
+   * expect(await locks.lock("order:42").tryLock()).toBe(null);
+   */
+  busy(name: string, kind?: BusyKind): Promise<Busy>;
+
+  /**
+   * Has the holders of this name, of whatever kind, lose it, as when Redis has forgotten it: their signals abort with a
+   * LockLostError (reason "gone"), and the next waiter gets it. Happens at once where it is held, and else as soon as it is.
+   *
+   * @returns how many held it.
+   * @throws Error when nobody has held it for 1 s of real time.
+   * @example
+   * const paying = payments.pay("42");
+   * await locks.test.lose("order:42");
+   * await expect(paying).rejects.toThrow(LockLostError);
+   */
+  lose(name: string): Promise<number>;
+
+  /**
+   * The same with the reason "expired": as when a process stood still for longer than its lease.
+   *
+   * @example
+   * const paying = payments.pay("42");
+   * await locks.test.expire("order:42");
+   * await expect(paying).rejects.toThrow(LockLostError);
+   */
+  expire(name: string): Promise<number>;
+
+  /**
+   * Puts the clock on: leases run out or are renewed, waits end, intervals pass, one behind the other as in so many ms. The clock is
+   * that of all lock clients of this process, and never goes back. Timers of the application stand still.
+   *
+   * @param ms from 0; with 0 only what is under way happens.
+   * @returns a promise that resolves when what was due has happened.
+   * @throws TypeError or RangeError for anything else.
+   * @example
+   * const lease = await locks.lock("order:42").lock({ lease: 5_000 });
+   * await locks.test.advance(5_000);
+   * console.log(lease.held); // false
+   */
+  advance(ms: number): Promise<void>;
+
+  /**
+   * Another client with the same locks, as another process has one. Close it too.
+   *
+   * @throws TypeError or RangeError for bad options.
+   * @example
+   * const [one, other] = [new Service(locks), new Service(locks.test.another())];
+   */
+  another(options?: TestLocksOptions): TestLocks;
+}
+
+/** The locks of one process without a Redis: everything that a `LockClient` has, and `test`. */
+export interface TestLocks extends LockClient {
+  readonly test: LockTests;
+}
+
+/** What is asked of a connection beside the scripts: how the server is, for `check()`, and its keys, for `list()`. */
+const connected = (memory: Memory): RedisLike =>
+  ({
+    options: { host: "the memory of this process", keyPrefix: "" },
+    eval: async () => [memory.now, "redis_version:7.2.0\nmaxmemory_policy:noeviction\nrole:master"],
+    callBuffer: async () => ["0", memory.keys()],
+  }) as unknown as RedisLike;
+
+/** In ms of real time: what a test has begun may do other things before. */
+const HELD_WITHIN = 1_000;
+
+const KINDS = ["lock", "redissonLock", "redissonFencedLock", "spinLock", "readLock", "writeLock"] as const;
+const BUSY: Rule<BusyKind> = {
+  wanted: `one of ${KINDS.join(", ")}`,
+  fits: (value) => KINDS.some((kind) => kind === value),
+  fallback: "lock",
+};
+
+/** The options of a client that `TestLocksOptions` leaves out. */
+const BARRED = ["replicas", "replicaTimeout", "connection"] as const;
+
+const TO_ADVANCE = time(0, undefined);
+
+export class TestClient extends ServerClient implements TestLocks {
+  readonly test: LockTests;
+
+  constructor(memory: Memory, clients: Set<TestClient>, options: TestLocksOptions) {
+    const barred = BARRED.find((name) => Object.hasOwn(options ?? {}, name));
+    if (barred !== undefined)
+      throw new TypeError(`Cannot create test locks: ${barred} has no meaning without a Redis`);
+    const settings = checkClientOptions(options);
+    ownClocks();
+    const redis = connected(memory);
+    super(
+      {
+        redis,
+        commands: new MemoryCommands(memory, settings.replyTimeout),
+        replication: null,
+        subscribe: () => new MemorySubscriptions(memory),
+        servers: () => [{ redis, whereabouts: () => "in memory" }],
+        closed: () => clients.delete(this),
+      },
+      settings,
+    );
+    clients.add(this);
+    this.test = {
+      busy: async (name, kind = "lock") => {
+        checkValue("Cannot make a lock busy", "kind", kind, BUSY);
+        return busy(new TestClient(memory, clients, {}), checkName(name), kind);
+      },
+      lose: (name) => TestClient.#loseOf(clients, name, "gone"),
+      expire: (name) => TestClient.#loseOf(clients, name, "expired"),
+      advance: async (ms) => {
+        checkValue("Cannot put the clock on", "ms", ms, TO_ADVANCE);
+        await advance(ms, memory, () =>
+          [...clients].flatMap(({ locks: { timers, watchdog } }) => [timers, watchdog.timers]),
+        );
+      },
+      another: (more = {}) => new TestClient(memory, clients, { ...options, ...more }),
+    };
+  }
+
+  static async #loseOf(clients: Iterable<TestClient>, name: string, reason: LossReason): Promise<number> {
+    checkName(name, "Cannot lose a lock");
+    for (const end = performance.now() + HELD_WITHIN; ; ) {
+      const held = [...clients].flatMap((client) => [...client.locks.watchdog.leases]);
+      const lost = held.filter((lease) => lease.name === name);
+      // What a client has lost it takes back by itself, so that the next waiter gets it.
+      for (const lease of lost) lease.lose(reason);
+      if (lost.length > 0) return lost.length;
+      if (performance.now() > end) {
+        const others = held.map((lease) => quote(lease.name)).join(", ");
+        throw new Error(
+          `Cannot lose ${quote(name)}: no caller holds it; what is held: ${others || "nothing"}`,
+        );
+      }
+      await pause(1, undefined);
+    }
+  }
+}
+
+async function busy(locks: TestClient, name: string, kind: BusyKind): Promise<Busy> {
+  const lease = await lockOf(locks, name, kind).tryLock();
+  const undo = async (): Promise<void> => {
+    // Whatever became of it: a test may have lost it, or had its time run out.
+    await lease?.unlock().catch(() => {});
+    await locks.close();
+  };
+  if (lease) return { undo, [Symbol.asyncDispose]: undo };
+  await undo();
+  throw new Error(`Cannot make ${quote(name)} busy: it is held already`);
+}
+
+function lockOf(locks: TestClient, name: string, kind: BusyKind): Lock<UnfencedLease> {
+  if (kind === "readLock") return locks.readWriteLock(name).read;
+  if (kind === "writeLock") return locks.readWriteLock(name).write;
+  if (kind === "redissonLock") return redissonLock(locks, name);
+  if (kind === "redissonFencedLock") return redissonFencedLock(locks, name);
+  return kind === "spinLock" ? spinLock(locks, name) : locks.lock(name);
+}

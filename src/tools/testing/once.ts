@@ -1,0 +1,65 @@
+import type { onceLua } from "../../redis/lua.generated.ts";
+import {
+  GONE,
+  HELD,
+  type Kept,
+  type Memory,
+  MINE,
+  type One,
+  OWNER,
+  RELEASED,
+  type Run,
+  TAKEN,
+} from "./memory.ts";
+
+/** The turn of what runs once per interval. It runs for a hold, or is done: "". */
+interface Turn extends Kept {
+  readonly hold: string;
+  readonly begin: number;
+}
+
+/** ms until the end of the turn that began then, and never longer than a turn. */
+function untilEnd(begin: number, now: number, every: number, isAligned: boolean): number {
+  const passed = now - (isAligned ? begin - (begin % (every * 1_000)) : begin);
+  return Math.min(Math.ceil(every - passed / 1_000), every);
+}
+
+/** The scripts of what runs once per interval. */
+export function once(db: Memory): Record<keyof typeof onceLua, Run> {
+  return {
+    begin(
+      [key]: One,
+      [hold, lease, every, aligned, onCrash]: readonly [string, number, number, number, string],
+    ) {
+      const { now } = db;
+      const turn = db.get<Turn>(key);
+      if (turn && turn.hold === hold) return [MINE, now, turn.begin, db.raise(turn, lease)];
+      if (turn?.hold === "") {
+        // The clock was set back after this turn began.
+        const most = every + (aligned === 1 ? untilEnd(now, now, every, true) : 0);
+        if (turn.begin > now) turn.until = Math.min(turn.until, db.after(most));
+        return [GONE, now, db.left(turn)];
+      }
+      if (turn) return [HELD, now, db.left(turn)];
+      const rest = onCrash === "keep" ? untilEnd(now, now, every, aligned === 1) : 0;
+      const ttl = Math.max(lease, rest);
+      db.keep(key, { hold, begin: now }, ttl);
+      return [OWNER, now, now, ttl];
+    },
+    end([key]: One, [hold, every, aligned, begin]: readonly [string, number, number, number]) {
+      const turn = db.get<Turn>(key);
+      if (!turn) return GONE;
+      if (turn.hold !== hold) return turn.hold === "" && turn.begin === begin ? RELEASED : TAKEN;
+      const left = untilEnd(turn.begin, db.now, every, aligned === 1);
+      if (left > 0) db.keep(key, { hold: "", begin: turn.begin }, left);
+      else db.drop(key);
+      return RELEASED;
+    },
+    leave([key]: One, [hold]: One) {
+      if (db.get<Turn>(key)?.hold !== hold) return GONE;
+      db.drop(key);
+      return RELEASED;
+    },
+    renew: db.renewals,
+  };
+}

@@ -1,0 +1,108 @@
+import type { Listed } from "../../index.ts";
+import { clientOf } from "../../inside.ts";
+import type { ShownBlock, ShownCircle, ShownClient, ShownWaiter } from "./shown.ts";
+import { partyOf, shownWaiter } from "./views.ts";
+
+/** Clients that are shown at the most. */
+const MOST = 500;
+
+/** What one client holds that others wait for. */
+interface Holdings {
+  readonly party: ShownWaiter;
+  readonly blocks: { readonly lock: Listed; readonly heldFor: number | null }[];
+  /** Of what it waits for itself: by other clients. */
+  waits: number;
+}
+
+/**
+ * Which clients wait for which others, as trees: those that wait for nobody, what they hold, and those that wait for that. Redis knows the
+ * clients and not their callers, so a circle of clients is a sign and no proof of a deadlock: each of them may serve many callers.
+ * Of those in `circles` the callers have said it.
+ */
+export function blocked(
+  locks: readonly Listed[],
+  circles: readonly ShownCircle[],
+): {
+  readonly clients: ShownClient[];
+  readonly isCut: boolean;
+} {
+  const waited = locks.filter(({ holders, waiters }) => holders.length > 0 && (waiters?.length ?? 0) > 0);
+  const all = holdingsIn(waited);
+  const known = new Map(
+    circles.map(({ cycle, isSure }) => [
+      roundOf(cycle.map(({ holder, kind, name }) => ({ id: clientOf(holder), kind, name }))),
+      isSure ? ("deadlock" as const) : ("possible" as const),
+    ]),
+  );
+  const told = new Set<string>();
+  let shown = 0;
+
+  const branch = (id: string, party: ShownWaiter, calls: number, path: readonly Step[]): ShownClient => {
+    shown++;
+    const from = path.findIndex((step) => step.id === id);
+    const isElsewhere = from < 0 && told.has(id);
+    told.add(id);
+    const held = from >= 0 || isElsewhere ? [] : (all.get(id)?.blocks ?? []);
+    const circle = from < 0 ? null : (known.get(roundOf(path.slice(from))) ?? "sign");
+    const blocks = held.map((one) => block(one, [...path, { id, kind: one.lock.kind, name: one.lock.name }]));
+    return { ...party, calls, circle, isElsewhere, blocks };
+  };
+  const block = ({ lock, heldFor }: Holdings["blocks"][number], path: readonly Step[]): ShownBlock => {
+    const callers = new Map<string, { party: ShownWaiter; calls: number }>();
+    for (const waiter of lock.waiters ?? []) {
+      const id = clientOf(waiter);
+      const known = callers.get(id);
+      if (known) known.calls++;
+      else callers.set(id, { party: shownWaiter(waiter), calls: 1 });
+    }
+    const waiters: ShownClient[] = [];
+    for (const [id, { party, calls }] of callers) {
+      if (shown >= MOST) break;
+      // A client that waits for a lock of its own waits for a caller of its process.
+      if (id === path.at(-1)?.id)
+        waiters.push({ ...party, calls, circle: null, isElsewhere: true, blocks: [] });
+      else waiters.push(branch(id, party, calls, path));
+    }
+    return { kind: lock.kind, name: lock.name, heldFor, waiters };
+  };
+
+  const clients: ShownClient[] = [];
+  // First those that wait for nobody; what is left then waits for each other.
+  for (const isFirst of [true, false])
+    for (const [id, { party, waits }] of all)
+      if (!told.has(id) && (waits === 0) === isFirst && shown < MOST) clients.push(branch(id, party, 0, []));
+  clients.sort((one, other) => Number(isCircled(other)) - Number(isCircled(one)));
+  return { clients, isCut: shown >= MOST };
+}
+
+/** A client, and the lock of its by which it keeps the next one waiting. */
+interface Step {
+  readonly id: string;
+  readonly kind: string;
+  readonly name: string;
+}
+
+/** The same text for the same circle, wherever one begins. */
+const roundOf = (steps: readonly Step[]): string =>
+  JSON.stringify(steps.map(({ id, kind, name }) => `${id} ${kind} ${name}`).sort());
+
+const isCircled = ({ circle, blocks }: ShownClient): boolean =>
+  circle !== null || blocks.some(({ waiters }) => waiters.some(isCircled));
+
+function holdingsIn(locks: readonly Listed[]): Map<string, Holdings> {
+  const all = new Map<string, Holdings>();
+  for (const lock of locks)
+    for (const holder of lock.holders) {
+      const id = clientOf(holder);
+      const known = all.get(id) ?? { party: { ...partyOf(holder), waitedFor: null }, blocks: [], waits: 0 };
+      all.set(id, known);
+      if (!known.blocks.some((one) => one.lock === lock))
+        known.blocks.push({ lock, heldFor: holder.heldFor });
+    }
+  for (const { holders, waiters } of locks)
+    for (const id of new Set(waiters?.map(clientOf))) {
+      const known = all.get(id);
+      if (known && holders.some((holder) => clientOf(holder) !== id)) known.waits++;
+    }
+  return all;
+}
