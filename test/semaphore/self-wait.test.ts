@@ -15,7 +15,7 @@ it("a caller whose process holds permits is warned of a deadlock only where it w
     looked.mockRestore();
     await parties.close();
   });
-  const { locks } = await parties.join({ client: { leaseTime: 300 } });
+  const { locks } = await parties.join({ client: { leaseTime: 1_000 } });
   const slots = locks.semaphore(freshName(), { permits: 3 });
   const calls = new CountedCalls((await parties.join()).redis, slots.name);
   onTestFinished(() => calls.end());
