@@ -165,8 +165,8 @@ export interface LockKind extends Renewer {
 }
 
 /**
- * Who of one process may be inside together: one caller at a time; all readers, by one hold; or as
- * many as there are units in a hold.
+ * How many callers of one process one hold serves at a time: one; all readers; or as many as it has
+ * units.
  */
 export function policyOf(kind: LockKind): "exclusive" | "shared" | "pooled" {
   if (kind.pooling) return "pooled";

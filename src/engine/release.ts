@@ -16,7 +16,7 @@ interface Releasing {
   lossOf(by: Departure, held: number, answer: ReleaseAnswer, isBroken: boolean): LockLostError | null;
 }
 
-/** A release on its way. `by`: who was inside last, for `held` ms. `woken`: no message will come. */
+/** A release on its way. `by`: the last user, which had it for `held` ms. `woken`: no message will come. */
 export class Release implements Told<ReleaseAnswer> {
   readonly #epoch: number;
 

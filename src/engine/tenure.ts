@@ -52,8 +52,8 @@ export interface TenureHome {
 }
 
 /**
- * One hold that owns the lock, and its users in this process: who is inside, who comes next without
- * Redis, and when it goes back. Protects callers from a hold that is over, taken away or too short
+ * One hold that owns the lock, and its users in this process: which callers are inside, which comes
+ * next without Redis, and when it goes back. Protects callers from a hold that is over, taken away or too short
  * for them, and the other processes from a hold that stays here without a user.
  *
  * | state | true in Redis | leaves it by |
@@ -371,7 +371,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
 
   // ---- it goes
 
-  /** In favour of others. `by`: who was inside last. `waiting`: of this process, for that. */
+  /** In favour of others. `by`: the last user. `waiting`: what here waits for that. */
   protected release(by: Departure, held: number, waiting: { woken(): void } | null): Promise<void> {
     this.end(by);
     // A plain promise: its rejections get the caller's line where they are made.
@@ -389,7 +389,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     this.services.leave(this.kind, this.hold);
   }
 
-  /** `by`: who was inside last; null: nobody is told of a loss. */
+  /** `by`: the last user; null: no event tells of a loss. */
   protected end(by: Departure | null): void {
     const { linger, inbox } = this.services;
     const { state } = this;
@@ -417,7 +417,7 @@ export abstract class Tenure implements LeaseOwner, Expecting, KeptTenure {
     else this.lossOf(this.nobody(), 0, answer, isBroken);
   }
 
-  /** Who was inside last, when nobody is, and nobody waits for what becomes of the hold. */
+  /** What is known of the last user, which has left: no caller waits for what becomes of the hold. */
   protected nobody(): Departure {
     const { hold, call, terms } = this;
     return {

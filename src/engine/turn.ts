@@ -50,7 +50,15 @@ function end(): void {
   const steps = due;
   // What these steps put off is for the next turn.
   due = new Set();
-  for (const step of steps) step();
+  try {
+    for (const step of steps) {
+      steps.delete(step);
+      step();
+    }
+  } finally {
+    // RACE: a step throws: the others come a turn later, and none is lost.
+    for (const step of steps) atTurnEnd(step);
+  }
 }
 
 atProcessEnd(() => together(end));

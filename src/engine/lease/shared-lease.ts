@@ -38,7 +38,7 @@ export interface LeaseOwner {
   readonly services: { readonly events: Events; readonly watchdog: { readonly timers: Timers } };
 }
 
-/** Who was inside last of a hold that ends: a lease, or nobody any more. */
+/** The last user of a hold that ends: a lease, or, after that has left, what is known of it. */
 export interface Departure extends LockEvent {
   readonly token: number;
   /** The first token for which Redis had not said before the end that the lock was ours. Undefined: this one. */
