@@ -135,7 +135,7 @@ it("nothing stays of the readers of a lock that only writers want, while other r
   const name = freshName();
   const { write } = near.locks.readWriteLock(name);
   await write.withLock(() => {});
-  const [manager] = left.mock.contexts;
-  const names = [...(manager?.queues() ?? [])].map((lock) => lock.name);
+  const manager = left.mock.contexts[0] as LockManager;
+  const names = [...manager.queues()].map((lock) => lock.name);
   expect(names).toEqual([stage.lock.name]);
 });
