@@ -115,9 +115,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
 
   join(waiter: Waiter): void {
     const { kind, services } = this;
-    // What readers keep, and nobody uses, ends before this command.
-    if (kind.mode === "write" && services.linger.stats.kept > 0)
-      for (const tenure of this.readers.#tenures) if (tenure instanceof SharedTenure) tenure.giveWay();
+    if (kind.mode === "write" && services.linger.stats.kept > 0) this.#endKeptReads();
     if (this.shared) {
       this.#share(this.shared, waiter);
       return;
@@ -128,6 +126,17 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     one.line.add(waiter, true);
     if (this.isOpen) this.#formLine();
     if (!this.#isGathering) one.start();
+  }
+
+  /**
+   * What readers keep, and nobody uses, ends before the command of this writer. Their lock is looked
+   * up, and not made: without readers nothing would ever take it out of the client again.
+   */
+  #endKeptReads(): void {
+    const { kind, name, services } = this;
+    const readers = services.queueOf(kind.sharing?.readers ?? kind, name);
+    if (!(readers instanceof LocalLock)) return;
+    for (const tenure of readers.#tenures) if (tenure instanceof SharedTenure) tenure.giveWay();
   }
 
   /** From now on callers stand in line: what others might have had without that is theirs. */

@@ -1,5 +1,6 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { countedLua as lua } from "../../src/redis/lua.generated.ts";
+import { LockManager } from "../../src/waiting/lock-manager.ts";
 import { Actor } from "../support/actor.ts";
 import { freshName } from "../support/fixture.ts";
 import { heard, KeptReadsStage } from "../support/kept-reads.ts";
@@ -124,4 +125,15 @@ it("what came by a grant is not kept: a writer could not ask for it", async () =
   // The next one that comes by an answer is.
   await stage.pairOf(near).read.withLock(() => {});
   expect(near.locks.stats().kept).toBe(1);
+});
+
+it("while reads are kept, writers of other locks leave nothing behind in their process", async () => {
+  const { near } = stage;
+  const enter = vi.spyOn(LockManager.prototype, "enter");
+  await stage.keep();
+  const managers = enter.mock.contexts as LockManager[];
+  const manager = managers.find(({ clientId }) => clientId === near.locks.id);
+  const names = Array.from({ length: 5 }, () => freshName());
+  for (const name of names) await near.locks.readWriteLock(name).write.withLock(() => {});
+  expect(Array.from(manager?.queues() ?? [], ({ name }) => name)).toEqual([stage.lock.name]);
 });

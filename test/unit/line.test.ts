@@ -149,6 +149,15 @@ describe("the order of a line", () => {
     ]);
   });
 
+  it("has in front one that is put back from the end", () => {
+    const [, second] = come(false, 1, 2) as [Waiter, Waiter];
+    line.remove(second);
+    line.putBack(second);
+    expect(order()).toEqual([2, 1]);
+    line.remove(second);
+    expect([order(), backwards()]).toEqual([[1], [1]]);
+  });
+
   it("goes on for one that walks along it while callers leave", () => {
     const seen: number[] = [];
     come(false, 1, 2, 3);
@@ -178,6 +187,16 @@ describe("what a line counts", () => {
     line.remove(first);
     line.remove(first);
     expect([line.patient, line.unanswered, home.waiting]).toEqual([1, 1, 1]);
+  });
+
+  it("is known to the client from the first without an answer to the last", () => {
+    const [first] = come(true, 0) as [Waiter];
+    expect(home.asking.has(line)).toBe(true);
+    const [second] = come(true, 0) as [Waiter];
+    line.remove(first);
+    expect(home.asking.has(line)).toBe(true);
+    line.remove(second);
+    expect(home.asking.has(line)).toBe(false);
   });
 
   it("makes the client look for callers without an answer, once, and for the end of the last one", () => {
@@ -373,6 +392,13 @@ describe("a sweep", () => {
     line.remove(first);
     line.sweep(time + 500);
     expect(late).toEqual([3]);
+  });
+
+  it("finds the next one also where that stands right after it", () => {
+    const [first] = come(true, 0, 0) as [Waiter];
+    line.remove(first);
+    line.sweep(time + 500);
+    expect(late).toEqual([2]);
   });
 
   it("still finds the first one when a later one leaves", () => {
