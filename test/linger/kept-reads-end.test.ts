@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished, vi } from "vitest";
-import { countedLua as lua } from "../../src/redis/lua.generated.ts";
 import { LockManager } from "../../src/engine/lock-manager.ts";
+import { countedLua as lua } from "../../src/redis/lua.generated.ts";
 import { Actor } from "../support/actor.ts";
 import { freshName } from "../support/fixture.ts";
 import { heard, KeptReadsStage } from "../support/kept-reads.ts";

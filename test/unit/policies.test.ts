@@ -1,0 +1,508 @@
+import { describe, expect, it } from "vitest";
+import { Hold } from "../../src/engine/lease/hold.ts";
+import type { Terms } from "../../src/engine/lease/terms.ts";
+import { isStillNext, next, type Place, type Possession } from "../../src/engine/policies/exclusive.ts";
+import { fits, isTooLong, leftOf, ttlFor } from "../../src/engine/policies/fits.ts";
+import * as pooled from "../../src/engine/policies/pooled.ts";
+import * as shared from "../../src/engine/policies/shared.ts";
+
+// What the policies decide, one row for each decision. Times are ms on clocks that stand still.
+
+const MONO = 10_000;
+const WALL = 50_000;
+const WINDOW = 3_000;
+
+const renewed: Terms = { lease: 30_000, watchdog: true, maxHold: Number.POSITIVE_INFINITY, linger: 0 };
+const lingering: Terms = { ...renewed, linger: 1_000 };
+const explicit = (lease: number): Terms => ({ ...renewed, lease, watchdog: false });
+const permits = (units: number, of: number | null = 10, terms = renewed): Terms => ({
+  ...terms,
+  permits: { units, of },
+});
+
+/** A hold that has `left` ms left on both clocks, and for which no more was ever asked. */
+function holdWith(left: number, of: Partial<Hold> = {}): Hold {
+  return Object.assign(new Hold("id", "shop"), {
+    endMono: MONO + left,
+    endWall: WALL + left,
+    ttl: left,
+    mayLiveUntil: MONO + left,
+    seen: { mono: MONO - 10, wall: WALL - 10 },
+    told: 1,
+    token: 100,
+    mayPass: 16,
+    ownedAt: MONO - 10,
+    ...of,
+  });
+}
+
+describe("a hold with so many ms left, for these terms", () => {
+  const row = (
+    sentence: string,
+    [ttl, left]: readonly [ttl: number, left: number],
+    terms: Terms,
+    is: ReturnType<typeof fits>,
+    { isDirect = false, window = WINDOW } = {},
+  ): void => {
+    it(sentence, () => expect(fits({ ttl }, left, terms, window, isDirect)).toBe(is));
+  };
+  row(
+    "is too much, with more than the window and one and a half leases",
+    [9_000, 3_001],
+    explicit(2_000),
+    "too much",
+  );
+  row("is enough, with one and a half leases and no more", [9_000, 3_000], explicit(2_000), "enough", {
+    window: 2_000,
+  });
+  row("is enough, with the window and no more", [9_000, 3_000], explicit(100), "enough");
+  row("is enough, with nine tenths of a lease that is not renewed", [900, 900], explicit(1_000), "enough");
+  row(
+    "is short, with less than nine tenths of a lease that is not renewed",
+    [1_000, 899],
+    explicit(1_000),
+    "short",
+  );
+  row("is enough, with half of the window, of a lease that is renewed", [3_000, 1_500], renewed, "enough");
+  row(
+    "is short, with less than half of the window, of a lease that is renewed",
+    [3_000, 1_499],
+    renewed,
+    "short",
+  );
+  row("is enough, with half of a window that is shorter", [800, 400], renewed, "enough", { window: 800 });
+  row("is enough, with half of 3 s where the window is longer", [9_000, 1_500], renewed, "enough", {
+    window: 9_000,
+  });
+  row(
+    "is enough, with half of a lease that is shorter and renewed",
+    [800, 400],
+    { ...renewed, lease: 800 },
+    "enough",
+  );
+  row(
+    "is enough, with half of its lease, where its own answer has brought it",
+    [1_000, 500],
+    explicit(1_000),
+    "enough",
+    {
+      isDirect: true,
+    },
+  );
+  row(
+    "is short, with less than half, where its own answer has brought it",
+    [1_000, 499],
+    explicit(1_000),
+    "short",
+    {
+      isDirect: true,
+    },
+  );
+  row(
+    "is short, where its own answer has brought less than was wanted",
+    [999, 999],
+    explicit(1_000),
+    "short",
+    {
+      isDirect: true,
+    },
+  );
+});
+
+describe("what is left of a hold", () => {
+  it("is what the monotonic clock says, where that is earlier", () =>
+    expect(leftOf({ endMono: MONO + 5, endWall: WALL + 6 }, MONO, WALL)).toBe(5));
+  it("is what the wall clock says, where that is earlier", () =>
+    expect(leftOf({ endMono: MONO + 6, endWall: WALL + 5 }, MONO, WALL)).toBe(5));
+});
+
+describe("a hold blocks others for too long", () => {
+  const terms = explicit(2_000);
+  it("by what it is known to have left", () =>
+    expect(isTooLong(holdWith(3_001, { mayLiveUntil: 0 }), terms, WINDOW, MONO)).toBe(true));
+  it("by what was asked for it, whatever was answered", () =>
+    expect(isTooLong(holdWith(100, { mayLiveUntil: MONO + 3_001 }), terms, WINDOW, MONO)).toBe(true));
+  it("not with one and a half leases or the window", () =>
+    expect(isTooLong(holdWith(3_000), terms, WINDOW, MONO)).toBe(false));
+  it("not because it is short", () => expect(isTooLong(holdWith(1), terms, WINDOW, MONO)).toBe(false));
+});
+
+describe("what a hold is raised to", () => {
+  const row = (sentence: string, terms: Terms, ms: number): void => {
+    it(sentence, () => expect(ttlFor(terms, WINDOW)).toBe(ms));
+  };
+  row("is the window, where it is renewed and may linger", lingering, 3_000);
+  row(
+    "is the window also for a short lease that is renewed and may linger",
+    { ...lingering, lease: 500 },
+    3_000,
+  );
+  row(
+    "is the lease, where it is not renewed and longer than the window",
+    { ...explicit(9_000), linger: 1 },
+    9_000,
+  );
+  row(
+    "is the window, where it is not renewed, shorter, and may linger",
+    { ...explicit(500), linger: 1 },
+    3_000,
+  );
+  row("is the window, where it is renewed", renewed, 3_000);
+  row("is the lease, where it is renewed and shorter than the window", { ...renewed, lease: 500 }, 500);
+  row("is the lease, where it is not renewed", explicit(9_000), 9_000);
+});
+
+interface Case {
+  readonly hold?: Partial<Hold>;
+  readonly left?: number;
+  readonly mine?: Partial<Possession>;
+  readonly terms?: Terms;
+  readonly passes?: number;
+  readonly hasStays?: boolean;
+  readonly isHeard?: boolean;
+}
+
+function exclusive({
+  hold,
+  left = 3_000,
+  mine,
+  terms = lingering,
+  passes = 16,
+  hasStays = true,
+  isHeard = true,
+}: Case) {
+  const possession: Possession = {
+    hold: holdWith(left, hold),
+    state: "inside",
+    wasKept: false,
+    tokensUntil: 0,
+    ...mine,
+  };
+  const place: Place = {
+    kind: { hasStays },
+    services: { window: WINDOW, inbox: { hears: (name) => isHeard && name === "shop" } },
+  };
+  return [possession, { terms, passes }, place, MONO] as const;
+}
+
+describe("the next caller of this process, at a lock that one has at a time", () => {
+  const row = (sentence: string, is: ReturnType<typeof next>, of: Case): void => {
+    it(sentence, () => expect(next(...exclusive(of), WALL)).toBe(is));
+  };
+  row("has it now, where nobody else wants it", "now", {});
+  row("does not have it after its deadline", "no", { left: 0 });
+  row("does not have it from idle, where somebody wants it", "no", {
+    hold: { wantedAt: MONO - 1 },
+    mine: { state: "idle" },
+  });
+  row("has it from inside, where somebody wants it since a moment ago", "now", {
+    hold: { wantedAt: MONO - 1 },
+  });
+  row("has it however often it was passed on, where nobody wants it and it would be told", "now", {
+    hold: { turns: 99, ownedAt: MONO - 999, passes: 99 },
+    mine: { tokensUntil: 1_000 },
+  });
+  row("does not have it after as many passes as the hold may have, where somebody wants it", "no", {
+    hold: { wantedAt: MONO - 1, turns: 3, mayPass: 3 },
+  });
+  row("does not have it after as many passes as it would wait for, where somebody wants it", "no", {
+    hold: { wantedAt: MONO - 1, turns: 3 },
+    passes: 3,
+  });
+  row("has it one pass before that", "now", { hold: { wantedAt: MONO - 1, turns: 2 }, passes: 3 });
+  row("does not have it 25 ms after somebody has wanted it", "no", {
+    hold: { wantedAt: MONO - 25, ownedAt: MONO - 99 },
+  });
+  row("has it within 25 ms of its coming here, however long somebody wants it", "now", {
+    hold: { wantedAt: MONO - 99, ownedAt: MONO - 24 },
+  });
+  row("does not have it by passing, where passing is off", "no", { passes: 0 });
+  row("has it from idle also where passing is off", "now", {
+    passes: 0,
+    mine: { state: "idle", tokensUntil: 101 },
+    hold: { mayPass: 0 },
+  });
+  row("asks, where this process was not told of waiters and would hear of them", "ask", {
+    hold: { told: 0, turns: 16 },
+  });
+  row("does not have it, where this process was not told of waiters and would not hear of them", "no", {
+    hold: { told: 0, turns: 16 },
+    isHeard: false,
+  });
+  row("does not have it, where this process was not told, and somebody wants it", "no", {
+    hold: { told: 0, turns: 16, wantedAt: MONO - 1 },
+  });
+  row("does not have it past the passes, where this process was told, and somebody wants it", "no", {
+    hold: { told: 1, turns: 16, wantedAt: MONO - 1 },
+  });
+  row("does not have it, where this process was not told, and passing is off", "no", {
+    hold: { told: 0, turns: 16 },
+    passes: 0,
+  });
+  row("does not have it past the passes, of a kind that says nothing of waiters", "no", {
+    hold: { told: 0, turns: 16 },
+    hasStays: false,
+  });
+  row("is counted, of a kind that says nothing of waiters, whatever it was told", "no", {
+    hold: { turns: 16 },
+    hasStays: false,
+  });
+  row("does not ask, where this process was not told and the hold lives for too long", "no", {
+    hold: { told: 0, turns: 16, mayLiveUntil: MONO + 3_001 },
+    terms: explicit(2_000),
+  });
+  row("does not have it, where the hold lives for too long", "no", {
+    hold: { mayLiveUntil: MONO + 3_001 },
+    terms: explicit(2_000),
+  });
+  row("asks, where Redis has not said for 100 ms that it is ours", "ask", {
+    hold: { seen: { mono: MONO - 100, wall: WALL } },
+  });
+  row("asks, where there is no token for it", "ask", { hold: { passes: 16 } });
+  row("has it by a token that is not above the server's time", "now", {
+    hold: { passes: 16 },
+    mine: { tokensUntil: 117 },
+  });
+  row("asks, where its token would be above the server's time", "ask", {
+    hold: { passes: 16 },
+    mine: { tokensUntil: 116 },
+  });
+  row("has it without a word of Redis, of a kind that says nothing of waiters", "now", {
+    hold: { seen: { mono: MONO - 100, wall: WALL }, passes: 16 },
+    hasStays: false,
+  });
+  row("asks for a lock that was kept, where it does without lingering", "ask", {
+    mine: { wasKept: true },
+    terms: renewed,
+  });
+  row("has it without lingering, where it was not kept", "now", { terms: renewed });
+  row("asks, where what is left is short for it", "ask", { left: 1_000 });
+});
+
+describe("the next caller, when its renewal is answered", () => {
+  const row = (sentence: string, is: boolean, of: Case): void => {
+    it(sentence, () => expect(isStillNext(...exclusive(of))).toBe(is));
+  };
+  row("has it, of a kind that says nothing of waiters", true, {
+    hasStays: false,
+    hold: { passes: 16, wantedAt: MONO - 99, turns: 99 },
+  });
+  row("does not have it without a token", false, { hold: { passes: 16 } });
+  row("has it, where nobody wants it", true, { hold: { told: 0, turns: 99 } });
+  row("has it within the passes, where somebody wants it", true, { hold: { wantedAt: MONO - 1 } });
+  row("does not have it past the passes that it would wait for, where somebody wants it", false, {
+    hold: { wantedAt: MONO - 1, turns: 3 },
+    passes: 3,
+  });
+  row("does not have it past the passes of the hold, where somebody wants it", false, {
+    hold: { wantedAt: MONO - 1, turns: 3, mayPass: 3 },
+  });
+});
+
+describe("a reader of this process, at a hold that readers share", () => {
+  const openness = (
+    of: Partial<Omit<shared.Openness, "hold">> = {},
+    hold: Partial<Hold> = {},
+    left = 3_000,
+  ): shared.Openness => ({
+    hold: holdWith(left, hold),
+    asked: { mono: MONO - 10, wall: WALL - 10 },
+    isClosed: false,
+    isJoining: false,
+    isIdle: false,
+    ...of,
+  });
+  const row = (
+    sentence: string,
+    is: ReturnType<typeof shared.next>,
+    mine: shared.Openness,
+    terms = renewed,
+  ): void => {
+    it(sentence, () => expect(shared.next(mine, terms, WINDOW, MONO, WALL)).toBe(is));
+  };
+  row("comes in now, where Redis has said a moment ago that nobody waits", "now", openness());
+  row("does not come in, where somebody waits", "no", openness({ isClosed: true }));
+  row("does not come in, while Redis is asked for another one", "no", openness({ isJoining: true }));
+  row("does not come in after its deadline", "no", openness({}, {}, 0));
+  row(
+    "does not come in, where writers would wait for too long",
+    "no",
+    openness({}, {}, 3_001),
+    explicit(2_000),
+  );
+  row("asks, where what is left is short for it", "ask", openness({}, {}, 1_000));
+  const old = { asked: { mono: MONO - 25, wall: WALL } };
+  row("asks 25 ms after Redis has said that nobody waits", "ask", openness(old, { told: 0 }));
+  row(
+    "asks 25 ms after that by the wall clock",
+    "ask",
+    openness({ asked: { mono: MONO, wall: WALL - 25 } }, { told: 0 }),
+  );
+  row("comes in before that, where no writer would say so", "now", openness({}, { told: 0 }));
+  row(
+    "comes in later, where a writer would say so",
+    "now",
+    openness({ asked: { mono: MONO - 99, wall: WALL - 99 } }),
+  );
+  row(
+    "asks 100 ms later, where a writer would say so",
+    "ask",
+    openness({ asked: { mono: MONO - 100, wall: WALL } }),
+  );
+  row("asks for one that is kept, where it does without lingering", "ask", openness({ isIdle: true }));
+  row("comes into one that is kept, where it may linger", "now", openness({ isIdle: true }), lingering);
+
+  it("is served by a question's answer only as far as the hold suits it", () => {
+    const suits = (left: number, terms: Terms) => shared.suits(holdWith(left), terms, WINDOW, MONO, WALL);
+    expect(suits(3_000, renewed)).toBe("enough");
+    expect(suits(1_000, renewed)).toBe("short");
+    expect(suits(3_001, explicit(2_000))).toBe("no");
+    expect(suits(0, renewed)).toBe("no");
+  });
+
+  const opens = (sentence: string, is: boolean, mine: shared.Openness): void => {
+    it(sentence, () => {
+      expect(shared.isJoinable(mine)).toBe(is);
+      expect(shared.isOpen(mine, MONO, WALL)).toBe(is);
+    });
+  };
+  opens("finds it open, where nobody waits and nobody asks", true, openness());
+  opens("finds it closed, where somebody waits", false, openness({ isClosed: true }));
+  opens("finds it closed, while Redis is asked", false, openness({ isJoining: true }));
+});
+
+/** A caller in line, and those after it. */
+const line = (first: Terms, ...others: readonly Terms[]): Parameters<typeof pooled.runFrom>[0] => {
+  const [second, ...rest] = others;
+  return { terms: first, next: second ? line(second, ...rest) : null };
+};
+
+describe("a run of callers that want permits", () => {
+  const row = (
+    sentence: string,
+    callers: readonly [Terms, ...Terms[]],
+    is: Partial<ReturnType<typeof pooled.runFrom>>,
+  ): void => {
+    it(sentence, () => expect(pooled.runFrom(line(...callers), WINDOW)).toMatchObject(is));
+  };
+  row("asks for what the first one wants, and up to what all want", [permits(2), permits(3), permits(1)], {
+    units: 2,
+    upTo: 6,
+    permits: 10,
+    callers: 3,
+  });
+  row("ends before one whose code says another number", [permits(2), permits(1, 20), permits(1)], {
+    upTo: 2,
+    callers: 1,
+  });
+  row("ends before one with which it would want more than there are", [permits(6), permits(5), permits(1)], {
+    upTo: 6,
+    callers: 1,
+  });
+  row("goes up to as many as there are", [permits(6), permits(4)], { upTo: 10, callers: 2 });
+  row("has a bound where no code says how many there are", [permits(1_000_000, null), permits(1, null)], {
+    upTo: 1_000_000,
+    permits: null,
+    callers: 1,
+  });
+  row(
+    "ends before one for which the hold of the first would be too long",
+    [permits(1, 10, explicit(9_000)), permits(1, 10, explicit(1_000))],
+    { upTo: 1, callers: 1 },
+  );
+  row(
+    "ends before one for which the hold of the first would be too short",
+    [permits(1, 10, explicit(1_000)), permits(1, 10, explicit(2_000))],
+    { upTo: 1, callers: 1 },
+  );
+  row(
+    "goes on with one that wants hardly longer than the first",
+    [permits(1, 10, explicit(1_000)), permits(1, 10, explicit(1_100))],
+    { upTo: 2, callers: 2 },
+  );
+  row("is 256 callers at the most", [permits(1, 1_000), ...Array<Terms>(300).fill(permits(1, 1_000))], {
+    upTo: 256,
+    callers: 256,
+  });
+  row("asks for one unit where nothing is said of permits", [renewed], {
+    units: 1,
+    upTo: 1,
+    permits: null,
+    callers: 1,
+  });
+
+  it("is for a caller that wants as many of as many, and for no other one", () => {
+    const run = { units: 2, upTo: 6, permits: 10, callers: 3 };
+    expect(pooled.isFor(run, permits(2))).toBe(true);
+    expect(pooled.isFor(run, permits(3))).toBe(false);
+    expect(pooled.isFor(run, permits(2, 20))).toBe(false);
+    expect(pooled.isFor({ units: 1, upTo: 1, permits: null, callers: 1 }, renewed)).toBe(true);
+  });
+  it("counts the units of a caller, one where it says nothing", () => {
+    expect(pooled.unitsOf(permits(3))).toBe(3);
+    expect(pooled.unitsOf(renewed)).toBe(1);
+  });
+});
+
+describe("permits that this process has", () => {
+  const pool = (
+    of: Partial<Omit<pooled.Pool, "hold">> = {},
+    hold: Partial<Hold> = {},
+    left = 3_000,
+  ): pooled.Pool => ({
+    hold: holdWith(left, hold),
+    run: { units: 1, upTo: 4, permits: 10, callers: 4 },
+    free: 2,
+    wasUsed: true,
+    ...of,
+  });
+  const serving = (sentence: string, is: boolean, mine: pooled.Pool, terms = permits(2)): void => {
+    it(`serve a caller${is ? "" : " not"}, ${sentence}`, () =>
+      expect(pooled.serves(mine, terms, WINDOW, MONO, WALL)).toBe(is));
+  };
+  serving("for which there are units", true, pool());
+  serving("for which there are not units enough", false, pool({ free: 1 }));
+  serving("when they were taken away by force", false, pool({}, { isRevoked: true }));
+  serving("for which a token was reserved", true, pool({}, { passes: 3 + 15 }));
+  serving("for which no token was reserved", false, pool({}, { passes: 3 + 16 }));
+  serving(
+    "that is the first, whose token is that of the grant",
+    true,
+    pool({ wasUsed: false }, { passes: 99 }),
+  );
+  serving("whose code says another number of permits", false, pool(), permits(2, 20));
+  serving("whose code does not say how many there are", true, pool(), permits(2, null));
+  serving(
+    "whose code says it, where the other's did not",
+    false,
+    pool({
+      run: { units: 1, upTo: 4, permits: null, callers: 4 },
+    }),
+  );
+  serving("after the deadline", false, pool({}, {}, 0));
+  serving("for which they live too long", false, pool({}, {}, 3_001), permits(2, 10, explicit(2_000)));
+  serving(
+    "for which what was asked for lives too long",
+    false,
+    pool({}, { mayLiveUntil: MONO + 3_001 }),
+    permits(2, 10, explicit(2_000)),
+  );
+  serving("for which what is left is short", false, pool({}, {}, 1_000));
+
+  const passing = (
+    sentence: string,
+    is: boolean,
+    hold: Partial<Hold>,
+    passes = 16,
+    terms = permits(2),
+  ): void => {
+    it(`go on to a caller${is ? "" : " not"}, ${sentence}`, () =>
+      expect(pooled.passes(pool({}, hold), { terms, passes }, WINDOW, MONO, WALL)).toBe(is));
+  };
+  passing("within 25 ms of their coming here", true, { ownedAt: MONO - 24 });
+  passing("25 ms after their coming here", false, { ownedAt: MONO - 25 });
+  passing("one pass before the last that the hold may have", true, { turns: 2, mayPass: 3 });
+  passing("after as many passes as the hold may have", false, { turns: 3, mayPass: 3 });
+  passing("after as many passes as it would wait for", false, { turns: 3 }, 3);
+  passing("where they would not serve it", false, {}, 16, permits(3));
+});
