@@ -165,7 +165,7 @@ export class Acquisition implements Expecting {
         return;
       }
     }
-    this.run = kind.pooling ? runFrom(head, services.window) : null;
+    this.run = kind.policy === "pooled" ? runFrom(head, services.window) : null;
     const hold = services.newHold(kind, lock.name, this, head.terms.label);
     this.#ask(hold, mode, head, seen, null);
     if (seen && !seen.isHeard) lock.channel.prepare(mode);

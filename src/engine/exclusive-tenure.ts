@@ -283,7 +283,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
       if (cleanup.isEnding) cleanup.look();
     };
     const shrunk = new Promise<void>((resolve) => {
-      kind.sharing?.shrink(hold, {
+      kind.shrink?.(hold, 1, {
         answered: (answer) => {
           // RACE: first: a listener that is told of the loss may call, and would come into a hold
           // that is gone.
@@ -311,7 +311,7 @@ export class ExclusiveTenure extends Tenure implements UsedTenure {
    */
   #shrinkAgain(): Promise<ReleaseAnswer> {
     return new Promise((answered, failed) => {
-      this.kind.sharing?.shrink(this.hold, { answered, failed });
+      this.kind.shrink?.(this.hold, 1, { answered, failed });
     });
   }
 

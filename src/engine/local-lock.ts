@@ -11,7 +11,7 @@ import type { Grant, Hold } from "./lease/hold.ts";
 import type { SharedLease } from "./lease/shared-lease.ts";
 import { lastTryOf } from "./line.ts";
 import { LockChannel } from "./lock-channel.ts";
-import { type LockKind, policyOf } from "./lock-kind.ts";
+import type { LockKind } from "./lock-kind.ts";
 import type { Comer } from "./policies/fits.ts";
 import { PooledTenure } from "./pooled-tenure.ts";
 import { RecheckGroup } from "./recheck-group.ts";
@@ -54,7 +54,7 @@ export class LocalLock implements AcquisitionHome, TenureHome {
     this.kind = kind;
     this.name = name;
     this.services = services;
-    this.#policy = policyOf(kind);
+    this.#policy = kind.policy;
     this.isSolitary = kind.wake.by === "grant" && kind.wake.solitary;
     this.#several = this.isSolitary ? new Set() : null;
     // Readers and writers of one client have places in the same queue of Redis.

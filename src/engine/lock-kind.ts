@@ -84,7 +84,7 @@ export function tell<Answer>(outcome: Promise<Answer>, told: Told<Answer>): void
  * A lock kind says what to try and how to take it back. It never loops, sleeps or subscribes: the waiting engine does,
  * the same way for every kind. Each method is one command; a rejection means that its outcome is unknown.
  */
-export interface LockKind extends Renewer {
+export interface LockKind extends Renewer, Admin {
   /** What makes it, a method of the client or a function beside it; or what that makes. */
   readonly label:
     | "lock"
@@ -140,37 +140,37 @@ export interface LockKind extends Renewer {
    */
   readonly together: ((name: string) => string) | null;
   /**
-   * How many units would be free if nobody held any but these holds of this process: what a caller behind them waits for in
-   * vain as long as they stay. Left out: there is one unit, which one holds at a time.
+   * Which callers of one process may be inside together: one at a time; all readers, by one hold; or as
+   * many as there are units in a hold.
    */
-  readonly besides?: (name: string, holds: readonly Hold[]) => Promise<number>;
+  readonly policy: "exclusive" | "shared" | "pooled";
+  /** Leaves a hold `stays` units; 0: it ends. Null: a hold has one unit. */
+  readonly shrink: ((hold: Hold, stays: number, told: Told<ReleaseAnswer>) => void) | null;
   /** Which of the two locks it is where readers share one, and what they are to each other. Left out: its holder is alone. */
   readonly mode?: "read" | "write";
   readonly sharing?: Sharing;
-  /** Of a semaphore whose callers of one process share what it gives them. Left out: each has a hold of its own. */
-  readonly pooling?: Pooling;
-  /** `nonce`: its holder is asked whether somebody is inside, if there may be nobody; left out: nobody is asked. */
-  inspect(name: string, nonce?: string): Promise<Inspected>;
-  /** The same without waiters. Left out: `inspect` is as cheap. */
-  holder?(name: string): Promise<Inspected>;
-  /** What inspections call a hold, with its random bits. Left out: its id. */
-  shownAs?(hold: Hold): string;
   /** Do its leases have fencing tokens? */
   readonly hasTokens: boolean;
+}
+
+/** What inspections, people's tools and warnings ask about a lock. No acquisition depends on it. */
+export interface Admin {
+  /** `nonce`: its holder is asked whether somebody is inside, if there may be nobody; left out: nobody is asked. */
+  inspect(name: string, nonce?: string): Promise<Inspected>;
+  /** The same without waiters. */
+  holder(name: string): Promise<Inspected>;
+  /** What inspections call a hold, with its random bits. */
+  shownAs(hold: Hold): string;
+  /**
+   * How many units would be free if nobody held any but these holds of this process: what a caller behind them waits for in
+   * vain as long as they stay. Null: there is one unit, which one holds at a time.
+   */
+  readonly besides: ((name: string, holds: readonly Hold[]) => Promise<number>) | null;
   /**
    * `label`: for the holder, where the protocol has a message for it. Resolves with how many holds were ended: 0 = the holder that
    * is meant does not hold it.
    */
   forceRelease(name: string, label: string | null, meant: Meant): Promise<number>;
-}
-
-/**
- * How many callers of one process one hold serves at a time: one; all readers; or as many as it has
- * units.
- */
-export function policyOf(kind: LockKind): "exclusive" | "shared" | "pooled" {
-  if (kind.pooling) return "pooled";
-  return kind === kind.sharing?.readers ? "shared" : "exclusive";
 }
 
 /** Which holder a forced release means. Both null: whichever it is, or all of them where several hold. */
@@ -197,14 +197,6 @@ export interface Sharing {
    * out: nobody is asked.
    */
   readersOf(name: string, nonce?: string): Promise<{ readonly held: number; readonly kept: number }>;
-  /** Makes a writer's hold a reader's. */
-  shrink(hold: Hold, told: Told<ReleaseAnswer>): void;
-}
-
-/** What callers of one process that share permits need besides. */
-export interface Pooling {
-  /** Leaves a hold so many units; 0: it ends. */
-  shrink(hold: Hold, stays: number, told: Told<ReleaseAnswer>): void;
 }
 
 /** Takes a hold back, whatever has become of it; safe at any time, any number of times. */

@@ -204,7 +204,7 @@ export class PooledTenure extends Tenure implements Pool {
       }
       if (cleanup.isEnding) cleanup.look();
     };
-    this.kind.pooling?.shrink(hold, stays, {
+    this.kind.shrink?.(hold, stays, {
       answered: (answer) => {
         // RACE: where the hold ended meanwhile, a second copy of this command finds nothing, and
         // nothing was lost.
@@ -233,7 +233,7 @@ export class PooledTenure extends Tenure implements Pool {
    */
   #shrinkAgain(): Promise<ReleaseAnswer> {
     return new Promise((answered, failed) => {
-      this.kind.pooling?.shrink(this.hold, this.#units, { answered, failed });
+      this.kind.shrink?.(this.hold, this.#units, { answered, failed });
     });
   }
 

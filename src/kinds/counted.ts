@@ -3,7 +3,7 @@ import { encodeLabel } from "../api/label.ts";
 import type { Inspected } from "../api/lock.ts";
 import type { Hold } from "../engine/lease/hold.ts";
 import type { WantedPermits } from "../engine/lease/terms.ts";
-import type { Ask, Leavable, LockKind, Meant, Pooling, Sharing, Told } from "../engine/lock-kind.ts";
+import type { Ask, Leavable, LockKind, Meant, Sharing, Told } from "../engine/lock-kind.ts";
 import { type Asked, plain } from "../redis/call.ts";
 import type { Commands } from "../redis/commands.ts";
 import {
@@ -102,7 +102,7 @@ export interface CountedServer {
  * nowhere else. When a reply says that one script has not made all grants, the next one is sent at
  * once; a crash in between costs a re-check.
  */
-export class CountedKind extends HoldScripts implements LockKind, Pooling {
+export class CountedKind extends HoldScripts implements LockKind {
   readonly label: Mode["label"];
   readonly eventKind: keyof typeof MODES;
   readonly protocol: Mode["protocol"];
@@ -113,8 +113,8 @@ export class CountedKind extends HoldScripts implements LockKind, Pooling {
   readonly together = null;
   readonly mode?: "read" | "write";
   readonly sharing?: Sharing;
-  readonly pooling?: Pooling;
-  readonly besides?: (name: string, holds: readonly Hold[]) => Promise<number>;
+  override readonly policy: LockKind["policy"];
+  override readonly besides: LockKind["besides"] = null;
   readonly yield: LockKind["yield"];
   readonly #mode: Mode;
   readonly #window: number;
@@ -143,12 +143,14 @@ export class CountedKind extends HoldScripts implements LockKind, Pooling {
     this.localHandoffs = passes;
     if (eventKind === "semaphore") {
       this.besides = (name, holds) => this.#besides(name, holds);
-      if (!isFair) this.pooling = this;
+      this.policy = isFair ? "exclusive" : "pooled";
       // Callers of a process keep their place while it has permits: a release need not queue them.
       this.yield = null;
     } else {
       this.mode = eventKind;
       if (sharing) this.sharing = sharing;
+      // A fair reader has a hold of its own.
+      this.policy = eventKind === "read" && !isFair ? "shared" : "exclusive";
       this.yield = (old, hold, ask, told) => this.#yield(old, hold, ask, told);
     }
   }
@@ -252,11 +254,14 @@ export class CountedKind extends HoldScripts implements LockKind, Pooling {
   }
 
   release(hold: Hold, told: Told<ReleaseAnswer>): void {
-    this.shrink(hold, 0, told);
+    this.#end(lua.release, hold, 0, told);
   }
 
   /** Leaves a hold `stays` units; 0: it ends. A writer's hold with one unit left is a reader's. */
-  shrink(hold: Hold, stays: number, told: Told<ReleaseAnswer>, script = lua.release): void {
+  override readonly shrink = (hold: Hold, stays: number, told: Told<ReleaseAnswer>): void =>
+    this.#end(lua.release, hold, stays, told);
+
+  #end(script: Script, hold: Hold, stays: number, told: Told<ReleaseAnswer>): void {
     const { id, name, token, passes } = hold;
     const args = stays > 0 ? [id, stays, token + passes] : [id];
     this.commands.send(script, this.#keysOf(name), args, this.#released, told);
@@ -278,7 +283,7 @@ export class CountedKind extends HoldScripts implements LockKind, Pooling {
             // script. So the first command brings its text; in Cluster each one does, because each
             // may go to another server.
             const isWhole = (isFirst && i === 0) || this.commands.isCluster;
-            this.shrink(hold, 0, { answered, failed }, isWhole ? wholeRelease : lua.release);
+            this.#end(isWhole ? wholeRelease : lua.release, hold, 0, { answered, failed });
           }),
       ),
     );
@@ -297,7 +302,7 @@ export class CountedKind extends HoldScripts implements LockKind, Pooling {
   }
 
   /** The first one, whatever it is to this kind: writers wait for readers, too. */
-  async holder(name: string): Promise<Inspected> {
+  override async holder(name: string): Promise<Inspected> {
     const { at, holders } = await this.#inspect(name, ["1"]);
     return inspected(holders[0]?.party ?? null, [], at);
   }

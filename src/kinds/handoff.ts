@@ -256,7 +256,7 @@ export class HandoffLock extends HoldScripts implements LockKind {
     return this.#inspect(name, nonce === undefined ? [SHOWN_MAX] : [SHOWN_MAX, `?${nonce}`]);
   }
 
-  holder(name: string): Promise<Inspected> {
+  override holder(name: string): Promise<Inspected> {
     return this.#inspect(name, [0]);
   }
 

@@ -52,6 +52,9 @@ export abstract class HoldScripts {
   readonly hasStays: boolean = false;
   readonly releaseAll: LockKind["releaseAll"] = null;
   readonly answer: LockKind["answer"] = null;
+  readonly policy: LockKind["policy"] = "exclusive";
+  readonly shrink: LockKind["shrink"] = null;
+  readonly besides: LockKind["besides"] = null;
   protected readonly commands: Commands;
   /**
    * The epoch of the connection whose user may run all that the scripts run. The first acquisition of each connection looks
@@ -71,6 +74,16 @@ export abstract class HoldScripts {
     this.isConfirmed = replication !== null;
     this.#replication = replication;
     this.#lua = lua;
+  }
+
+  abstract inspect(name: string): ReturnType<LockKind["inspect"]>;
+
+  holder(name: string): ReturnType<LockKind["inspect"]> {
+    return this.inspect(name);
+  }
+
+  shownAs({ id }: Hold): string {
+    return id;
   }
 
   /** Where Redis has a lock, and how it calls a hold. */

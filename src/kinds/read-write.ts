@@ -1,6 +1,6 @@
 import type { Hold } from "../engine/lease/hold.ts";
 import type { Sharing, Told } from "../engine/lock-kind.ts";
-import type { AttemptAnswer, ReleaseAnswer } from "../redis/replies.ts";
+import type { AttemptAnswer } from "../redis/replies.ts";
 import { CountedKind, type CountedServer } from "./counted.ts";
 
 /**
@@ -41,9 +41,5 @@ export class ReadWriteKinds implements Sharing {
 
   answer(name: string, nonce: string, is: "busy" | "idle"): void {
     this.readers.tellAsker(name, nonce, is);
-  }
-
-  shrink(hold: Hold, told: Told<ReleaseAnswer>): void {
-    this.readers.shrink(hold, 1, told);
   }
 }

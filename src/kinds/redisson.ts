@@ -54,7 +54,7 @@ export class RedissonLock extends HoldScripts implements LockKind {
     this.hasTokens = isFenced;
   }
 
-  shownAs(hold: Hold): string {
+  override shownAs(hold: Hold): string {
     return this.ownerOf(hold);
   }
 

@@ -53,7 +53,7 @@ async function lookAt(
   looks.set(kind, own);
   let look = own.get(name);
   if (!look) {
-    const inspected = kind.holder ? kind.holder(name) : kind.inspect(name);
+    const inspected = kind.holder(name);
     const holder = inspected.then((seen) => seen.holder).catch(() => null);
     look = pTimeout(holder, { milliseconds: HOLDER_REPLY, fallback: () => null, customTimers });
     own.set(name, look);

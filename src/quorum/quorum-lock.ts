@@ -38,6 +38,9 @@ export class QuorumKind implements LockKind {
   readonly yield = null;
   readonly isConfirmed = false;
   readonly recount = null;
+  readonly policy = "exclusive";
+  readonly shrink = null;
+  readonly besides = null;
   readonly together = null;
   readonly hasStays = false;
   readonly hasTokens = true;
@@ -147,6 +150,14 @@ export class QuorumKind implements LockKind {
     if (!found) return inspected(null, null);
     const { holder, token, ttl } = found;
     return inspected(holding(partyOf(holder, token), null, { token, remaining: ttl }), null);
+  }
+
+  holder(name: string): Promise<Inspected> {
+    return this.inspect(name);
+  }
+
+  shownAs({ id }: Hold): string {
+    return id;
   }
 
   /** Only the holder's: if votes were taken from clients that are just asking, one node could be counted by two of them. */
