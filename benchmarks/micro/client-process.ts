@@ -48,4 +48,6 @@ process.on("message", async (acquisitions: number) => {
   const took: Took = { user, bytes: process.memoryUsage().heapUsed - heapUsed, lost };
   process.send?.(took);
 });
+// The parent has failed.
+process.once("disconnect", () => process.exit());
 process.send?.("open");
