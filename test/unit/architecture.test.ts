@@ -70,8 +70,8 @@ const SEVERAL_CLASSES: string[] = [
   "src/locks/holding.ts: Place, Holding, Loan",
   "src/locks/scope.ts: Scope, Scopes",
   "src/redis/replication.ts: Replication, Link",
-  "src/waiting/keepers.ts: Keepers, Recall",
   "src/waiting/idle-tenures.ts: Keeping, IdleTenures",
+  "src/waiting/keepers.ts: Keepers, Recall",
   "src/waiting/linger-policy.ts: Memory, LingerPolicy",
 ];
 /** Abstract classes that stand for one class, or for none: a page break, and no abstraction. */
