@@ -97,28 +97,41 @@ export class HandoffLock extends HoldScripts implements LockKind {
   // ---- the common way: no promise, and nothing that is made twice
 
   attempt(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
-    if (ask.mode === "again") {
-      this.#lookAgain(hold, ask, told);
-      return;
-    }
     const { commands } = this;
     const { script } = this.keysOf(hold);
     const { lease, passes, mode, told: digit, after, nonce } = ask;
-    const notAfter = commands.notAfter(script) * 1_000 || NEVER;
-    const owner = hold.id + hold.label;
+    const isKnown = this.knownIn === commands.epoch;
+    let lines = isKnown ? lua.acquire : lua.firstAcquire;
     let keys = script;
     let args: (string | number)[];
-    // Each argument costs the server 1 to 3 thousand instructions, so those at the end that say nothing are left out.
-    if (mode === "queue" || after || nonce !== null)
-      args = [owner, lease, notAfter, passes, digit, mode === "queue" ? this.#placeOf(hold, ask) : ""];
-    else if (digit > 0) args = [owner, lease, notAfter, passes, digit];
-    else args = passes > 0 ? [owner, lease, notAfter, passes] : [owner, lease, notAfter];
-    if (after) keys = commands.keysOf([...script.names, this.keysOf(after).lock]);
-    if (after || nonce !== null)
-      args.push(after ? after.id + after.label : asDigits(ask.meant ?? null), nonce ?? "");
-    if (this.knownIn === commands.epoch) commands.send(lua.acquire, keys, args, this.#attempted, told);
+    let decode = this.#attempted;
+    if (mode === "again") {
+      lines = isKnown ? lua.recheck : lua.firstRecheck;
+      args = [
+        hold.id + hold.label,
+        lease,
+        passes,
+        hold.entry + hold.id + hold.label,
+        ask.entryTtl,
+        ask.channel?.counted ? 1 : 0,
+        digit,
+      ];
+      decode = this.#lookedAgain;
+    } else {
+      const notAfter = commands.notAfter(script) * 1_000 || NEVER;
+      const owner = hold.id + hold.label;
+      // Each argument costs the server 1 to 3 thousand instructions, so those at the end that say nothing are left out.
+      if (mode === "queue" || after || nonce !== null)
+        args = [owner, lease, notAfter, passes, digit, mode === "queue" ? this.#placeOf(hold, ask) : ""];
+      else if (digit > 0) args = [owner, lease, notAfter, passes, digit];
+      else args = passes > 0 ? [owner, lease, notAfter, passes] : [owner, lease, notAfter];
+      if (after) keys = commands.keysOf([...script.names, this.keysOf(after).lock]);
+      if (after || nonce !== null)
+        args.push(after ? after.id + after.label : asDigits(ask.meant ?? null), nonce ?? "");
+    }
     // Behind a look at the rights, for a connection whose rights are not known.
-    else commands.send(lua.firstAcquire, keys, [...args, commands.keys.anyChannel], this.#attempted, told);
+    if (!isKnown) args.push(commands.keys.anyChannel);
+    commands.send(lines, keys, args, decode, told);
   }
 
   /** Most are told that they own the lock, with nobody behind them: a text is all of that answer, the time that is the token too. */
@@ -140,6 +153,9 @@ export class HandoffLock extends HoldScripts implements LockKind {
       isTold: told === 1 || told === 2,
     };
   };
+
+  readonly #lookedAgain = (reply: unknown, call: Asked): AttemptAnswer =>
+    this.learned(reply, call, call.argv[6]);
 
   release(hold: Hold, told: Told<ReleaseAnswer>): void {
     this.commands.send(
@@ -193,20 +209,6 @@ export class HandoffLock extends HoldScripts implements LockKind {
   }
 
   // ---- what is rare
-
-  #lookAgain(hold: Hold, ask: Ask, told: Told<AttemptAnswer>): void {
-    const { commands } = this;
-    const { script } = this.keysOf(hold);
-    const owner = hold.id + hold.label;
-    const counted = ask.channel?.counted ? 1 : 0;
-    const args = [owner, ask.lease, ask.passes, hold.entry + owner, ask.entryTtl, counted, ask.told];
-    if (this.knownIn === commands.epoch) commands.send(lua.recheck, script, args, this.#lookedAgain, told);
-    else
-      commands.send(lua.firstRecheck, script, [...args, commands.keys.anyChannel], this.#lookedAgain, told);
-  }
-
-  readonly #lookedAgain = (reply: unknown, call: Asked): AttemptAnswer =>
-    this.learned(reply, call, call.argv[6]);
 
   /** Takes a hold out of the queue, and out of the lock when it owns it. */
   withdraw({ id, name, label = "", entry = "" }: Leavable): Promise<unknown> {
